@@ -1,0 +1,217 @@
+"""The embedded model: llama.cpp in this process, by xllamacpp; no server to start and no key.
+
+Must not know tools, forms or the loop, nor where weights come from beyond asking ``weights`` for the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import json
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from neuro.backends.base import Completion, Messages, ModelError, Usage
+from neuro.backends.weights import KNOWN, explicit_weights, find_weights
+
+SEED = 20  # any fixed number: the same messages shall give the same reply
+# Prompt tokens computed between two looks at the stop flag. With 128 a cancel takes at most 2 s of prompt
+# reading on two slow cores; 2048, the default, was 1 % faster and took half a minute to stop.
+BATCH = 128
+# Room for the states of conversations left aside. Coming back to one of 800 tokens took 0.2 s instead of 6.
+PARKED_MIB = 512
+
+# The threads inside llama.cpp now. They are daemons, so that an answer nobody waits for does not keep the
+# program from ending; but one that meets the end of Python inside C++ aborts the process (seen: exit code
+# 134), so the end first tells them to stop and waits a moment.
+_working: dict[threading.Thread, threading.Event] = {}
+
+
+@atexit.register
+def _stop_all() -> None:
+    for worker, stop in list(_working.items()):
+        stop.set()
+        worker.join(10.0)
+
+
+class LocalBackend:
+    """One GGUF model. It is loaded at the first ``complete``; a second request waits for the first."""
+
+    takes_grammar = True
+
+    def __init__(
+        self,
+        name: str = "local",
+        path: Path | None = None,
+        n_ctx: int = 16384,
+        threads: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        temperature: float = 0.0,
+        timeout: float = 1800.0,
+    ) -> None:
+        self.name = name
+        self._path = explicit_weights(path) if path is not None else None
+        self._n_ctx = n_ctx
+        self._threads = threads or _cores()
+        self._progress = progress
+        self._temperature = temperature
+        self._timeout = timeout
+        self._server: Any = None
+        # Held by the worker threads, not by an event loop: loops come and go, the model stays.
+        self._turn = threading.Lock()
+
+    async def complete(
+        self,
+        messages: Messages,
+        *,
+        grammar: str | None = None,
+        max_tokens: int = 1024,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Completion:
+        request: dict[str, Any] = {
+            "max_tokens": max_tokens,
+            "temperature": self._temperature,
+            "seed": SEED,
+            "cache_prompt": True,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "return_progress": True,  # reports while the prompt is read, so that cancelling works there too
+        }
+        if grammar is not None:
+            request["grammar"] = grammar
+        body = json.dumps(request).encode()[:-1] + b',"messages":' + messages.as_json() + b"}"
+        loop = asyncio.get_running_loop()
+        told: asyncio.Queue[str | Completion | Exception] = asyncio.Queue()
+        stop = threading.Event()
+
+        def tell(event: str | Completion | Exception) -> None:
+            try:
+                loop.call_soon_threadsafe(told.put_nowait, event)
+            except RuntimeError:  # the loop is closed: nobody listens any more
+                stop.set()
+
+        worker = threading.Thread(target=self._work, args=(body, stop, tell), name="quoth-local", daemon=True)
+        _working[worker] = stop
+        worker.start()
+        try:
+            async with asyncio.timeout(self._timeout):
+                while True:
+                    event = await told.get()
+                    if isinstance(event, Completion):
+                        return event
+                    if isinstance(event, Exception):
+                        raise event
+                    if on_text is not None:
+                        on_text(event)
+        except TimeoutError as error:
+            raise ModelError(f"The model {self.name} did not finish within {self._timeout:g} s.") from error
+        finally:
+            stop.set()
+
+    async def aclose(self) -> None:
+        def free() -> None:
+            with self._turn:
+                self._server = None
+
+        await asyncio.to_thread(free)
+
+    def _work(self, body: bytes, stop: threading.Event, tell: Callable[[Any], None]) -> None:
+        try:
+            with self._turn:
+                if not stop.is_set():
+                    tell(self._generate(body, stop, tell))
+        except Exception as error:  # whatever it is, the one who waits must hear of it
+            tell(error)
+        finally:
+            del _working[threading.current_thread()]
+
+    def _generate(self, body: bytes, stop: threading.Event, tell: Callable[[str], None]) -> Completion:
+        start = time.monotonic()
+        if self._server is None:
+            self._server = self._load(stop)
+        pieces: list[str] = []
+        last: dict[str, Any] = {}  # what the stream said of the end: finish_reason, usage, error
+
+        def hear(raw: bytes) -> bool:
+            chunk = json.loads(raw)
+            last.update((key, chunk[key]) for key in ("usage", "error") if key in chunk)
+            for choice in chunk.get("choices", ()):
+                if piece := choice["delta"].get("content"):
+                    pieces.append(piece)
+                    tell(piece)
+                last["finish"] = choice["finish_reason"]
+            return stop.is_set()  # true ends the generation
+
+        self._server.handle_chat_completions(body, hear)
+        if error := last.get("error"):
+            raise ModelError(self._refusal(error))
+        if not last.get("finish") and not stop.is_set():
+            raise ModelError(f"The model {self.name} stopped in the middle of its answer.")
+        used = last.get("usage", {})
+        usage = Usage(
+            used.get("prompt_tokens", 0),
+            used.get("completion_tokens", 0),
+            used.get("prompt_tokens_details", {}).get("cached_tokens", 0),
+            time.monotonic() - start,
+        )
+        return Completion("".join(pieces), usage, "length" if last.get("finish") == "length" else "stop")
+
+    def _refusal(self, error: dict[str, Any]) -> str:
+        if error.get("type") == "exceed_context_size_error":
+            return (
+                f"The conversation holds {error.get('n_prompt_tokens')} tokens, more than the "
+                f"{error.get('n_ctx')} that {self.name} can read; start a new session."
+            )
+        message = str(error.get("message", "it did not say why"))
+        if "grammar" in message:
+            return f"The model {self.name} cannot use the grammar it was given ({message})."
+        return f"The model {self.name} refused the request: {message}"
+
+    def _load(self, stop: threading.Event) -> Any:
+        def progress(done: int, total: int) -> None:
+            if stop.is_set():  # joining a gigabyte is worth interrupting too
+                raise ModelError("Cancelled.")
+            if self._progress is not None:
+                self._progress(done, total)
+
+        extra = self.name if self.name in KNOWN else "local"
+        try:
+            import xllamacpp
+        except ImportError as error:
+            raise ModelError(
+                f"The model {self.name} needs llama.cpp. Run: pip install 'quoth[{extra}]'"
+            ) from error
+        path = self._path or find_weights(self.name, progress=progress)
+        params = xllamacpp.CommonParams()
+        params.model.path = str(path)
+        params.n_ctx = self._n_ctx
+        params.n_parallel = 1
+        params.cpuparams.n_threads = self._threads
+        params.n_batch = params.n_ubatch = BATCH
+        params.cache_ram_mib = PARKED_MIB
+        # The server object always listens, on a free port of 127.0.0.1 (its default). Calls from here do not
+        # pass there and need no key; a random one shuts everybody else on the machine out (401, seen).
+        params.api_keys = [secrets.token_urlsafe()]
+        params.ui = params.endpoint_slots = False
+        params.n_threads_http = 1
+        # Its log goes to fd 2. At -1 it is silent from loading to freeing; only a grammar that does not parse
+        # still prints two lines there, which is rarer than the harm of redirecting fd 2 under other threads.
+        params.verbosity = -1
+        try:
+            return xllamacpp.Server(params)
+        except RuntimeError as error:
+            raise ModelError(
+                f"llama.cpp cannot load {path}: the file is damaged, of a kind this version does not know, "
+                "or too big for the memory there is."
+            ) from error
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):  # Linux: only those this process may use
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

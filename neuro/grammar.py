@@ -1,0 +1,70 @@
+"""A GBNF grammar from the belt, for servers of the llama.cpp family: a call in it is always readable.
+
+Knows the table's public face only. Optional arguments come in the order of the signature; the door takes any.
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_args, get_origin
+
+from tools.form import Code, print_value
+from tools.schema import Param
+from tools.table import CognitiveTool, ToolTable
+
+_COMMON = r"""
+str ::= "\"" strchar* "\""
+strchar ::= [^"\\\x00-\x1f\x7f] | "\\" ["\\nt]
+int ::= "-"? [0-9]{1,15}
+float ::= "-"? [0-9]{1,15} ("." [0-9]{1,15})?
+bool ::= "True" | "False"
+value ::= str | float | bool | "None" | list | dict
+list ::= "[" (value (" " value)*)? "]"
+dict ::= "{" (str " " value ("  " str " " value)*)? "}"
+strlist ::= "[" (str (" " str)*)? "]"
+form ::= "(" item (ws item)* ")"
+item ::= form | vector | map | str | atom
+vector ::= "[" (item (ws item)*)? "]"
+map ::= "{" (item (ws item)*)? "}"
+atom ::= [A-Za-z0-9_+*/<>=!?.:&|%^-]{1,40}
+ws ::= " " | "\n" " "{0,8}
+words ::= [^(\x00 \n] [^\x00]{0,4000}
+"""
+
+
+def grammar(table: ToolTable, *, may_answer: bool = True, may_call: bool = True) -> str:
+    """One or several calls, or an answer in plain words; ``may_answer`` or ``may_call`` false forbids one."""
+    tools = [tool for tool in table if may_call]
+    roots = (["calls"] if tools else []) + (["words"] if may_answer or not tools else [])
+    rules = [f"root ::= {' | '.join(roots)}"]
+    if tools:
+        names = " | ".join(f"call-{tool.name}" for tool in tools)
+        rules += ['calls ::= call ("\\n" call){0,7}', f"call ::= {names}"]
+        rules += [_call(tool) for tool in tools]
+    return "\n".join(rules) + "\n" + _COMMON.strip() + "\n"
+
+
+def _call(tool: CognitiveTool) -> str:
+    parts = [_quoted(f"({tool.name}")]
+    for param in tool.params:
+        argument = f"{_quoted(f' :{param.name} ')} {_value(param)}"
+        parts.append(argument if param.required else f"({argument})?")
+    return f"call-{tool.name} ::= " + " ".join([*parts, '")"'])
+
+
+def _value(param: Param) -> str:
+    if param.choices:
+        return "(" + " | ".join(_quoted(print_value(choice)) for choice in param.choices) + ")"
+    return _type(param.type)
+
+
+def _type(hint: Any) -> str:
+    simple = {str: "str", int: "int", float: "float", bool: "bool", dict: "dict", list: "list", Code: "form"}
+    if hint in simple:
+        return simple[hint]
+    if get_origin(hint) is list:
+        return "strlist" if get_args(hint) == (str,) else "list"
+    return "value"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

@@ -1,0 +1,124 @@
+"Reading, listing, writing and editing files of the workspace.
+Must not open a path by itself: every file is reached through ctx.workspace."
+
+(require tools.macros [def-cognitive-tool])
+(import
+  fnmatch [fnmatch]
+  tools.context [ToolError]
+  tools.workspace [inside-workspace])
+
+;; * Bounds
+
+(setv MAX-READ 200_000)
+  ; Bytes of text given back by one read.
+(setv MAX-FILE 5_000_000)
+  ; Bytes of a file that is edited, and of a text that is written.
+
+;; * Helpers
+
+(defn text-of [workspace path]
+  "The text of a file, and its line ending kept as it is. A binary file is an error that says so."
+  (with [file (.open-read workspace path)]
+    (setv data (.read file (+ MAX-FILE 1))))
+  (when (> (len data) MAX-FILE)
+    (raise (ToolError f"{path} is larger than {MAX-FILE} bytes; search it with grep-search.")))
+  (when (in b"\0" data)
+    (raise (ToolError f"{path} is a binary file of {(len data)} bytes.")))
+  (try
+    (.decode data "utf-8")
+    (except [UnicodeDecodeError]
+      (raise (ToolError f"{path} is not UTF-8 text ({(len data)} bytes).") :from None))))
+
+(defn some-lines [ctx path text start limit]
+  "LIMIT lines from line START on, cut at MAX-READ, with a message that says what was left out."
+  (setv lines (.splitlines text :keepends True)
+        chosen (cut lines (- start 1) (+ start limit -1))
+        shown (.join "" chosen))
+  (when (and (> start 1) (not chosen))
+    (raise (ToolError f"{path} has only {(len lines)} lines.")))
+  (when (> (len shown) MAX-READ)
+    (.say ctx f"{path} is cut after {MAX-READ} characters.")
+    (setv shown (cut shown 0 MAX-READ)))
+  (setv last (+ start (len chosen) -1))
+  (when (< last (len lines))
+    (.say ctx f"Lines {start} to {last} of {(len lines)}; read on with :start {(+ last 1)}."))
+  shown)
+
+(defn matches? [shown pattern]
+  "Whether a path fits a glob, by its name or as a whole."
+  (or (fnmatch (get (.rsplit shown "/" 1) -1) pattern)
+      (fnmatch shown pattern)))
+
+(defn replaced [path text old new everywhere]
+  "TEXT with OLD replaced; OLD must be there, and only once unless EVERYWHERE."
+  (setv found (.count text old))
+  (cond
+    (= old "")
+      (raise (ToolError "The text to replace is empty."))
+    (= found 0)
+      (raise (ToolError f"{path} does not contain that text; read the file and copy it exactly."))
+    (and (> found 1) (not everywhere))
+      (raise (ToolError f"{path} contains that text {found} times; give more of it, or :all True."))
+    True
+      (.replace text old new)))
+
+;; * Tools
+
+(def-cognitive-tool read-file
+  "Read a text file."
+  :parameters [path  {:type str  :doc "File"}
+               start {:type int  :doc "First line"  :default 1  :min 1}
+               limit {:type int  :doc "At most so many lines"  :default 2000  :min 1}]
+  :effects    [:reads]
+  :guard      (inside-workspace path)
+  :examples   [(read-file :path "README.org")]
+  :body       (some-lines ctx path (text-of ctx.workspace path) start limit))
+
+(def-cognitive-tool list-files
+  "List the files in a folder and its subfolders."
+  :parameters [path    {:type str  :doc "Folder"  :default "."}
+               pattern {:type str  :doc "Glob such as *.py"  :default "*"}
+               limit   {:type int  :doc "At most so many"  :default 500  :min 1}]
+  :effects    [:reads]
+  :guard      (inside-workspace path)
+  :examples   [(list-files :path "src" :pattern "*.py")]
+  :body       (do
+                (setv found [])
+                (for [file (.walk ctx.workspace path)]
+                  (setv shown (.shown ctx.workspace file))
+                  (when (matches? shown pattern)
+                    (when (= (len found) limit)
+                      (.say ctx f"There are more than {limit} files; only the first are listed.")
+                      (break))
+                    (.append found shown)))
+                found))
+
+(def-cognitive-tool write-file
+  "Write a text file, making it or replacing all of it."
+  :parameters [path    {:type str  :doc "File"}
+               content {:type str  :doc "The whole new text"}]
+  :effects    [:writes]
+  :guard      (inside-workspace path)
+  :examples   [(write-file :path "notes.txt" :content "one\ntwo\n")]
+  :body       (do
+                (setv data (.encode content "utf-8" "surrogatepass"))
+                (when (> (len data) MAX-FILE)
+                  (raise (ToolError f"{path}: the text is longer than {MAX-FILE} bytes.")))
+                (setv new (.write ctx.workspace path data))
+                (.effect ctx f"{(if new "created" "wrote")}:{path}")
+                f"{(if new "Created" "Replaced")} {path}, {(len data)} bytes."))
+
+(def-cognitive-tool edit-file
+  "Replace one piece of a text file by another."
+  :parameters [path {:type str  :doc "File"}
+               old  {:type str  :doc "Exact text to replace; it must occur once"}
+               new  {:type str  :doc "Text to put there"}
+               all  {:type bool  :doc "Replace every occurrence"  :default False}]
+  :effects    [:reads :writes]
+  :guard      (inside-workspace path)
+  :examples   [(edit-file :path "setup.cfg" :old "version = 1" :new "version = 2")]
+  :body       (do
+                (setv text (text-of ctx.workspace path))
+                (.write ctx.workspace path (.encode (replaced path text old new all)))
+                (.effect ctx f"wrote:{path}")
+                f"Replaced {(if all (.count text old) 1)} in {path}."))

@@ -1,0 +1,192 @@
+"""What travels with a call: the Call, the ToolContext a tool may use, the uniform ToolResult, the verdicts.
+
+Knows no table and no door. Everything here is set by the host: none of it can be said by a model.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import dataclasses
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from tools.errors import QuothError
+from tools.form import CallForm, Value
+
+if TYPE_CHECKING:
+    from tools.program import Sandbox
+    from tools.workspace import Workspace
+
+Status = Literal[
+    "ok", "error", "invalid", "unknown", "denied", "limited", "pending", "timeout", "cancelled"
+]
+STATUSES: tuple[Status, ...] = (
+    "ok",
+    "error",
+    "invalid",
+    "unknown",
+    "denied",
+    "limited",
+    "pending",
+    "timeout",
+    "cancelled",
+)
+
+
+class ToolError(QuothError):
+    """Raised by a body for a failure the caller can act on; its text is shown to the model as it is."""
+
+
+class ToolFailure(Exception):
+    """Ends a body with a status of its own; for programs whose inner call was refused. Not for users' tools."""
+
+    def __init__(self, status: Status, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a guard, rule or gate says of a call: ``allow``, ``ask`` (a person decides) or ``deny``."""
+
+    kind: Literal["allow", "ask", "deny"]
+    reason: str = ""
+
+
+ALLOW = Verdict("allow")
+
+
+def deny(reason: str = "") -> Verdict:
+    """``(deny "why")``: the call is refused and the reason is its result."""
+    return Verdict("deny", reason)
+
+
+def ask(reason: str = "") -> Verdict:
+    """``(ask "why")``: the call waits until a person allows it."""
+    return Verdict("ask", reason)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One passage through the door. All fields but ``form`` are marks set by the host.
+
+    ``depth`` counts nesting (a call made inside a program inside a call …), ``parent`` is the id of the call
+    that made this one, ``round`` is the turn of the loop and ``order`` the place within that turn.
+    """
+
+    id: str
+    form: CallForm
+    route: str = "python"
+    user: str = ""
+    session: str = ""
+    depth: int = 0
+    parent: str | None = None
+    round: int = 0
+    order: int = 0
+
+    @property
+    def tool(self) -> str:
+        return self.form.tool
+
+
+@dataclass(frozen=True)
+class ToolContext:
+    """The narrow services a body or guard may use. ``dispatch`` makes a nested call, through the same door."""
+
+    workspace: Workspace
+    user: str = ""
+    session: str = ""
+    user_message: str = ""
+    dispatch: Callable[[CallForm], Awaitable[ToolResult]] | None = None
+    tool_names: tuple[str, ...] = ()
+    sandbox: Sandbox | None = None
+    side_effects: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    def effect(self, what: str) -> None:
+        """Record something done to the world, as ``wrote:src/x.py``; it goes into the result and the audit."""
+        self.side_effects.append(what)
+
+    def say(self, text: str) -> None:
+        """A message that goes with an ok result, beside its value."""
+        self.said.append(text)
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What every call gets, exactly once, whatever happened to it.
+
+    ``value`` is plain JSON data when ``status`` is ok. ``message`` is a sentence for a person or model when it
+    is not. ``audit`` carries tool, digest, status, duration_ms and ts (UTC).
+    """
+
+    id: str
+    tool: str
+    status: Status
+    value: Any = None
+    message: str = ""
+    side_effects: tuple[str, ...] = ()
+    audit: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "ok"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "tool": self.tool,
+            "status": self.status,
+            "value": self.value,
+            "message": self.message,
+            "side_effects": list(self.side_effects),
+            "audit": dict(self.audit),
+        }
+
+
+_current: contextvars.ContextVar[ToolContext | None] = contextvars.ContextVar("quoth_context", default=None)
+
+
+def current_context() -> ToolContext:
+    """The context of the call whose guard or body is running. Raises ToolError outside of one."""
+    context = _current.get()
+    if context is None:
+        raise ToolError("There is no call running; this works only inside the guard or body of a tool.")
+    return context
+
+
+def enter_context(context: ToolContext) -> contextvars.Context:
+    """A copy of the present contextvars in which ``context`` is current; for the door."""
+    copy = contextvars.copy_context()
+    copy.run(_current.set, context)
+    return copy
+
+
+def plain(value: Value, depth: int = 0) -> Any:
+    """``value`` as JSON data. Raises ToolError for what has no honest JSON shape."""
+    if depth > 100:
+        raise ToolError("The value is nested deeper than 100.")
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item, depth + 1) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return [plain(item, depth + 1) for item in sorted(value, key=repr)]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if hasattr(value, "model_dump"):
+        return plain(value.model_dump(), depth + 1)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return plain(dataclasses.asdict(value), depth + 1)
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    raise ToolError(f"A tool returned a {type(value).__name__}, which is no plain data.")

@@ -1,0 +1,61 @@
+"""The errors people and models are shown: one clear sentence each, never a traceback.
+
+This file knows no tool, no table and no command; it only says what a mistake looks like.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class QuothError(Exception):
+    """A mistake that can be told in a sentence. ``str(error)`` is that sentence."""
+
+
+class UsageError(QuothError):
+    """The command, option or file given by a person cannot be used as it is."""
+
+
+class DefinitionError(QuothError, ValueError):
+    """A tool definition is wrong; it names the tool and the option at fault."""
+
+
+class DuplicateToolError(DefinitionError):
+    """A second tool of the same name, registered without ``replace``."""
+
+
+class UnknownToolError(QuothError, KeyError):
+    """No tool of that name. A KeyError (seed 002) whose text is nevertheless a clean sentence."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        self.name = name
+        self.nearest = nearest(name, names)
+        if self.nearest:
+            hint = f"Did you mean {self.nearest}?"
+        elif names:
+            hint = "Available tools: " + ", ".join(names) + "."
+        else:
+            hint = "No tools are registered."
+        self.sentence = f"There is no tool named {name}. {hint}"
+        super().__init__(self.sentence)
+
+    def __str__(self) -> str:  # KeyError would print the repr
+        return self.sentence
+
+
+class InvalidCallError(QuothError, ValueError):
+    """The call names a tool, but its arguments do not fit; the text names each argument at fault."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known name closest to ``word``, or None when nothing is close."""
+    matches = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
+    return matches[0] if matches else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`` Did you mean X?`` with its leading space, or the empty string."""
+    close = nearest(word, known)
+    return f" Did you mean {close}?" if close else ""

@@ -1,0 +1,375 @@
+"""Call forms: one shape for every wish to use a tool, and its spellings.
+
+``(grep-search :pattern "TODO" :path "src")`` is the canonical text; the plist of the first seed and JSON are other
+spellings of the same CallForm. This file knows no table, no door and no model: it neither looks a tool up nor
+runs anything. A form is read by tools/sexp.py; nothing here evaluates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import hy.models as m
+
+from tools.errors import InvalidCallError
+
+Value: TypeAlias = Any  # JSON data, or Code where an argument holds an expression
+
+NOTHING = {"nil", "none", "null", "None"}
+TRUE = {"t", "true", "#t", "True"}
+FALSE = {"false", "#f", "False"}
+
+
+class Code(str):
+    """Canonical text of an expression that stands as an argument: data for a tool that takes programs.
+
+    ``data`` is the list that a quoted form or ``(list …)`` spells, for tools that take plain data.
+    """
+
+    data: list[Any] | None = None
+
+
+@dataclass(frozen=True)
+class CallForm:
+    """A call as data. ``args`` by name (kebab-case), ``positional`` in order (bound by the tool's signature)."""
+
+    tool: str
+    args: Mapping[str, Value] = field(default_factory=dict)
+    positional: tuple[Value, ...] = ()
+
+    def __str__(self) -> str:
+        return canonical(self)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical text, in hex: the identity that approvals and receipts are bound to."""
+        return hashlib.sha256(canonical(self).encode()).hexdigest()
+
+
+def kebab(name: str) -> str:
+    """The canonical spelling of a tool or argument name: ``Grep_Search`` -> ``grep-search``."""
+    return name.strip().lower().replace("_", "-")
+
+
+# Printing
+
+
+def canonical(form: CallForm) -> str:
+    """The one text of a form: positional arguments first, then keywords in alphabetical order."""
+    parts = [form.tool]
+    parts += [print_value(value) for value in form.positional]
+    parts += [f":{name} {print_value(form.args[name])}" for name in sorted(form.args)]
+    return "(" + " ".join(parts) + ")"
+
+
+def plist(form: CallForm) -> str:
+    """The first seed's spelling: ``(:target :tool :action :call :tool "x" :args (…))``."""
+    args = " ".join(f":{name} {print_value(form.args[name])}" for name in sorted(form.args))
+    if form.positional:
+        raise InvalidCallError(f"{canonical(form)} has arguments without names; a plist needs each name.")
+    return f"(:target :tool :action :call :tool {print_value(form.tool)} :args ({args}))"
+
+
+def to_json(form: CallForm) -> dict[str, Any]:
+    """``{"tool", "args"}``, with ``positional`` only when there are any."""
+    data: dict[str, Any] = {"tool": form.tool, "args": dict(form.args)}
+    if form.positional:
+        data["positional"] = list(form.positional)
+    return data
+
+
+def print_value(value: Value) -> str:
+    """A value as Lisp text that reads back equal."""
+    if isinstance(value, Code):
+        return str(value)
+    if value is None:
+        return "None"
+    if isinstance(value, bool):
+        return "True" if value else "False"
+    if isinstance(value, str):
+        return print_string(value)
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        if math.isinf(value):
+            return "Inf" if value > 0 else "-Inf"
+        return repr(value)
+    if isinstance(value, bytes):
+        return "b" + print_string(value.decode("latin-1"))
+    if isinstance(value, Mapping):
+        return "{" + "  ".join(f"{print_value(k)} {print_value(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, Sequence):
+        return "[" + " ".join(print_value(item) for item in value) + "]"
+    return print_string(str(value))
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def print_string(text: str) -> str:
+    """A double-quoted Lisp string; control characters and lone surrogates are escaped."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return '"' + "".join(_ESCAPES.get(char) or _printable(char) for char in text) + '"'
+
+
+def _printable(char: str) -> str:
+    if char.isprintable():
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
+
+
+# From models
+
+
+def from_model(model: Any) -> CallForm:
+    """The CallForm that a read expression spells: a call form, or a plist in either of the seeds' shapes.
+
+    Raises InvalidCallError with a sentence that says what a call looks like.
+    """
+    if not isinstance(model, m.Expression):
+        raise InvalidCallError(f'A call is a form such as (echo :text "hi"); this is {show(model)}.')
+    if not model:
+        raise InvalidCallError('() is empty; a call is a form such as (echo :text "hi").')
+    head = model[0]
+    if isinstance(head, m.Keyword):
+        return _from_plist(model)
+    if not isinstance(head, m.Symbol):
+        raise InvalidCallError(f"A call begins with the name of a tool; this begins with {show(head)}.")
+    args, positional = _arguments(model[1:], f"({head} …)")
+    return CallForm(kebab(str(head)), args, tuple(positional))
+
+
+def is_plist_call(model: Any) -> bool:
+    """Whether a form is a plist that names a tool: ``(:tool "x" …)`` in any case and order."""
+    if not isinstance(model, m.Expression) or not model or not isinstance(model[0], m.Keyword):
+        return False
+    return any(isinstance(item, m.Keyword) and kebab(item.name) == "tool" for item in model[::2])
+
+
+def _from_plist(model: Any) -> CallForm:
+    if len(model) % 2:
+        raise InvalidCallError("A plist is made of pairs; this one has a key without a value.")
+    pairs: dict[str, Any] = {}
+    for key, value in zip(model[::2], model[1::2], strict=True):
+        if not isinstance(key, m.Keyword):
+            raise InvalidCallError(f"In a plist every second item is a keyword; here is {show(key)}.")
+        if (name := kebab(key.name)) in pairs:
+            raise InvalidCallError(f":{name} stands twice in the plist.")
+        pairs[name] = value
+    if "tool" not in pairs:
+        raise InvalidCallError('A plist call names its tool: (:tool "echo" :args (:text "hi")).')
+    # The envelope is fixed; anything else in it (:approved, :user, :depth, …) is no argument and no order.
+    for name, wanted in (("target", "tool"), ("action", "call"), ("type", "request")):
+        if name in pairs and kebab(str(_name_of(pairs[name]))) != wanted:
+            raise InvalidCallError(f":{name} {show(pairs[name])} is not a tool call; it would be :{wanted}.")
+    known = {"target", "action", "type", "tool", "args"}
+    if strange := sorted(set(pairs) - known):
+        raise InvalidCallError(
+            f"A plist call has :target :action :tool :args; :{strange[0]} has no meaning there."
+        )
+    tool = kebab(str(_name_of(pairs["tool"])))
+    if "args" not in pairs or _is_nothing(pairs["args"]):
+        return CallForm(tool)
+    inner = pairs["args"]
+    if isinstance(inner, m.Expression) and len(inner) == 2 and inner[0] == m.Symbol("quote"):
+        inner = inner[1]
+    if isinstance(inner, m.Expression) and len(inner) == 1 and isinstance(inner[0], m.Expression):
+        inner = inner[0]  # ((:x 1)): the ancestor's models wrapped their arguments once more
+    if isinstance(inner, m.Dict):
+        return CallForm(tool, _dict_arguments(inner))
+    if not isinstance(inner, m.Expression):
+        raise InvalidCallError(f":args holds the arguments in parentheses, (:name value …); here is {show(inner)}.")
+    args, positional = _arguments(inner, ":args")
+    return CallForm(tool, args, tuple(positional))
+
+
+def _arguments(items: Sequence[Any], where: str) -> tuple[dict[str, Value], list[Value]]:
+    args: dict[str, Value] = {}
+    positional: list[Value] = []
+    index = 0
+    while index < len(items):
+        item = items[index]
+        if not isinstance(item, m.Keyword):
+            positional.append(to_value(item))
+            index += 1
+            continue
+        if index + 1 >= len(items):
+            raise InvalidCallError(f"In {where} the argument :{item.name} has no value.")
+        name = kebab(item.name)
+        if name in args:
+            raise InvalidCallError(f"In {where} the argument :{name} stands twice.")
+        args[name] = to_value(items[index + 1])
+        index += 2
+    return args, positional
+
+
+def _dict_arguments(model: Any) -> dict[str, Value]:
+    data = to_value(model)
+    if isinstance(data, dict):
+        return {kebab(str(key)): value for key, value in data.items()}
+    raise InvalidCallError(":args holds a dictionary that is no plain data.")
+
+
+def to_value(model: Any) -> Value:
+    """Plain data for a literal model; ``Code`` for a symbol or an expression, which is never evaluated here."""
+    if isinstance(model, m.Keyword):
+        return str(model.name)
+    if isinstance(model, m.Symbol):
+        name = str(model)
+        if name in NOTHING or name == "NIL":
+            return None
+        if name in TRUE or name == "T":
+            return True
+        if name in FALSE:
+            return False
+        return Code(name)
+    if isinstance(model, m.Bytes):
+        return Code(show(model))
+    if isinstance(model, m.String):
+        return str(model)
+    if isinstance(model, m.Integer):
+        return int(model)
+    if isinstance(model, m.Float):
+        return float(model)
+    if isinstance(model, (m.FString, m.FComponent, m.Complex)):
+        return Code(show(model))
+    if isinstance(model, m.Dict):
+        if len(model) % 2:
+            raise InvalidCallError(f"{show(model)} is no dictionary: it has a key without a value.")
+        pairs = zip(model[::2], model[1::2], strict=True)
+        return {_key(key): to_value(value) for key, value in pairs}
+    if isinstance(model, (m.List, m.Tuple)):
+        return [to_value(item) for item in model]
+    if isinstance(model, m.Expression) and len(model) == 2 and model[0] == m.Symbol("quote"):
+        inner = _quoted(model[1])
+        return _code(model, inner) if isinstance(inner, list) else inner
+    if isinstance(model, m.Expression) and model and model[0] == m.Symbol("list"):
+        return _code(model, [to_value(item) for item in model[1:]])
+    return Code(show(model))
+
+
+def _code(model: Any, data: list[Any]) -> Code:
+    code = Code(show(model))
+    code.data = data
+    return code
+
+
+def _quoted(model: Any) -> Value:
+    """``'(1 2)`` is a list and ``'name`` a text, as Common Lisp writes data."""
+    if isinstance(model, m.Expression):
+        return [_quoted(item) for item in model]
+    value = to_value(model)
+    return str(value) if isinstance(value, Code) else value
+
+
+def _key(model: Any) -> Any:
+    key = to_value(model)
+    if isinstance(key, (dict, list)):
+        raise InvalidCallError(f"{show(model)} cannot be a key of a dictionary.")
+    return str(key) if isinstance(key, Code) else key
+
+
+def _name_of(model: Any) -> str:
+    if isinstance(model, m.Keyword):
+        return str(model.name)
+    if isinstance(model, (m.Symbol, m.String)):
+        return str(model)
+    raise InvalidCallError(f"A name is expected where {show(model)} stands.")
+
+
+def _is_nothing(model: Any) -> bool:
+    return isinstance(model, m.Symbol) and to_value(model) is None
+
+
+def from_json(data: Any) -> CallForm:
+    """The CallForm of ``{"tool", "args"}`` (or OpenAI's ``{"name", "arguments"}``, arguments as JSON text too)."""
+    if not isinstance(data, Mapping):
+        raise InvalidCallError('A call in JSON is an object: {"tool": "echo", "args": {"text": "hi"}}.')
+    tool = data.get("tool", data.get("name"))
+    if not isinstance(tool, str):
+        raise InvalidCallError('A call in JSON names its tool: {"tool": "echo", "args": {…}}.')
+    args = data.get("args", data.get("arguments", {}))
+    if isinstance(args, str):
+        try:
+            args = json.loads(args or "{}")
+        except ValueError as error:
+            raise InvalidCallError(f"The arguments of {tool} are not JSON: {error}.") from None
+    if not isinstance(args, Mapping):
+        raise InvalidCallError(f"The arguments of {tool} are an object with a name for each value.")
+    positional = data.get("positional", ())
+    if not isinstance(positional, Sequence) or isinstance(positional, str):
+        raise InvalidCallError(f"The positional arguments of {tool} are a list.")
+    return CallForm(kebab(tool), {kebab(str(key)): value for key, value in args.items()}, tuple(positional))
+
+
+# Showing models
+
+
+def show(model: Any) -> str:
+    """A model as the Lisp text it was read from, without Hy's leading quote.
+
+    Recursion is bounded by the reader's depth limit."""
+    if isinstance(model, m.Keyword):
+        return f":{model.name}"
+    if isinstance(model, m.Symbol):
+        return str(model)
+    if isinstance(model, m.Bytes):
+        return "b" + print_string(bytes(model).decode("latin-1"))
+    if isinstance(model, m.FString):
+        return 'f"' + "".join(_fpart(part) for part in model) + '"'
+    if isinstance(model, m.String):
+        return print_string(str(model))
+    if isinstance(model, m.Integer):
+        return str(int(model))
+    if isinstance(model, m.Float):
+        return print_value(float(model))
+    if isinstance(model, m.Complex):
+        return repr(complex(model)).strip("()")
+    if isinstance(model, m.Expression):
+        return _show_expression(model)
+    for kind, opening, closing in (
+        (m.List, "[", "]"),
+        (m.Dict, "{", "}"),
+        (m.Set, "#{", "}"),
+        (m.Tuple, "#(", ")"),
+    ):
+        if isinstance(model, kind):
+            return opening + " ".join(show(item) for item in model) + closing
+    return print_value(model)
+
+
+_SUGAR = {
+    "quote": "'",
+    "quasiquote": "`",
+    "unquote": "~",
+    "unquote-splice": "~@",
+    "unpack-iterable": "#* ",
+    "unpack-mapping": "#** ",
+}
+
+
+def _show_expression(model: Any) -> str:
+    head = str(model[0]) if model and isinstance(model[0], m.Symbol) else ""
+    if len(model) == 2 and head in _SUGAR:
+        return _SUGAR[head] + show(model[1])
+    if head == "." and len(model) > 2 and all(isinstance(item, m.Symbol) for item in model[1:]):
+        names = [str(item) for item in model[1:]]
+        return "." + ".".join(names[1:]) if names[0] == "None" else ".".join(names)
+    return "(" + " ".join(show(item) for item in model) + ")"
+
+
+def _fpart(part: Any) -> str:
+    if not isinstance(part, m.FComponent):
+        return print_string(str(part))[1:-1].replace("{", "{{").replace("}", "}}")
+    conversion = f" !{part.conversion}" if part.conversion else ""
+    spec = " :" + "".join(_fpart(item) for item in part[1:]) if len(part) > 1 else ""
+    return "{" + show(part[0]) + conversion + spec + "}"

@@ -1,0 +1,48 @@
+"def-cognitive-tool and the macros built on it: thin, the work is in tools/expand.hy and tools/define.py.
+This file must not know what a door, a model or a loop is."
+
+(defmacro def-cognitive-tool [_hy-compiler name description #* options]
+  "Define a tool and put it into the table.
+
+  ::
+
+      (def-cognitive-tool greet
+        \"Greet somebody.\"
+        :parameters [who {:type str  :doc \"Whom\"}]
+        :body       (+ \"Hello, \" who))
+
+  Options are closed: :parameters :guard :body, and those of tools.define.OPTIONS. In :guard and :body the
+  parameters are bound by name, and `call` and `ctx` too; a guard returns True, False, (deny \"why\") or
+  (ask \"why\")."
+  (import tools.expand [expand-tool])
+  (expand-tool _hy-compiler name description options))
+
+(defmacro def-shell-tool [_hy-compiler name description #* options]
+  "Define a tool that runs one program by its argument vector, never through a shell.
+
+  ::
+
+      (def-shell-tool git-log
+        \"Show the last commits.\"
+        :parameters [count {:type int  :default 5  :min 1  :max 100}]
+        :argv       [\"git\" \"log\" \"--oneline\" \"-n\" count])"
+  (import tools.expand [expand-shell-tool])
+  (setv form (expand-shell-tool _hy-compiler name description options))
+  `(do
+     (require tools.macros [def-cognitive-tool])
+     ~form))
+
+(defmacro def-http-tool [_hy-compiler name description #* options]
+  "Define a tool that makes one HTTP request and returns its JSON or text.
+
+  ::
+
+      (def-http-tool issue
+        \"Read an issue of the tracker.\"
+        :parameters [number {:type int}]
+        :url        f\"https://tracker.example/api/issues/{number}\")"
+  (import tools.expand [expand-http-tool])
+  (setv form (expand-http-tool _hy-compiler name description options))
+  `(do
+     (require tools.macros [def-cognitive-tool])
+     ~form))

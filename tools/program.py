@@ -1,0 +1,340 @@
+"""Lisp programs: read, check, compile, run in the sandbox, with every inner call handed back to the host.
+
+Knows the form of programs and the Monty sandbox; it knows no door: whoever runs a program says what a call means.
+Compiling Hy expands macros, and expanding the wrong macro runs code in this process; so every node is checked
+against an allow-list before Hy sees it, and a new version of Hy adds nothing in silence.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import builtins
+import types
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import hy
+import hy.models as m
+from hy.compiler import hy_compile
+
+from tools.context import Status, ToolContext, ToolError, ToolFailure
+from tools.errors import did_you_mean
+from tools.form import CallForm, canonical, kebab, show
+from tools.sexp import Limits, ReadError, read_all
+
+# Core macros whose expansion is pure: it makes Python syntax and runs nothing while compiling.
+PURE_MACROS = frozenset(
+    hy.mangle(name)
+    for name in """
+    and or not is is-not in not-in if cond when do let setv setx fn defn return for while break continue
+    lfor sfor dfor gfor get cut del chainc try except else finally raise assert match import
+    global nonlocal unpack-iterable unpack-mapping annotate . defclass
+    + - * / // % ** @ & | ^ << >> bnot < <= > >= = !=
+    += -= *= /= //= %= **= &= |= ^= <<= >>=
+    """.split()
+)
+INSTEAD = {
+    "quote": "write a list as [1 2] and a text as \"x\"",
+    "quasiquote": "write a list as [1 2]",
+    "with": "call read-file instead of opening files",
+    "defmacro": "define a function with defn",
+    "require": "only functions can be used here",
+    "do_mac": "nothing runs while a program is compiled",
+    "eval_and_compile": "nothing runs while a program is compiled",
+    "eval_when_compile": "nothing runs while a program is compiled",
+    "await": "calls wait by themselves",
+    "yield": "return a list",
+    "py": "write Lisp",
+    "pys": "write Lisp",
+}
+PROGRAM_LIMITS = Limits(max_chars=100_000, max_depth=60, max_forms=10_000, max_digits=1000)
+MAX_OUTPUT = 100_000
+
+
+class ProgramError(ToolError):
+    """The program cannot be run as it is; the text gives line, column, the line itself and a caret."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A checked and compiled program: its text and the Python the sandbox will run."""
+
+    text: str
+    python: str
+
+
+@dataclass(frozen=True)
+class SandboxLimits:
+    """Bounds of one run: seconds of execution (waiting for calls not counted), bytes, call depth, inner calls."""
+
+    seconds: float = 5.0
+    memory: int = 128 * 1024 * 1024
+    recursion: int = 200
+    calls: int = 500
+
+
+class InnerFailure(Exception):
+    """An inner call did not end ok. In the sandbox it is an exception the program may catch."""
+
+    def __init__(self, status: Status, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+def compile_program(text: str) -> Program:
+    """Read, check and compile. Raises ProgramError, with a caret at the form at fault."""
+    try:
+        forms = read_all(text, PROGRAM_LIMITS)
+    except ReadError as error:
+        raise ProgramError(f"{error}\n{error.caret()}") from None
+    if not forms:
+        raise ProgramError("The program is empty.")
+    for form in forms:
+        check(form, text)
+    try:
+        whole = m.Expression([m.Symbol("do"), *map(with_texts, forms)]).replace(forms[0], recursive=False)
+        body, value = hy_compile(whole, types.ModuleType("program"), get_expr=True, import_stdlib=False)
+        uses_hy = any(isinstance(n, ast.Name) and n.id == "hy" for t in (body, value) for n in ast.walk(t))
+        python = "\n".join(ast.unparse(_Renamed().visit(tree)) for tree in (body, value))
+    except RecursionError:
+        raise ProgramError("The program is nested too deeply, or one operator has too many operands.") from None
+    except Exception as error:
+        raise _compile_error(error, text) from None
+    if uses_hy:
+        raise ProgramError('Keywords are only argument names in a program; a text is written "name".')
+    return Program(text, python)
+
+
+# The sandbox has Python's builtins; a tool of the same name (eval) goes by another one inside.
+_BUILTINS = frozenset(dir(builtins))
+
+
+def _alias(name: str) -> str:
+    return f"tool_{name}" if name in _BUILTINS else name
+
+
+class _Renamed(ast.NodeTransformer):
+    """``eval`` means the tool, not the sandbox's own builtin."""
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.copy_location(ast.Name(_alias(node.id), node.ctx), node) if node.id == "eval" else node
+
+
+# Where a keyword can only be a value, it is the text it spells: (get hit :path).
+_KEYWORDS_ARE_TEXT = frozenset(map(m.Symbol, "get = != in not-in setv setx if when and or do return".split()))
+
+
+def with_texts(node: Any) -> Any:
+    """``node`` with keywords in value positions as strings. Depth is bounded by the reader."""
+    if not isinstance(node, m.Sequence) or isinstance(node, (m.FString, m.FComponent)):
+        return node
+    values = isinstance(node, (m.List, m.Dict, m.Set, m.Tuple))
+    if isinstance(node, m.Expression) and node and node[0] in _KEYWORDS_ARE_TEXT:
+        values = True
+    items = [
+        m.String(item.name).replace(item) if values and isinstance(item, m.Keyword) else with_texts(item)
+        for item in node
+    ]
+    return type(node)(items).replace(node, recursive=False)
+
+
+def check(form: Any, text: str) -> None:
+    """Refuse every node whose compilation could reach this process. The walk keeps its own stack."""
+    pending = [form]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, m.Symbol):
+            _check_symbol(node, text)
+        elif isinstance(node, m.Expression) and node and isinstance(node[0], m.Symbol):
+            _check_head(node, text)
+        if isinstance(node, m.Sequence):
+            pending.extend(node)
+
+
+def _check_symbol(node: Any, text: str) -> None:
+    """No name leads to Hy's own module or to Python's internals, however it is spelt."""
+    for part in str(node).split("."):
+        try:
+            name = hy.mangle(part) if part else ""
+        except Exception:
+            raise _refusal(node, text, f"{part} is no name") from None
+        if name == "hy":
+            raise _refusal(node, text, "the module hy cannot be reached from a program")
+        if name.startswith("__") or name.startswith("_hy"):
+            raise _refusal(node, text, f"{part} is internal and cannot be used in a program")
+
+
+def _check_head(node: Any, text: str) -> None:
+    name = hy.mangle(str(node[0])) if str(node[0]).strip(".") else str(node[0])
+    name = hy.mangle(name) if name == "." else name
+    if name in _core_macros() and name not in PURE_MACROS:
+        hint = INSTEAD.get(name)
+        raise _refusal(node[0], text, f"{node[0]} cannot be used in a program", hint)
+
+
+def _core_macros() -> dict[str, Any]:
+    macros: dict[str, Any] = getattr(builtins, "_hy_macros", {})
+    return macros
+
+
+def _refusal(node: Any, text: str, why: str, hint: str | None = None) -> ProgramError:
+    line, column = getattr(node, "start_line", 1) or 1, getattr(node, "start_column", 1) or 1
+    return _at(text, line, column, why + (f"; {hint}" if hint else ""))
+
+
+def _at(text: str, line: int, column: int, why: str) -> ProgramError:
+    lines = text.splitlines() or [""]
+    error = ReadError(why, line, column, source_line=lines[min(line, len(lines)) - 1])
+    return ProgramError(f"{error}\n{error.caret()}")
+
+
+def _compile_error(error: Exception, text: str) -> ProgramError:
+    message = str(getattr(error, "msg", None) or error).strip()
+    last = [line.strip() for line in message.splitlines() if line.strip()] or [type(error).__name__]
+    why = last[-1].split(": ", 1)[-1]
+    line, column = getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1
+    return _at(text, line, column, why)
+
+
+class Sandbox:
+    """A pool of crash-isolated Monty workers, started at the first program and stopped with ``aclose``."""
+
+    def __init__(self, limits: SandboxLimits | None = None) -> None:
+        self.limits = limits or SandboxLimits()
+        self._pool: Any = None
+        self._starting = asyncio.Lock()
+
+    async def run(
+        self,
+        program: Program,
+        names: Iterable[str],
+        call: Callable[[CallForm], Awaitable[Any]],
+    ) -> tuple[Any, str]:
+        """The program's value and what it printed. ``call`` answers each use of one of the tool ``names``: it
+        returns the value or raises InnerFailure. Raises ProgramError, or the InnerFailure nobody caught."""
+        import pydantic_monty as monty
+
+        tools = {_alias(hy.mangle(name)): name for name in names}
+        printed = monty.CollectString(MAX_OUTPUT)
+        failures: list[InnerFailure] = []
+        pool = await self._started()
+        try:
+            async with pool.checkout(limits=self._resource_limits()) as session:
+                step = await session.feed_start(
+                    program.python,
+                    external_lookup={name: _placeholder for name in tools},
+                    print_callback=printed,
+                )
+                while not isinstance(step, monty.MontyComplete):
+                    if isinstance(step, monty.AsyncFunctionSnapshot) and step.function_name in tools:
+                        form = _form(tools[step.function_name], step.args, step.kwargs)
+                        step = await step.resume(await _answer(call, form, failures))
+                    elif isinstance(step, monty.AsyncFunctionSnapshot) and not step.is_os_function:
+                        message = f"name '{step.function_name}' is not defined"
+                        step = await step.resume({"exc_type": "NameError", "message": message})
+                    elif isinstance(step, monty.AsyncFunctionSnapshot):
+                        step = await step.resume_not_handled()
+                    else:
+                        step = await step.resume_auto()
+                return step.output, printed.output
+        except monty.MontyError as error:
+            raise _runtime_error(error, failures, tools.values()) from None
+
+    def _resource_limits(self) -> Any:
+        return {
+            "max_feed_duration_secs": self.limits.seconds,
+            "max_memory": self.limits.memory,
+            "max_recursion_depth": self.limits.recursion,
+            "max_suspensions": self.limits.calls,
+            "max_total_sleep_secs": self.limits.seconds,
+        }
+
+    async def _started(self) -> Any:
+        async with self._starting:
+            if self._pool is None:
+                import pydantic_monty as monty
+
+                pool = monty.AsyncMonty(max_processes=None, checkout_timeout=30.0, request_timeout=60.0)
+                await pool.__aenter__()
+                self._pool = pool
+        return self._pool
+
+    async def aclose(self) -> None:
+        """Stop the workers. May be called twice."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.__aexit__(None, None, None)
+
+
+async def run_in_context(text: str, ctx: ToolContext) -> Any:
+    """The body of the ``eval`` tool: run ``text`` with every tool of the table callable through the door."""
+    if ctx.sandbox is None or ctx.dispatch is None:
+        raise ToolError("There is no sandbox here to run programs in.")
+    dispatch = ctx.dispatch
+
+    async def call(form: CallForm) -> Any:
+        result = await dispatch(form)
+        if result.ok:
+            return result.value
+        raise InnerFailure(result.status, f"{result.message} (in {canonical(form)})")
+
+    try:
+        program = compile_program(text)
+    except ProgramError as error:
+        raise ToolFailure("invalid", str(error)) from None
+    try:
+        value, printed = await ctx.sandbox.run(program, ctx.tool_names, call)
+    except InnerFailure as failure:
+        raise ToolFailure(failure.status, failure.message) from None
+    if value is None and printed:
+        return printed.rstrip("\n")
+    if printed:
+        ctx.say(printed.rstrip("\n"))
+    return value
+
+
+def _placeholder(*_: Any, **__: Any) -> None:
+    """Tells the sandbox that a name is a function; its calls are answered by ``Sandbox.run``."""
+
+
+def _form(tool: str, args: Sequence[Any], kwargs: dict[str, Any]) -> CallForm:
+    return CallForm(tool, {kebab(name): value for name, value in kwargs.items()}, tuple(args))
+
+
+async def _answer(
+    call: Callable[[CallForm], Awaitable[Any]], form: CallForm, failures: list[InnerFailure]
+) -> dict[str, Any]:
+    try:
+        return {"return_value": await call(form)}
+    except InnerFailure as failure:
+        failures.append(failure)
+        kinds = {"denied": "PermissionError", "timeout": "TimeoutError", "invalid": "TypeError"}
+        return {"exc_type": kinds.get(failure.status, "RuntimeError"), "message": failure.message}
+
+
+def _runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str]) -> Exception:
+    """What ended the program: the inner call nobody caught, or its own mistake in one sentence."""
+    display = getattr(error, "display", None)
+    said = str(display("type-msg")) if callable(display) else str(error)
+    for failure in reversed(failures):
+        if failure.message in said:
+            return failure
+    kind, _, message = said.strip().partition(": ")
+    if kind == "NameError" and "'" in message:
+        name = message.split("'")[1]
+        known = list(tools)
+        shown = str(hy.unmangle(name)).replace("_", "-")
+        return ProgramError(f"The program uses {shown}, which is not defined." + did_you_mean(shown, known))
+    if "cannot suspend in this synchronous context" in message:
+        return ProgramError("A tool cannot be handed to map, filter or sorted; write (lfor x xs (the-tool x)).")
+    if kind == "TimeoutError" and "limit exceeded" in message:
+        return ProgramError("The program was stopped: it ran longer than it may.")
+    if type(error).__name__ == "MontyCrashedError":
+        return ProgramError("The sandbox stopped the program: it used more time or memory than it may.")
+    return ProgramError(f"The program failed: {said.strip()}")
+
+
+__all__ = ["InnerFailure", "Program", "ProgramError", "Sandbox", "SandboxLimits", "compile_program", "show"]

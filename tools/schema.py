@@ -1,0 +1,314 @@
+"""Parameters of a tool: what is declared, checked at load, and the strict pydantic model made from it.
+
+Knows nothing of guards, bodies or doors. The declaration is checked when a tool is defined; pydantic itself is
+imported, and the model compiled, at the first use, because importing it costs as much as starting Python twice.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from tools.errors import DefinitionError, InvalidCallError, did_you_mean, nearest
+from tools.form import Code, kebab, print_value
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
+RESERVED = ("call", "ctx", "deny", "ask")
+SPEC_KEYS = ("type", "doc", "default", "choices", "min", "max")
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED: Final = _Required()
+_PLAIN: dict[Any, str] = {
+    str: "str",
+    int: "int",
+    float: "float",
+    bool: "bool",
+    list: "list",
+    dict: "dict",
+    type(None): "None",
+    None: "None",
+    Any: "any",
+    Code: "form",
+}
+
+
+@dataclass(frozen=True)
+class Param:
+    """One declared parameter. ``default`` is REQUIRED when the call must give it."""
+
+    name: str
+    type: Any = str
+    doc: str = ""
+    default: Any = REQUIRED
+    choices: tuple[Any, ...] = ()
+    min: float | None = None
+    max: float | None = None
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+    @property
+    def python_name(self) -> str:
+        return self.name.replace("-", "_")
+
+    def signature(self) -> str:
+        """``:pattern str``, or ``[:limit int 50]`` when it may be left out."""
+        kind = " | ".join(print_value(c) for c in self.choices) or type_name(self.type)
+        text = f":{self.name} {kind}"
+        if self.required:
+            return text
+        return f"[{text}]" if self.default is None else f"[{text} = {print_value(self.default)}]"
+
+
+def type_name(hint: Any) -> str:
+    """How a type is shown to people and models: ``str``, ``list of int``, ``str or None``, ``form``."""
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is list:
+        return f"list of {type_name(args[0])}"
+    if origin is dict:
+        return f"dict of {type_name(args[1])}"
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(type_name(arg) for arg in args)
+    if origin is typing.Literal:
+        return " | ".join(print_value(arg) for arg in args)
+    if origin is typing.Annotated:
+        return type_name(args[0])
+    return getattr(hint, "__name__", str(hint))
+
+
+def _known_type(hint: Any) -> bool:
+    if hint in _PLAIN or hasattr(hint, "__get_pydantic_core_schema__"):
+        return True
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return True
+    if origin is typing.Annotated:
+        return _known_type(args[0])
+    return origin in (list, dict, typing.Union, types.UnionType) and all(_known_type(arg) for arg in args)
+
+
+def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
+    """A checked Param. Raises DefinitionError naming the tool, the parameter and what would be right."""
+    where = f"{tool}, parameter {name}"
+    if not NAME.match(name):
+        raise DefinitionError(f"{where}: a parameter's name is lower-case letters, digits and hyphens.")
+    if name in RESERVED or keyword.iskeyword(name.replace("-", "_")):
+        raise DefinitionError(f"{where}: {name} is reserved; choose another name.")
+    for key in spec:
+        if key not in SPEC_KEYS:
+            raise DefinitionError(
+                f"{where}: unknown key :{key}; the keys are {', '.join(':' + k for k in SPEC_KEYS)}."
+                + did_you_mean(key, SPEC_KEYS)
+            )
+    hint = spec.get("type", str)
+    if not _known_type(hint):
+        raise DefinitionError(
+            f"{where}: {type_name(hint)} is no type for a parameter; "
+            "use str, int, float, bool, list, dict, form, or (get list str), (| str None)."
+        )
+    choices = tuple(spec.get("choices") or ())
+    param = Param(
+        name=name,
+        type=hint,
+        doc=str(spec.get("doc", "")),
+        default=spec.get("default", REQUIRED),
+        choices=choices,
+        min=spec.get("min"),
+        max=spec.get("max"),
+    )
+    _check_default(where, param)
+    return param
+
+
+def _check_default(where: str, param: Param) -> None:
+    default = param.default
+    if default is REQUIRED or default is None:
+        return
+    if param.choices and default not in param.choices:
+        raise DefinitionError(f"{where}: the default {print_value(default)} is not among its choices.")
+    expected = float if param.type is float and not isinstance(default, bool) else param.type
+    accepts = (int, float) if expected is float else expected
+    if param.type in (str, int, float, bool, list, dict) and (
+        not isinstance(default, accepts) or (isinstance(default, bool) and param.type is not bool)
+    ):
+        raise DefinitionError(
+            f"{where}: the default {print_value(default)} is not of its type, {type_name(param.type)}."
+        )
+
+
+@lru_cache(maxsize=1)
+def strict_model() -> type[BaseModel]:
+    """StrictModel: the base of every input model. Unknown keys and wrong types are errors (seed 002)."""
+    from pydantic import BaseModel, ConfigDict
+
+    class StrictModel(BaseModel):
+        model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=False)
+
+    return StrictModel
+
+
+def build_model(tool: str, params: Sequence[Param]) -> type[BaseModel]:
+    """The strict input model of a tool; field names are the parameters' canonical names by alias."""
+    from pydantic import Field, create_model
+
+    fields: dict[str, Any] = {}
+    for param in params:
+        hint = param.type
+        if hint is Code:
+            hint = str
+        if param.choices:
+            hint = typing.Literal[param.choices]
+        if param.default is None:
+            hint = hint | None if not isinstance(hint, str) else hint
+        bounds = {"ge": param.min, "le": param.max}
+        fields[param.python_name] = (
+            hint,
+            Field(
+                default=... if param.required else param.default,
+                alias=param.name,
+                description=param.doc or None,
+                **{key: value for key, value in bounds.items() if value is not None},
+            ),
+        )
+    return create_model(
+        "".join(part.title() for part in tool.split("-")) + "Input", __base__=strict_model(), **fields
+    )
+
+
+def json_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The model's JSON Schema without ``$ref`` and titles, ``additionalProperties`` false."""
+    schema = model.model_json_schema(by_alias=True)
+    definitions = schema.pop("$defs", {})
+
+    def inline(node: Any) -> Any:
+        if isinstance(node, dict):
+            if "$ref" in node:
+                return inline(definitions[node["$ref"].rsplit("/", 1)[1]])
+            return {k: inline(v) for k, v in node.items() if not (k == "title" and isinstance(v, str))}
+        return [inline(item) for item in node] if isinstance(node, list) else node
+
+    tidy: dict[str, Any] = inline(schema)
+    tidy.pop("description", None)
+    tidy.setdefault("properties", {})
+    return tidy
+
+
+def bind(tool: str, params: Sequence[Param], args: Mapping[str, Any], positional: Sequence[Any]) -> dict[str, Any]:
+    """Arguments by canonical name: positional ones take the parameters not named, in order."""
+    bound = {kebab(name): value for name, value in args.items()}
+    free = [param.name for param in params if param.name not in bound]
+    if len(positional) > len(free):
+        extra = print_value(positional[len(free)])
+        raise InvalidCallError(f"{tool} takes {count(len(params), 'argument')}; {extra} is one too many.")
+    bound.update(zip(free, positional, strict=False))
+    return bound
+
+
+def count(number: int, noun: str) -> str:
+    """``1 argument``, ``2 arguments``, ``no arguments``."""
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+
+
+def validate(tool: str, params: Sequence[Param], model: type[BaseModel], bound: Mapping[str, Any]) -> dict[str, Any]:
+    """The typed arguments by canonical name, defaults filled in. Raises InvalidCallError with every fault."""
+    from pydantic import ValidationError
+
+    by_name = {param.name: param for param in params}
+    data = {name: _literal(value, by_name.get(name)) for name, value in bound.items()}
+    faults = [
+        f":{name} takes plain data, not the expression {code}{_program_hint(str(code))}"
+        for name, value in data.items()
+        if name in by_name and (code := _code_in(value)) is not None
+    ]
+    if faults:
+        raise InvalidCallError(_sentence(tool, faults))
+    try:
+        made = model.model_validate({k: str(v) if isinstance(v, Code) else v for k, v in data.items()})
+    except ValidationError as error:
+        raise InvalidCallError(_sentence(tool, _faults(error, by_name))) from None
+    values = {param.name: getattr(made, param.python_name) for param in params}
+    return {
+        name: Code(value) if by_name[name].type is Code and value is not None else value
+        for name, value in values.items()
+    }
+
+
+def _literal(value: Any, param: Param | None) -> Any:
+    """The value as its parameter wants it: a program as text, anything else as the data it spells."""
+    if param is not None and param.type is Code:
+        return str(value) if isinstance(value, str) else print_value(value)
+    if isinstance(value, Code):
+        return value if value.data is None else _literal(value.data, param)
+    if isinstance(value, Mapping):
+        return {key: _literal(item, param) for key, item in value.items()}
+    return [_literal(item, param) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _code_in(value: Any) -> Code | None:
+    """The first expression inside a value, however deep in lists and dictionaries."""
+    if isinstance(value, Code):
+        return value
+    children: Iterable[Any] = ()
+    if isinstance(value, Mapping):
+        children = value.values()
+    elif isinstance(value, list):
+        children = value
+    return next((found for child in children if (found := _code_in(child)) is not None), None)
+
+
+def _program_hint(code: str) -> str:
+    if code.startswith(("(", "`", "'", "~")):
+        return " (programs go into the eval tool)"
+    return f'; a text is written "{code}"'
+
+
+def _sentence(tool: str, faults: Iterable[str]) -> str:
+    return f"{tool}: " + "; ".join(faults) + "."
+
+
+def _faults(error: Any, by_name: Mapping[str, Param]) -> list[str]:
+    """Each pydantic error as a clause about the argument, in the order of the call."""
+    faults: list[str] = []
+    for detail in error.errors(include_url=False):
+        location = [str(part) for part in detail["loc"]]
+        name = kebab(location[0]) if location else ""
+        inside = "".join(f"[{part}]" for part in location[1:] if part in _path(detail))
+        if detail["type"] == "missing" and len(location) == 1:
+            fault = f":{name} is missing"
+        elif detail["type"] == "extra_forbidden" and len(location) == 1:
+            close = nearest(name, by_name)
+            names = ", ".join(f":{known}" for known in by_name)
+            hint = f"did you mean :{close}?" if close else f"it takes {names}" if names else "it takes none"
+            fault = f":{name} is unknown ({hint})"
+        else:
+            given = print_value(detail["input"])
+            given = given if len(given) <= 80 else given[:77] + "…"
+            wanted = detail["msg"].removeprefix("Input should be ").removeprefix("Value should be ")
+            if name in by_name and not inside and not detail["type"].endswith(("_equal", "_than")):
+                wanted = by_name[name].signature().strip("[]").split(" = ")[0].removeprefix(f":{name} ")
+            fault = f":{name}{inside} should be {wanted}, not {given}"
+        if fault not in faults:
+            faults.append(fault)
+    return faults
+
+
+def _path(detail: Any) -> list[str]:
+    """Location parts that are places in the data (indexes, keys), not pydantic's union branches."""
+    return [str(part) for part in detail["loc"][1:] if isinstance(part, int) or not str(part).islower()]

@@ -1,0 +1,100 @@
+"""The one SQLite file of a workspace: where it lies, its schema, its migrations, its connection.
+
+Knows nothing of tools or calls. The file lies in the user's data folder and never inside the workspace, so no
+file tool can reach it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from tools.errors import UsageError
+
+# Each entry brings the schema from version n to n + 1; entries are never edited once released.
+MIGRATIONS = (
+    """
+    CREATE TABLE audit (
+        seq INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        ts TEXT NOT NULL,
+        session TEXT NOT NULL,
+        user TEXT NOT NULL,
+        route TEXT NOT NULL,
+        parent TEXT,
+        depth INTEGER NOT NULL,
+        round INTEGER NOT NULL,
+        place INTEGER NOT NULL,
+        tool TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        status TEXT NOT NULL,
+        stage TEXT NOT NULL,
+        duration_ms INTEGER NOT NULL,
+        side_effects TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX audit_session ON audit (session, seq);
+    """,
+)
+
+
+def state_dir() -> Path:
+    """Where quoth keeps what must not be lost: ``$QUOTH_STATE``, or the platform's user data folder."""
+    if named := os.environ.get("QUOTH_STATE"):
+        return Path(named)
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("quoth", appauthor=False))
+
+
+def store_path(workspace: Path) -> Path:
+    """The store of a workspace: one file for each real path."""
+    key = hashlib.sha256(str(workspace.resolve()).encode()).hexdigest()[:16]
+    return state_dir() / "workspaces" / f"{workspace.resolve().name or 'root'}-{key}.sqlite"
+
+
+class Store:
+    """An open store. Every write is one transaction, synced before it returns; threads take turns."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        try:
+            if path != ":memory:":
+                Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._db = apsw.Connection(str(path))
+            self._db.set_busy_timeout(10_000)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._migrate()
+        except (apsw.Error, OSError) as error:
+            raise UsageError(f"The store {path} cannot be opened: {error}.") from None
+
+    def _migrate(self) -> None:
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                (version,) = self._db.execute("PRAGMA user_version").fetchone()
+                if version > len(MIGRATIONS):
+                    raise UsageError(f"The store {self.path} was made by a newer quoth; this one cannot read it.")
+                for step in MIGRATIONS[version:]:
+                    self._db.execute(step)
+                self._db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    def execute(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement in a transaction of its own and return its rows."""
+        with self._lock:
+            return list(self._db.execute(sql, tuple(values)))
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()

@@ -1,0 +1,180 @@
+"""The table of cognitive tools: what there is to call, by name.
+
+Knows nothing of doors, models or loops. It never runs a guard or a body: those are reached only by tools/door.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from tools.errors import DefinitionError, DuplicateToolError, UnknownToolError
+from tools.form import CallForm, canonical, kebab
+from tools.schema import NAME, Param, build_model, json_schema
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+EFFECTS = ("reads", "writes", "runs", "net", "memory")
+COSTS = ("free", "cheap", "expensive")
+
+
+@dataclass(frozen=True, eq=False)
+class CognitiveTool:
+    """A tool: a name and description, parameters, a guard and a body (seed 001), and its standing orders.
+
+    ``effects`` says what the body may touch (none of EFFECTS = pure); ``timeout`` is in seconds; ``cooldown`` in
+    seconds per user and ``daily_limit`` in calls per user and day, 0 meaning none (seed 000).
+    ``source`` is the text the tool was written as, ``form`` that text as one canonical form.
+    """
+
+    name: str
+    description: str
+    params: tuple[Param, ...] = ()
+    effects: tuple[str, ...] = ()
+    cost: Literal["free", "cheap", "expensive"] = "free"
+    gate: bool = False
+    gate_failure: Literal["closed", "open"] = "closed"
+    cooldown: float = 0
+    daily_limit: int = 0
+    timeout: float = 30.0
+    tag: str = ""
+    allow_repeat: bool = False
+    examples: tuple[CallForm, ...] = ()
+    source: str = ""
+    form: str = ""
+    module: str = ""
+    replace: bool = False
+    _guard: Callable[..., Any] | None = field(default=None, repr=False)
+    _body: Callable[..., Any] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not NAME.match(self.name):
+            raise DefinitionError(f"{self.name}: a tool's name is lower-case letters, digits and hyphens.")
+        if not self.description.strip():
+            raise DefinitionError(f"{self.name} needs a description: the model chooses by it.")
+        for effect in self.effects:
+            if effect not in EFFECTS:
+                raise DefinitionError(
+                    f"{self.name}: unknown effect :{effect}; the effects are "
+                    + ", ".join(f":{known}" for known in EFFECTS)
+                    + "."
+                )
+        if self.cost not in COSTS:
+            raise DefinitionError(f"{self.name}: :cost is :free, :cheap or :expensive, not :{self.cost}.")
+        if self.gate_failure not in ("closed", "open"):
+            raise DefinitionError(f"{self.name}: :gate-failure is :closed or :open.")
+        if not self.timeout > 0:
+            raise DefinitionError(f"{self.name}: :timeout is a number of seconds above 0.")
+        if self.cooldown < 0 or self.daily_limit < 0:
+            raise DefinitionError(f"{self.name}: :cooldown and :daily-limit are not negative.")
+        names = [param.name for param in self.params]
+        for name in names:
+            if names.count(name) > 1:
+                raise DefinitionError(f"{self.name}: the parameter {name} stands twice.")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"{self.name} is called through the door: agent.call('({self.name} …)').")
+
+    @property
+    def guarded(self) -> bool:
+        return self._guard is not None
+
+    @cached_property
+    def model(self) -> type[BaseModel]:
+        """The strict input model, compiled at first use."""
+        return build_model(self.name, self.params)
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of the arguments: inline, no ``$ref``, ``additionalProperties`` false."""
+        return json_schema(self.model)
+
+    def signature(self) -> str:
+        """``(grep-search :pattern str [:path str = "."])``."""
+        return "(" + " ".join([self.name, *(param.signature() for param in self.params)]) + ")"
+
+    def describe(self) -> dict[str, Any]:
+        """Everything a caller may know of the tool, as JSON data."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "signature": self.signature(),
+            "parameters": self.schema,
+            "effects": list(self.effects),
+            "cost": self.cost,
+            "guarded": self.guarded,
+            "gate": self.gate,
+            "gate_failure": self.gate_failure,
+            "cooldown": self.cooldown,
+            "daily_limit": self.daily_limit,
+            "timeout": self.timeout,
+            "tag": self.tag,
+            "allow_repeat": self.allow_repeat,
+            "examples": [canonical(example) for example in self.examples],
+        }
+
+    @cached_property
+    def version(self) -> str:
+        """SHA-256 of what the tool is: its description, schema, standing orders and source text."""
+        data = json.dumps([self.describe(), self.source], sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(data.encode()).hexdigest()
+
+
+class ToolTable:
+    """Tools by name. The global one is ``cognitive_tools``; tests and agents make private ones."""
+
+    def __init__(self, tools: Iterator[CognitiveTool] | tuple[CognitiveTool, ...] = ()) -> None:
+        self._tools: dict[str, CognitiveTool] = {}
+        for tool in tools:
+            self.register(tool)
+
+    def register(self, tool: CognitiveTool, *, replace: bool = False) -> CognitiveTool:
+        """Add a tool. Raises DuplicateToolError unless ``replace`` (or the tool's own ``:replace True``)."""
+        if tool.name in self._tools and not (replace or tool.replace):
+            raise DuplicateToolError(
+                f"There is already a tool named {tool.name}; write :replace True to put this one in its place."
+            )
+        self._tools[tool.name] = tool
+        self.__dict__.pop("schema_hash", None)
+        return tool
+
+    def get(self, name: str) -> CognitiveTool:
+        """The tool of that name, whatever its case and hyphens. Raises UnknownToolError."""
+        tool = self._tools.get(name) or self._tools.get(kebab(name))
+        if tool is None:
+            raise UnknownToolError(name, self._tools)
+        return tool
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        return sorted(self._tools)
+
+    def tools(self) -> list[CognitiveTool]:
+        """All tools, sorted by name."""
+        return [self._tools[name] for name in self.names()]
+
+    def copy(self) -> ToolTable:
+        return ToolTable(tuple(self.tools()))
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (name in self._tools or kebab(name) in self._tools)
+
+    def __iter__(self) -> Iterator[CognitiveTool]:
+        return iter(self.tools())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    @cached_property
+    def schema_hash(self) -> str:
+        """SHA-256 over all a model is shown of every tool, sorted by name: equal tables, equal hash (seed 003)."""
+        data = json.dumps([tool.describe() for tool in self.tools()], sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(data.encode()).hexdigest()
+
+
+cognitive_tools = ToolTable()

@@ -1,0 +1,150 @@
+"""The workspace: one folder that file tools may touch, and the only way into it.
+
+Knows nothing of tools or calls. Paths are resolved through symlinks first, and files are then opened from the
+root component by component without following links, so that a link swapped in between cannot lead out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from tools.context import ALLOW, ToolError, Verdict, current_context, deny
+
+# Folders no listing or search enters unless it is asked for by name.
+SKIPPED = {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".ruff_cache"}
+
+
+class Workspace:
+    """A root folder; ``protected`` folders inside it (our own state) are never writable."""
+
+    def __init__(self, root: Path | str = ".", protected: tuple[Path, ...] = ()) -> None:
+        self.root = Path(root).resolve()
+        self.protected = tuple(folder.resolve() for folder in protected)
+
+    def resolve(self, path: str) -> Path:
+        """The real path of ``path``, which is taken relative to the root. Raises ToolError when it leads out."""
+        if "\0" in path:
+            raise ToolError("A path cannot contain a NUL character.")
+        try:
+            real = (self.root / os.path.expanduser(path)).resolve()  # noqa: PTH111  "~x" may be no user
+        except (OSError, RuntimeError) as error:
+            raise ToolError(f"{path} cannot be resolved: {_why(error)}.") from None
+        if real != self.root and self.root not in real.parents:
+            raise ToolError(f"{path} is outside the workspace {self.root}.")
+        return real
+
+    def shown(self, path: Path) -> str:
+        """A path inside the workspace as people and models see it: relative, with slashes."""
+        return path.relative_to(self.root).as_posix() if path != self.root else "."
+
+    def open_read(self, path: str) -> BinaryIO:
+        """A regular file open for reading. Raises ToolError with the reason."""
+        real = self.resolve(path)
+        try:
+            with self._parent(real) as parent:
+                descriptor = os.open(real.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
+        except OSError as error:
+            raise ToolError(self._failure(path, real, error)) from None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            kind = "a folder; list-files shows what is in it" if real.is_dir() else "no regular file"
+            raise ToolError(f"{path} is {kind}.")
+        return os.fdopen(descriptor, "rb")
+
+    def write(self, path: str, data: bytes) -> bool:
+        """Replace the file by ``data`` atomically, making parent folders; True when the file is new."""
+        real = self.resolve(path)
+        if real == self.root or real.is_dir():
+            raise ToolError(f"{path} is a folder.")
+        for folder in self.protected:
+            if real == folder or folder in real.parents:
+                raise ToolError(f"{path} belongs to quoth itself and cannot be written by a tool.")
+        scratch = f".{real.name[:100]}.{os.getpid()}.quoth"
+        try:
+            with self._parent(real, make=True) as parent:
+                new, mode = True, 0o666
+                with contextlib.suppress(FileNotFoundError):
+                    found = os.stat(real.name, dir_fd=parent, follow_symlinks=False)
+                    if not stat.S_ISREG(found.st_mode):
+                        raise ToolError(f"{path} is no regular file.")
+                    new, mode = False, stat.S_IMODE(found.st_mode)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+                descriptor = os.open(scratch, flags, mode, dir_fd=parent)
+                try:
+                    with os.fdopen(descriptor, "wb") as file:
+                        file.write(data)
+                        file.flush()
+                        os.fsync(file.fileno())
+                    if not new:
+                        os.chmod(scratch, mode, dir_fd=parent)  # noqa: PTH101  umask had its say at creation
+                    os.replace(scratch, real.name, src_dir_fd=parent, dst_dir_fd=parent)  # noqa: PTH105
+                except BaseException:
+                    with contextlib.suppress(OSError):
+                        os.unlink(scratch, dir_fd=parent)  # noqa: PTH108
+                    raise
+                os.fsync(parent)
+        except OSError as error:
+            raise ToolError(self._failure(path, real, error)) from None
+        return new
+
+    @contextlib.contextmanager
+    def _parent(self, real: Path, *, make: bool = False) -> Iterator[int]:
+        """A descriptor of the folder that holds ``real``, reached from the root without following links."""
+        descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for part in real.relative_to(self.root).parts[:-1]:
+                if make:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=descriptor)  # noqa: PTH102
+                inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = inner
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _failure(self, path: str, real: Path, error: OSError) -> str:
+        if isinstance(error, FileNotFoundError):
+            from tools.errors import did_you_mean
+
+            with contextlib.suppress(OSError):
+                siblings = [self.shown(item) for item in real.parent.iterdir()] if real.parent.is_dir() else []
+                return f"There is no file {path}." + did_you_mean(self.shown(real), siblings)
+            return f"There is no file {path}."
+        return f"{path}: {_why(error)}."
+
+    def walk(self, path: str) -> Iterator[Path]:
+        """The regular files under a folder (or the file itself), sorted, hidden tool folders left out.
+
+        Links are not followed, so neither loops nor files outside can appear."""
+        start = self.resolve(path)
+        if start.is_file():
+            yield start
+            return
+        if not start.is_dir():
+            raise ToolError(self._failure(path, start, FileNotFoundError()))
+        for folder, folders, files in os.walk(start, followlinks=False):
+            folders[:] = sorted(name for name in folders if name not in SKIPPED)
+            for name in sorted(files):
+                file = Path(folder, name)
+                if not file.is_symlink() and file.is_file():
+                    yield file
+
+
+def _why(error: BaseException) -> str:
+    text = getattr(error, "strerror", None) or str(error)
+    return str(text)[:1].lower() + str(text)[1:]
+
+
+def inside_workspace(path: str) -> Verdict:
+    """For guards: allow when ``path`` stays inside the workspace of the call, deny with the reason otherwise."""
+    try:
+        current_context().workspace.resolve(path)
+    except ToolError as error:
+        return deny(str(error))
+    return ALLOW
