@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tools.errors import UsageError, did_you_mean
-from tools.form import canonical, plist, print_string, print_value
+from tools.form import plist, print_string, print_value
 from tools.schema import Param, type_name
 from tools.table import CognitiveTool, ToolTable
 
@@ -47,7 +47,7 @@ def belt_json(table: ToolTable, view: str) -> dict[str, Any]:
 def _lisp_tool(tool: CognitiveTool) -> str:
     lines = [f"- {tool.name}: {' '.join(tool.description.split())}"]
     lines.append("  Parameters: " + (", ".join(_lisp_param(param) for param in tool.params) or "none"))
-    lines += [f"  Example: {canonical(example)}" for example in tool.examples]
+    lines += [f"  Example: {str(example)}" for example in tool.examples]
     return "\n".join(lines)
 
 

@@ -28,6 +28,7 @@ from tools.sexp import Limits, Lines, ReadError, read_prefix
 MAX_REPLY = 8_000_000
 MAX_ERRORS = 10
 MAX_CALLS = 200
+MAX_UNCLOSED = 50  # each unclosed form costs a scan to the end of the text
 CALL_LIMITS = Limits(max_chars=6_000_000, max_depth=100, max_forms=100_000)
 LISP_FENCES = {"", "lisp", "hy", "clojure", "clj", "scheme", "elisp", "emacs-lisp", "common-lisp", "cl", "tool", "text"}
 
@@ -83,6 +84,7 @@ class Reading:
     calls: list[FoundCall] = field(default_factory=list)
     text: str = ""
     errors: list[Fault] = field(default_factory=list)
+    unclosed: int = 0
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -106,7 +108,7 @@ def read_reply(text: str, known: Collection[str] = ()) -> Reading:
         position = begin
         while position < end and len(reading.errors) < MAX_ERRORS and len(reading.calls) < MAX_CALLS:
             match = _START.search(text, position, end)
-            if match is None:
+            if match is None or reading.unclosed > MAX_UNCLOSED:
                 break
             position = match.end()
             while position < end and text[position] == "(":  # forms may follow each other on a line
@@ -160,6 +162,7 @@ def _one(
     try:
         model, end = read_prefix(text, position, CALL_LIMITS, lines)
     except ReadError as error:
+        reading.unclosed += error.incomplete
         if meant or _looks_like_call(text, position):
             reading.errors.append(Fault(error.message, error.line, error.column, error.hint, error.caret()))
         return None

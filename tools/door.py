@@ -156,6 +156,11 @@ class Door:
             result = self._record(passage, stage, outcome, started, now)
         return result
 
+    def refuse(self, call: Call, context: ToolContext, status: Status, message: str) -> ToolResult:
+        """The result of a call that its host stops before the door (a run's own limit), in the audit like any."""
+        passage = Passage(call, dataclasses.replace(context, side_effects=[]))
+        return self._record(passage, "host", Outcome(status, message=message), time.monotonic(), datetime.now(UTC))
+
     def _record(
         self, passage: Passage, stage: str, outcome: Outcome, started: float, now: datetime
     ) -> ToolResult:

@@ -43,7 +43,8 @@ class CallForm:
     positional: tuple[Value, ...] = ()
 
     def __str__(self) -> str:
-        return canonical(self)
+        """The form as it was written: named arguments in their own order, after the positional ones."""
+        return _print(self, list(self.args))
 
     @property
     def digest(self) -> str:
@@ -60,16 +61,19 @@ def kebab(name: str) -> str:
 
 
 def canonical(form: CallForm) -> str:
-    """The one text of a form: positional arguments first, then keywords in alphabetical order."""
-    parts = [form.tool]
-    parts += [print_value(value) for value in form.positional]
-    parts += [f":{name} {print_value(form.args[name])}" for name in sorted(form.args)]
+    """The one text of a form, whatever order it was written in: named arguments stand in alphabetical order."""
+    return _print(form, sorted(form.args))
+
+
+def _print(form: CallForm, names: Sequence[str]) -> str:
+    parts = [form.tool, *(print_value(value) for value in form.positional)]
+    parts += [f":{name} {print_value(form.args[name])}" for name in names]
     return "(" + " ".join(parts) + ")"
 
 
 def plist(form: CallForm) -> str:
     """The first seed's spelling: ``(:target :tool :action :call :tool "x" :args (…))``."""
-    args = " ".join(f":{name} {print_value(form.args[name])}" for name in sorted(form.args))
+    args = " ".join(f":{name} {print_value(value)}" for name, value in form.args.items())
     if form.positional:
         raise InvalidCallError(f"{canonical(form)} has arguments without names; a plist needs each name.")
     return f"(:target :tool :action :call :tool {print_value(form.tool)} :args ({args}))"
@@ -373,3 +377,28 @@ def _fpart(part: Any) -> str:
     conversion = f" !{part.conversion}" if part.conversion else ""
     spec = " :" + "".join(_fpart(item) for item in part[1:]) if len(part) > 1 else ""
     return "{" + show(part[0]) + conversion + spec + "}"
+
+
+def pretty(model: Any, width: int = 100, indent: int = 0) -> str:
+    """A model over several lines: what does not fit is broken after its head, options kept beside their values."""
+    line = show(model)
+    if len(line) + indent <= width or not isinstance(model, m.Sequence) or isinstance(model, m.FString):
+        return line
+    if isinstance(model, m.Expression):
+        opening, closing, step = "(", ")", 2
+    elif isinstance(model, m.Dict):
+        opening, closing, step = "{", "}", 1
+    else:
+        opening, closing, step = line[: line.index("[") + 1] if "[" in line[:2] else line[:2], line[-1], 1
+    pieces: list[str] = []
+    items = list(model)
+    while items:
+        item = items.pop(0)
+        if isinstance(item, m.Keyword) and items and pieces:
+            label = show(item) + " "
+            pieces.append(label + pretty(items.pop(0), width, indent + step + len(label)))
+        else:
+            pieces.append(pretty(item, width, indent + step))
+    pad = "\n" + " " * (indent + step)
+    head = pieces[:2] if step == 2 and len(pieces) > 1 and "\n" not in pieces[1] else pieces[:1]
+    return opening + " ".join(head) + "".join(pad + piece for piece in pieces[len(head) :]) + closing

@@ -232,6 +232,7 @@ def validate(tool: str, params: Sequence[Param], model: type[BaseModel], bound: 
 
     by_name = {param.name: param for param in params}
     data = {name: _literal(value, by_name.get(name)) for name, value in bound.items()}
+    data = {name: value for name, value in data.items() if not (value is None and _left_out(by_name.get(name)))}
     faults = [
         f":{name} takes plain data, not the expression {code}{_program_hint(str(code))}"
         for name, value in data.items()
@@ -248,6 +249,11 @@ def validate(tool: str, params: Sequence[Param], model: type[BaseModel], bound: 
         name: Code(value) if by_name[name].type is Code and value is not None else value
         for name, value in values.items()
     }
+
+
+def _left_out(param: Param | None) -> bool:
+    """Whether None for this parameter can only mean that it is left out, as models and Common Lisp write it."""
+    return param is not None and not param.required and type_name(param.type) in ("str", "int", "float", "bool")
 
 
 def _literal(value: Any, param: Param | None) -> Any:

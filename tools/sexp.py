@@ -45,9 +45,8 @@ class Lines:
 
     def __init__(self, text: str) -> None:
         lengths = accumulate(map(len, text.split("\n")))
-        self.breaks = [
-            row + length for row, length in enumerate(lengths)
-        ]  # the last one is the end of the text
+        # Offsets of the line feeds, and last the end of the text.
+        self.breaks = [row + length for row, length in enumerate(lengths)]
 
     def at(self, offset: int) -> tuple[int, int]:
         row = bisect_left(self.breaks, offset)
@@ -186,9 +185,8 @@ _TOKEN = re.compile(
 ).match
 _BLANK = re.compile(r"\s*+", re.ASCII).match
 _ATOM = re.compile(f"{_NAME}*+", re.ASCII).match
-_NUMBERISH = re.compile(
-    r"[+\-._,]*(?:\d|Inf|NaN|[jJ][_,]*\Z)"
-).match  # \d: digits of any script, as in Python
+# \d without re.ASCII: Python reads the digits of any script.
+_NUMBERISH = re.compile(r"[+\-._,]*(?:\d|Inf|NaN|[jJ][_,]*\Z)").match
 _FIELD_TAIL = re.compile(r"\s*+(?:!([rsa]))?+\s*+([:}]?)", re.ASCII).match
 _BRACKET = re.compile(r"#\[([^\[\]\n\r]*+)\[\r?\n?").match
 _SURROGATE = re.compile("[\ud800-\udfff]").search
@@ -410,8 +408,9 @@ class _Reader:
             if not spec:
                 body = body.replace("{{", "{").replace("}}", "}")
             piece = String(self._decode(body, pos, stop))
-            self._place(piece, frame.mark, stop)  # as Hy does: from the opening quote or colon on
-            frame.items.append(piece)
+            if piece:  # a backslash before a line's end leaves nothing
+                self._place(piece, frame.mark, stop)  # as Hy does: from the opening quote or colon on
+                frame.items.append(piece)
         char = self.text[stop : min(stop + 1, self.end)]
         if char == "{" and not (spec and self.text.startswith("{{", stop)):
             field = self._open(_FIELD_OPENER, stop, *self.lines.at(stop))

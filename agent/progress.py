@@ -1,0 +1,64 @@
+"""What a person sees while work goes on: calls, results and bars on stderr, never on stdout.
+
+Knows how things look and nothing of how they are done.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from agent.run import CallRecord, Reply, shortened, show_value
+from tools.form import CallForm
+
+SHOWN_LINES = 6
+
+
+def weights_progress() -> Callable[[int, int], None] | None:
+    """A bar on a terminal for the one-time joining of the model, else None."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(done: int, total: int) -> None:
+        share = done / total if total else 1.0
+        bar = "█" * int(share * 30)
+        end = "\n" if done >= total else ""
+        sys.stderr.write(f"\rPreparing the model (once)  {bar:<30} {share:4.0%}{end}")
+        sys.stderr.flush()
+
+    return show
+
+
+class Transcript:
+    """A listener that prints each call, its result and each fault as they happen."""
+
+    def __init__(self, out: TextIO | None = None, color: bool | None = None) -> None:
+        self._out = out or sys.stderr
+        self._color = self._out.isatty() if color is None else color
+
+    def __call__(self, event: str, data: Any) -> None:
+        if event == "call" and isinstance(data, CallForm):
+            self._line("→", "36", shortened(str(data), 600))
+        elif event == "result" and isinstance(data, CallRecord):
+            self._result(data)
+        elif event == "fault":
+            self._line("!", "33", str(data))
+        elif event == "end" and isinstance(data, Reply) and data.status != "done":
+            self._line("■", "33", f"{data.status}: {data.text}")
+
+    def _result(self, record: CallRecord) -> None:
+        result = record.result
+        took = result.audit.get("duration_ms", 0)
+        mark = "32" if result.ok else "31"
+        body = show_value(result.value) if result.ok else result.message
+        lines = body.splitlines() or [""]
+        more = [f"… {len(lines) - SHOWN_LINES} more lines"] if len(lines) > SHOWN_LINES else []
+        shown = [line if len(line) <= 160 else line[:159] + "…" for line in lines[:SHOWN_LINES]] + more
+        self._line("←", mark, f"{result.status}, {took} ms: " + "\n    ".join(shown))
+
+    def _line(self, sign: str, color: str, text: str) -> None:
+        shown = f"\x1b[{color}m{sign}\x1b[0m" if self._color else sign
+        safe = "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text)
+        self._out.write(f"{shown} {safe}\n")
+        self._out.flush()

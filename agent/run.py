@@ -1,0 +1,148 @@
+"""One run of the loop: what it was asked, what it may spend, what has happened. And the Reply it ends with.
+
+Knows data only; the loop itself is agent/loop.hy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from neuro.backends.base import Backend, Messages, Usage
+from tools.context import ToolContext, ToolResult
+from tools.door import Door
+from tools.form import CallForm, print_value
+
+RunStatus = Literal["done", "failed", "pending", "interrupted"]
+Listener = Callable[[str, Any], None]
+
+
+@dataclass(frozen=True)
+class CallRecord:
+    """A call form of the run and the one result it got."""
+
+    form: CallForm
+    result: ToolResult
+
+    def to_json(self) -> dict[str, Any]:
+        return {"form": str(self.form), **self.result.to_json()}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """How a run ended. ``text`` is never empty: an answer, or the sentence that says why there is none."""
+
+    session: str
+    status: RunStatus
+    text: str
+    calls: tuple[CallRecord, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    steps: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        usage = {
+            "input_tokens": self.usage.input_tokens,
+            "output_tokens": self.usage.output_tokens,
+            "cached_tokens": self.usage.cached_tokens,
+            "seconds": round(self.usage.seconds, 3),
+            "steps": self.steps,
+        }
+        return {
+            "session": self.session,
+            "status": self.status,
+            "reply": self.text,
+            "calls": [call.to_json() for call in self.calls],
+            "usage": usage,
+        }
+
+
+@dataclass(frozen=True)
+class RunLimits:
+    """What a run may spend. ``steps`` are turns of the model, ``calls`` passages of the door from its replies,
+    ``repeats`` how often one call may come back before the run is stopped, ``faults`` how many unreadable or empty
+    replies in a row, ``result_chars`` how much of one result the model is shown, ``tokens`` the longest reply."""
+
+    steps: int = 25
+    calls: int = 100
+    repeats: int = 3
+    faults: int = 3
+    result_chars: int = 6000
+    tokens: int = 1024
+
+
+@dataclass
+class Run:
+    """The state one run carries from turn to turn."""
+
+    task: str
+    session: str
+    door: Door
+    context: ToolContext
+    backend: Backend
+    messages: Messages
+    user: str = ""
+    depth: int = 0
+    route: str = "reply"
+    must_act: bool = False
+    limits: RunLimits = field(default_factory=RunLimits)
+    listener: Listener | None = None
+    calls: list[CallRecord] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    step: int = 0
+    faults: int = 0
+    seen: dict[str, CallRecord] = field(default_factory=dict)
+    repeated: dict[str, int] = field(default_factory=dict)
+    interrupted: bool = False
+    thinking: asyncio.Task[Any] | None = None
+
+    def interrupt(self) -> None:
+        """Stop at the next safe point: at once while the model is thinking, after the call while one runs."""
+        self.interrupted = True
+        if self.thinking is not None:
+            self.thinking.cancel()
+
+    def tell(self, event: str, data: Any) -> None:
+        """Tell the listener; what it does with it cannot hurt the run."""
+        if self.listener is not None:
+            self.listener(event, data)
+
+    def end(self, status: RunStatus, text: str) -> Reply:
+        reply = Reply(self.session, status, text, tuple(self.calls), self.usage, self.step)
+        self.tell("end", reply)
+        return reply
+
+
+def show_value(value: Any) -> str:
+    """A result as a model reads it: texts as they are, a list one item a line, other data as Lisp."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and len(value) > 3:
+        return "\n".join(item if isinstance(item, str) else print_value(item) for item in value)
+    return print_value(value)
+
+
+def shortened(text: str, limit: int) -> str:
+    """Head and tail of a long text, with what was left out said in the middle."""
+    if len(text) <= limit:
+        return text
+    head, tail = limit * 2 // 3, limit // 3
+    return f"{text[:head]}\n[… {len(text) - head - tail} characters left out …]\n{text[-tail:]}"
+
+
+def result_text(record: CallRecord, limit: int) -> str:
+    """What the model is told of one call: uniform, whatever the status."""
+    result = record.result
+    form = shortened(str(record.form), 200)
+    if not result.ok:
+        return f"{form} -> {result.status}: {shortened(result.message, limit)}"
+    value = shortened(show_value(result.value), limit)
+    note = f"\n({result.message})" if result.message else ""
+    empty = {"": "an empty text", "[]": "an empty list: nothing was found", "None": "nothing"}
+    return f"{form} -> ok:\n{empty.get(value, value)}{note}"
+
+
+def json_line(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False)
