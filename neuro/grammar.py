@@ -14,8 +14,8 @@ from tools.table import CognitiveTool, ToolTable
 _COMMON = r"""
 str ::= "\"" strchar* "\""
 strchar ::= [^"\\\x00-\x1f\x7f] | "\\" ["\\nt]
-int ::= "-"? [0-9]{1,15}
-float ::= "-"? [0-9]{1,15} ("." [0-9]{1,15})?
+int ::= "-"? [0-9]+
+float ::= "-"? [0-9]+ ("." [0-9]+)?
 bool ::= "True" | "False"
 value ::= str | float | bool | "None" | list | dict
 list ::= "[" (value (" " value)*)? "]"
@@ -25,9 +25,9 @@ form ::= "(" item (ws item)* ")"
 item ::= form | vector | map | str | atom
 vector ::= "[" (item (ws item)*)? "]"
 map ::= "{" (item (ws item)*)? "}"
-atom ::= [A-Za-z0-9_+*/<>=!?.:&|%^-]{1,40}
-ws ::= " " | "\n" " "{0,8}
-words ::= [^(\x00 \n] [^\x00]{0,4000}
+atom ::= [A-Za-z0-9_+*/<>=!?.:&|%^-]+
+ws ::= " " | "\n" " "*
+words ::= [^(\x00 \n] [^\x00]*
 """
 
 
@@ -35,6 +35,7 @@ def grammar(table: ToolTable, *, may_answer: bool = True, may_call: bool = True)
     """One or several calls, or an answer in plain words; ``may_answer`` or ``may_call`` false forbids one."""
     tools = [tool for tool in table if may_call]
     roots = (["calls"] if tools else []) + (["words"] if may_answer or not tools else [])
+    # Unbounded repeats only: llama.cpp unrolls {0,n} into n rules, and the length of a reply is bounded anyway.
     rules = [f"root ::= {' | '.join(roots)}"]
     if tools:
         names = " | ".join(f"call-{tool.name}" for tool in tools)

@@ -28,7 +28,7 @@ from tools.sexp import Limits, Lines, ReadError, read_prefix
 MAX_REPLY = 8_000_000
 MAX_ERRORS = 10
 MAX_CALLS = 200
-MAX_UNCLOSED = 50  # each unclosed form costs a scan to the end of the text
+MAX_WASTE = 4  # how many times the length of the text may be spent on forms that turn out unreadable
 CALL_LIMITS = Limits(max_chars=6_000_000, max_depth=100, max_forms=100_000)
 LISP_FENCES = {"", "lisp", "hy", "clojure", "clj", "scheme", "elisp", "emacs-lisp", "common-lisp", "cl", "tool", "text"}
 
@@ -84,7 +84,7 @@ class Reading:
     calls: list[FoundCall] = field(default_factory=list)
     text: str = ""
     errors: list[Fault] = field(default_factory=list)
-    unclosed: int = 0
+    wasted: int = field(default=0, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -108,7 +108,7 @@ def read_reply(text: str, known: Collection[str] = ()) -> Reading:
         position = begin
         while position < end and len(reading.errors) < MAX_ERRORS and len(reading.calls) < MAX_CALLS:
             match = _START.search(text, position, end)
-            if match is None or reading.unclosed > MAX_UNCLOSED:
+            if match is None or reading.wasted > MAX_WASTE * len(text) + 100_000:
                 break
             position = match.end()
             while position < end and text[position] == "(":  # forms may follow each other on a line
@@ -125,6 +125,10 @@ def read_reply(text: str, known: Collection[str] = ()) -> Reading:
                     other_forms += 1
                 following = _NEXT.match(text, stop, end)
                 position = following.end() if following else stop
+    if len(reading.calls) >= MAX_CALLS:
+        line, column = lines.at(reading.calls[-1].end)
+        message = f"Only the first {MAX_CALLS} calls of a reply are done"
+        reading.errors.append(Fault(message, line, column, "make fewer calls at once"))
     reading.text = _without(text, cuts)
     if other_forms and not reading.calls and not reading.errors and _only_lisp(text):
         line, column = lines.at(len(text) - len(text.lstrip()))
@@ -162,7 +166,7 @@ def _one(
     try:
         model, end = read_prefix(text, position, CALL_LIMITS, lines)
     except ReadError as error:
-        reading.unclosed += error.incomplete
+        reading.wasted += _cost(text, position, lines, error)
         if meant or _looks_like_call(text, position):
             reading.errors.append(Fault(error.message, error.line, error.column, error.hint, error.caret()))
         return None
@@ -175,6 +179,14 @@ def _one(
         caret = ReadError("", line, column, source_line=_line_at(text, position)).caret()
         reading.errors.append(Fault(str(error).rstrip("."), line, column, "", caret))
         return None, end
+
+
+def _cost(text: str, position: int, lines: Lines, error: ReadError) -> int:
+    """How many characters were looked at before the error: each start may cost a scan to the end of the text."""
+    if error.incomplete:
+        return len(text) - position
+    before = lines.breaks[error.line - 2] + 1 if error.line > 1 else 0
+    return max(0, before + error.column - 1 - position)
 
 
 def _is_call(model: Any, known: Collection[str]) -> bool:

@@ -165,18 +165,29 @@ def enter_context(context: ToolContext) -> contextvars.Context:
     return copy
 
 
+def _encodable(text: str) -> str:
+    """The text, with lone surrogates escaped: nothing that cannot be written to a file or a socket."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def plain(value: Value, depth: int = 0) -> Any:
     """``value`` as JSON data. Raises ToolError for what has no honest JSON shape."""
     if depth > 100:
         raise ToolError("The value is nested deeper than 100.")
-    if value is None or isinstance(value, (bool, int)):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, int):
+        if value.bit_length() > 14_000:  # Python prints, and JSON holds, no more than 4300 digits
+            raise ToolError("The value is a number of more than 4000 digits; return it in another shape.")
+        return int(value)
     if isinstance(value, str):
-        return str(value)
+        return _encodable(str(value))
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
-        return {str(key): plain(item, depth + 1) for key, item in value.items()}
+        return {_encodable(str(key)): plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item, depth + 1) for item in value]
     if isinstance(value, (set, frozenset)):

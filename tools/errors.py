@@ -38,7 +38,7 @@ class UnknownToolError(QuothError, KeyError):
             hint = "Available tools: " + ", ".join(names) + "."
         else:
             hint = "No tools are registered."
-        self.sentence = f"There is no tool named {name}. {hint}"
+        self.sentence = f"There is no tool named {_shown(name)}. {hint}"
         super().__init__(self.sentence)
 
     def __str__(self) -> str:  # KeyError would print the repr
@@ -51,8 +51,15 @@ class InvalidCallError(QuothError, ValueError):
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known name closest to ``word``, or None when nothing is close."""
-    matches = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
-    return matches[0] if matches else None
+    spelt = {name.lower(): name for name in known}
+    matches = difflib.get_close_matches(word.lower(), list(spelt), n=1, cutoff=0.6)
+    return spelt[matches[0]] if matches else None
+
+
+def _shown(name: str) -> str:
+    """A name somebody made up, fit to stand in a sentence: short, and nothing a terminal would obey."""
+    short = name if len(name) <= 80 else name[:79] + "…"
+    return short if short.isprintable() and short.strip() else ascii(short)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

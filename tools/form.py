@@ -49,7 +49,7 @@ class CallForm:
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical text, in hex: the identity that approvals and receipts are bound to."""
-        return hashlib.sha256(canonical(self).encode()).hexdigest()
+        return hashlib.sha256(canonical(self).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def kebab(name: str) -> str:
@@ -87,8 +87,29 @@ def to_json(form: CallForm) -> dict[str, Any]:
     return data
 
 
-def print_value(value: Value) -> str:
-    """A value as Lisp text that reads back equal."""
+MAX_DEPTH = 100  # of nested data in one argument; more has no honest use and could exhaust the stack
+
+
+def too_deep(value: Value) -> bool:
+    """Whether data is nested deeper than MAX_DEPTH, found without recursion."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        inner: list[Value] = []
+        for item in level:
+            if isinstance(item, Mapping):
+                inner.extend(item.values())
+            elif isinstance(item, (list, tuple, set, frozenset)):
+                inner.extend(item)
+        if not inner:
+            return False
+        level = inner
+    return True
+
+
+def print_value(value: Value, depth: int = 0) -> str:
+    """A value as Lisp text that reads back equal; what is too deep for any call is cut to an ellipsis."""
+    if depth > 2 * MAX_DEPTH:
+        return "…"
     if isinstance(value, Code):
         return str(value)
     if value is None:
@@ -98,7 +119,8 @@ def print_value(value: Value) -> str:
     if isinstance(value, str):
         return print_string(value)
     if isinstance(value, int):
-        return str(value)
+        # Python refuses to print thousands of digits in decimal, and a form must always have a text.
+        return str(int(value)) if value.bit_length() < 10_000 else hex(value)
     if isinstance(value, float):
         if math.isnan(value):
             return "NaN"
@@ -106,11 +128,12 @@ def print_value(value: Value) -> str:
             return "Inf" if value > 0 else "-Inf"
         return repr(value)
     if isinstance(value, bytes):
-        return "b" + print_string(value.decode("latin-1"))
+        return "b" + _print_bytes(value)
     if isinstance(value, Mapping):
-        return "{" + "  ".join(f"{print_value(k)} {print_value(v)}" for k, v in value.items()) + "}"
+        pairs = (f"{print_value(k, depth + 1)} {print_value(v, depth + 1)}" for k, v in value.items())
+        return "{" + "  ".join(pairs) + "}"
     if isinstance(value, Sequence):
-        return "[" + " ".join(print_value(item) for item in value) + "]"
+        return "[" + " ".join(print_value(item, depth + 1) for item in value) + "]"
     return print_string(str(value))
 
 
@@ -124,8 +147,12 @@ def print_string(text: str) -> str:
     return '"' + "".join(_ESCAPES.get(char) or _printable(char) for char in text) + '"'
 
 
-def _printable(char: str) -> str:
-    if char.isprintable():
+def _print_bytes(data: bytes) -> str:
+    return '"' + "".join(_ESCAPES.get(c) or _printable(c, ascii_only=True) for c in data.decode("latin-1")) + '"'
+
+
+def _printable(char: str, *, ascii_only: bool = False) -> str:
+    if char.isprintable() and (char.isascii() or not ascii_only):
         return char
     code = ord(char)
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
@@ -218,9 +245,17 @@ def _arguments(items: Sequence[Any], where: str) -> tuple[dict[str, Value], list
 
 def _dict_arguments(model: Any) -> dict[str, Value]:
     data = to_value(model)
-    if isinstance(data, dict):
-        return {kebab(str(key)): value for key, value in data.items()}
-    raise InvalidCallError(":args holds a dictionary that is no plain data.")
+    return _by_name(data, ":args")
+
+
+def _by_name(data: Mapping[Any, Value], where: str) -> dict[str, Value]:
+    """Arguments by canonical name; two spellings of one name are an error."""
+    args: dict[str, Value] = {}
+    for key, value in data.items():
+        if (name := kebab(str(key))) in args:
+            raise InvalidCallError(f"In {where} the argument :{name} stands twice.")
+        args[name] = value
+    return args
 
 
 def to_value(model: Any) -> Value:
@@ -307,12 +342,14 @@ def from_json(data: Any) -> CallForm:
             args = json.loads(args or "{}")
         except ValueError as error:
             raise InvalidCallError(f"The arguments of {tool} are not JSON: {error}.") from None
+        except RecursionError:
+            raise InvalidCallError(f"The arguments of {tool} are nested too deeply.") from None
     if not isinstance(args, Mapping):
         raise InvalidCallError(f"The arguments of {tool} are an object with a name for each value.")
     positional = data.get("positional", ())
     if not isinstance(positional, Sequence) or isinstance(positional, str):
         raise InvalidCallError(f"The positional arguments of {tool} are a list.")
-    return CallForm(kebab(tool), {kebab(str(key)): value for key, value in args.items()}, tuple(positional))
+    return CallForm(kebab(tool), _by_name(args, f"({tool} …)"), tuple(positional))
 
 
 # Showing models
@@ -327,7 +364,7 @@ def show(model: Any) -> str:
     if isinstance(model, m.Symbol):
         return str(model)
     if isinstance(model, m.Bytes):
-        return "b" + print_string(bytes(model).decode("latin-1"))
+        return "b" + _print_bytes(bytes(model))
     if isinstance(model, m.FString):
         return 'f"' + "".join(_fpart(part) for part in model) + '"'
     if isinstance(model, m.String):

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from tools.errors import DefinitionError, InvalidCallError, did_you_mean, nearest
-from tools.form import Code, kebab, print_value
+from tools.form import MAX_DEPTH, Code, kebab, print_value, too_deep
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -123,7 +123,15 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
             f"{where}: {type_name(hint)} is no type for a parameter; "
             "use str, int, float, bool, list, dict, form, or (get list str), (| str None)."
         )
-    choices = tuple(spec.get("choices") or ())
+    choices = _checked_choices(where, hint, spec.get("choices"))
+    for bound in ("min", "max"):
+        limit = spec.get(bound)
+        if limit is None:
+            continue
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)):
+            raise DefinitionError(f"{where}: :{bound} is a number, not {print_value(limit)}.")
+        if hint not in (int, float):
+            raise DefinitionError(f"{where}: :{bound} is for int and float, not for {type_name(hint)}.")
     param = Param(
         name=name,
         type=hint,
@@ -135,6 +143,19 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
     )
     _check_default(where, param)
     return param
+
+
+def _checked_choices(where: str, hint: Any, given: Any) -> tuple[Any, ...]:
+    if given is None:
+        return ()
+    if not isinstance(given, (list, tuple)) or not given:
+        raise DefinitionError(f"{where}: :choices is a list with at least one value, not {print_value(given)}.")
+    if hint not in (str, int, bool):
+        raise DefinitionError(f"{where}: :choices are for str, int and bool, not for {type_name(hint)}.")
+    for choice in given:
+        if type(choice) is not hint:
+            raise DefinitionError(f"{where}: the choice {print_value(choice)} is not of its type, {type_name(hint)}.")
+    return tuple(given)
 
 
 def _check_default(where: str, param: Param) -> None:
@@ -151,6 +172,8 @@ def _check_default(where: str, param: Param) -> None:
         raise DefinitionError(
             f"{where}: the default {print_value(default)} is not of its type, {type_name(param.type)}."
         )
+    if (param.min is not None and default < param.min) or (param.max is not None and default > param.max):
+        raise DefinitionError(f"{where}: the default {print_value(default)} is outside its :min and :max.")
 
 
 @lru_cache(maxsize=1)
@@ -178,7 +201,7 @@ def build_model(tool: str, params: Sequence[Param]) -> type[BaseModel]:
         if param.default is None:
             hint = hint | None if not isinstance(hint, str) else hint
         bounds = {"ge": param.min, "le": param.max}
-        fields[param.python_name] = (
+        fields[_field(param)] = (  # a name of its own: pydantic keeps "json", "copy", "model_…" for itself
             hint,
             Field(
                 default=... if param.required else param.default,
@@ -190,6 +213,10 @@ def build_model(tool: str, params: Sequence[Param]) -> type[BaseModel]:
     return create_model(
         "".join(part.title() for part in tool.split("-")) + "Input", __base__=strict_model(), **fields
     )
+
+
+def _field(param: Param) -> str:
+    return f"arg_{param.python_name}"
 
 
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -213,6 +240,9 @@ def json_schema(model: type[BaseModel]) -> dict[str, Any]:
 def bind(tool: str, params: Sequence[Param], args: Mapping[str, Any], positional: Sequence[Any]) -> dict[str, Any]:
     """Arguments by canonical name: positional ones take the parameters not named, in order."""
     bound = {kebab(name): value for name, value in args.items()}
+    for value in (*bound.values(), *positional):
+        if too_deep(value):
+            raise InvalidCallError(f"{tool}: an argument is nested deeper than {MAX_DEPTH}.")
     free = [param.name for param in params if param.name not in bound]
     if len(positional) > len(free):
         extra = print_value(positional[len(free)])
@@ -244,7 +274,7 @@ def validate(tool: str, params: Sequence[Param], model: type[BaseModel], bound: 
         made = model.model_validate({k: str(v) if isinstance(v, Code) else v for k, v in data.items()})
     except ValidationError as error:
         raise InvalidCallError(_sentence(tool, _faults(error, by_name))) from None
-    values = {param.name: getattr(made, param.python_name) for param in params}
+    values = {param.name: getattr(made, _field(param)) for param in params}
     return {
         name: Code(value) if by_name[name].type is Code and value is not None else value
         for name, value in values.items()

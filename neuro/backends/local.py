@@ -20,7 +20,7 @@ from neuro.backends.base import Completion, Messages, ModelError, Usage
 from neuro.backends.weights import KNOWN, explicit_weights, find_weights
 
 SEED = 20  # any fixed number: the same messages shall give the same reply
-# Prompt tokens computed between two looks at the stop flag. With 128 a cancel takes at most 2 s of prompt
+# Prompt tokens computed between two looks at the stop flag. With 128 a cancel takes 1 to 3 s of prompt
 # reading on two slow cores; 2048, the default, was 1 % faster and took half a minute to stop.
 BATCH = 128
 # Room for the states of conversations left aside. Coming back to one of 800 tokens took 0.2 s instead of 6.
@@ -36,7 +36,7 @@ _working: dict[threading.Thread, threading.Event] = {}
 def _stop_all() -> None:
     for worker, stop in list(_working.items()):
         stop.set()
-        worker.join(10.0)
+        worker.join(30.0)
 
 
 class LocalBackend:
@@ -202,6 +202,9 @@ class LocalBackend:
         # Its log goes to fd 2. At -1 it is silent from loading to freeing; only a grammar that does not parse
         # still prints two lines there, which is rarer than the harm of redirecting fd 2 under other threads.
         params.verbosity = -1
+        # Making the server holds the GIL (about 2 s for 1.5B on two cores; generating does not hold it), and
+        # with it the event loop and Ctrl-C. So no warm-up: the first prompt pays it, and can be cancelled.
+        params.warmup = False
         try:
             return xllamacpp.Server(params)
         except RuntimeError as error:

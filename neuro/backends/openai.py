@@ -61,7 +61,7 @@ class OpenAIBackend:
         self.name = name or f"openai:{model}"
         self.takes_grammar = takes_grammar
         self._model = model
-        self._url = _endpoint(base_url)
+        self._url, self._auth = _endpoint(base_url)
         # What a person is shown: no user, no password, no query (some servers take their key there).
         self._shown = f"{self._url.scheme}://{self._url.netloc.decode()}{self._url.path}"
         self._key = _header_safe(api_key, key_variable)
@@ -102,7 +102,7 @@ class OpenAIBackend:
             except _Transient as failure:
                 if tries > self._retries:
                     after = f" (tried {tries} times)" if tries > 1 else ""
-                    raise self._error(f"{failure}{after}") from failure.__cause__
+                    raise ModelError(f"{failure}{after}") from failure.__cause__
                 # Jitter keeps clients from knocking in step; it guards no secret.
                 backoff = 0.5 * 2 ** (tries - 1) * random.uniform(0.5, 1.0)  # noqa: S311
                 await self._sleep(max(failure.wait, backoff))
@@ -129,7 +129,9 @@ class OpenAIBackend:
             if self._key:
                 headers["authorization"] = f"Bearer {self._key}"
             limits = httpx.Timeout(self._timeout, connect=self._connect_timeout)
-            self._client = httpx.AsyncClient(headers=headers, timeout=limits, transport=self._transport)
+            self._client = httpx.AsyncClient(
+                headers=headers, timeout=limits, auth=self._auth, transport=self._transport
+            )
             self._loop = loop
         return self._client
 
@@ -164,14 +166,12 @@ class OpenAIBackend:
         except httpx.ConnectTimeout as error:
             raise _Transient(self._unreachable(f"no connection in {self._connect_timeout:g} s")) from error
         except (TimeoutError, httpx.TimeoutException) as error:
-            raise self._error(
+            raise ModelError(
                 f"{self._shown} gave no answer for {self._timeout:g} s; it is slow or overloaded."
             ) from error
         except httpx.RequestError as error:
             if answered:
-                raise self._error(
-                    f"The answer from {self._shown} was cut off in the middle; try again."
-                ) from error
+                raise self._cut_off() from error
             raise _Transient(self._unreachable(str(error) or type(error).__name__)) from error
         if response.status_code == 400 and self._adapt(refusal, options):
             return await self._attempt(history, options, on_text, start)
@@ -194,7 +194,7 @@ class OpenAIBackend:
     def _whole(self, raw: bytes) -> tuple[str, str, Any]:
         reply = _parsed(raw)
         if reply is None:
-            self._garbage(f"not JSON: {_quote(raw.decode(errors='replace'))}")
+            self._garbage(f"text that is not JSON ({self._quote(raw.decode(errors='replace'))})")
         choice = self._choice(reply)
         message = choice.get("message") if choice else None
         if choice is None or not isinstance(message, dict):
@@ -219,7 +219,7 @@ class OpenAIBackend:
                     silence.reschedule(loop.time() + self._timeout)
                     chunk = _parsed(event.data)
                     if chunk is None:
-                        self._garbage(f"not JSON: {_quote(event.data)}")
+                        self._garbage(f"text that is not JSON ({self._quote(event.data)})")
                     choice = self._choice(chunk)
                     usage = chunk.get("usage") or usage
                     if choice is not None:
@@ -239,14 +239,14 @@ class OpenAIBackend:
         if not isinstance(reply, dict):
             self._garbage("JSON without choices")
         if reply.get("error"):
-            raise self._error(f"{self._shown} failed: {_quote(_error_of(reply)['message'])}")
+            raise ModelError(f"{self._shown} failed: {self._quote(_error_of(reply)['message'])}")
         choices = reply.get("choices")
         return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else None
 
     def _refused(self, response: httpx.Response, raw: bytes) -> _Transient | ModelError:
         status = response.status_code
         said = str(_error_of(_parsed(raw)).get("message") or "").strip()
-        tail = f" It said: {_quote(said)}" if said else ""
+        tail = f" It said: {self._quote(said)}" if said else ""
         if status in (401, 403) and self._key:
             sentence = f"{self._shown} refused the key ({status}); check {self._key_variable}.{tail}"
         elif status in (401, 403):
@@ -254,43 +254,45 @@ class OpenAIBackend:
         elif status == 404:
             sentence = f"{self._shown} has no model {self._model}, or no such address (404).{tail}"
         elif status == 400:
-            sentence = f"{self._shown} refused the request (400): {_quote(said) or 'it did not say why'}"
-        elif status == 429:
+            sentence = f"{self._shown} refused the request (400): {self._quote(said) or 'it did not say why'}"
+        elif status in (429, 500, 502, 503, 504):
+            failed = f"{self._shown} {'is limiting requests' if status == 429 else 'failed'} ({status})"
             wait = _seconds(response.headers.get("retry-after", ""))
-            sentence = f"{self._shown} is limiting requests (429).{tail}"
             if wait <= LONGEST_WAIT:
-                return _Transient(sentence, wait)
-            sentence = f"{self._shown} is limiting requests (429) and asks to wait {wait:.0f} s.{tail}"
-        elif status in (500, 502, 503, 504):
-            return _Transient(f"{self._shown} failed ({status}).{tail}")
+                return _Transient(f"{failed}.{tail}", wait)
+            sentence = f"{failed} and asks to wait {wait:.0f} s.{tail}"
         else:
             sentence = f"{self._shown} answered with status {status} instead of a reply.{tail}"
-        return self._error(sentence)
+        return ModelError(sentence)
 
     def _garbage(self, what: str) -> NoReturn:
-        raise self._error(f"{self._shown} answered with {what}. Is it an OpenAI-compatible server?")
+        raise ModelError(f"{self._shown} answered with {what}. Is it an OpenAI-compatible server?")
 
     def _cut_off(self) -> ModelError:
-        return self._error(f"The answer from {self._shown} was cut off in the middle; try again.")
+        return ModelError(f"The answer from {self._shown} was cut off in the middle; try again.")
 
     def _unreachable(self, why: str) -> str:
         return f"Cannot reach {self._shown} ({why}). Is the server running?"
 
-    def _error(self, sentence: str) -> ModelError:
-        for secret in (self._key, self._url.password):  # a server's own words may repeat them
-            if secret:
-                sentence = sentence.replace(secret, "***")
-        return ModelError(sentence)
+    def _quote(self, words: Any) -> str:
+        """A server's own words: one short line, without escapes that steer a terminal and without the key."""
+        text = str(words)
+        for secret in (self._key, self._auth and self._auth[1]):
+            text = text.replace(secret, "***") if secret else text
+        text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+        return text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…"
 
 
-def _endpoint(base_url: str) -> httpx.URL:
+def _endpoint(base_url: str) -> tuple[httpx.URL, tuple[str, str] | None]:
+    """The address to post to, and the user and password that stood in it: httpx logs the URLs it asks."""
     try:
         url = httpx.URL(base_url)
     except httpx.InvalidURL:
         url = httpx.URL("")
     if url.scheme not in ("http", "https") or not url.host:  # not repeated: it may hold a password
         raise UsageError("The base URL must look like http://127.0.0.1:8080/v1.")
-    return url.copy_with(path=url.path.rstrip("/") + "/chat/completions")
+    auth = (url.username, url.password) if url.userinfo else None
+    return url.copy_with(userinfo=b"", path=url.path.rstrip("/") + "/chat/completions"), auth
 
 
 def _header_safe(key: str | None, variable: str) -> str | None:
@@ -317,11 +319,6 @@ def _error_of(reply: Any) -> dict[str, Any]:
     if isinstance(error, dict):
         return {**error, "message": error.get("message") or json.dumps(error)}
     return {"message": error} if error else {}
-
-
-def _quote(words: Any) -> str:
-    text = " ".join(str(words).split())
-    return text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…"
 
 
 def _text(message: Any) -> str:

@@ -2,7 +2,11 @@
 Must not know the door: a program's inner calls go through ctx.dispatch."
 
 (require tools.macros [def-cognitive-tool])
-(import tools.program [run-in-context])
+
+(defn :async run [form ctx]
+  "The sandbox is imported by the first program, so that listing the tools does not wait for it."
+  (import tools.program [run-in-context])
+  (await (run-in-context form ctx)))
 
 (def-cognitive-tool echo
   "Return the text unchanged."
@@ -16,4 +20,4 @@ Must not know the door: a program's inner calls go through ctx.dispatch."
   :examples   [(eval :form (* 2 (+ 3 4)))
                (eval :form (len (.splitlines (read-file :path "notes.txt"))))]
   :timeout    300
-  :body       (await (run-in-context form ctx)))
+  :body       (await (run form ctx)))

@@ -1,0 +1,127 @@
+"""Ten everyday tasks on a real model: share solved, steps, tokens. Not a test; it prints an Org table.
+
+    python tests/bench/everyday.py [local|local-small|any --model spec] [--task N] [--show]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.agent import AsyncAgent
+from agent.progress import Transcript
+from agent.run import Reply
+from neuro.backends.choose import choose_backend
+
+WORKSPACE = {
+    "src/app.py": "import db\n\n# TODO: read the port from settings\ndef main():\n    db.connect()\n\n# TODO: logging\n",
+    "src/db.py": "# TODO: pool\ndef connect():\n    pass\n\n\ndef close():\n    pass\n# TODO: retry\n",
+    "src/util.py": "import datetime\n\n\ndef parse_date(text):\n    # TODO: time zones\n    return datetime.date.fromisoformat(text)\n",
+    "config/settings.ini": "[server]\nhost = localhost\nport = 8472\nworkers = 3\n",
+    "docs/stock.txt": "apples 12\npears 30\nplums 7\ncherries 88\n",
+    "docs/start.txt": "The rest is in docs/rooms/attic.txt.\n",
+    "docs/rooms/attic.txt": "An old trunk. The code word is heron.\n",
+    "docs/rooms/cellar.txt": "Wine and coal. The code word is badger.\n",
+    "docs/team.org": "#+TITLE: Team\n* Build\n  Lead: Ines Okafor\n* Test\n  Lead: Paul Lindgren\n",
+    "docs/phones.txt": "Ada Brandt 301\nInes Okafor 417\nPaul Lindgren 522\n",
+    "logs/server.log": "".join(
+        f"2026-03-0{1 + i // 8} {'ERROR' if i % 6 == 5 else 'INFO'} request {i}\n" for i in range(23)
+    ),
+    "notes.md": "# Notes\n\nBuy milk.\n",
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked, and how to see that it is done."""
+
+    kind: str
+    text: str
+    solved: Callable[[Reply, Path], bool]
+
+
+def says(*wanted: str) -> Callable[[Reply, Path], bool]:
+    """The answer holds every wanted word, as a whole word."""
+    return lambda reply, root: (
+        reply.status == "done"
+        and bool(reply.calls)
+        and all(re.search(rf"(?<![\w.]){re.escape(word)}(?!\w)", reply.text.replace(",", "")) for word in wanted)
+    )
+
+
+def holds(name: str, text: str, lacks: str = "\0") -> Callable[[Reply, Path], bool]:
+    """The run ended well and the file holds the text."""
+
+    def check(reply: Reply, root: Path) -> bool:
+        file = root / name
+        content = file.read_text() if file.is_file() else ""
+        return reply.status == "done" and text in content and lacks not in content
+
+    return check
+
+
+TASKS = (
+    Task("find", "Which file defines the function parse_date?", says("src/util.py")),
+    Task("read", "Which port is set in config/settings.ini?", says("8472")),
+    Task("count", "How many TODO comments are there in the files under src?", says("5")),
+    Task("count", "How many lines of logs/server.log contain ERROR?", says("3")),
+    Task("compute", "What is 37 * 43 + 58?", says("1649")),
+    Task("compute", "What is the sum of the numbers in docs/stock.txt?", says("137")),
+    Task("write", "Write the text hello quoth into the file out/greeting.txt.", holds("out/greeting.txt", "hello quoth")),
+    Task("edit", "Change the port in config/settings.ini from 8472 to 9000.", holds("config/settings.ini", "port = 9000\nworkers = 3", "8472")),
+    Task("two-step", "docs/start.txt names another file. What is the code word in that other file?", says("heron")),
+    Task("two-step", "Who leads the Test team according to docs/team.org, and what is the number of that person in docs/phones.txt?", says("522")),
+)
+
+
+async def bench(model: str, chosen: list[int], show: bool) -> int:
+    backend = choose_backend(model)
+    solved = 0
+    print(f"| # | kind | {model} | calls | turns | tokens out | s | answer |\n|---+---+---+---+---+---+---+---|")
+    try:
+        for number in chosen:
+            task = TASKS[number - 1]
+            with tempfile.TemporaryDirectory(prefix="quoth-everyday-") as folder:
+                root = Path(folder)
+                for name, content in WORKSPACE.items():
+                    (root / name).parent.mkdir(parents=True, exist_ok=True)
+                    (root / name).write_text(content)
+                if show:
+                    print(f"\n### {task.text}", file=sys.stderr)
+                started = time.monotonic()
+                async with AsyncAgent(
+                    workspace=root, model=backend, consent="yes", listener=Transcript() if show else None
+                ) as agent:
+                    reply = await agent.run(task.text)
+                good = task.solved(reply, root)
+            solved += good
+            answer = reply.text.replace("\n", " ").replace("|", "/")[:60]
+            print(
+                f"| {number} | {task.kind} | {'yes' if good else 'no'} | {len(reply.calls)} | {reply.steps} "
+                f"| {reply.usage.output_tokens} | {time.monotonic() - started:.1f} | {answer} |",
+                flush=True,
+            )
+    finally:
+        await backend.aclose()
+    print(f"\nsolved {solved} of {len(chosen)} on {model}")
+    return solved
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("model", nargs="?", default="local")
+    options.add_argument("--task", type=int, action="append", help="only this one; may be repeated")
+    options.add_argument("--show", action="store_true", help="print the calls and results on stderr")
+    asked = options.parse_args()
+    asyncio.run(bench(asked.model, asked.task or list(range(1, len(TASKS) + 1)), asked.show))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""What every test gets: state and caches of its own, so that no test touches a person's files."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+# The Hy bytecode and the joined model are shared by all tests of a run; they hold nothing a test can change.
+_STATE = tempfile.mkdtemp(prefix="quoth-test-state-")
+os.environ["QUOTH_STATE"] = _STATE
+for variable in ("QUOTH_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+    os.environ.pop(variable, None)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state folder of the test's own, for commands it starts too."""
+    folder = tmp_path_factory.mktemp("state")
+    monkeypatch.setenv("QUOTH_STATE", str(folder))
+    return folder
