@@ -37,11 +37,11 @@ T = TypeVar("T")
 class AsyncAgent:
     """An agent in a workspace. Use it as an async context manager, or call ``aclose``.
 
-    ``workspace`` is the one folder its file tools may touch. ``tools`` are ``.hy`` files or CognitiveTools beside
-    those that ship (``table`` replaces them all). ``model`` is a spec (``local``, ``openai:…``, ``scripted:…``), a
-    Backend, or None for the default, chosen at the first run. ``consent`` answers what policy and guards ask:
-    ``"yes"``, an object with ``request``, or None (such a call is pending). Raises UsageError for what cannot be
-    used, with a sentence.
+    ``workspace`` is the one folder its file tools may touch. ``tools`` are ``.hy`` files or CognitiveTools
+    beside those that ship (``table`` replaces them all). ``model`` is a spec (``local``, ``openai:…``,
+    ``scripted:…``), a Backend (which is not closed with the agent), or None for the default, chosen at the
+    first run. ``consent`` answers what policy and guards ask: ``"yes"``, an object with ``request``, or None
+    (such a call is pending). Raises UsageError for what cannot be used, with a sentence.
     """
 
     def __init__(
@@ -64,6 +64,8 @@ class AsyncAgent:
         root = Path(workspace)
         if not root.is_dir():
             raise UsageError(f"The workspace {root} is not a folder.")
+        if not (consent is None or consent == "yes" or hasattr(consent, "request")):
+            raise UsageError(f'consent is "yes", None or an object with a method request, not {consent!r}.')
         self.workspace = Workspace(root, protected=(state_dir(), cache_dir()))
         self.table = load_tools(tools, table)
         self.user = user or _user_name()
@@ -78,6 +80,7 @@ class AsyncAgent:
         self._sandbox = Sandbox()
         self._conversation: Messages | None = None
         self._running: Run | None = None
+        self._closed = False
         self.audit = audit or StoreAudit(self._opened_store)
         self.door = Door(
             self.table,
@@ -102,7 +105,8 @@ class AsyncAgent:
         )
 
     async def call(self, form: str | CallForm, *, route: str = "call") -> ToolResult:
-        """One call form through the door, without a model. A form that cannot be read is an ``invalid`` result."""
+        """One call form through the door, without a model. An unreadable form is an ``invalid`` result."""
+        self._require_open()
         if isinstance(form, str):
             try:
                 form = from_model(read_one(form))
@@ -114,29 +118,36 @@ class AsyncAgent:
         return await self.door.dispatch(call, self.context())
 
     async def eval(self, program: str, *, route: str = "eval") -> ToolResult:
-        """A Lisp program in the sandbox: a call of the ``eval`` tool; its inner calls pass the door one by one."""
+        """A Lisp program in the sandbox: a call of the ``eval`` tool. Its inner calls pass the door too."""
         return await self.call(CallForm("eval", {"form": Code(program)}), route=route)
 
     async def run(self, task: str) -> Reply:
-        """One task through the loop, in a new conversation."""
-        return await self._go(task, None)
+        """One task through the loop, in a conversation of its own."""
+        self._require_open()
+        return await self._go(task, self._begin())
 
     async def say(self, text: str) -> Reply:
         """The next message of the conversation that ``say`` keeps; for a REPL."""
+        self._require_open()
+        if self._conversation is None:
+            self._conversation = self._begin()
         return await self._go(text, self._conversation)
 
     def forget(self) -> None:
         """Begin a new conversation at the next ``say``."""
         self._conversation = None
 
-    async def _go(self, task: str, conversation: Messages | None) -> Reply:
+    def _begin(self) -> Messages:
+        messages: Messages = import_module("neuro.think").begin_conversation(self.table)
+        return messages
+
+    async def _go(self, task: str, messages: Messages) -> Reply:
         if not task.strip():
             raise UsageError("The task is empty.")
+        # Words from a command line may hold bytes that are no text.
+        task = task.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         backend = self.backend()
-        think = import_module("neuro.think")
         loop = import_module("agent.loop")
-        messages = conversation if conversation is not None else think.begin_conversation(self.table)
-        self._conversation = messages
         run = Run(
             task=task,
             session=self.session,
@@ -149,12 +160,12 @@ class AsyncAgent:
             limits=self.limits,
             listener=self.listener,
         )
-        self._running = run
+        before, self._running = self._running, run
         try:
             reply: Reply = await loop.run_loop(run)
             return reply
         finally:
-            self._running = None
+            self._running = before
 
     def backend(self) -> Backend:
         """The model, chosen at the first use. Raises UsageError when there is none to choose."""
@@ -170,19 +181,36 @@ class AsyncAgent:
     def running(self) -> bool:
         return self._running is not None
 
-    def interrupt(self) -> None:
-        """Stop the run in progress at its next safe point; its Reply says ``interrupted``."""
-        if self._running is not None:
-            self._running.interrupt()
+    def interrupt(self) -> bool:
+        """Stop the run in progress at its next safe point; its Reply says ``interrupted``.
+
+        False when there is nothing to stop, or it has been told before."""
+        run = self._running
+        if run is None or run.interrupted:
+            return False
+        run.interrupt()
+        take_back = getattr(self.door.consent, "interrupt", None)
+        if callable(take_back):  # nothing runs while a person is asked, so that is a safe point too
+            take_back()
+        return True
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise UsageError("This agent is closed.")
 
     async def aclose(self) -> None:
         """Stop everything that was started. May be called twice."""
-        await self._sandbox.aclose()
-        if self._backend is not None and (isinstance(self._model, str) or self._model is None):
-            await self._backend.aclose()
-        store, self._store = self._store, None
-        if store is not None:
-            store.close()
+        self._closed = True
+        try:
+            await self._sandbox.aclose()
+        finally:
+            try:
+                if self._backend is not None and (self._model is None or isinstance(self._model, str)):
+                    await self._backend.aclose()
+            finally:
+                store, self._store = self._store, None
+                if store is not None:
+                    store.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -205,7 +233,7 @@ def _user_name() -> str:
 
 
 class Agent:
-    """The synchronous twin of AsyncAgent: same arguments, same methods, on an event loop in a thread of its own."""
+    """The synchronous twin of AsyncAgent: same arguments and methods, on an event loop in its own thread."""
 
     def __init__(self, **options: Any) -> None:
         self._agent = AsyncAgent(**options)
@@ -238,13 +266,22 @@ class Agent:
     def say(self, text: str) -> Reply:
         return self._wait(self._agent.say(text))
 
+    def forget(self) -> None:
+        self._agent.forget()
+
     def interrupt(self) -> None:
-        self._loop.call_soon_threadsafe(self._agent.interrupt)
+        """Stop the run in progress, from any thread."""
+        if not self._closed:
+            self._loop.call_soon_threadsafe(self._agent.interrupt)
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._closed:
+        if self._closed or threading.current_thread() is self._thread:
             work.close()
-            raise UsageError("This agent is closed.")
+            raise UsageError(
+                "This agent is closed."
+                if self._closed
+                else "A listener or an async tool cannot wait for its own agent; use AsyncAgent there."
+            )
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -256,11 +293,14 @@ class Agent:
         """Stop everything that was started. May be called twice."""
         if self._closed:
             return
-        self._wait(self._agent.aclose())
-        self._closed = True
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=10)
-        self._loop.close()
+        try:
+            self._wait(self._agent.aclose())
+        finally:
+            self._closed = True
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(timeout=10)
+            if not self._thread.is_alive():
+                self._loop.close()
 
     def __enter__(self) -> Self:
         return self

@@ -6,14 +6,21 @@ Knows how commands are spelt and printed; imports what a command needs only when
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tools.errors import QuothError, UsageError
+from agent.say import (
+    OutputError,
+    complain,
+    is_terminal,
+    let_go_of_stdout,
+    open_streams,
+    print_json,
+    print_line,
+)
+from tools.errors import QuothError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from agent.agent import AsyncAgent
@@ -28,35 +35,73 @@ EXIT_OF_RUN = {"done": DONE, "failed": FAILED, "pending": PENDING, "interrupted"
 class _Parser(argparse.ArgumentParser):
     """argparse with one sentence instead of a page for a mistake, and exit code 2."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, allow_abbrev=False)
+
     def error(self, message: str) -> NoReturn:
         message = message[:1].upper() + message[1:].rstrip(".")
         raise UsageError(f"{message}. See: {self.prog} --help")
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.dest == "command" and value not in (action.choices or ()):
+            known = list(action.choices or ())
+            hint = did_you_mean(value, known) or f" The commands are {', '.join(known)}."
+            raise UsageError(f"There is no command {value}.{hint}")
+        super()._check_value(action, value)
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line. Common options may stand before or after the command."""
-    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+
+def _common(place: str) -> _Parser:
+    """The options every command has. ``place`` holds the ``--tools``: those before the command and those
+    after it are kept apart, for the later list would drop the earlier one."""
+    common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
     group = common.add_argument_group("common options")
-    group.add_argument("--model", metavar="SPEC", help="openai:NAME, ollama:NAME, local, local-small, local:/path.gguf, scripted:FILE")
+    group.add_argument(
+        "--model",
+        metavar="SPEC",
+        help="openai:NAME, ollama:NAME, llamacpp:NAME, local, local-small, local:/path.gguf, scripted:FILE",
+    )
     group.add_argument("--base-url", metavar="URL", help="an OpenAI-compatible server")
-    group.add_argument("--workspace", metavar="DIR", help="the folder the file tools may touch (default: here)")
-    group.add_argument("--tools", metavar="FILE.hy", action="append", help="a file of tools; may be repeated")
+    group.add_argument(
+        "--workspace", metavar="DIR", help="the folder the file tools may touch (default: here)"
+    )
+    group.add_argument(
+        "--tools", metavar="FILE.hy", action="append", dest=place, help="a file of tools; may be repeated"
+    )
     group.add_argument("--user", metavar="NAME", help="who is asking (default: the login name)")
     group.add_argument("--session", metavar="ID", help="the session the calls belong to (default: a new one)")
     group.add_argument("--json", action="store_true", help="machine-readable, on stdout alone")
     group.add_argument("--yes", action="store_true", help="allow what would be asked")
     group.add_argument("--no-input", action="store_true", help="never ask; such a call stays pending")
+    return common
 
-    whole = _Parser(prog="quoth", parents=[common], description="A homoiconic agent loop. Without a command: the REPL.")
+
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 is needed, not {text}")
+    return int(text)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line. Common options may stand before or after the command."""
+    whole = _Parser(
+        prog="quoth",
+        parents=[_common("tools_before")],
+        description="A homoiconic agent loop. Without a command: the REPL.",
+    )
     whole.add_argument("--version", action="store_true", help="print the version")
     commands = whole.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
 
     def command(name: str, help: str) -> argparse.ArgumentParser:
-        return commands.add_parser(name, parents=[common], help=help, description=help)
+        return commands.add_parser(name, parents=[_common("tools_after")], help=help, description=help)
 
     run = command("run", "Give one task to the model and let it use tools; the reply goes to stdout.")
     run.add_argument("task", metavar="TASK", nargs="+", help="what to do; - reads it from stdin")
-    run.add_argument("--max-steps", type=int, metavar="N", help="at most so many turns of the model (default: 25)")
+    run.add_argument(
+        "--max-steps",
+        type=_at_least_one,
+        metavar="N",
+        help="at most so many turns of the model (default: 25)",
+    )
     call = command("call", "Take one call form through the door, without a model.")
     call.add_argument("form", metavar="FORM", help="such as '(echo :text \"hi\")'; - reads it from stdin")
     read = command("read", "Read a model's reply and show the calls in it.")
@@ -70,46 +115,63 @@ def parser() -> argparse.ArgumentParser:
     return whole
 
 
+def _options(words: Sequence[str]) -> argparse.Namespace:
+    whole = parser()
+    options, extra = whole.parse_known_args(words)
+    if not extra:
+        return options
+    command = f"quoth {options.command}" if options.command else "quoth"
+    if extra[0].startswith("-"):
+        known = _common("tools").format_help().replace(",", " ").split()
+        name = extra[0].partition("=")[0]
+        hint = (
+            did_you_mean(name, [word for word in known if word.startswith("--")]) or f" See: {command} --help"
+        )
+        raise UsageError(f"{command} has no option {name}.{hint}")
+    raise UsageError(f"{command} does not take this too: {extra[0]}. Is a form without quotes around it?")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; no mistake of a user ends in a traceback."""
     words = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in words
+    open_streams()
     try:
-        options = parser().parse_args(words)
+        return _main(words, as_json)
+    except BrokenPipeError:  # whoever read our output has enough
+        let_go_of_stdout()
+        return DONE
+    except OutputError as error:
+        let_go_of_stdout()
+        complain(str(error))
+        return FAILED
+
+
+def _main(words: Sequence[str], as_json: bool) -> int:
+    try:
+        options = _options(words)
         if options.version:
             from agent import __version__
 
-            print_line(f"quoth {__version__}")
+            print_json({"version": __version__}) if as_json else print_line(f"quoth {__version__}")
             return DONE
         return COMMANDS[options.command](options)
+    except OutputError:
+        raise
     except QuothError as error:
         if as_json:
             print_json({"status": "invalid", "message": str(error)})
         complain(str(error))
         return USAGE
     except KeyboardInterrupt:
-        complain("Interrupted.")
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has enough; do not complain when Python flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
+        return _interrupted(as_json)
 
 
-# Printing
-
-
-def print_line(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-
-
-def print_json(data: Any) -> None:
-    print_line(json.dumps(data, ensure_ascii=False))
-
-
-def complain(text: str) -> None:
-    sys.stderr.write(f"quoth: {text}\n")
+def _interrupted(as_json: bool) -> int:
+    if as_json:
+        print_json({"status": "interrupted", "message": "Interrupted."})
+    complain("Interrupted.")
+    return INTERRUPTED
 
 
 # What commands share
@@ -121,7 +183,13 @@ def _option(options: argparse.Namespace, name: str, default: Any = None) -> Any:
 
 def _text(argument: str) -> str:
     """The argument itself, or stdin for ``-``."""
-    return sys.stdin.read() if argument == "-" else argument
+    from agent.stdin import read_stdin
+
+    return read_stdin() if argument == "-" else argument
+
+
+def _tool_files(options: argparse.Namespace) -> list[str]:
+    return [*_option(options, "tools_before", ()), *_option(options, "tools_after", ())]
 
 
 def _agent(options: argparse.Namespace, **more: Any) -> AsyncAgent:
@@ -131,11 +199,11 @@ def _agent(options: argparse.Namespace, **more: Any) -> AsyncAgent:
     consent: Any = None
     if _option(options, "yes", False):
         consent = "yes"
-    elif not _option(options, "no_input", False) and sys.stdin.isatty() and sys.stderr.isatty():
-        consent = AskTerminal(_ask_on_stderr)
+    elif not _option(options, "no_input", False) and is_terminal(sys.stdin) and is_terminal(sys.stderr):
+        consent = AskTerminal()
     return AsyncAgent(
         workspace=_option(options, "workspace", "."),
-        tools=_option(options, "tools", ()),
+        tools=_tool_files(options),
         model=_option(options, "model"),
         base_url=_option(options, "base_url"),
         user=_option(options, "user"),
@@ -145,45 +213,27 @@ def _agent(options: argparse.Namespace, **more: Any) -> AsyncAgent:
     )
 
 
-def _ask_on_stderr(prompt: str) -> str:
-    """Like ``input``, but the question goes to stderr: stdout belongs to the result."""
-    sys.stderr.write(prompt)
-    sys.stderr.flush()
-    line = sys.stdin.readline()
-    if not line:
-        raise EOFError
-    return line
-
-
 def _with_agent(
     options: argparse.Namespace, work: Callable[[AsyncAgent], Coroutine[Any, Any, int]], **more: Any
 ) -> int:
-    """Run ``work`` with an agent; the first Ctrl-C stops at a safe point, the second at once."""
+    """Run ``work`` with an agent; the first Ctrl-C stops a run at a safe point, the next one everything."""
     import asyncio
     import signal
 
     async def go() -> int:
         loop = asyncio.get_running_loop()
-        task = asyncio.current_task()
-        assert task is not None
-        presses = 0
-
         async with _agent(options, **more) as agent:
+            task = asyncio.ensure_future(work(agent))
 
             def interrupt() -> None:
-                nonlocal presses
-                presses += 1
-                if presses == 1 and agent.running:
-                    agent.interrupt()
-                else:
+                if not agent.interrupt():
                     task.cancel()
 
             loop.add_signal_handler(signal.SIGINT, interrupt)
             try:
-                return await work(agent)
+                return await task
             except asyncio.CancelledError:
-                complain("Interrupted.")
-                return INTERRUPTED
+                return _interrupted(_option(options, "json", False))
             finally:
                 loop.remove_signal_handler(signal.SIGINT)
 
@@ -213,7 +263,9 @@ def _show_result(result: ToolResult, as_json: bool) -> int:
 def repl(options: argparse.Namespace) -> int:
     from agent.repl import Repl
 
-    return _with_agent(options, lambda agent: Repl(agent).run())
+    if sys.stdin is None:
+        raise UsageError("Standard input is closed.")
+    return _with_agent(options, lambda agent: Repl(agent, _option(options, "json", False)).run())
 
 
 def run(options: argparse.Namespace) -> int:
@@ -222,9 +274,7 @@ def run(options: argparse.Namespace) -> int:
 
     as_json = _option(options, "json", False)
     task = _text(" ".join(options.task))
-    steps = options.max_steps if options.max_steps is not None else RunLimits.steps
-    if steps < 1:
-        raise UsageError("--max-steps is at least 1.")
+    limits = RunLimits() if options.max_steps is None else RunLimits(steps=options.max_steps)
 
     async def work(agent: AsyncAgent) -> int:
         reply = await agent.run(task)
@@ -236,19 +286,23 @@ def run(options: argparse.Namespace) -> int:
             complain("Nobody is here to ask: run it in a terminal, or allow it with --yes.")
         return EXIT_OF_RUN[reply.status]
 
-    return _with_agent(options, work, listener=Transcript(), limits=RunLimits(steps=steps))
+    return _with_agent(options, work, listener=Transcript(), limits=limits)
 
 
 def call(options: argparse.Namespace) -> int:
+    form = _text(options.form)
+
     async def work(agent: AsyncAgent) -> int:
-        return _show_result(await agent.call(_text(options.form)), _option(options, "json", False))
+        return _show_result(await agent.call(form), _option(options, "json", False))
 
     return _with_agent(options, work)
 
 
 def evaluate(options: argparse.Namespace) -> int:
+    form = _text(options.form)
+
     async def work(agent: AsyncAgent) -> int:
-        return _show_result(await agent.eval(_text(options.form)), _option(options, "json", False))
+        return _show_result(await agent.eval(form), _option(options, "json", False))
 
     return _with_agent(options, work)
 
@@ -257,11 +311,13 @@ def read(options: argparse.Namespace) -> int:
     from neuro.reader import read_reply
 
     try:
-        text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
+        text = _text("-") if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UsageError(f"There is no file {options.file}.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{options.file} cannot be read: {error}.") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{options.file} is not UTF-8 text.") from None
+    except OSError as error:
+        raise UsageError(f"{options.file} cannot be read: {error.strerror}.") from None
     reading = read_reply(text, _table(options).names())
     if _option(options, "json", False):
         print_json(reading.to_json())
@@ -270,8 +326,8 @@ def read(options: argparse.Namespace) -> int:
 
         for found in reading.calls:
             print_line(canonical(found.form))
-        for error in reading.errors:
-            complain(str(error))
+        for fault in reading.errors:
+            complain(str(fault))
         if not reading.calls and not reading.errors:
             complain("There is no call in this text.")
     return USAGE if reading.errors else DONE
@@ -318,7 +374,7 @@ def _table(options: argparse.Namespace) -> Any:
     """The table alone, for commands that call nothing."""
     from agent.table import load_tools
 
-    return load_tools(_option(options, "tools", ()))
+    return load_tools(_tool_files(options))
 
 
 COMMANDS: dict[str | None, Callable[[argparse.Namespace], int]] = {

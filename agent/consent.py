@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import threading
-from collections.abc import Callable
 
+from agent.run import shortened
+from agent.stdin import StdinLines
 from tools.context import ALLOW, Call, Verdict, deny
 from tools.table import CognitiveTool
 
 ANSWER_SECONDS = 600.0
+SHOWN_CHARS = 4000
 
 
 class SayYes:
@@ -26,38 +27,49 @@ class SayYes:
 class AskTerminal:
     """Shows the form and asks the person at the terminal. An answer that is not yes is the reason to refuse.
 
-    One question at a time; no answer within ANSWER_SECONDS leaves the call pending.
+    One question at a time. The question goes to stderr, for stdout belongs to the result, and what was typed
+    before it is no answer. No answer within ANSWER_SECONDS, or an interrupt, leaves the call pending.
     """
 
-    def __init__(self, ask: Callable[[str], str] = input) -> None:
-        self._ask = ask
+    def __init__(self, lines: StdinLines | None = None) -> None:
+        self._lines = lines or StdinLines()
         self._turn = asyncio.Lock()
+        self._waiting: asyncio.Task[str] | None = None
+        self._interrupted = False
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | None:
         async with self._turn:
-            sys.stderr.write(f"\n{str(call.form)}\n  asked because {reason}\n")
-            sys.stderr.flush()
+            self._lines.forget_unread()
+            form = shortened(str(call.form), SHOWN_CHARS)
+            _say(f"\n{form}\n  asked because {reason}\n  Allow it? [y/N, or why not] ")
+            self._interrupted = False
+            self._waiting = asyncio.ensure_future(self._lines.read())
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
-                    answer = await self._answer("  Allow it? [y/N, or why not] ")
+                    said = (await self._waiting).strip()
+            except EOFError:
+                said = ""
+                _say("\n")
             except TimeoutError:
                 return None
-        said = answer.strip()
+            except asyncio.CancelledError:
+                if not self._interrupted:
+                    raise
+                _say("\n")
+                return None
+            finally:
+                self._waiting = None
         if said.lower() in ("y", "yes"):
             return ALLOW
         return deny("the person said no" if said.lower() in ("", "n", "no") else f"the person said: {said}")
 
-    async def _answer(self, prompt: str) -> str:
-        """``input`` in a daemon thread, so that an interrupt need not wait for a key."""
-        loop = asyncio.get_running_loop()
-        answered: asyncio.Future[str] = loop.create_future()
+    def interrupt(self) -> None:
+        """Take the question back."""
+        if self._waiting is not None:
+            self._interrupted = True
+            self._waiting.cancel()
 
-        def read() -> None:
-            try:
-                text = self._ask(prompt)
-            except (EOFError, KeyboardInterrupt, OSError):
-                text = ""
-            loop.call_soon_threadsafe(lambda: answered.done() or answered.set_result(text))
 
-        threading.Thread(target=read, daemon=True, name="quoth-question").start()
-        return await answered
+def _say(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

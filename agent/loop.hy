@@ -9,19 +9,21 @@ thousand turns use no more stack than ten."
   dataclasses [dataclass]
   agent.run [CallRecord result-text]
   neuro.backends.base [ModelError]
-  neuro.think [AFTER-RESULT think]
+  neuro.think [AFTER-RESULT NOW-ANSWER think]
   tools.door [new-call])
+
+(setv MUST-LOOK-TURNS 3)
+  ; After so many turns without any success the model may answer anyway.
 
 ;; * The trampoline
 
 (defclass [(dataclass :frozen True)] Bounce []
-  "The recursive call of cognitive-loop that is still to be made."
-  #^ str role
-  #^ str stimulus)
+  "The recursive call of cognitive-loop that is still to be made: its stimulus as messages, #(role text) each."
+  #^ tuple messages)
 
 (defn :async run-loop [run]
   "Drive cognitive-loop from the task to its Reply. Never raises for what a model or a tool does."
-  (setv turn (Bounce "user" run.task))
+  (setv turn (Bounce #(#("user" run.task))))
   (while (isinstance turn Bounce)
     (setv turn (await (cognitive-loop turn run))))
   turn)
@@ -46,7 +48,8 @@ thousand turns use no more stack than ten."
 (defn perceive [stimulus run]
   "Append the stimulus to the conversation; nothing said before is ever changed."
   (+= run.step 1)
-  (.append run.messages stimulus.role stimulus.stimulus))
+  (for [[role text] stimulus.messages]
+    (.append run.messages role text)))
 
 (defclass [(dataclass :frozen True)] Ending []
   "Why a run ends without an answer."
@@ -55,11 +58,12 @@ thousand turns use no more stack than ten."
 
 (defn :async one-thought [run]
   "The model's thought, or the Ending when it cannot think or is interrupted."
-  (setv last-turn (= run.step run.limits.steps)
+  (setv must-answer (or run.must-answer (>= run.step run.limits.steps))
         run.thinking (asyncio.ensure-future
                        (think run.messages run.backend run.door.table
-                              :must-act (and run.must-act (not run.calls) (not last-turn))
-                              :must-answer last-turn
+                              :must-act (and (not must-answer) (must-look? run))
+                              :must-answer must-answer
+                              :without run.avoided
                               :max-tokens run.limits.tokens
                               :on-text (when run.listener (fn [piece] (.tell run "text" piece))))))
   (try
@@ -76,36 +80,60 @@ thousand turns use no more stack than ten."
     (finally
       (setv run.thinking None))))
 
+(defn must-look? [run]
+  "Whether the model may not answer yet: nothing it tried has told it anything, and it has tries left."
+  (and run.must-act
+       (<= run.step MUST-LOOK-TURNS)
+       (not (any (gfor record run.calls (telling? record))))))
+
+(defn telling? [record]
+  "Whether a result says anything: it went well and is not empty."
+  (and record.result.ok (not-in record.result.value [None "" [] {}])))
+
 (defn :async act [thought run]
   "Do the calls of a thought in order. The results, or what was unreadable, bounce; an answer ends the run."
-  (setv reading thought.reading  heard []  records [])
+  (setv reading thought.reading  records []  old (sfor digest run.seen digest))
   (for [[place found] (enumerate reading.calls)]
-    (setv record (await (one-call found.form place run)))
-    (.append records record)
-    (.append heard (heard-of record run)))
-  (setv waiting (lfor  record records  :if (= record.result.status "pending")  record.result.message)
-        stuck (lfor  record records  :if (too-often? record run)  record.form))
-  (for [fault reading.errors]
-    (.append heard f"A form of your reply could not be read. {fault}"))
+    (.append records (await (one-call found.form place run))))
+  (setv repeats (lfor  record (unique records run)  :if (in (call-digest record.form run) old)  record)
+        stuck (note-repeats repeats run)
+        waiting (lfor  record records  :if (= record.result.status "pending")  record.result.message)
+        heard (+ (lfor record records (heard-of record run))
+                 (lfor fault reading.errors f"A form of your reply could not be read. {fault}")))
   (cond
     run.interrupted  (.end run "interrupted" "The run was interrupted.")
     waiting  (.end run "pending" (.join "\n" waiting))
-    stuck  (.end run "failed" f"The run was stopped: the model made the call {(get stuck 0)} again and again.")
+    stuck  (.end run "failed" f"The run was stopped: the model made the call {stuck} again and again.")
     reading.calls  (do (setv run.faults 0) (results heard run))
     heard  (complaint (.join "\n" heard) run)
     (= thought.finish "length")  (complaint "Your reply was cut off because it was too long. Be brief." run)
     reading.text  (.end run "done" reading.text)
     True  (complaint "Your reply was empty. Make a call, or answer in plain words." run)))
 
+(defn unique [records run]
+  "One record for each different call of a turn: saying a thing twice in one breath is no repeat."
+  (list (.values (dfor record records (call-digest record.form run) record))))
+
+(defn note-repeats [repeats run]
+  "Remember which calls came back. A model that repeats what told it something has what it needs and is to answer;
+  one that repeats what did not is to leave that tool. Returns the form that came back too often, or None."
+  (setv run.must-answer (any (gfor record repeats (telling? record)))
+        run.avoided (sfor  record repeats  :if (not (telling? record))  record.form.tool)
+        stuck None)
+  (for [record repeats]
+    (setv digest (call-digest record.form run)
+          (get run.repeated digest) (+ 1 (.get run.repeated digest 0)))
+    (when (>= (get run.repeated digest) run.limits.repeats)
+      (setv stuck record.form)))
+  stuck)
+
 ;; * What the model hears
 
 (defn results [heard run]
-  "The results of a turn as the next stimulus, with the task in view."
-  (setv next-turn (+ run.step 1)
-        cue (if (>= next-turn run.limits.steps)
-                "This was the last call. Answer in plain words now."
-                AFTER-RESULT))
-  (Bounce "tool" (+ (.join "\n\n" heard) f"\n\nThe task: {run.task}\n{cue}")))
+  "The results of a turn as the next stimulus, and the task again, so that it is always in view."
+  (setv cue (if (or run.must-answer (>= (+ run.step 1) run.limits.steps))  NOW-ANSWER  AFTER-RESULT))
+  (Bounce #(#("tool" (.join "\n\n" heard))
+            #("user" f"{run.task}\n{cue}"))))
 
 (defn complaint [text run]
   "Tell the model what was wrong with its reply; the run ends when that does not help."
@@ -113,7 +141,7 @@ thousand turns use no more stack than ten."
   (.tell run "fault" text)
   (if (>= run.faults run.limits.faults)
       (.end run "failed" f"The run was stopped: {run.faults} replies in a row could not be used. The last fault: {text}")
-      (Bounce "user" f"{text}\n\nThe task: {run.task}")))
+      (Bounce #(#("user" f"{text}\n\nThe task: {run.task}")))))
 
 ;; * One call
 
@@ -123,7 +151,6 @@ thousand turns use no more stack than ten."
         earlier (.get run.seen digest))
   (.tell run "call" form)
   (when earlier
-    (setv (get run.repeated digest) (+ 1 (.get run.repeated digest 0)))
     (.tell run "result" earlier)
     (return earlier))
   (setv call (marked-call form place run)
@@ -160,12 +187,9 @@ thousand turns use no more stack than ten."
     (.clear run.repeated))
   (setv (get run.seen digest) record))
 
-(defn too-often? [record run]
-  (>= (.get run.repeated (call-digest record.form run) 0) run.limits.repeats))
-
 (defn heard-of [record run]
   "What the model is told of a call."
   (setv told (result-text record run.limits.result-chars))
-  (if (.get run.repeated (call-digest record.form run))
-      (+ told "\nYou have made this very call before and its result is the same. Do not make it again.")
+  (if (and (not (telling? record)) (in (call-digest record.form run) run.repeated))
+      (+ told "\nYou have made this very call before and its result was the same. Do something else.")
       told))

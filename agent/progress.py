@@ -5,11 +5,13 @@ Knows how things look and nothing of how they are done.
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable
 from typing import Any, TextIO
 
 from agent.run import CallRecord, Reply, shortened, show_value
+from agent.say import is_terminal, shown
 from tools.form import CallForm
 
 SHOWN_LINES = 6
@@ -17,7 +19,7 @@ SHOWN_LINES = 6
 
 def weights_progress() -> Callable[[int, int], None] | None:
     """A bar on a terminal for the one-time joining of the model, else None."""
-    if not sys.stderr.isatty():
+    if not is_terminal(sys.stderr):
         return None
 
     def show(done: int, total: int) -> None:
@@ -34,8 +36,8 @@ class Transcript:
     """A listener that prints each call, its result and each fault as they happen."""
 
     def __init__(self, out: TextIO | None = None, color: bool | None = None) -> None:
-        self._out = out or sys.stderr
-        self._color = self._out.isatty() if color is None else color
+        self._out = out or sys.stderr or io.StringIO()  # stderr may be closed
+        self._color = is_terminal(self._out) if color is None else color
 
     def __call__(self, event: str, data: Any) -> None:
         if event == "call" and isinstance(data, CallForm):
@@ -54,11 +56,10 @@ class Transcript:
         body = show_value(result.value) if result.ok else result.message
         lines = body.splitlines() or [""]
         more = [f"… {len(lines) - SHOWN_LINES} more lines"] if len(lines) > SHOWN_LINES else []
-        shown = [line if len(line) <= 160 else line[:159] + "…" for line in lines[:SHOWN_LINES]] + more
-        self._line("←", mark, f"{result.status}, {took} ms: " + "\n    ".join(shown))
+        brief = [line if len(line) <= 160 else line[:159] + "…" for line in lines[:SHOWN_LINES]] + more
+        self._line("←", mark, f"{result.status}, {took} ms: " + "\n    ".join(brief))
 
     def _line(self, sign: str, color: str, text: str) -> None:
-        shown = f"\x1b[{color}m{sign}\x1b[0m" if self._color else sign
-        safe = "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text)
-        self._out.write(f"{shown} {safe}\n")
+        mark = f"\x1b[{color}m{sign}\x1b[0m" if self._color else sign
+        self._out.write(f"{mark} {shown(text)}\n")
         self._out.flush()

@@ -6,15 +6,22 @@ Knows one agent and a terminal; what a line does is done by the agent.
 from __future__ import annotations
 
 import asyncio
+import json
+import signal
 import sys
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from agent.agent import AsyncAgent
 from agent.progress import Transcript
 from agent.run import show_value
-from tools.errors import QuothError, did_you_mean
+from agent.say import complain, print_line
+from agent.stdin import StdinLines
+from tools.errors import QuothError, UsageError, did_you_mean
 from tools.sexp import ReadError, read_all
 from tools.store import state_dir
+
+T = TypeVar("T")
 
 HELP = """\
 (form)         run Lisp in the sandbox; tools are functions, each call passes the door
@@ -28,70 +35,119 @@ any text       give it to the agent; the conversation goes on from line to line
 COMMANDS = ("help", "tools", "tool", "belt", "new", "quit")
 
 
-class Repl:
-    """Reads lines until the end of input. Without a terminal it reads stdin plainly, without a prompt."""
+class _Interrupted(Exception):
+    """Ctrl-C ended what was being done."""
 
-    def __init__(self, agent: AsyncAgent) -> None:
+
+class Repl:
+    """Reads entries until the end of input. Without a terminal it reads stdin plainly, without a prompt.
+
+    Ctrl-C stops what is being done and comes back to the prompt. ``as_json`` prints each result as one line.
+    """
+
+    def __init__(self, agent: AsyncAgent, as_json: bool = False) -> None:
         self.agent = agent
         agent.listener = Transcript()
+        self.as_json = as_json
         self.interactive = sys.stdin.isatty() and sys.stdout.isatty()
         self._prompt: Any = None
+        self._lines = StdinLines()
+        self._task: asyncio.Task[Any] | None = None
+        self._pressed = False
 
     async def run(self) -> int:
         """The REPL itself; returns the exit code."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        try:
+            return await self._run()
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+
+    async def _run(self) -> int:
         if self.interactive:
-            self._write("quoth. (form) runs Lisp, text goes to the agent, ,help lists commands.")
+            self._complain("quoth. (form) runs Lisp, text goes to the agent, ,help lists commands.")
         while True:
             try:
                 text = await self._read()
             except EOFError:
                 return 0
-            except KeyboardInterrupt:
+            except KeyboardInterrupt:  # Ctrl-C at the prompt drops the line
                 continue
-            if text.strip() == ",quit":
+            except _Interrupted:
+                return 130
+            if text.strip() in (",quit", ",q", ",exit"):
                 return 0
             try:
-                await self.one(text.strip())
+                await self._stoppable(self.one(text.strip()))
             except QuothError as error:
                 self._complain(str(error))
+            except _Interrupted:
+                self._complain("Interrupted.")
+
+    async def _stoppable(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do ``work``; Ctrl-C ends it, a run at its next safe point, and raises _Interrupted."""
+        self._pressed = False
+        task: asyncio.Task[T] = asyncio.ensure_future(work)
+        self._task = task
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not self._pressed:
+                raise
+            raise _Interrupted from None
+        finally:
+            self._task = None
+
+    def _interrupt(self) -> None:
+        if self._task is not None and not self.agent.interrupt():
+            self._pressed = True
+            self._task.cancel()
 
     async def one(self, text: str) -> None:
-        """Do one line."""
+        """Do one entry."""
         if not text:
             return
         if text.startswith(","):
             self._command(text[1:])
         elif text.startswith("("):
             result = await self.agent.eval(text, route="repl")
+            if self.as_json:
+                self._write(json.dumps(result.to_json(), ensure_ascii=False))
+                return
             if not result.ok:
                 self._complain(f"{result.status}: {result.message}")
                 return
             if result.message:
-                self._write(result.message)
+                self._complain(result.message)
             if result.value is not None:
                 self._write(show_value(result.value).rstrip("\n"))
         else:
             reply = await self.agent.say(text)
-            if reply.status == "done":
+            if self.as_json:
+                self._write(json.dumps(reply.to_json(), ensure_ascii=False))
+            elif reply.status == "done":
                 self._write(reply.text)
 
     def _command(self, line: str) -> None:
         name, _, rest = line.strip().partition(" ")
         if name == "help":
-            self._write(HELP)
+            self._tell(HELP)
         elif name == "tools":
-            self._write("\n".join(tool.signature() for tool in self.agent.table))
+            self._tell("\n".join(tool.signature() for tool in self.agent.table))
         elif name == "tool":
             from agent.show import tool_page
 
-            self._write(tool_page(self.agent.table.get(rest.strip())))
+            if not rest.strip():
+                raise UsageError(",tool needs the name of a tool; ,tools lists them.")
+            self._tell(tool_page(self.agent.table.get(rest.strip())))
         elif name == "belt":
             from neuro.belt import belt
 
-            self._write(belt(self.agent.table).rstrip("\n"))
+            self._tell(belt(self.agent.table).rstrip("\n"))
         elif name == "new":
             self.agent.forget()
-            self._write("A new conversation.")
+            self._tell("A new conversation.")
         else:
             self._complain(f"There is no command ,{name}; ,help lists them." + did_you_mean(name, COMMANDS))
 
@@ -113,25 +169,36 @@ class Repl:
 
     async def _line(self, prompt: str) -> str:
         if not self.interactive:
-            line = await asyncio.to_thread(sys.stdin.readline)
-            if not line:
-                raise EOFError
-            return line.rstrip("\n")
+            return await self._stoppable(self._lines.read())
         if self._prompt is None:
-            from prompt_toolkit import PromptSession
-            from prompt_toolkit.history import FileHistory
+            self._prompt = _prompt_session()
+        # Ctrl-C arrives as a key here; prompt_toolkit's own signal handler would take ours away.
+        return str(await self._prompt.prompt_async(prompt, handle_sigint=False))
 
-            folder = state_dir()
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._prompt = PromptSession(history=FileHistory(str(folder / "history")))
-        line = await self._prompt.prompt_async(prompt)
-        return str(line)
+    def _tell(self, text: str) -> None:
+        """What a command shows: beside the results when those are for a program."""
+        if self.as_json:
+            self._complain(text)
+        else:
+            self._write(text)
 
     def _write(self, text: str) -> None:
-        sys.stdout.write(text + "\n")
-        sys.stdout.flush()
+        print_line(text)
 
     def _complain(self, text: str) -> None:
-        sys.stdout.flush()
-        sys.stderr.write(text + "\n")
-        sys.stderr.flush()
+        complain(text, name="")
+
+
+def _prompt_session() -> Any:
+    """A prompt with the history of earlier days, where that can be kept."""
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import FileHistory, InMemoryHistory
+
+    folder = state_dir()
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (folder / "history").open("ab"):
+            pass
+    except OSError:
+        return PromptSession(history=InMemoryHistory())
+    return PromptSession(history=FileHistory(str(folder / "history")))

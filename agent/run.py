@@ -6,6 +6,7 @@ Knows data only; the loop itself is agent/loop.hy.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -61,16 +62,19 @@ class Reply:
 
 @dataclass(frozen=True)
 class RunLimits:
-    """What a run may spend. ``steps`` are turns of the model, ``calls`` passages of the door from its replies,
-    ``repeats`` how often one call may come back before the run is stopped, ``faults`` how many unreadable or empty
-    replies in a row, ``result_chars`` how much of one result the model is shown, ``tokens`` the longest reply."""
+    """What a run may spend.
+
+    ``steps`` are turns of the model, ``calls`` passages of the door from its replies, ``repeats`` how often
+    one call may come back before the run is stopped, ``faults`` how many unreadable or empty replies may stand
+    in a row, ``result_chars`` how much of one result the model is shown, ``tokens`` the longest reply.
+    """
 
     steps: int = 25
     calls: int = 100
     repeats: int = 3
     faults: int = 3
     result_chars: int = 6000
-    tokens: int = 1024
+    tokens: int = 600
 
 
 @dataclass
@@ -95,6 +99,8 @@ class Run:
     faults: int = 0
     seen: dict[str, CallRecord] = field(default_factory=dict)
     repeated: dict[str, int] = field(default_factory=dict)
+    must_answer: bool = False
+    avoided: set[str] = field(default_factory=set)
     interrupted: bool = False
     thinking: asyncio.Task[Any] | None = None
 
@@ -107,7 +113,8 @@ class Run:
     def tell(self, event: str, data: Any) -> None:
         """Tell the listener; what it does with it cannot hurt the run."""
         if self.listener is not None:
-            self.listener(event, data)
+            with contextlib.suppress(Exception):
+                self.listener(event, data)
 
     def end(self, status: RunStatus, text: str) -> Reply:
         reply = Reply(self.session, status, text, tuple(self.calls), self.usage, self.step)
@@ -139,9 +146,14 @@ def result_text(record: CallRecord, limit: int) -> str:
     if not result.ok:
         return f"{form} -> {result.status}: {shortened(result.message, limit)}"
     value = shortened(show_value(result.value), limit)
+    many = f", {len(result.value)} items" if isinstance(result.value, list) and result.value else ""
     note = f"\n({result.message})" if result.message else ""
-    empty = {"": "an empty text", "[]": "an empty list: nothing was found", "None": "nothing"}
-    return f"{form} -> ok:\n{empty.get(value, value)}{note}"
+    empty = {
+        "": "an empty text",
+        "[]": "an empty list: nothing was found; look for something else",
+        "None": "nothing",
+    }
+    return f"{form} -> ok{many}:\n{empty.get(value, value)}{note}"
 
 
 def json_line(data: Any) -> str:

@@ -1,6 +1,6 @@
-"""Pages for people: one tool with its schema, its standing orders, its source form and what that expands to.
+"""Pages for people: one tool with its schema, standing orders, source form and what that expands to.
 
-Knows how a tool looks and nothing of how it runs. Expanding is safe here: the source is the person's own file.
+Knows how a tool looks and nothing of how it runs. Expanding is safe here: the source is the person's own.
 """
 
 from __future__ import annotations

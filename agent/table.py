@@ -26,6 +26,8 @@ def load_tools(sources: Iterable[ToolSource], table: ToolTable | None = None) ->
         if isinstance(source, CognitiveTool):
             table.register(source, replace=source.name in table and table.get(source.name) is source)
             continue
+        if not isinstance(source, str | Path):
+            raise UsageError(f"{source!r} is no tool; tools are .hy files, or tools made in Python.")
         path = Path(source)
         if path.suffix != ".hy":
             raise UsageError(f"{path} is no tool file; tools are written in files that end in .hy.")

@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from tools.context import Call, ToolContext, ToolError, ToolResult, ask, current_context, deny
     from tools.define import cognitive_tool, define_tool, registering_in
     from tools.door import Door, dispatch, new_call
-    from tools.errors import DefinitionError, DuplicateToolError, InvalidCallError, QuothError, UnknownToolError
+    from tools.errors import (
+        DefinitionError,
+        DuplicateToolError,
+        InvalidCallError,
+        QuothError,
+        UnknownToolError,
+    )
     from tools.form import CallForm, Code
     from tools.table import CognitiveTool, ToolTable, cognitive_tools
     from tools.workspace import Workspace, inside_workspace

@@ -1,6 +1,7 @@
 """The audit trail: one row for every call that came to the door, whatever became of it.
 
-Knows nothing of models or loops. A row holds the digest of the form, never its arguments, so no secret is in it.
+Knows nothing of models or loops. A row holds the digest of the form, never its arguments, so no secret is in
+it.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class MemoryAudit:
 
 
 class StoreAudit:
-    """Rows in the store. ``store`` is opened at the first row, so that a command that calls nothing opens none."""
+    """Rows in the store. ``store`` is opened at the first row, so that a command that calls nothing opens
+    none."""
 
     def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from tools.program import Sandbox
     from tools.workspace import Workspace
 
-Status = Literal[
-    "ok", "error", "invalid", "unknown", "denied", "limited", "pending", "timeout", "cancelled"
-]
+Status = Literal["ok", "error", "invalid", "unknown", "denied", "limited", "pending", "timeout", "cancelled"]
 STATUSES: tuple[Status, ...] = (
     "ok",
     "error",
@@ -40,7 +38,8 @@ class ToolError(QuothError):
 
 
 class ToolFailure(Exception):
-    """Ends a body with a status of its own; for programs whose inner call was refused. Not for users' tools."""
+    """Ends a body with a status of its own; for programs whose inner call was refused. Not for users'
+    tools."""
 
     def __init__(self, status: Status, message: str) -> None:
         super().__init__(message)
@@ -94,7 +93,8 @@ class Call:
 
 @dataclass(frozen=True)
 class ToolContext:
-    """The narrow services a body or guard may use. ``dispatch`` makes a nested call, through the same door."""
+    """The narrow services a body or guard may use. ``dispatch`` makes a nested call, through the same
+    door."""
 
     workspace: Workspace
     user: str = ""
@@ -107,7 +107,8 @@ class ToolContext:
     said: list[str] = field(default_factory=list)
 
     def effect(self, what: str) -> None:
-        """Record something done to the world, as ``wrote:src/x.py``; it goes into the result and the audit."""
+        """Record something done to the world, as ``wrote:src/x.py``; it goes into the result and the
+        audit."""
         self.side_effects.append(what)
 
     def say(self, text: str) -> None:
@@ -119,8 +120,8 @@ class ToolContext:
 class ToolResult:
     """What every call gets, exactly once, whatever happened to it.
 
-    ``value`` is plain JSON data when ``status`` is ok. ``message`` is a sentence for a person or model when it
-    is not. ``audit`` carries tool, digest, status, duration_ms and ts (UTC).
+    ``value`` is plain JSON data when ``status`` is ok. ``message`` is a sentence for a person or model when
+    it is not. ``audit`` carries tool, digest, status, duration_ms and ts (UTC).
     """
 
     id: str
@@ -165,7 +166,7 @@ def enter_context(context: ToolContext) -> contextvars.Context:
     return copy
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
     """The text, with lone surrogates escaped: nothing that cannot be written to a file or a socket."""
     if text.isascii():
         return text
@@ -183,11 +184,11 @@ def plain(value: Value, depth: int = 0) -> Any:
             raise ToolError("The value is a number of more than 4000 digits; return it in another shape.")
         return int(value)
     if isinstance(value, str):
-        return _encodable(str(value))
+        return encodable(str(value))
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
-        return {_encodable(str(key)): plain(item, depth + 1) for key, item in value.items()}
+        return {encodable(str(key)): plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item, depth + 1) for item in value]
     if isinstance(value, (set, frozenset)):

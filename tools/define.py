@@ -1,7 +1,7 @@
 """Making tools: the plain functions behind ``def-cognitive-tool`` and its Python twin ``@cognitive_tool``.
 
-Knows the table, and nothing of doors or models. Everything is checked here, at load, so that a misspelt option
-can never drop a guard in silence.
+Knows the table, and nothing of doors or models. Everything is checked here, at load, so that a misspelt
+option can never drop a guard in silence.
 """
 
 from __future__ import annotations
@@ -67,10 +67,14 @@ def define_tool(
     for option in options:
         if option.replace("_", "-") not in OPTIONS:
             raise DefinitionError(f"{name}: unknown option :{option}." + did_you_mean(option, OPTIONS))
+    if not isinstance(description, str):
+        raise DefinitionError(f"{name} needs a description: the model chooses by it.")
     params = tuple(make_param(name, param, spec) for param, spec in parameters.items())
     examples = tuple(_example(name, params, example) for example in options.pop("examples", ()) or ())
-    for option in ("effects",):
-        options[option] = tuple(_word(value) for value in options.pop(option, ()) or ())
+    effects = options.pop("effects", ()) or ()
+    if not isinstance(effects, (list, tuple)):
+        raise DefinitionError(f"{name}: :effects is a list, such as [:reads].")
+    options["effects"] = tuple(_word(value) for value in effects)
     for option in ("cost", "gate_failure"):
         if option in options:
             options[option] = _word(options[option])
@@ -106,7 +110,9 @@ def _example(name: str, params: Sequence[Param], example: Any) -> CallForm:
     known = [param.name for param in params]
     for arg in bound:
         if arg not in known:
-            raise DefinitionError(f"{name}: an example has the unknown argument :{arg}." + did_you_mean(arg, known))
+            raise DefinitionError(
+                f"{name}: an example has the unknown argument :{arg}." + did_you_mean(arg, known)
+            )
     for param in params:
         if param.required and param.name not in bound:
             raise DefinitionError(f"{name}: an example lacks the argument :{param.name}.")
@@ -123,8 +129,8 @@ def cognitive_tool(
 ) -> Any:
     """The Python twin of ``def-cognitive-tool``: the function is the body, its signature the parameters.
 
-    ``Annotated[str, "what it is"]`` documents a parameter; parameters named ``ctx`` and ``call`` are filled by
-    the door and not shown. Options are those of the macro (``effects=["reads"]``, ``timeout=5`` …).
+    ``Annotated[str, "what it is"]`` documents a parameter; parameters named ``ctx`` and ``call`` are filled
+    by the door and not shown. Options are those of the macro (``effects=["reads"]``, ``timeout=5`` …).
     Returns the CognitiveTool; the bare function is not reachable through it.
     """
 
@@ -150,13 +156,23 @@ def cognitive_tool(
 
 
 def _parameters_of(tool: str, function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
-    hints = typing.get_type_hints(function, include_extras=True)
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except Exception as error:  # annotations are any expression at all
+        raise DefinitionError(f"{tool}: its annotations cannot be read ({error}).") from None
     found: dict[str, dict[str, Any]] = {}
     for param in inspect.signature(function).parameters.values():
         if param.name in ("ctx", "call"):
             continue
         if param.kind in (param.VAR_POSITIONAL, param.VAR_KEYWORD, param.POSITIONAL_ONLY):
-            raise DefinitionError(f"{tool}: *{param.name} cannot be a tool's parameter; each needs its own name.")
+            raise DefinitionError(
+                f"{tool}: *{param.name} cannot be a tool's parameter; each needs its own name."
+            )
+        if kebab(param.name).replace("-", "_") != param.name:
+            raise DefinitionError(
+                f"{tool}, parameter {param.name}: "
+                "a parameter's name is lower-case letters, digits and underscores."
+            )
         if param.name not in hints:
             raise DefinitionError(f"{tool}, parameter {param.name}: it needs a type annotation.")
         hint, doc = hints[param.name], ""

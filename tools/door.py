@@ -32,6 +32,7 @@ from tools.context import (
     Verdict,
     ask,
     deny,
+    encodable,
     enter_context,
     plain,
 )
@@ -44,6 +45,7 @@ from tools.table import CognitiveTool, ToolTable, cognitive_tools
 GUARD_SECONDS = 10.0
 GATE_SECONDS = 2.0
 MAX_DEPTH = 10
+GRACE_SECONDS = 2.0  # for a cancelled body to put things away
 
 
 class Limits(Protocol):
@@ -147,19 +149,24 @@ class Door:
         )
         stage, outcome = "look-up", Outcome("cancelled", message=f"{call.tool} was cancelled.")
         try:
-            for stage, step in STAGES:
+            for stage, step in STAGES:  # noqa: B007  the row says where it ended
                 ended = await step(self, passage)
                 if ended is not None:
                     outcome = ended
                     break
+        except Exception as error:  # a part of the host failed; the call has its result nevertheless
+            outcome = Outcome("error", message=f"{call.tool} stopped at {stage}: {_brief(error)}.")
         finally:
             result = self._record(passage, stage, outcome, started, now)
         return result
 
     def refuse(self, call: Call, context: ToolContext, status: Status, message: str) -> ToolResult:
-        """The result of a call that its host stops before the door (a run's own limit), in the audit like any."""
+        """The result of a call that its host stops before the door (a run's own limit), in the audit like
+        any."""
         passage = Passage(call, dataclasses.replace(context, side_effects=[]))
-        return self._record(passage, "host", Outcome(status, message=message), time.monotonic(), datetime.now(UTC))
+        return self._record(
+            passage, "host", Outcome(status, message=message), time.monotonic(), datetime.now(UTC)
+        )
 
     def _record(
         self, passage: Passage, stage: str, outcome: Outcome, started: float, now: datetime
@@ -167,7 +174,7 @@ class Door:
         """The last stage: the audit row, written before anybody sees the result."""
         call = passage.call
         row = {
-            "tool": passage.tool.name if passage.tool else call.tool,
+            "tool": passage.tool.name if passage.tool else encodable(call.tool)[:200],
             "digest": call.form.digest,
             "status": outcome.status,
             "stage": stage,
@@ -190,13 +197,15 @@ class Door:
             self.audit.write(full)
         except Exception as error:
             # What cannot be recorded is not acknowledged.
-            outcome = Outcome("error", message=f"The audit row could not be written: {error}.")
+            outcome = Outcome("error", message=f"The audit row could not be written: {_brief(error)}.")
+            row["status"] = "error"
         message = outcome.message or "\n".join(passage.said)
         return ToolResult(call.id, str(row["tool"]), outcome.status, outcome.value, message, effects, row)
 
 
 def new_call(form: CallForm, **marks: Any) -> Call:
-    """A Call with a fresh id; ``marks`` are the host's (route, user, session, depth, parent, round, order)."""
+    """A Call with a fresh id; ``marks`` are the host's (route, user, session, depth, parent, round,
+    order)."""
     return Call(id=secrets.token_hex(5), form=form, **marks)
 
 
@@ -245,13 +254,16 @@ async def check_arguments(door: Door, passage: Passage) -> Outcome | None:
 
 
 async def check_limits(door: Door, passage: Passage) -> Outcome | None:
-    over = door.limits.reserve(passage.known_tool, passage.call)
+    try:
+        over = door.limits.reserve(passage.known_tool, passage.call)
+    except Exception as error:
+        over = f"its calls could not be counted ({_brief(error)})"
     return Outcome("limited", message=f"{passage.call.tool} is limited: {over}.") if over else None
 
 
 async def ask_policy(door: Door, passage: Passage) -> Outcome | None:
     try:
-        verdict = door.policy.judge(passage.known_tool, passage.call, passage.args)
+        verdict = _verdict(door.policy.judge(passage.known_tool, passage.call, passage.args))
     except Exception as error:
         verdict = deny(f"the policy failed ({_brief(error)})")
     return _weigh(passage, verdict)
@@ -264,7 +276,9 @@ async def ask_guard(door: Door, passage: Passage) -> Outcome | None:
     if guard is None:
         return None
     try:
-        said = await _run(guard, _bindings(guard, passage, deny=deny, ask=ask), passage.context, GUARD_SECONDS)
+        said = await _run(
+            guard, _bindings(guard, passage, deny=deny, ask=ask), passage.context, GUARD_SECONDS
+        )
     except TimeoutError:
         return _weigh(passage, deny(f"its guard did not answer within {GUARD_SECONDS:g} s"))
     except Exception as error:
@@ -276,7 +290,8 @@ async def ask_guard(door: Door, passage: Passage) -> Outcome | None:
     if said is False:
         return _weigh(passage, deny("its guard refused these arguments"))
     return _weigh(
-        passage, deny(f'its guard returned {said!r}; a guard returns True, False, (deny "why") or (ask "why")')
+        passage,
+        deny(f'its guard returned {said!r}; a guard returns True, False, (deny "why") or (ask "why")'),
     )
 
 
@@ -286,7 +301,7 @@ async def ask_gate(door: Door, passage: Passage) -> Outcome | None:
         return None
     try:
         async with asyncio.timeout(GATE_SECONDS):
-            verdict = await door.gate.check(tool, passage.call, passage.context)
+            verdict = _verdict(await door.gate.check(tool, passage.call, passage.context))
     except Exception as error:
         if tool.gate_failure == "open":
             passage.said.append(f"The gate failed ({_brief(error)}) and {tool.name} fails open.")
@@ -300,11 +315,15 @@ async def ask_consent(door: Door, passage: Passage) -> Outcome | None:
     if not passage.questions:
         return None
     tool, reason = passage.known_tool, "; ".join(passage.questions)
-    verdict = await door.consent.request(tool, passage.call, reason)
-    if verdict is None:
-        return Outcome("pending", message=f"{tool.name} waits for a person's approval: {reason}.")
-    passage.questions.clear()
-    return _weigh(passage, verdict) if verdict.kind != "ask" else Outcome("pending", message=verdict.reason)
+    try:
+        said = await door.consent.request(tool, passage.call, reason)
+        verdict = _verdict(said) if said is not None else ask(reason)
+    except Exception as error:
+        verdict = deny(f"consent could not be asked ({_brief(error)})")
+    if verdict.kind == "ask":
+        why = (verdict.reason or reason).rstrip(".")
+        return Outcome("pending", message=f"{tool.name} waits for a person's approval: {why}.")
+    return _weigh(passage, verdict)
 
 
 async def run_body(door: Door, passage: Passage) -> Outcome | None:
@@ -340,20 +359,29 @@ STAGES: tuple[tuple[str, Callable[[Door, Passage], Awaitable[Outcome | None]]], 
 
 
 def _weigh(passage: Passage, verdict: Verdict) -> Outcome | None:
-    """Deny ends the passage, ask leaves a question for the consent stage, allow goes on."""
-    if verdict.kind == "deny":
-        reason = verdict.reason or "no reason was given"
-        return Outcome("denied", message=f"{passage.call.tool} was denied: {reason.rstrip('.')}.")
+    """Allow goes on, ask leaves a question for the consent stage; deny, or any other word, ends the
+    passage."""
+    if verdict.kind == "allow":
+        return None
     if verdict.kind == "ask":
-        passage.questions.append(verdict.reason or "it asks first")
-    return None
+        passage.questions.append((verdict.reason or "it asks first").rstrip("."))
+        return None
+    reason = verdict.reason or "no reason was given"
+    return Outcome("denied", message=f"{passage.call.tool} was denied: {reason.rstrip('.')}.")
+
+
+def _verdict(said: Any) -> Verdict:
+    """``said`` if it is a Verdict; whoever answers a question with anything else has failed."""
+    if isinstance(said, Verdict):
+        return said
+    raise TypeError(f"{said!r} is no verdict")
 
 
 def _brief(error: BaseException) -> str:
     """An exception in one short line."""
     first = str(error).strip().splitlines()
     text = f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
-    return text if len(text) <= 300 else text[:299] + "…"
+    return text.rstrip(".") if len(text) <= 300 else text[:299] + "…"
 
 
 def _bindings(function: Callable[..., Any], passage: Passage, **more: Any) -> dict[str, Any]:
@@ -369,21 +397,43 @@ async def _run(
 ) -> Any:
     """Run a guard or body with a deadline; a synchronous one in a thread of its own. Raises TimeoutError."""
     inside = enter_context(context)
-    if not inspect.iscoroutinefunction(function):
+    if inspect.iscoroutinefunction(function):
+        value: Any = function(**bindings)
+    else:
         value = await _in_thread(function, bindings, inside, seconds)
         if not inspect.isawaitable(value):
             return value
-        waiting = asyncio.ensure_future(value)
-    else:
-        waiting = asyncio.create_task(function(**bindings), context=inside)
-    timed = asyncio.timeout(seconds)
+    task = asyncio.create_task(_shielded(value), context=inside)
     try:
-        async with timed:
-            return await waiting
-    except TimeoutError as error:
-        if timed.expired():
-            raise
-        raise ToolError(f"{_brief(error)}.") from None  # the body's own TimeoutError is not our deadline
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+        if not done:
+            raise TimeoutError
+    finally:
+        if (
+            not task.done()
+        ):  # past the deadline, or this call is cancelled: let it put things away, not for ever
+            task.cancel()
+            await asyncio.wait({task}, timeout=GRACE_SECONDS)
+            task.add_done_callback(_forget)
+    if task.cancelled():
+        raise ToolError("It cancelled itself.")
+    return task.result()
+
+
+async def _shielded(value: Any) -> Any:
+    """Await the body's own awaitable; what would end or confuse the host ends the body only."""
+    try:
+        return await value
+    except TimeoutError as error:  # the body's own, not our deadline
+        raise ToolError(f"{_brief(error)}.") from None
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise RuntimeError(f"it raised {type(error).__name__}") from None
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    """Look at a result nobody waits for any more, so that asyncio does not complain of it."""
+    if not task.cancelled():
+        task.exception()
 
 
 class _Stop(BaseException):
@@ -425,15 +475,22 @@ async def _in_thread(
         with contextlib.suppress(_Stop):  # it may arrive just after the function has ended
             work()
 
-    thread = threading.Thread(target=quietly, name=f"quoth-{getattr(function, '__name__', 'body')}", daemon=True)
+    thread = threading.Thread(
+        target=quietly, name=f"quoth-{getattr(function, '__name__', 'body')}", daemon=True
+    )
     thread.start()
     try:
-        return await asyncio.wait_for(future, seconds)
-    except (TimeoutError, asyncio.CancelledError):
-        if not future.done() or future.cancelled():
+        done, _ = await asyncio.wait({future}, timeout=seconds)
+        if not done:
+            raise TimeoutError
+    finally:
+        if not future.done():
+            future.cancel()
             _stop(thread)
-            raise
-        raise ToolError(f"{_brief(future.exception() or TimeoutError())}.") from None
+    error = future.exception()
+    if isinstance(error, TimeoutError):  # the body's own, not our deadline
+        raise ToolError(f"{_brief(error)}.")
+    return future.result()
 
 
 def _stop(thread: threading.Thread) -> None:

@@ -1,5 +1,5 @@
 "What the macros of tools/macros.hy expand to: functions from models to models, called while compiling.
-They know how a definition is written and nothing of what a tool does; checks of values live in tools/define.py."
+They know how a definition is written and nothing of what a tool does; values are checked in tools/define.py."
 
 (import
   difflib [get-close-matches]
@@ -37,6 +37,10 @@ They know how a definition is written and nothing of what a tool does; checks of
   "Stop compiling with a caret at MODEL."
   (raise (compiler._syntax-error model message)))
 
+(defn must-describe [compiler name description]
+  (when (not (isinstance description hy.models.String))
+    (fail compiler description f"{name} needs a description in quotes before its options.")))
+
 ;; * The definition of a tool
 
 (defn expand-tool [compiler name description items]
@@ -45,15 +49,16 @@ They know how a definition is written and nothing of what a tool does; checks of
     (fail compiler name f"A tool's name is a symbol, not {(show name)}."))
   (when (not (NAME.match (str name)))
     (fail compiler name f"{name}: a tool's name is lower-case letters, digits and hyphens."))
-  (when (not (isinstance description hy.models.String))
-    (fail compiler description f"{name} needs a description in quotes before its options."))
+  (must-describe compiler name description)
   (setv options (option-table compiler items TOOL-KEYS (str name)))
   (when (not-in "body" options)
     (fail compiler name f"{name} has no :body."))
   (setv params (parameter-table compiler name (.get options "parameters" '[])))
   (setv names (lfor param params (get param 0)))
   `(hy.I.tools/define.define-tool ~(str name) ~description
-     :parameters {~@(gfor  param params  item [(str (get param 0)) (parameter-spec compiler name #* param)]  item)}
+     :parameters {~@(gfor  param params
+                           item [(str (get param 0)) (parameter-spec compiler name #* param)]
+                           item)}
      :guard ~(if (in "guard" options) (function (get options "guard") (+ '[call ctx deny ask] names)) 'None)
      :body ~(function (get options "body") (+ '[call ctx] names))
      :source ~(source-text compiler)
@@ -102,19 +107,20 @@ They know how a definition is written and nothing of what a tool does; checks of
       `(fn [~@names] ~form)))
 
 (defn awaits? [form]
-  "Whether FORM awaits by itself, not in a function defined inside it."
+  "Whether FORM awaits by itself (or has an :async clause), not in a function defined inside it."
   (and (isinstance form hy.models.Sequence)
        (bool form)
+       (not-in (get form 0) ['fn 'defn 'quote])
        (or (= (get form 0) 'await)
-           (and (not-in (get form 0) ['fn 'defn 'quote])
-                (any (gfor item form (awaits? item)))))))
+           (in :async form)
+           (any (gfor item form (awaits? item))))))
 
 (defn source-text [compiler]
   "The text the definition was written as, comments included; printed from its models where there is no file."
   (setv form compiler.this  source (getattr compiler "source" None))
   (if (and source (getattr form "end_line" None))
       (do
-        (setv lines (cut (.splitlines source) (- form.start-line 1) form.end-line))
+        (setv lines (cut (.split source "\n") (- form.start-line 1) form.end-line))
         (setv (get lines -1) (cut (get lines -1) 0 form.end-column))
         (setv (get lines 0) (cut (get lines 0) (- form.start-column 1) None))
         (.join "\n" lines))
@@ -122,26 +128,22 @@ They know how a definition is written and nothing of what a tool does; checks of
 
 ;; * Kinds of tools built on it
 
-(defn description-of [compiler name description]
-  (when (not (isinstance description hy.models.String))
-    (fail compiler description f"{name} needs a description in quotes before its options."))
-  description)
-
 (defn expand-shell-tool [compiler name description items]
   "A tool whose body runs one program, without a shell; parameters that stand in :argv are filled in."
-  (setv options (option-table compiler items #("argv" "cwd" "effects" "guard" "parameters" "timeout" #* OPTIONS)
-                              (str name)))
+  (must-describe compiler name description)
+  (setv options (option-table compiler items #("argv" "cwd" "guard" "parameters" #* OPTIONS) (str name)))
   (when (not (isinstance (.get options "argv") hy.models.List))
     (fail compiler name f"{name} needs :argv, a list of texts and parameters; it is never given to a shell."))
   (setv argv (.pop options "argv")  cwd (.pop options "cwd" "."))
   (.setdefault options "effects" '[:runs])
   (setv limit (.get options "timeout" 30))
-  `(def-cognitive-tool ~name ~(description-of compiler name description)
+  `(def-cognitive-tool ~name ~description
      ~@(gfor  #(key value) (.items options)  item [(hy.models.Keyword key) value]  item)
      :body (await (hy.I.tools/process.run-argv ~argv :cwd ~cwd :timeout ~limit :ctx ctx))))
 
 (defn expand-http-tool [compiler name description items]
   "A tool whose body makes one HTTP request; parameters that stand in :query or :json are filled in."
+  (must-describe compiler name description)
   (setv options (option-table compiler items
                               #("url" "method" "query" "json" "headers" "guard" "parameters" #* OPTIONS)
                               (str name)))
@@ -154,6 +156,6 @@ They know how a definition is written and nothing of what a tool does; checks of
         url (.pop options "url"))
   (.setdefault options "effects" '[:net])
   (setv limit (.get options "timeout" 30))
-  `(def-cognitive-tool ~name ~(description-of compiler name description)
+  `(def-cognitive-tool ~name ~description
      ~@(gfor  #(key value) (.items options)  item [(hy.models.Keyword key) value]  item)
      :body (await (hy.I.tools/process.http-request ~url ~@request :timeout ~limit :ctx ctx))))

@@ -1,8 +1,8 @@
 """Call forms: one shape for every wish to use a tool, and its spellings.
 
-``(grep-search :pattern "TODO" :path "src")`` is the canonical text; the plist of the first seed and JSON are other
-spellings of the same CallForm. This file knows no table, no door and no model: it neither looks a tool up nor
-runs anything. A form is read by tools/sexp.py; nothing here evaluates.
+``(grep-search :pattern "TODO" :path "src")`` is the canonical text; the plist of the first seed and JSON are
+other spellings of the same CallForm. This file knows no table, no door and no model: it neither looks a tool
+up nor runs anything. A form is read by tools/sexp.py; nothing here evaluates.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Code(str):
 
 @dataclass(frozen=True)
 class CallForm:
-    """A call as data. ``args`` by name (kebab-case), ``positional`` in order (bound by the tool's signature)."""
+    """A call as data. ``args`` by name (kebab-case), ``positional`` in order (bound by the tool's
+    signature)."""
 
     tool: str
     args: Mapping[str, Value] = field(default_factory=dict)
@@ -61,7 +62,8 @@ def kebab(name: str) -> str:
 
 
 def canonical(form: CallForm) -> str:
-    """The one text of a form, whatever order it was written in: named arguments stand in alphabetical order."""
+    """The one text of a form, whatever order it was written in: named arguments stand in alphabetical
+    order."""
     return _print(form, sorted(form.args))
 
 
@@ -148,7 +150,9 @@ def print_string(text: str) -> str:
 
 
 def _print_bytes(data: bytes) -> str:
-    return '"' + "".join(_ESCAPES.get(c) or _printable(c, ascii_only=True) for c in data.decode("latin-1")) + '"'
+    return (
+        '"' + "".join(_ESCAPES.get(c) or _printable(c, ascii_only=True) for c in data.decode("latin-1")) + '"'
+    )
 
 
 def _printable(char: str, *, ascii_only: bool = False) -> str:
@@ -218,7 +222,9 @@ def _from_plist(model: Any) -> CallForm:
     if isinstance(inner, m.Dict):
         return CallForm(tool, _dict_arguments(inner))
     if not isinstance(inner, m.Expression):
-        raise InvalidCallError(f":args holds the arguments in parentheses, (:name value …); here is {show(inner)}.")
+        raise InvalidCallError(
+            f":args holds the arguments in parentheses, (:name value …); here is {show(inner)}."
+        )
     args, positional = _arguments(inner, ":args")
     return CallForm(tool, args, tuple(positional))
 
@@ -259,7 +265,8 @@ def _by_name(data: Mapping[Any, Value], where: str) -> dict[str, Value]:
 
 
 def to_value(model: Any) -> Value:
-    """Plain data for a literal model; ``Code`` for a symbol or an expression, which is never evaluated here."""
+    """Plain data for a literal model; ``Code`` for a symbol or an expression, which is never evaluated
+    here."""
     if isinstance(model, m.Keyword):
         return str(model.name)
     if isinstance(model, m.Symbol):
@@ -330,7 +337,8 @@ def _is_nothing(model: Any) -> bool:
 
 
 def from_json(data: Any) -> CallForm:
-    """The CallForm of ``{"tool", "args"}`` (or OpenAI's ``{"name", "arguments"}``, arguments as JSON text too)."""
+    """The CallForm of ``{"tool", "args"}`` (or OpenAI's ``{"name", "arguments"}``, arguments as JSON text
+    too)."""
     if not isinstance(data, Mapping):
         raise InvalidCallError('A call in JSON is an object: {"tool": "echo", "args": {"text": "hi"}}.')
     tool = data.get("tool", data.get("name"))
@@ -417,7 +425,8 @@ def _fpart(part: Any) -> str:
 
 
 def pretty(model: Any, width: int = 100, indent: int = 0) -> str:
-    """A model over several lines: what does not fit is broken after its head, options kept beside their values."""
+    """A model over several lines: what does not fit is broken after its head, options kept beside their
+    values."""
     line = show(model)
     if len(line) + indent <= width or not isinstance(model, m.Sequence) or isinstance(model, m.FString):
         return line

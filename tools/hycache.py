@@ -15,16 +15,18 @@ import importlib.machinery
 import importlib.util
 import marshal
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from tools.errors import UsageError
+from tools.errors import UsageError, did_you_mean
 
 PACKAGES = ("tools", "neuro", "agent")
-_MACROS = Path(__file__).with_name("macros.hy")
+# What decides how a definition expands: the macros, and the Hy functions they call while compiling.
+_MACROS = tuple(Path(__file__).with_name(name) for name in ("macros.hy", "expand.hy"))
 
 
 def cache_dir() -> Path:
@@ -44,12 +46,25 @@ class _CachingLoader(importlib.machinery.SourceFileLoader):
         source = self.get_data(path)
         entry = _entry(fullname, path, source)
         with contextlib.suppress(OSError, ValueError, EOFError, TypeError):
-            code = marshal.loads(entry.read_bytes())  # noqa: S302  our own cache, as __pycache__ is Python's
-            if isinstance(code, CodeType):
-                return code
+            kept = entry.read_bytes()
+            if hashlib.sha256(kept[32:]).digest() == kept[:32]:  # marshal may crash on damaged data
+                code = marshal.loads(kept[32:])  # noqa: S302  our own cache, as __pycache__ is Python's
+                if isinstance(code, CodeType):
+                    return code
         compiled: CodeType = self.source_to_code(source, path)
-        _store(entry, marshal.dumps(compiled))
+        data = marshal.dumps(compiled)
+        _store(entry, hashlib.sha256(data).digest() + data)
         return compiled
+
+
+class _FreshLoader(importlib.machinery.SourceFileLoader):
+    """Hy's loader without bytecode: a user's file is compiled each time, for nobody can know whose macros it
+    uses."""
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
 
 
 def _entry(fullname: str, path: str, source: bytes) -> Path:
@@ -58,7 +73,7 @@ def _entry(fullname: str, path: str, source: bytes) -> Path:
     key = hashlib.sha256()
     for part in (
         source,
-        _MACROS.read_bytes(),
+        *(file.read_bytes() for file in _MACROS),
         path.encode(),
         hy.__version__.encode(),
         importlib.util.MAGIC_NUMBER,
@@ -104,7 +119,8 @@ class _Finder:
 def install() -> None:
     """Put the finder in front, once. Called by the packages' ``__init__``."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())  # type: ignore[arg-type]  importlib.abc costs 9 ms to import
+        # Not a subclass of MetaPathFinder: importing importlib.abc costs 9 ms.
+        sys.meta_path.insert(0, _Finder())
 
 
 def load_hy_file(path: Path) -> ModuleType:
@@ -124,7 +140,7 @@ def load_hy_file(path: Path) -> ModuleType:
         raise UsageError(f"{path} cannot be read: {error}.") from None
     del hy  # imported for its effect on the loader
     name = "quoth_user_" + hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
-    loader = importlib.machinery.SourceFileLoader(name, str(path))
+    loader = _FreshLoader(name, str(path))
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     if spec is None:
         raise UsageError(f"{path} cannot be loaded.")
@@ -132,10 +148,10 @@ def load_hy_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         loader.exec_module(module)
-    except HyError as error:
+    except (HyError, SyntaxError) as error:
         del sys.modules[name]
         raise UsageError(_language_error(path, source, error)) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise UsageError(_run_error(path, source, error)) from None
     return module
@@ -143,7 +159,20 @@ def load_hy_file(path: Path) -> ModuleType:
 
 def _language_error(path: Path, source: str, error: Any) -> str:
     """Hy's own complaint as ``file:line:column: what``, the line, a caret."""
+    from hy.errors import HyRequireError
+    from hy.reader.exceptions import LexException
+
+    if isinstance(error, LexException):
+        from tools.sexp import ReadError, read_all
+
+        try:  # our reader names the parenthesis that is never closed, where Hy's names the end of the file
+            read_all(source)
+        except ReadError as ours:
+            hint = f"; {ours.hint}" if ours.hint else ""
+            return located(path, source, ours.line, ours.column, f"{ours.message}{hint}")
     message = str(getattr(error, "msg", None) or error).strip()
+    if isinstance(error, HyRequireError):
+        return located(path, source, *_place_of_require(source, message), _no_macro(message))
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     if lines and lines[0].startswith("expanding macro"):
         lines = [_plain(lines[-1])] if len(lines) > 1 else lines
@@ -151,13 +180,46 @@ def _language_error(path: Path, source: str, error: Any) -> str:
     return located(path, source, line, column, " ".join(lines) or type(error).__name__)
 
 
-def _run_error(path: Path, source: str, error: Exception) -> str:
+def _place_of_require(source: str, message: str) -> tuple[int, int]:
+    """Where the name that cannot be required stands; Hy itself does not say."""
+    import hy
+
+    names = set(re.findall(r"\w+", message))
+    pending = [form for form in hy.read_many(source) if isinstance(form, hy.models.Expression)][::-1]
+    while pending:
+        form = pending.pop()
+        if form and form[0] == hy.models.Symbol("require"):
+            inner = list(form[1:])[::-1]
+            while inner:
+                item = inner.pop()
+                if isinstance(item, hy.models.Sequence):
+                    inner.extend(list(item)[::-1])
+                elif isinstance(item, hy.models.Symbol) and hy.mangle(str(item)) in names - {"tools", "macros"}:
+                    return item.start_line, item.start_column
+        pending.extend([item for item in form if isinstance(item, hy.models.Expression)][::-1])
+    return 1, 1
+
+
+def _no_macro(message: str) -> str:
+    found = re.match(r"Could not require name (\w+) from <module '([\w.]+)'", message)
+    if not found:
+        return message
+    import hy
+
+    name, module = found.groups()
+    macros = getattr(sys.modules.get(module), "_hy_macros", {})
+    shown = [str(hy.unmangle(known)).replace("_", "-") for known in macros]
+    wanted = str(hy.unmangle(name)).replace("_", "-")
+    return f"{module} has no macro {wanted}." + did_you_mean(wanted, shown)
+
+
+def _run_error(path: Path, source: str, error: BaseException) -> str:
     """An error raised while the file ran: its last line inside the file, and what was raised."""
     import traceback
 
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     line = frames[-1].lineno if frames and frames[-1].lineno else 1
-    column = (frames[-1].colno or 0) + 1 if frames else 1
+    column = (frames[-1].colno or 1) if frames else 1  # Hy counts columns from 1, Python from 0
     return located(path, source, line, column, _plain(f"{type(error).__name__}: {error}"))
 
 
@@ -170,7 +232,7 @@ def _plain(text: str) -> str:
 
 def located(path: Path, source: str, line: int, column: int, message: str) -> str:
     """``path:line:column: message`` followed by that line of ``source`` and a caret under the column."""
-    lines = source.splitlines()
+    lines = source.split("\n")  # as Hy counts them: a form feed ends no line
     shown = lines[line - 1] if 0 < line <= len(lines) else ""
     place = f"{path}:{line}:{column}: {message}"
     return f"{place}\n  {shown}\n  {' ' * (column - 1)}^" if shown.strip() else place

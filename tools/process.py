@@ -21,18 +21,21 @@ MAX_OUTPUT = 100_000
 async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, ctx: ToolContext) -> str:  # noqa: ASYNC109  the caller's deadline comes first
     """The standard output of a program run inside the workspace, cut at MAX_OUTPUT characters.
 
-    Items of ``argv`` become texts; None is left out and a list is spliced in. Raises ToolError when the program
-    is missing, fails (with its standard error) or passes the deadline, after which its whole process group is
-    killed.
+    Items of ``argv`` become texts; None is left out and a list is spliced in. Raises ToolError when the
+    program is missing, fails (with its standard error) or passes the deadline, after which its whole process
+    group is killed.
     """
     words = _words(argv)
     if not words:
         raise ToolError("There is no program to run.")
+    folder = ctx.workspace.resolve(cwd)
+    if not folder.is_dir():
+        raise ToolError(f"There is no folder {cwd} to run {words[0]} in.")
     ctx.effect(f"ran:{words[0]}")
     try:
         process = await asyncio.create_subprocess_exec(
             *words,
-            cwd=ctx.workspace.resolve(cwd),
+            cwd=folder,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -51,10 +54,13 @@ async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, 
     except TimeoutError:
         raise ToolError(f"{words[0]} did not finish within {timeout:g} s and was stopped.") from None
     finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+        # The whole group, also when its first process has ended: it may have left others behind.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+        with contextlib.suppress(TimeoutError):  # to the end of the pipes, so that they are closed
+            async with asyncio.timeout(1):
+                await asyncio.gather(_read(process.stdout), _read(process.stderr))
     if code:
         raise ToolError(f"{words[0]} ended with {code}: {(err or out).strip() or 'it said nothing'}")
     return out
@@ -91,11 +97,15 @@ async def http_request(
     timeout: float = 30,  # noqa: ASYNC109
     ctx: ToolContext,
 ) -> Any:
-    """The JSON or text of one response. Raises ToolError for a refused connection, a status of 400 and above, a
-    body over MAX_OUTPUT bytes, or a passed deadline. ``query`` is escaped; a value put into ``url`` is not."""
+    """The JSON or text of one response. Raises ToolError for a refused connection, a status of 400 and
+    above, a body over MAX_OUTPUT bytes, or a passed deadline. ``query`` is escaped; a value put into ``url``
+    is not."""
     import httpx
 
-    target = httpx.URL(url)
+    try:
+        target = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise ToolError(f"{url} is no address: {error}.") from None
     place = f"{target.scheme}://{target.host}{target.path}"
     ctx.effect(f"requested:{method.upper()} {place}")
     try:

@@ -1,8 +1,8 @@
 """Lisp programs: read, check, compile, run in the sandbox, with every inner call handed back to the host.
 
-Knows the form of programs and the Monty sandbox; it knows no door: whoever runs a program says what a call means.
-Compiling Hy expands macros, and expanding the wrong macro runs code in this process; so every node is checked
-against an allow-list before Hy sees it, and a new version of Hy adds nothing in silence.
+Knows the form of programs and the Monty sandbox; it knows no door: whoever runs a program says what a call
+means. Compiling Hy expands macros, and expanding the wrong macro runs code in this process; so every node is
+checked against an allow-list before Hy sees it, and a new version of Hy adds nothing in silence.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import builtins
 import types
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 import hy
@@ -21,7 +22,7 @@ from hy.compiler import hy_compile
 
 from tools.context import Status, ToolContext, ToolError, ToolFailure
 from tools.errors import did_you_mean
-from tools.form import CallForm, canonical, kebab, show
+from tools.form import MAX_DEPTH, CallForm, canonical, kebab, show
 from tools.sexp import Limits, ReadError, read_all
 
 # Core macros whose expansion is pure: it makes Python syntax and runs nothing while compiling.
@@ -33,10 +34,10 @@ PURE_MACROS = frozenset(
     global nonlocal unpack-iterable unpack-mapping annotate . defclass
     + - * / // % ** @ & | ^ << >> bnot < <= > >= = !=
     += -= *= /= //= %= **= &= |= ^= <<= >>=
-    """.split()
+    """.split()  # noqa: SIM905
 )
 INSTEAD = {
-    "quote": "write a list as [1 2] and a text as \"x\"",
+    "quote": 'write a list as [1 2] and a text as "x"',
     "quasiquote": "write a list as [1 2]",
     "with": "call read-file instead of opening files",
     "defmacro": "define a function with defn",
@@ -49,8 +50,16 @@ INSTEAD = {
     "py": "write Lisp",
     "pys": "write Lisp",
 }
+# Expanding a macro copies all that is inside it, so the cost of compiling is the number of nodes times their
+# depth.
+MAX_WORK = 30_000
+# Where the program's value is handed over: as an argument it keeps shared parts shared, while the sandbox's
+# own result writes them out again and again. A program cannot say this name.
+_ANSWER = "__answer"
 PROGRAM_LIMITS = Limits(max_chars=100_000, max_depth=60, max_forms=10_000, max_digits=1000)
 MAX_OUTPUT = 100_000
+MAX_VALUE = 2_000_000  # characters of a value that crosses the sandbox's wall, or of an argument
+MAX_MESSAGE = 2_000
 
 
 class ProgramError(ToolError):
@@ -67,7 +76,8 @@ class Program:
 
 @dataclass(frozen=True)
 class SandboxLimits:
-    """Bounds of one run: seconds of execution (waiting for calls not counted), bytes, call depth, inner calls."""
+    """Bounds of one run: seconds of execution (waiting for calls not counted), bytes, call depth, inner
+    calls."""
 
     seconds: float = 5.0
     memory: int = 128 * 1024 * 1024
@@ -98,15 +108,19 @@ def compile_program(text: str) -> Program:
         whole = m.Expression([m.Symbol("do"), *map(with_texts, forms)]).replace(forms[0], recursive=False)
         body, value = hy_compile(whole, types.ModuleType("program"), get_expr=True, import_stdlib=False)
         uses_hy = any(isinstance(n, ast.Name) and n.id == "hy" for t in (body, value) for n in ast.walk(t))
-        python = "\n".join(ast.unparse(_Renamed().visit(tree)) for tree in (body, value))
+        statements, answer = (ast.unparse(_Renamed().visit(tree)) for tree in (body, value))
     except RecursionError:
-        raise ProgramError("The program is nested too deeply, or one operator has too many operands.") from None
+        raise ProgramError(_TOO_DEEP) from None
     except Exception as error:
+        if "maximum recursion depth" in str(error):  # Hy wraps what a macro raises
+            raise ProgramError(_TOO_DEEP) from None
         raise _compile_error(error, text) from None
     if uses_hy:
         raise ProgramError('Keywords are only argument names in a program; a text is written "name".')
-    return Program(text, python)
+    return Program(text, f"{statements}\n{_ANSWER}({answer})")
 
+
+_TOO_DEEP = "The program is nested too deeply, or one operator has too many operands."
 
 # The sandbox has Python's builtins; a tool of the same name (eval) goes by another one inside.
 _BUILTINS = frozenset(dir(builtins))
@@ -124,7 +138,9 @@ class _Renamed(ast.NodeTransformer):
 
 
 # Where a keyword can only be a value, it is the text it spells: (get hit :path).
-_KEYWORDS_ARE_TEXT = frozenset(map(m.Symbol, "get = != in not-in setv setx if when and or do return".split()))
+_KEYWORDS_ARE_TEXT = frozenset(
+    map(m.Symbol, "get = != in not-in setv setx if when and or do return".split())  # noqa: SIM905
+)
 
 
 def with_texts(node: Any) -> Any:
@@ -142,16 +158,22 @@ def with_texts(node: Any) -> Any:
 
 
 def check(form: Any, text: str) -> None:
-    """Refuse every node whose compilation could reach this process. The walk keeps its own stack."""
-    pending = [form]
+    """Refuse every node whose compilation could reach this process, or would take too long. The walk keeps
+    its own stack."""
+    pending, work = [(form, 0)], 0
     while pending:
-        node = pending.pop()
+        node, depth = pending.pop()
+        work += depth
+        if work > MAX_WORK:
+            raise _refusal(
+                form, text, "the program has too many forms inside forms; make parts of it functions"
+            )
         if isinstance(node, m.Symbol):
             _check_symbol(node, text)
         elif isinstance(node, m.Expression) and node and isinstance(node[0], m.Symbol):
             _check_head(node, text)
         if isinstance(node, m.Sequence):
-            pending.extend(node)
+            pending.extend((item, depth + isinstance(node, m.Expression)) for item in node)
 
 
 def _check_symbol(node: Any, text: str) -> None:
@@ -163,7 +185,7 @@ def _check_symbol(node: Any, text: str) -> None:
             raise _refusal(node, text, f"{part} is no name") from None
         if name == "hy":
             raise _refusal(node, text, "the module hy cannot be reached from a program")
-        if name.startswith("__") or name.startswith("_hy"):
+        if name.startswith(("__", "_hy")):
             raise _refusal(node, text, f"{part} is internal and cannot be used in a program")
 
 
@@ -186,7 +208,7 @@ def _refusal(node: Any, text: str, why: str, hint: str | None = None) -> Program
 
 
 def _at(text: str, line: int, column: int, why: str) -> ProgramError:
-    lines = text.splitlines() or [""]
+    lines = text.split("\n")
     error = ReadError(why, line, column, source_line=lines[min(line, len(lines)) - 1])
     return ProgramError(f"{error}\n{error.caret()}")
 
@@ -220,18 +242,22 @@ class Sandbox:
         tools = {_alias(hy.mangle(name)): name for name in names}
         printed = monty.CollectString(MAX_OUTPUT)
         failures: list[InnerFailure] = []
+        answer: Any = None
         pool = await self._started()
         try:
             async with pool.checkout(limits=self._resource_limits()) as session:
                 step = await session.feed_start(
                     program.python,
-                    external_lookup={name: _placeholder for name in tools},
+                    external_lookup=dict.fromkeys((*tools, _ANSWER), _placeholder),
                     print_callback=printed,
                 )
                 while not isinstance(step, monty.MontyComplete):
-                    if isinstance(step, monty.AsyncFunctionSnapshot) and step.function_name in tools:
-                        form = _form(tools[step.function_name], step.args, step.kwargs)
-                        step = await step.resume(await _answer(call, form, failures))
+                    if isinstance(step, monty.AsyncFunctionSnapshot) and step.function_name == _ANSWER:
+                        answer = across(step.args[0])
+                        step = await step.resume({"return_value": None})
+                    elif isinstance(step, monty.AsyncFunctionSnapshot) and step.function_name in tools:
+                        tool = tools[step.function_name]
+                        step = await step.resume(await _inner(call, tool, step.args, step.kwargs, failures))
                     elif isinstance(step, monty.AsyncFunctionSnapshot) and not step.is_os_function:
                         message = f"name '{step.function_name}' is not defined"
                         step = await step.resume({"exc_type": "NameError", "message": message})
@@ -239,7 +265,7 @@ class Sandbox:
                         step = await step.resume_not_handled()
                     else:
                         step = await step.resume_auto()
-                return step.output, printed.output
+                return answer, printed.output
         except monty.MontyError as error:
             raise _runtime_error(error, failures, tools.values()) from None
 
@@ -248,7 +274,7 @@ class Sandbox:
             "max_feed_duration_secs": self.limits.seconds,
             "max_memory": self.limits.memory,
             "max_recursion_depth": self.limits.recursion,
-            "max_suspensions": self.limits.calls,
+            "max_suspensions": self.limits.calls + 1,
             "max_total_sleep_secs": self.limits.seconds,
         }
 
@@ -279,7 +305,7 @@ async def run_in_context(text: str, ctx: ToolContext) -> Any:
         result = await dispatch(form)
         if result.ok:
             return result.value
-        raise InnerFailure(result.status, f"{result.message} (in {canonical(form)})")
+        raise InnerFailure(result.status, f"{_short(result.message)} (in {_short(canonical(form), 300)})")
 
     try:
         program = compile_program(text)
@@ -300,19 +326,64 @@ def _placeholder(*_: Any, **__: Any) -> None:
     """Tells the sandbox that a name is a function; its calls are answered by ``Sandbox.run``."""
 
 
-def _form(tool: str, args: Sequence[Any], kwargs: dict[str, Any]) -> CallForm:
-    return CallForm(tool, {kebab(name): value for name, value in kwargs.items()}, tuple(args))
+def across(value: Any) -> Any:
+    """A copy of what the sandbox handed over: plain data of bounded size. Raises ProgramError otherwise.
+
+    A few shared lists can stand for more items than there are atoms, so the copy counts while it goes.
+    """
+    left = MAX_VALUE
+
+    def copy(item: Any, depth: int) -> Any:
+        nonlocal left
+        left -= len(item) + 8 if isinstance(item, (str, bytes)) else 8
+        if left < 0:
+            raise ProgramError(
+                f"The value is too large: written out it has more than {MAX_VALUE} characters."
+            )
+        if depth > MAX_DEPTH:
+            raise ProgramError(f"The value is nested deeper than {MAX_DEPTH}.")
+        if isinstance(item, dict):
+            return {copy(key, depth + 1): copy(inner, depth + 1) for key, inner in item.items()}
+        if isinstance(item, (list, tuple)):
+            return [copy(inner, depth + 1) for inner in item]
+        if isinstance(item, (set, frozenset)):
+            return {copy(inner, depth + 1) if not isinstance(inner, tuple) else inner for inner in item}
+        if item is None or isinstance(item, (str, bytes, bool, int, float)):
+            return item
+        if hasattr(item, "isoformat"):
+            return item.isoformat()
+        if isinstance(item, PurePath):
+            return str(item)
+        raise ProgramError(
+            f"A {type(item).__name__} cannot leave the program; use texts, numbers, lists and dictionaries."
+        )
+
+    return copy(value, 0)
 
 
-async def _answer(
-    call: Callable[[CallForm], Awaitable[Any]], form: CallForm, failures: list[InnerFailure]
-) -> dict[str, Any]:
+async def _inner(
+    call: Callable[[CallForm], Awaitable[Any]],
+    tool: str,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    failures: list[InnerFailure],
+) -> Any:
+    """Answer one use of a tool: its value, or the exception it is inside the program."""
+    try:
+        named = {kebab(name): across(value) for name, value in kwargs.items()}
+        form = CallForm(tool, named, tuple(across(value) for value in args))
+    except ProgramError as error:
+        return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}
     try:
         return {"return_value": await call(form)}
     except InnerFailure as failure:
         failures.append(failure)
         kinds = {"denied": "PermissionError", "timeout": "TimeoutError", "invalid": "TypeError"}
         return {"exc_type": kinds.get(failure.status, "RuntimeError"), "message": failure.message}
+
+
+def _short(text: str, limit: int = MAX_MESSAGE) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def _runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str]) -> Exception:
@@ -322,6 +393,7 @@ def _runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str
     for failure in reversed(failures):
         if failure.message in said:
             return failure
+    said = _short(said)
     kind, _, message = said.strip().partition(": ")
     if kind == "NameError" and "'" in message:
         name = message.split("'")[1]
@@ -329,9 +401,17 @@ def _runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str
         shown = str(hy.unmangle(name)).replace("_", "-")
         return ProgramError(f"The program uses {shown}, which is not defined." + did_you_mean(shown, known))
     if "cannot suspend in this synchronous context" in message:
-        return ProgramError("A tool cannot be handed to map, filter or sorted; write (lfor x xs (the-tool x)).")
+        return ProgramError(
+            "A tool cannot be handed to map, filter or sorted; write (lfor x xs (the-tool x))."
+        )
     if kind == "TimeoutError" and "limit exceeded" in message:
         return ProgramError("The program was stopped: it ran longer than it may.")
+    if kind == "MemoryError" and ("limit exceeded" in message or "memory limit" in message):
+        return ProgramError("The program was stopped: it used more memory, or printed more, than it may.")
+    if "suspension limit" in message:
+        return ProgramError("The program was stopped: it made more calls than it may.")
+    if kind == "SyntaxError" and "too deeply nested" in message:
+        return ProgramError(_TOO_DEEP)
     if type(error).__name__ == "MontyCrashedError":
         return ProgramError("The sandbox stopped the program: it used more time or memory than it may.")
     return ProgramError(f"The program failed: {said.strip()}")

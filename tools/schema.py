@@ -1,7 +1,8 @@
 """Parameters of a tool: what is declared, checked at load, and the strict pydantic model made from it.
 
-Knows nothing of guards, bodies or doors. The declaration is checked when a tool is defined; pydantic itself is
-imported, and the model compiled, at the first use, because importing it costs as much as starting Python twice.
+Knows nothing of guards, bodies or doors. The declaration is checked when a tool is defined; pydantic itself
+is imported, and the model compiled, at the first use, because importing it costs as much as starting Python
+twice.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
             continue
         if isinstance(limit, bool) or not isinstance(limit, (int, float)):
             raise DefinitionError(f"{where}: :{bound} is a number, not {print_value(limit)}.")
-        if hint not in (int, float):
+        if not set(typing.get_args(hint) or (hint,)) <= {int, float, type(None)}:
             raise DefinitionError(f"{where}: :{bound} is for int and float, not for {type_name(hint)}.")
     param = Param(
         name=name,
@@ -149,12 +150,16 @@ def _checked_choices(where: str, hint: Any, given: Any) -> tuple[Any, ...]:
     if given is None:
         return ()
     if not isinstance(given, (list, tuple)) or not given:
-        raise DefinitionError(f"{where}: :choices is a list with at least one value, not {print_value(given)}.")
+        raise DefinitionError(
+            f"{where}: :choices is a list with at least one value, not {print_value(given)}."
+        )
     if hint not in (str, int, bool):
         raise DefinitionError(f"{where}: :choices are for str, int and bool, not for {type_name(hint)}.")
     for choice in given:
         if type(choice) is not hint:
-            raise DefinitionError(f"{where}: the choice {print_value(choice)} is not of its type, {type_name(hint)}.")
+            raise DefinitionError(
+                f"{where}: the choice {print_value(choice)} is not of its type, {type_name(hint)}."
+            )
     return tuple(given)
 
 
@@ -200,7 +205,7 @@ def build_model(tool: str, params: Sequence[Param]) -> type[BaseModel]:
             hint = typing.Literal[param.choices]
         if param.default is None:
             hint = hint | None if not isinstance(hint, str) else hint
-        bounds = {"ge": param.min, "le": param.max}
+        bounds: dict[str, Any] = {"ge": param.min, "le": param.max}
         fields[_field(param)] = (  # a name of its own: pydantic keeps "json", "copy", "model_…" for itself
             hint,
             Field(
@@ -224,12 +229,25 @@ def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     schema = model.model_json_schema(by_alias=True)
     definitions = schema.pop("$defs", {})
 
-    def inline(node: Any) -> Any:
-        if isinstance(node, dict):
-            if "$ref" in node:
-                return inline(definitions[node["$ref"].rsplit("/", 1)[1]])
-            return {k: inline(v) for k, v in node.items() if not (k == "title" and isinstance(v, str))}
-        return [inline(item) for item in node] if isinstance(node, list) else node
+    def inline(node: Any, within: tuple[str, ...] = ()) -> Any:
+        if isinstance(node, list):
+            return [inline(item, within) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node:
+            name = node["$ref"].rsplit("/", 1)[1]
+            if name in within:
+                raise DefinitionError(f"The type {name} contains itself; a tool's parameter cannot.")
+            return inline(definitions[name], (*within, name))
+        tidy = {}
+        for key, value in node.items():
+            if key == "properties":  # its keys are names, not words of JSON Schema
+                tidy[key] = {name: inline(item, within) for name, item in value.items()}
+            elif key in ("default", "const", "enum", "examples"):
+                tidy[key] = value
+            elif key != "title":
+                tidy[key] = inline(value, within)
+        return tidy
 
     tidy: dict[str, Any] = inline(schema)
     tidy.pop("description", None)
@@ -237,7 +255,9 @@ def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     return tidy
 
 
-def bind(tool: str, params: Sequence[Param], args: Mapping[str, Any], positional: Sequence[Any]) -> dict[str, Any]:
+def bind(
+    tool: str, params: Sequence[Param], args: Mapping[str, Any], positional: Sequence[Any]
+) -> dict[str, Any]:
     """Arguments by canonical name: positional ones take the parameters not named, in order."""
     bound = {kebab(name): value for name, value in args.items()}
     for value in (*bound.values(), *positional):
@@ -256,18 +276,23 @@ def count(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
 
 
-def validate(tool: str, params: Sequence[Param], model: type[BaseModel], bound: Mapping[str, Any]) -> dict[str, Any]:
+def validate(
+    tool: str, params: Sequence[Param], model: type[BaseModel], bound: Mapping[str, Any]
+) -> dict[str, Any]:
     """The typed arguments by canonical name, defaults filled in. Raises InvalidCallError with every fault."""
     from pydantic import ValidationError
 
     by_name = {param.name: param for param in params}
     data = {name: _literal(value, by_name.get(name)) for name, value in bound.items()}
-    data = {name: value for name, value in data.items() if not (value is None and _left_out(by_name.get(name)))}
+    data = {
+        name: value for name, value in data.items() if not (value is None and _left_out(by_name.get(name)))
+    }
     faults = [
         f":{name} takes plain data, not the expression {code}{_program_hint(str(code))}"
         for name, value in data.items()
         if name in by_name and (code := _code_in(value)) is not None
     ]
+    faults += [f":{name} holds half a character (a lone surrogate)" for name in data if _halved(data[name])]
     if faults:
         raise InvalidCallError(_sentence(tool, faults))
     try:
@@ -282,8 +307,11 @@ def validate(tool: str, params: Sequence[Param], model: type[BaseModel], bound: 
 
 
 def _left_out(param: Param | None) -> bool:
-    """Whether None for this parameter can only mean that it is left out, as models and Common Lisp write it."""
-    return param is not None and not param.required and type_name(param.type) in ("str", "int", "float", "bool")
+    """Whether None for this parameter can only mean that it is left out, as models and Common Lisp write
+    it."""
+    return (
+        param is not None and not param.required and type_name(param.type) in ("str", "int", "float", "bool")
+    )
 
 
 def _literal(value: Any, param: Param | None) -> Any:
@@ -307,6 +335,15 @@ def _code_in(value: Any) -> Code | None:
     elif isinstance(value, list):
         children = value
     return next((found for child in children if (found := _code_in(child)) is not None), None)
+
+
+def _halved(value: Any) -> bool:
+    """Whether a text inside a value cannot be written to any file or socket."""
+    if isinstance(value, str):
+        return not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value)
+    if isinstance(value, Mapping):
+        return any(_halved(key) or _halved(item) for key, item in value.items())
+    return isinstance(value, list) and any(_halved(item) for item in value)
 
 
 def _program_hint(code: str) -> str:

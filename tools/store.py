@@ -79,9 +79,11 @@ class Store:
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                (version,) = self._db.execute("PRAGMA user_version").fetchone()
+                version = int(self._db.pragma("user_version"))
                 if version > len(MIGRATIONS):
-                    raise UsageError(f"The store {self.path} was made by a newer quoth; this one cannot read it.")
+                    raise UsageError(
+                        f"The store {self.path} was made by a newer quoth; this one cannot read it."
+                    )
                 for step in MIGRATIONS[version:]:
                     self._db.execute(step)
                 self._db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")

@@ -1,6 +1,7 @@
 """The table of cognitive tools: what there is to call, by name.
 
-Knows nothing of doors, models or loops. It never runs a guard or a body: those are reached only by tools/door.py.
+Knows nothing of doors, models or loops. It never runs a guard or a body: those are reached only by
+tools/door.py.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ COSTS = ("free", "cheap", "expensive")
 class CognitiveTool:
     """A tool: a name and description, parameters, a guard and a body (seed 001), and its standing orders.
 
-    ``effects`` says what the body may touch (none of EFFECTS = pure); ``timeout`` is in seconds; ``cooldown`` in
-    seconds per user and ``daily_limit`` in calls per user and day, 0 meaning none (seed 000).
+    ``effects`` says what the body may touch (none of EFFECTS = pure); ``timeout`` is in seconds;
+    ``cooldown`` in seconds per user and ``daily_limit`` in calls per user and day, 0 meaning none (seed 000).
     ``source`` is the text the tool was written as, ``form`` that text as one canonical form.
     """
 
@@ -53,9 +54,9 @@ class CognitiveTool:
     _body: Callable[..., Any] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if not NAME.match(self.name):
+        if not isinstance(self.name, str) or not NAME.match(self.name):
             raise DefinitionError(f"{self.name}: a tool's name is lower-case letters, digits and hyphens.")
-        if not self.description.strip():
+        if not isinstance(self.description, str) or not self.description.strip():
             raise DefinitionError(f"{self.name} needs a description: the model chooses by it.")
         for effect in self.effects:
             if effect not in EFFECTS:
@@ -68,10 +69,17 @@ class CognitiveTool:
             raise DefinitionError(f"{self.name}: :cost is :free, :cheap or :expensive, not :{self.cost}.")
         if self.gate_failure not in ("closed", "open"):
             raise DefinitionError(f"{self.name}: :gate-failure is :closed or :open.")
-        if not self.timeout > 0:
+        if not _is_number(self.timeout) or not self.timeout > 0:
             raise DefinitionError(f"{self.name}: :timeout is a number of seconds above 0.")
-        if self.cooldown < 0 or self.daily_limit < 0:
+        if not (_is_number(self.cooldown) and _is_number(self.daily_limit)):
+            raise DefinitionError(f"{self.name}: :cooldown and :daily-limit are numbers.")
+        if not (self.cooldown >= 0 and self.daily_limit >= 0):
             raise DefinitionError(f"{self.name}: :cooldown and :daily-limit are not negative.")
+        for option in ("gate", "allow_repeat", "replace"):
+            if not isinstance(getattr(self, option), bool):
+                raise DefinitionError(f"{self.name}: :{option.replace('_', '-')} is True or False.")
+        if not isinstance(self.tag, str):
+            raise DefinitionError(f"{self.name}: :tag is a text.")
         names = [param.name for param in self.params]
         for name in names:
             if names.count(name) > 1:
@@ -125,6 +133,10 @@ class CognitiveTool:
         return hashlib.sha256(data.encode()).hexdigest()
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 class ToolTable:
     """Tools by name. The global one is ``cognitive_tools``; tests and agents make private ones."""
 
@@ -137,7 +149,8 @@ class ToolTable:
         """Add a tool. Raises DuplicateToolError unless ``replace`` (or the tool's own ``:replace True``)."""
         if tool.name in self._tools and not (replace or tool.replace):
             raise DuplicateToolError(
-                f"There is already a tool named {tool.name}; write :replace True to put this one in its place."
+                f"There is already a tool named {tool.name}; "
+                "write :replace True to put this one in its place."
             )
         self._tools[tool.name] = tool
         self.__dict__.pop("schema_hash", None)
@@ -172,7 +185,8 @@ class ToolTable:
 
     @cached_property
     def schema_hash(self) -> str:
-        """SHA-256 over all a model is shown of every tool, sorted by name: equal tables, equal hash (seed 003)."""
+        """SHA-256 over all a model is shown of every tool, sorted by name: equal tables, equal hash (seed
+        003)."""
         data = json.dumps([tool.describe() for tool in self.tools()], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(data.encode()).hexdigest()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,12 +28,13 @@ class Workspace:
         self.protected = tuple(folder.resolve() for folder in protected)
 
     def resolve(self, path: str) -> Path:
-        """The real path of ``path``, which is taken relative to the root. Raises ToolError when it leads out."""
+        """The real path of ``path``, which is taken relative to the root. Raises ToolError when it leads
+        out."""
         if "\0" in path:
             raise ToolError("A path cannot contain a NUL character.")
         try:
             real = (self.root / os.path.expanduser(path)).resolve()  # noqa: PTH111  "~x" may be no user
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             raise ToolError(f"{path} cannot be resolved: {_why(error)}.") from None
         if real != self.root and self.root not in real.parents:
             raise ToolError(f"{path} is outside the workspace {self.root}.")
@@ -45,6 +47,8 @@ class Workspace:
     def open_read(self, path: str) -> BinaryIO:
         """A regular file open for reading. Raises ToolError with the reason."""
         real = self.resolve(path)
+        if real == self.root:
+            raise ToolError(f"{path} is a folder; list-files shows what is in it.")
         try:
             with self._parent(real) as parent:
                 descriptor = os.open(real.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
@@ -64,7 +68,7 @@ class Workspace:
         for folder in self.protected:
             if real == folder or folder in real.parents:
                 raise ToolError(f"{path} belongs to quoth itself and cannot be written by a tool.")
-        scratch = f".{real.name[:100]}.{os.getpid()}.quoth"
+        scratch = f".{secrets.token_hex(8)}.quoth"
         try:
             with self._parent(real, make=True) as parent:
                 new, mode = True, 0o666
@@ -81,11 +85,11 @@ class Workspace:
                         file.flush()
                         os.fsync(file.fileno())
                     if not new:
-                        os.chmod(scratch, mode, dir_fd=parent)  # noqa: PTH101  umask had its say at creation
-                    os.replace(scratch, real.name, src_dir_fd=parent, dst_dir_fd=parent)  # noqa: PTH105
+                        os.chmod(scratch, mode, dir_fd=parent)
+                    os.replace(scratch, real.name, src_dir_fd=parent, dst_dir_fd=parent)
                 except BaseException:
                     with contextlib.suppress(OSError):
-                        os.unlink(scratch, dir_fd=parent)  # noqa: PTH108
+                        os.unlink(scratch, dir_fd=parent)
                     raise
                 os.fsync(parent)
         except OSError as error:
@@ -100,7 +104,7 @@ class Workspace:
             for part in real.relative_to(self.root).parts[:-1]:
                 if make:
                     with contextlib.suppress(FileExistsError):
-                        os.mkdir(part, dir_fd=descriptor)  # noqa: PTH102
+                        os.mkdir(part, dir_fd=descriptor)
                 inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=descriptor)
                 os.close(descriptor)
                 descriptor = inner
@@ -113,7 +117,9 @@ class Workspace:
             from tools.errors import did_you_mean
 
             with contextlib.suppress(OSError):
-                siblings = [self.shown(item) for item in real.parent.iterdir()] if real.parent.is_dir() else []
+                siblings = (
+                    [self.shown(item) for item in real.parent.iterdir()] if real.parent.is_dir() else []
+                )
                 return f"There is no file {path}." + did_you_mean(self.shown(real), siblings)
             return f"There is no file {path}."
         return f"{path}: {_why(error)}."
@@ -126,6 +132,8 @@ class Workspace:
         if start.is_file():
             yield start
             return
+        if start.exists() and not start.is_dir():
+            raise ToolError(f"{path} is no regular file.")
         if not start.is_dir():
             raise ToolError(self._failure(path, start, FileNotFoundError()))
         for folder, folders, files in os.walk(start, followlinks=False):
@@ -142,7 +150,8 @@ def _why(error: BaseException) -> str:
 
 
 def inside_workspace(path: str) -> Verdict:
-    """For guards: allow when ``path`` stays inside the workspace of the call, deny with the reason otherwise."""
+    """For guards: allow when ``path`` stays inside the workspace of the call, deny with the reason
+    otherwise."""
     try:
         current_context().workspace.resolve(path)
     except ToolError as error:

@@ -77,7 +77,7 @@ TASKS = (
     Task("write", "Write the text hello quoth into the file out/greeting.txt.", holds("out/greeting.txt", "hello quoth")),
     Task("edit", "Change the port in config/settings.ini from 8472 to 9000.", holds("config/settings.ini", "port = 9000\nworkers = 3", "8472")),
     Task("two-step", "docs/start.txt names another file. What is the code word in that other file?", says("heron")),
-    Task("two-step", "Who leads the Test team according to docs/team.org, and what is the number of that person in docs/phones.txt?", says("522")),
+    Task("two-step", "Who leads the Test team according to docs/team.org, and what is the phone number of that person in docs/phones.txt?", says("522")),
 )
 
 

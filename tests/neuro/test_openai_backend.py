@@ -6,6 +6,7 @@ Knows no provider and no key that is worth anything; nothing here is decided by 
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import socket
 import threading
@@ -38,8 +39,7 @@ class Handler(BaseHTTPRequestHandler):
     def send(self, status: int, body: bytes, kind: str = "application/json", **headers: str) -> None:
         self.send_response(status)
         self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(body)))
-        for name, value in headers.items():
+        for name, value in {"content_length": str(len(body)), **headers}.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
         self.wfile.write(body)
@@ -56,6 +56,9 @@ class Server(ThreadingHTTPServer):
         self.answers: list[Answer] = [reply("hello")]
         self.requests: list[tuple[str, dict[str, str], bytes]] = []
         self.released = threading.Event()  # set when the test is over: slow answers end then
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is part of these tests, and nothing to print a traceback for."""
 
     @property
     def base_url(self) -> str:
@@ -76,8 +79,8 @@ def status(code: int, body: object = None, **headers: str) -> Answer:
     return lambda handler: handler.send(code, raw, **headers)
 
 
-def failure(code: int, message: str, **more: str) -> Answer:
-    return status(code, {"error": {"message": message, **more}})
+def failure(status_code: int, message: str, **more: str) -> Answer:
+    return status(status_code, {"error": {"message": message, **more}})
 
 
 def sse(*events: object, cut: bool = False) -> Answer:
@@ -112,6 +115,11 @@ def silence_after_a_piece(handler: Handler) -> None:
     silence(handler)
 
 
+def cut_off(handler: Handler) -> None:
+    handler.send(200, b"{", content_length="9")
+    handler.close_connection = True
+
+
 def hang_up(handler: Handler) -> None:
     handler.close_connection = True
 
@@ -136,7 +144,9 @@ class Sleeps(list[float]):
 
 
 def backend_for(server: Server, **options: Any) -> OpenAIBackend:
-    return OpenAIBackend("gpt-x", **{"base_url": server.base_url, "api_key": KEY, "sleep": Sleeps(), **options})
+    return OpenAIBackend(
+        "gpt-x", **{"base_url": server.base_url, "api_key": KEY, "sleep": Sleeps(), **options}
+    )
 
 
 def said(*contents: str) -> Messages:
@@ -356,14 +366,14 @@ FAILURES: list[tuple[str, Answer, bool, str, int]] = [
         "not JSON",
         status(200, b"<html>welcome"),
         False,
-        "{url} answered with not JSON: <html>welcome. Is it an OpenAI-compatible server?",
+        "{url} answered with text that is not JSON (<html>welcome). Is it an OpenAI-compatible server?",
         1,
     ),
     (
-        "bytes",
-        status(200, b"\xff\x00"),
+        "bytes that would steer a terminal",
+        status(200, b"\xff\x00\x1b[31m"),
         False,
-        "{url} answered with not JSON: \ufffd\x00. Is it an OpenAI-compatible server?",
+        "{url} answered with text that is not JSON (\ufffd [31m). Is it an OpenAI-compatible server?",
         1,
     ),
     (
@@ -390,6 +400,13 @@ FAILURES: list[tuple[str, Answer, bool, str, int]] = [
         3,
     ),
     (
+        "a reply cut off",
+        cut_off,
+        False,
+        "The answer from {url} was cut off in the middle; try again.",
+        1,
+    ),
+    (
         "a stream cut off",
         sse(piece("he"), cut=True),
         True,
@@ -407,7 +424,7 @@ FAILURES: list[tuple[str, Answer, bool, str, int]] = [
         "a stream of garbage",
         sse("what?"),
         True,
-        "{url} answered with not JSON: what?. Is it an OpenAI-compatible server?",
+        "{url} answered with text that is not JSON (what?). Is it an OpenAI-compatible server?",
         1,
     ),
     (
@@ -461,6 +478,24 @@ async def test_a_server_that_is_down_is_named_without_user_password_or_query() -
         f"Cannot reach http://127.0.0.1:{port}/v1/chat/completions (All connection attempts failed). "
         "Is the server running? (tried 3 times)"
     )
+
+
+async def test_a_password_in_the_base_url_is_sent_and_not_told(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    server.answers = [failure(403, "ann:pa55word may not")]
+    url = server.base_url.replace("//", "//ann:pa55word@")
+    message = await failing(backend_for(server, base_url=url, api_key=None))
+    assert message.endswith("wants a key (403); set OPENAI_API_KEY. It said: ann:*** may not")
+    sent = {name.lower(): value for name, value in server.requests[0][1].items()}
+    assert sent["authorization"] == "Basic " + base64.b64encode(b"ann:pa55word").decode()
+    assert "pa55word" not in caplog.text
+
+
+async def test_a_key_at_the_cut_of_a_long_complaint_is_not_told_in_part(server: Server) -> None:
+    server.answers = [failure(400, "x" * 290 + KEY)]
+    assert KEY[:4] not in await failing(backend_for(server))
 
 
 async def test_a_query_in_the_base_url_is_kept_in_the_request(server: Server) -> None:

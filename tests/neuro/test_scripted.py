@@ -133,7 +133,7 @@ def test_a_script_that_is_not_text_is_a_sentence(tmp_path: Path) -> None:
     [
         ('(defn reply [messages] (+ "saw " (get (get messages -1) "content")))', "saw b"),
         ('(defn reply [] "always this")', "always this"),
-        ('(defn :async reply [messages] (str (len messages)))', "2"),
+        ("(defn :async reply [messages] (str (len messages)))", "2"),
     ],
 )
 async def test_a_hy_script_answers_by_its_function_reply(source: str, reply: str, tmp_path: Path) -> None:
@@ -204,7 +204,9 @@ def test_choosing_a_script_loads_neither_httpx_nor_llama_cpp(tmp_path: Path) -> 
         "print([name for name in ('httpx', 'xllamacpp', 'hy') if name in sys.modules])"
     )
     root = Path(__file__).parents[2]
-    ran = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True
+    )
     assert ran.stdout.strip() == "[]"
 
 

@@ -1,29 +1,38 @@
-"""The words tests are written in, so that each reads as a short story. Knows the public faces of the rooms only."""
+"""The words tests are written in, so that each reads as a short story. Knows the rooms' public faces only."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
+import json
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from agent import Agent
 from agent.agent import AsyncAgent
+from agent.run import Reply
+from neuro.backends.base import Completion, Messages
 from neuro.backends.scripted import ScriptedBackend
+from neuro.belt import belt
+from neuro.reader import FoundCall, read_reply
 from tools.audit import MemoryAudit
 from tools.context import ToolContext, ToolResult
 from tools.define import define_tool, registering_in
 from tools.door import Door, new_call
 from tools.form import CallForm, from_model
-from tools.program import Sandbox
+from tools.hycache import load_hy_file
+from tools.program import Sandbox, SandboxLimits
 from tools.sexp import read_one
-from tools.table import CognitiveTool, ToolTable
+from tools.table import CognitiveTool, ToolTable, cognitive_tools
 from tools.workspace import Workspace
 
 
@@ -71,19 +80,21 @@ class Gateway:
 
     door: Door
     workspace: Path
+    sandbox_limits: SandboxLimits | None = None
 
     def pass_through(self, text: str | CallForm, **marks: Any) -> ToolResult:
         """Take one form through the door."""
 
-        async def go() -> ToolResult:
-            sandbox = Sandbox()
-            try:
-                call = new_call(form(text) if isinstance(text, str) else text, **marks)
-                return await self.door.dispatch(call, ToolContext(Workspace(self.workspace), sandbox=sandbox))
-            finally:
-                await sandbox.aclose()
+        return asyncio.run(self.enter(text, **marks))
 
-        return asyncio.run(go())
+    async def enter(self, text: str | CallForm, **marks: Any) -> ToolResult:
+        """The same, for a test that is itself asynchronous."""
+        sandbox = Sandbox(self.sandbox_limits)
+        try:
+            call = new_call(form(text) if isinstance(text, str) else text, **marks)
+            return await self.door.dispatch(call, ToolContext(Workspace(self.workspace), sandbox=sandbox))
+        finally:
+            await sandbox.aclose()
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -92,7 +103,32 @@ class Gateway:
 
 def gateway(*tools: CognitiveTool, workspace: Path | str = ".", **parts: Any) -> Gateway:
     """A gateway to just these tools."""
-    return Gateway(Door(ToolTable(tools), audit=MemoryAudit(), **parts), Path(workspace))
+    limits = parts.pop("sandbox_limits", None)
+    parts.setdefault("audit", MemoryAudit())
+    return Gateway(Door(ToolTable(tools), **parts), Path(workspace), limits)
+
+
+def complaint(kind: type[BaseException], act: Callable[[], Any]) -> str:
+    """What ``act`` complains of, with an error of just this kind."""
+    try:
+        done = act()
+    except kind as error:
+        assert type(error) is kind, f"{type(error).__name__}: {error}"
+        return str(error)
+    raise AssertionError(f"nothing was wrong with it: {done!r}")
+
+
+def shipped(workspace: Path | str, *more: CognitiveTool, **parts: Any) -> Gateway:
+    """A gateway to the tools that ship, and to ``more``."""
+    import_module("tools.builtin")
+    return gateway(*cognitive_tools.tools(), *more, workspace=workspace, **parts)
+
+
+def load(path: Path, table: ToolTable | None = None) -> ToolTable:
+    """The table that a user's ``.hy`` file fills."""
+    with registering_in(table if table is not None else ToolTable()) as filled:
+        load_hy_file(path)
+    return filled
 
 
 def scripted(*replies: str) -> ScriptedBackend:
@@ -156,3 +192,109 @@ def lines(*parts: Iterable[str] | str) -> str:
     """Text made of lines."""
     flat: Sequence[str] = [p for part in parts for p in ([part] if isinstance(part, str) else part)]
     return "\n".join(flat) + "\n"
+
+
+# Reading replies
+
+
+def calls(reply: str, known: Sequence[str] = ("echo", "eval", "read-file", "write-file")) -> list[FoundCall]:
+    """The calls a reader finds in a model's reply."""
+    return read_reply(reply, known).calls
+
+
+def heard(reply: str) -> list[str]:
+    """Those calls, as they print."""
+    return [str(call.form) for call in calls(reply)]
+
+
+def faults(reply: str) -> list[str]:
+    """What could not be read in a reply, as a person or a model is told."""
+    return [str(error) for error in read_reply(reply, ["echo", "eval", "read-file", "write-file"]).errors]
+
+
+def belt_of(*tools: CognitiveTool, view: str = "lisp") -> str:
+    """What a model is shown of just these tools."""
+    return belt(ToolTable(tools), view)
+
+
+# Runs of the loop
+
+
+@dataclass(frozen=True)
+class Story:
+    """A run that is over: how it ended, what the model was shown at each turn, and the audit rows."""
+
+    reply: Reply
+    requests: list[bytes]
+    rows: list[dict[str, Any]]
+
+    def shown(self, turn: int) -> str:
+        """What was new to the model at its ``turn``, counted from 1: all after its own last words."""
+        new: list[str] = []
+        for message in json.loads(self.requests[turn - 1]):
+            new = [] if message["role"] in ("system", "assistant") else [*new, message["content"]]
+        return "\n".join(new)
+
+    @property
+    def statuses(self) -> list[str]:
+        return [call.result.status for call in self.reply.calls]
+
+
+def story(workspace: Path, *replies: str, task: str = "Do it.", **options: Any) -> Story:
+    """Tell a run in which the model says ``replies`` one after the other."""
+    model = scripted(*replies)
+    with Agent(workspace=workspace, model=model, audit=MemoryAudit(), **options) as agent:
+        return Story(agent.run(task), model.seen, agent.audit.rows())
+
+
+class TalkingFunction:
+    """A model that is a function of the messages, and keeps nothing: for runs too long to remember."""
+
+    takes_grammar = False
+
+    def __init__(self, reply: Callable[[Messages], Any], name: str = "function") -> None:
+        self.name = name
+        self._reply = reply
+
+    async def complete(self, messages: Messages, **options: Any) -> Completion:
+        answer = self._reply(messages)
+        return Completion(await answer if inspect.isawaitable(answer) else answer)
+
+    async def aclose(self) -> None:
+        """Nothing to free."""
+
+
+def table_of(*tools: CognitiveTool) -> ToolTable:
+    """A table of just these tools."""
+    return ToolTable(tools)
+
+
+# What is left running
+
+
+def threads() -> int:
+    """The threads of this process that are still alive."""
+    return len([thread for thread in threading.enumerate() if thread.is_alive()])
+
+
+def sandboxes() -> int:
+    """The sandbox workers this process has started and not ended."""
+    found = 0
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            status, words = (entry / "stat").read_text(), (entry / "cmdline").read_bytes()
+        except OSError:  # it has just ended
+            continue
+        parent = int(status.rpartition(")")[2].split()[1])
+        found += parent == os.getpid() and b"monty" in words
+    return found
+
+
+def rooms() -> list[Path]:
+    """The folders of the three packages, wherever they are installed."""
+    return [Path(str(import_module(name).__file__)).parent for name in ("tools", "neuro", "agent")]
+
+
+def sources(suffix: str) -> list[Path]:
+    """Every source file of the three packages with this suffix (``.py`` or ``.hy``)."""
+    return sorted(path for room in rooms() for path in room.rglob(f"*{suffix}"))

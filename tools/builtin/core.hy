@@ -1,4 +1,4 @@
-"The two tools every table has: echo, and eval, which runs Lisp in the sandbox and may call any tool, itself included.
+"The two tools every table has: echo, and eval, which runs Lisp in the sandbox and may call any tool, also itself.
 Must not know the door: a program's inner calls go through ctx.dispatch."
 
 (require tools.macros [def-cognitive-tool])
@@ -9,15 +9,15 @@ Must not know the door: a program's inner calls go through ctx.dispatch."
   (await (run-in-context form ctx)))
 
 (def-cognitive-tool echo
-  "Return the text unchanged."
+  "Return the text unchanged. Only for tests."
   :parameters [text {:type str  :doc "What to return"}]
   :examples   [(echo :text "hello")]
   :body       text)
 
 (def-cognitive-tool eval
-  "Run a Lisp (Hy) program in a sandbox and return its last value. Use it to compute. The other tools are functions in it."
+  "Compute with values you have seen: run a Lisp program (Hy), get its last value. The operator comes first: 2 + 3 * 4 is (+ 2 (* 3 4)). The other tools are functions in it."
   :parameters [form {:type form  :doc "The program"}]
-  :examples   [(eval :form (* 2 (+ 3 4)))
-               (eval :form (len (.splitlines (read-file :path "notes.txt"))))]
+  :examples   [(eval :form (+ (* 12 3) 7))
+               (eval :form (sum [4 5 6]))]
   :timeout    300
   :body       (await (run form ctx)))

@@ -1,0 +1,106 @@
+"""House rules that no formatter keeps: how .hy files look, and that every file says what it is for."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import hy
+import pytest
+from hy.reader.exceptions import LexException
+from words import sources
+
+WIDTH = 110
+ONE_TEXT = re.compile(r'\s*"[^"]*"\Z')  # a description that is one line for the model stays one line here
+TESTS = Path(__file__).parent.parent
+
+
+def faults(text: str) -> list[str]:
+    """What is wrong with the looks of a Hy file, as ``line: what``."""
+    found = []
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        if "\t" in line:
+            found.append(f"{number}: a tab")
+        if line != line.rstrip():
+            found.append(f"{number}: trailing space")
+        if len(line) > WIDTH and not ONE_TEXT.match(line):
+            found.append(f"{number}: longer than {WIDTH}")
+        if line.strip() and not line.strip(" )]}"):
+            found.append(f"{number}: closers only")
+    if text and not text.endswith("\n"):
+        found.append(f"{len(lines)}: no line feed at the end")
+    if text.endswith("\n\n"):
+        found.append(f"{len(lines)}: blank lines at the end")
+    try:
+        forms = list(hy.read_many(text))
+    except LexException as error:
+        return [*found, f"{error.lineno}: unreadable"]
+    if not forms or not isinstance(forms[0], hy.models.String):
+        found.append("1: no docstring")
+    return found + _in_forms(forms)
+
+
+def _in_forms(forms: list[Any]) -> list[str]:
+    found = []
+    pending = list(forms)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, hy.models.Symbol) and str(node).endswith("#"):
+            found.append(f"{node.start_line}: {node} is no gensym")
+        if isinstance(node, hy.models.Expression) and node and node[0] == hy.models.Symbol("require"):
+            if hy.models.Symbol("*") in node:
+                found.append(f"{node.start_line}: requires everything")
+        if isinstance(node, hy.models.Sequence):
+            pending.extend(node)
+    return found
+
+
+def hy_files() -> list[Path]:
+    return [*sources(".hy"), *sorted(TESTS.rglob("*.hy"))]
+
+
+def test_every_hy_file_keeps_the_house_rules() -> None:
+    found = {str(path): faults(path.read_text(encoding="utf-8")) for path in hy_files()}
+    assert {path: wrong for path, wrong in found.items() if wrong} == {}
+
+
+def test_there_are_hy_files_to_look_at() -> None:
+    assert len(sources(".hy")) >= 7
+
+
+def test_every_python_file_opens_with_what_it_is_for() -> None:
+    silent = [
+        str(path)
+        for path in [*sources(".py"), *sorted(TESTS.rglob("*.py"))]
+        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ('"Doc."\n(f\t1)\n', "2: a tab"),
+        ('"Doc."\n(f 1) \n', "2: trailing space"),
+        (f'"Doc."\n(f "{"x" * 110}")\n', "2: longer than 110"),
+        (f'"Doc."\n"{"x" * 110}" "y"\n', "2: longer than 110"),
+        ('"Doc."\n(f 1\n  )\n', "3: closers only"),
+        ('"Doc."\n(f [1\n    ])\n', "3: closers only"),
+        ('"Doc."\n(f 1)', "2: no line feed at the end"),
+        ('"Doc."\n(f 1)\n\n', "4: blank lines at the end"),
+        ('"Doc."\n(f 1\n', "2: unreadable"),
+        ("(f 1)\n", "1: no docstring"),
+        ("", "1: no docstring"),
+        ('"Doc."\n(setv x# 1)\n', "2: x# is no gensym"),
+        ('"Doc."\n(when a (require b *))\n', "2: requires everything"),
+    ],
+)
+def test_the_check_of_the_house_rules_can_fail(text: str, fault: str) -> None:
+    assert fault in faults(text)
+
+
+def test_a_tidy_file_passes() -> None:
+    assert faults('"Doc."\n\n(require tools.macros [def-cognitive-tool])\n\n(f [1 2] {"a" 1})\n') == []
