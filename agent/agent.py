@@ -181,6 +181,11 @@ class AsyncAgent:
     def running(self) -> bool:
         return self._running is not None
 
+    @property
+    def stopping(self) -> bool:
+        """Whether a run has been interrupted and is on its way to its next safe point."""
+        return self._running is not None and self._running.interrupted
+
     def interrupt(self) -> bool:
         """Stop the run in progress at its next safe point; its Reply says ``interrupted``.
 

@@ -220,13 +220,15 @@ def _with_agent(
     import asyncio
     import signal
 
+    from agent.progress import interrupt_politely
+
     async def go() -> int:
         loop = asyncio.get_running_loop()
         async with _agent(options, **more) as agent:
             task = asyncio.ensure_future(work(agent))
 
             def interrupt() -> None:
-                if not agent.interrupt():
+                if not interrupt_politely(agent):
                     task.cancel()
 
             loop.add_signal_handler(signal.SIGINT, interrupt)

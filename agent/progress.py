@@ -5,16 +5,21 @@ Knows how things look and nothing of how they are done.
 
 from __future__ import annotations
 
+import asyncio
 import io
 import sys
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from agent.run import CallRecord, Reply, shortened, show_value
-from agent.say import is_terminal, shown
+from agent.say import complain, is_terminal, shown
 from tools.form import CallForm
 
+if TYPE_CHECKING:
+    from agent.agent import AsyncAgent
+
 SHOWN_LINES = 6
+PATIENCE = 0.5  # seconds in which most calls end
 
 
 def weights_progress() -> Callable[[int, int], None] | None:
@@ -30,6 +35,21 @@ def weights_progress() -> Callable[[int, int], None] | None:
         sys.stderr.flush()
 
     return show
+
+
+def interrupt_politely(agent: AsyncAgent) -> bool:
+    """Ask the run in progress to stop at its next safe point, and say what to do when that takes long.
+
+    False when there is none, or it was asked before: then whoever pressed Ctrl-C wants to stop at once."""
+    if not agent.interrupt():
+        return False
+
+    def explain() -> None:
+        if agent.stopping:
+            complain("Waiting for the call in progress; Ctrl-C again stops it at once.")
+
+    asyncio.get_running_loop().call_later(PATIENCE, explain)
+    return True
 
 
 class Transcript:

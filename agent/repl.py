@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from agent.agent import AsyncAgent
-from agent.progress import Transcript
+from agent.progress import Transcript, interrupt_politely
 from agent.run import show_value
 from agent.say import complain, print_line
 from agent.stdin import StdinLines
@@ -100,7 +100,7 @@ class Repl:
             self._task = None
 
     def _interrupt(self) -> None:
-        if self._task is not None and not self.agent.interrupt():
+        if self._task is not None and not interrupt_politely(self.agent):
             self._pressed = True
             self._task.cancel()
 

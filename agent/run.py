@@ -65,8 +65,8 @@ class RunLimits:
     """What a run may spend.
 
     ``steps`` are turns of the model, ``calls`` passages of the door from its replies, ``repeats`` how often
-    one call may come back before the run is stopped, ``faults`` how many unreadable or empty replies may stand
-    in a row, ``result_chars`` how much of one result the model is shown, ``tokens`` the longest reply.
+    one call may come back before the run is stopped, ``faults`` how many unusable replies may come in a row,
+    ``result_chars`` how much of one result the model is shown, ``tokens`` the longest reply.
     """
 
     steps: int = 25

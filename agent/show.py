@@ -42,8 +42,12 @@ def expansions(tool: CognitiveTool) -> list[str]:
     if not tool.form or not tool.source.startswith("("):
         return []
     import hy
+    import hy.macros
 
     module = sys.modules.get(tool.module)
+    if module is not None and not getattr(module, "_hy_macros", None):
+        # Our own files require their macros while compiling only.
+        hy.macros.require("tools.macros", module, assignments="ALL")
     form: Any = hy.read(tool.source)
     texts: list[str] = []
     while module is not None and _is_definition(form):

@@ -118,10 +118,8 @@ def read_reply(text: str, known: Collection[str] = ()) -> Reading:
     scan = _Scan(text, known)
     scan.run()
     reading = Reading(scan.calls, _without(text, scan.calls), scan.errors)
-    if not reading.calls and not reading.errors and _only_lisp(text, scan.lisp):
-        line, column = scan.lines.at(len(text) - len(text.lstrip()))
-        hint = "to run a program, write (eval :form (…)); to answer, write plain words"
-        reading.errors.append(Fault("This is Lisp, but no call of a tool", line, column, hint))
+    if not reading.calls and not reading.errors and (fault := _no_answer(text, scan)):
+        reading.errors.append(fault)
     return reading
 
 
@@ -138,7 +136,6 @@ class _Scan:
         self.lines = Lines(text)
         self.calls: list[FoundCall] = []
         self.errors: list[Fault] = []
-        self.lisp = False  # whether there was a form that is no call
         self.passed_over = 0
         self.position = 0
         self.fence: re.Match[str] | None = None  # the one we are in
@@ -202,7 +199,6 @@ class _Scan:
             return False
         line, column = self.lines.at(start)
         if not _is_call(model, self.known):
-            self.lisp = True
             self._pass_over(1)
             return True
         try:
@@ -271,16 +267,30 @@ def _line_at(text: str, position: int) -> str:
     return text[start : stop if stop >= 0 else len(text)]
 
 
-def _only_lisp(text: str, has_form: bool) -> bool:
-    """Whether a reply is one Lisp form and no prose, fences aside. A quoted call is no answer either."""
+def _no_answer(text: str, scan: _Scan) -> Fault | None:
+    """Why a reply without a call is no answer either: it is Lisp and no prose, fences aside, or would be."""
     bare = _FENCE.sub("", text).strip()
-    if not has_form and not bare.startswith(("'(", "`(", "[(")):
-        return False
+    if not bare.startswith(("(", "'(", "`(", "[(")):
+        return None
     try:
         _, end = read_prefix(bare, 0, CALL_LIMITS)
-    except ReadError:
-        return False
-    return not re.search(r"[A-Za-z]", re.sub(r"\([^()]*\)", "", bare[end:]))
+    except ReadError as error:
+        if not bare.startswith("("):
+            return None
+        line, column = scan.lines.at(text.index("("))
+        return Fault(
+            f"This form cannot be read: {error.message}",
+            line,
+            column,
+            f"{error.hint}; to answer, write plain words",
+        )
+    if re.search(r"[A-Za-z]", re.sub(r"\([^()]*\)", "", bare[end:])):
+        return None
+    line, column = scan.lines.at(len(text) - len(text.lstrip()))
+    return Fault("This is Lisp, but no call of a tool", line, column, _INSTEAD)
+
+
+_INSTEAD = "to run a program, write (eval :form (…)); to answer, write plain words"
 
 
 # A fence that held nothing but calls; each call that was cut out has left a NUL.

@@ -145,8 +145,15 @@ class Door:
             side_effects=[],
             said=passage.said,
             tool_names=tuple(self.table.names()),
-            dispatch=lambda form: self.dispatch(_inner(call, form), context),
         )
+
+        async def nested(form: CallForm) -> ToolResult:
+            """A call the body makes: through this door, and what it did counts as done by the body too."""
+            result = await self.dispatch(_inner(call, form), context)
+            passage.context.side_effects.extend(result.side_effects)
+            return result
+
+        passage.context = dataclasses.replace(passage.context, dispatch=nested)
         stage, outcome = "look-up", Outcome("cancelled", message=f"{call.tool} was cancelled.")
         try:
             for stage, step in STAGES:  # noqa: B007  the row says where it ended

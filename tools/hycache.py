@@ -184,7 +184,7 @@ def _place_of_require(source: str, message: str) -> tuple[int, int]:
     """Where the name that cannot be required stands; Hy itself does not say."""
     import hy
 
-    names = set(re.findall(r"\w+", message))
+    names = set(re.findall(r"\w+", message)) - {"tools", "macros"}
     pending = [form for form in hy.read_many(source) if isinstance(form, hy.models.Expression)][::-1]
     while pending:
         form = pending.pop()
@@ -194,7 +194,7 @@ def _place_of_require(source: str, message: str) -> tuple[int, int]:
                 item = inner.pop()
                 if isinstance(item, hy.models.Sequence):
                     inner.extend(list(item)[::-1])
-                elif isinstance(item, hy.models.Symbol) and hy.mangle(str(item)) in names - {"tools", "macros"}:
+                elif isinstance(item, hy.models.Symbol) and hy.mangle(str(item)) in names:
                     return item.start_line, item.start_column
         pending.extend([item for item in form if isinstance(item, hy.models.Expression)][::-1])
     return 1, 1

@@ -56,10 +56,12 @@ MAX_WORK = 30_000
 # Where the program's value is handed over: as an argument it keeps shared parts shared, while the sandbox's
 # own result writes them out again and again. A program cannot say this name.
 _ANSWER = "__answer"
+_ITEMS = "__items"  # nor this one
 PROGRAM_LIMITS = Limits(max_chars=100_000, max_depth=60, max_forms=10_000, max_digits=1000)
 MAX_OUTPUT = 100_000
 MAX_VALUE = 2_000_000  # characters of a value that crosses the sandbox's wall, or of an argument
 MAX_MESSAGE = 2_000
+MAX_WORKERS = 32  # a program that runs a program keeps its worker meanwhile, so the number of CPUs is too few
 
 
 class ProgramError(ToolError):
@@ -106,11 +108,15 @@ def compile_program(text: str) -> Program:
         check(form, text)
     try:
         whole = m.Expression([m.Symbol("do"), *map(with_texts, forms)]).replace(forms[0], recursive=False)
-        body, value = hy_compile(whole, types.ModuleType("program"), get_expr=True, import_stdlib=False)
+        body, value = hy_compile(
+            whole, types.ModuleType("program"), get_expr=True, import_stdlib=False, source=text
+        )
         uses_hy = any(isinstance(n, ast.Name) and n.id == "hy" for t in (body, value) for n in ast.walk(t))
-        statements, answer = (ast.unparse(_Renamed().visit(tree)) for tree in (body, value))
+        statements, answer = (ast.unparse(_Fitted().visit(tree)) for tree in (body, value))
     except RecursionError:
         raise ProgramError(_TOO_DEEP) from None
+    except ProgramError:
+        raise
     except Exception as error:
         if "maximum recursion depth" in str(error):  # Hy wraps what a macro raises
             raise ProgramError(_TOO_DEEP) from None
@@ -130,16 +136,44 @@ def _alias(name: str) -> str:
     return f"tool_{name}" if name in _BUILTINS else name
 
 
-class _Renamed(ast.NodeTransformer):
-    """``eval`` means the tool, not the sandbox's own builtin."""
+class _Fitted(ast.NodeTransformer):
+    """What Hy makes, as the sandbox takes it: ``eval`` means the tool, and a comprehension with statements in
+    it, which Hy writes as a generator, collects its items in a list."""
+
+    inside = 0  # so many functions
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        if not self.inside:
+            raise ProgramError(
+                "return stands outside of a function; a program's value is that of its last form."
+            )
+        return self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        self.inside += 1
+        self.generic_visit(node)
+        self.inside -= 1
+        if any(isinstance(inner, ast.Yield) for inner in ast.walk(node)):  # a program itself cannot say yield
+            node.body = [
+                *ast.parse(f"{_ITEMS} = []").body,
+                *(_Collected().visit(statement) for statement in node.body),
+                *ast.parse(f"return {_ITEMS}").body,
+            ]
+        return node
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
         return ast.copy_location(ast.Name(_alias(node.id), node.ctx), node) if node.id == "eval" else node
 
 
+class _Collected(ast.NodeTransformer):
+    def visit_Yield(self, node: ast.Yield) -> ast.Call:
+        items = ast.Attribute(ast.Name(_ITEMS, ast.Load()), "append", ast.Load())
+        return ast.copy_location(ast.Call(items, [node.value or ast.Constant(None)], []), node)
+
+
 # Where a keyword can only be a value, it is the text it spells: (get hit :path).
 _KEYWORDS_ARE_TEXT = frozenset(
-    map(m.Symbol, "get = != in not-in setv setx if when and or do return".split())  # noqa: SIM905
+    map(m.Symbol, "get = != in not-in setv setx if when cond and or do return".split())  # noqa: SIM905
 )
 
 
@@ -283,7 +317,9 @@ class Sandbox:
             if self._pool is None:
                 import pydantic_monty as monty
 
-                pool = monty.AsyncMonty(max_processes=None, checkout_timeout=30.0, request_timeout=60.0)
+                pool = monty.AsyncMonty(
+                    max_processes=MAX_WORKERS, checkout_timeout=30.0, request_timeout=60.0
+                )
                 await pool.__aenter__()
                 self._pool = pool
         return self._pool

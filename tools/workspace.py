@@ -34,6 +34,7 @@ class Workspace:
             raise ToolError("A path cannot contain a NUL character.")
         try:
             real = (self.root / os.path.expanduser(path)).resolve()  # noqa: PTH111  "~x" may be no user
+            real.exists()  # complains of what is no possible path
         except (OSError, RuntimeError, ValueError) as error:
             raise ToolError(f"{path} cannot be resolved: {_why(error)}.") from None
         if real != self.root and self.root not in real.parents:

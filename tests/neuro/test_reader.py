@@ -261,6 +261,20 @@ def test_a_list_of_numbers_is_an_answer() -> None:
     assert faults("[1 2 3]") == []
 
 
+@pytest.mark.parametrize(
+    ("reply", "sentence"),
+    [
+        ("(", "this ( is never closed; add ) at the end"),
+        ("(defn f [x]\n  (echo :text x)", "this ( is never closed; add ) at the end"),
+        ("((a]", "this ] does not close the ( at line 1, column 2; write ) instead"),
+    ],
+)
+def test_broken_lisp_is_not_taken_for_an_answer_even_if_it_is_no_call(reply: str, sentence: str) -> None:
+    assert faults(reply) == [
+        f"line 1, column 1: This form cannot be read: {sentence}; to answer, write plain words"
+    ]
+
+
 def test_a_form_300_deep_is_refused_with_its_place() -> None:
     reply = "(echo :text " + "(" * 299 + ")" * 300
     (fault,) = faults(reply)

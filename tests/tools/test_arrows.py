@@ -14,7 +14,8 @@ ROOMS = ("tools", "neuro", "agent")  # from the bottom
 
 
 def imported_by_python(text: str, package: str = "") -> list[str]:
-    """The modules that Python code imports, wherever in it: by statement, and by ``import_module`` of a text."""
+    """The modules that Python code imports, wherever in it: by statement, and by ``import_module`` of a
+    text."""
     found: list[str] = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -48,7 +49,8 @@ def named_by_python(text: str) -> list[str]:
 
 
 def imported_by_hy(text: str) -> list[str]:
-    """The modules that Hy code imports or requires: forms, ``hy.I``/``hy.R``, and ``import-module`` of a text."""
+    """The modules that Hy code imports or requires: forms, ``hy.I``/``hy.R``, and ``import-module`` of a
+    text."""
     found: list[str] = []
     pending: list[Any] = list(hy.read_many(text))
     while pending:
@@ -63,7 +65,10 @@ def imported_by_hy(text: str) -> list[str]:
         words = [_dotted(item) for item in node]
         if words[0] in ("import", "require"):
             found += [word for word in words[1:] if word]
-        elif words[0] in ("import-module", "import_module", "__import__", "importlib.import-module") and len(node) > 1:
+        elif (
+            words[0] in ("import-module", "import_module", "__import__", "importlib.import-module")
+            and len(node) > 1
+        ):
             found += [str(node[1])] if isinstance(node[1], hy.models.String) else []
         elif words[0] == "." and words[1:3] in (["hy", "I"], ["hy", "R"]):
             found.append(".".join(word or "" for word in words[3:]).replace("/", "."))
@@ -168,4 +173,7 @@ def test_downward_and_outward_arrows_are_fine() -> None:
 
 def test_a_hy_module_named_by_python_would_be_found(tmp_path: Path) -> None:
     files(tmp_path, {"a.py": "from tools.macros import x\nfrom tools import expand\n"})
-    assert hy_modules() & set(named_by_python((tmp_path / "a.py").read_text())) == {"tools.macros", "tools.expand"}
+    assert hy_modules() & set(named_by_python((tmp_path / "a.py").read_text())) == {
+        "tools.macros",
+        "tools.expand",
+    }

@@ -157,7 +157,12 @@ def endings() -> list[tuple[str, str, Callable[[], Gateway], str]]:
             here(params={"x": {}}),
             "probe: :x is missing. It is called as (probe :x str).",
         ),
-        ("unknown", "look-up", lambda: gateway(tool("prope")), "There is no tool named probe. Did you mean prope?"),
+        (
+            "unknown",
+            "look-up",
+            lambda: gateway(tool("prope")),
+            "There is no tool named probe. Did you mean prope?",
+        ),
         ("denied", "policy", here(policy=Says(deny("not you"))), "probe was denied: not you."),
         ("denied", "guard", here(guard=Spy(deny("not so."))), "probe was denied: not so."),
         (
@@ -229,14 +234,20 @@ def test_the_statuses_tested_here_are_all_there_are() -> None:
 
 def test_the_stages_stand_in_their_order() -> None:
     assert [name for name, _ in STAGES] == (
-        "look-up validation limits policy guard gate consent body".split()
+        ["look-up", "validation", "limits", "policy", "guard", "gate", "consent", "body"]
     )
 
 
 def walk(stop: str, answer: Any = None) -> tuple[list[str], ToolResult]:
     """Who was asked, in order, when the stage ``stop`` ends the call."""
     diary: list[str] = []
-    refusals = {"limits": "too often", "policy": deny("p"), "guard": False, "gate": deny("g"), "consent": deny("c")}
+    refusals = {
+        "limits": "too often",
+        "policy": deny("p"),
+        "guard": False,
+        "gate": deny("g"),
+        "consent": deny("c"),
+    }
     said: dict[str, Any] = {
         "limits": None,
         "policy": ALLOW,
@@ -581,7 +592,12 @@ BODIES: list[tuple[Any, str, Any, str]] = [
     (functools.partial(value_async), "ok", "done", ""),
     (lambda: value_async(), "ok", "done", ""),
     (lambda: None, "ok", None, ""),
-    (lambda: (1, {2}, b"a\xff", {3: datetime(2026, 1, 2)}), "ok", [1, [2], "a\\xff", {"3": "2026-01-02T00:00:00"}], ""),
+    (
+        lambda: (1, {2}, b"a\xff", {3: datetime(2026, 1, 2)}),
+        "ok",
+        [1, [2], "a\\xff", {"3": "2026-01-02T00:00:00"}],
+        "",
+    ),
     (lambda: Verdict("deny", "x"), "ok", {"kind": "deny", "reason": "x"}, ""),
     (lambda: float("nan"), "ok", "nan", ""),
     (lambda: Code("(+ 1 2)"), "ok", "(+ 1 2)", ""),
@@ -676,12 +692,12 @@ def test_a_failing_call_does_not_hurt_its_siblings() -> None:
     )
 
     async def go() -> list[ToolResult]:
-        names = "raises exits leaves cancels hangs nobody fine slow fine".split()
+        names = ["raises", "exits", "leaves", "cancels", "hangs", "nobody", "fine", "slow", "fine"]
         return await asyncio.gather(*(here.enter(f"({name})") for name in names))
 
     results = asyncio.run(go())
     assert [result.status for result in results] == (
-        "error error error error timeout unknown ok ok ok".split()
+        ["error", "error", "error", "error", "timeout", "unknown", "ok", "ok", "ok"]
     )
     assert [result.value for result in results[-3:]] == ["done", "late", "done"]
     assert sorted(row["id"] for row in here.rows) == sorted(result.id for result in results)
@@ -702,7 +718,9 @@ def test_the_context_is_current_in_guard_and_body_and_only_there() -> None:
     result = gateway(tool(guard=lambda: look_async(), body=lambda: look_async())).pass_through("(probe)")
     assert result.ok, result.message
     assert len(seen) == 4
-    with pytest.raises(ToolError, match=r"^There is no call running; this works only inside the guard or body"):
+    with pytest.raises(
+        ToolError, match=r"^There is no call running; this works only inside the guard or body"
+    ):
         current_context()
 
 
@@ -799,7 +817,15 @@ def test_an_inner_call_passes_the_same_stages() -> None:
     assert not body.ran
 
 
-MARKS = [":approved t", ':user "root"', ":depth 0", ':session "s"', ":route repl", ":permission admin", ":parent nil"]
+MARKS = [
+    ":approved t",
+    ':user "root"',
+    ":depth 0",
+    ':session "s"',
+    ":route repl",
+    ":permission admin",
+    ":parent nil",
+]
 
 
 @pytest.mark.parametrize("mark", MARKS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from typing import Any
 
 import hy.models as m
@@ -87,7 +86,8 @@ def test_bytes_print_as_lisp_that_reads_back(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [0, -1, 2**64, 10**999, 0.1, -0.0, 1e300, 5e-324, 1.5e-7, True, False, None, "", "a\0b\x1b[0m", "é🙂"]
+    "value",
+    [0, -1, 2**64, 10**999, 0.1, -0.0, 1e300, 5e-324, 1.5e-7, True, False, None, "", "a\0b\x1b[0m", "é🙂"],
 )
 def test_odd_values_come_back_from_their_text(value: Any) -> None:
     again = to_value(read_one(print_value(value), Limits(max_digits=1000)))
@@ -121,7 +121,9 @@ def nested(depth: int) -> Any:
     return value
 
 
-@pytest.mark.parametrize(("depth", "deep"), [(0, False), (1, False), (100, False), (101, True), (50_000, True)])
+@pytest.mark.parametrize(
+    ("depth", "deep"), [(0, False), (1, False), (100, False), (101, True), (50_000, True)]
+)
 def test_depth_is_measured_without_recursion(depth: int, deep: bool) -> None:
     assert too_deep(nested(depth)) is deep
     assert too_deep({"a": nested(max(0, depth - 1))}) is (depth > 100)
@@ -211,7 +213,9 @@ def test_literals_become_plain_data(text: str, value: Any) -> None:
     assert type(found) is type(value)
 
 
-@pytest.mark.parametrize("text", ["x", "a.b", "(+ 1 2)", "(do-mac 1)", 'f"{x}"', 'b"x"', "1j", "#{1}", "`(a ~b)"])
+@pytest.mark.parametrize(
+    "text", ["x", "a.b", "(+ 1 2)", "(do-mac 1)", 'f"{x}"', 'b"x"', "1j", "#{1}", "`(a ~b)"]
+)
 def test_what_is_no_data_stays_a_text_and_is_never_evaluated(text: str) -> None:
     found = to_value(read_one(text))
     assert isinstance(found, Code)
@@ -235,7 +239,7 @@ def test_a_form_prints_as_it_was_written_and_canonically_in_order() -> None:
 
 
 def test_a_pretty_form_reads_back_the_same() -> None:
-    text = '(def-cognitive-tool probe "A tool." :parameters [path {:type str :doc "File"}] :body (do (f path) 1))'
+    text = '(def-cognitive-tool probe "A tool." :parameters [path {:doc "File"}] :body (do (f path) 1))'
     model = read_one(text)
     shown = pretty(model, width=40)
     assert "\n" in shown
@@ -244,7 +248,13 @@ def test_a_pretty_form_reads_back_the_same() -> None:
 
 @pytest.mark.parametrize(
     ("text", "yes"),
-    [("(:tool x)", True), ("(:A 1 :TOOL x)", True), ("(:a :tool)", False), ("(echo :tool x)", False), ("()", False)],
+    [
+        ("(:tool x)", True),
+        ("(:A 1 :TOOL x)", True),
+        ("(:a :tool)", False),
+        ("(echo :tool x)", False),
+        ("()", False),
+    ],
 )
 def test_a_plist_call_is_told_from_other_lists(text: str, yes: bool) -> None:
     assert is_plist_call(read_one(text)) is yes
@@ -281,7 +291,15 @@ FAILURES = [
     ("(:tool x :args (:a 1 :A 2))", "In :args the argument :a stands twice."),
     ('(:tool x :args {"a_b" 1 "a-b" 2})', "In :args the argument :a-b stands twice."),
 ]
-MARKS = ["approved t", 'user "root"', "depth 0", "permission :admin", 'session "s"', "route :repl", "parent nil"]
+MARKS = [
+    "approved t",
+    'user "root"',
+    "depth 0",
+    "permission :admin",
+    'session "s"',
+    "route :repl",
+    "parent nil",
+]
 
 
 @pytest.mark.parametrize(("text", "sentence"), FAILURES)
@@ -310,7 +328,10 @@ def test_a_mark_of_trust_among_the_arguments_is_an_argument(mark: str) -> None:
         ({"tool": 3}, 'A call in JSON names its tool: {"tool": "echo", "args": {…}}.'),
         ({"tool": "x", "args": [1]}, "The arguments of x are an object with a name for each value."),
         ({"tool": "x", "args": "[1]"}, "The arguments of x are an object with a name for each value."),
-        ({"tool": "x", "args": "["}, "The arguments of x are not JSON: Expecting value: line 1 column 2 (char 1)."),
+        (
+            {"tool": "x", "args": "["},
+            "The arguments of x are not JSON: Expecting value: line 1 column 2 (char 1).",
+        ),
         ({"tool": "x", "args": "[" * 100_000}, "The arguments of x are nested too deeply."),
         ({"tool": "x", "positional": "abc"}, "The positional arguments of x are a list."),
         ({"tool": "x", "args": {"a_b": 1, "a-b": 2}}, "In (x …) the argument :a-b stands twice."),
@@ -328,10 +349,11 @@ def test_a_plist_cannot_hold_arguments_without_names() -> None:
 @settings(max_examples=200)
 @given(st.text(alphabet="()[]{}'`~:\"\\ aT1.#-", max_size=30))
 def test_any_text_is_a_form_or_one_of_our_errors(text: str) -> None:
-    tried: Callable[[], CallForm] = lambda: form(text)  # noqa: E731
     try:
-        call = tried()
+        call = form(text)
     except (InvalidCallError, ReadError) as error:
-        assert str(error).strip()
-        return
-    assert form(canonical(call)).digest == call.digest
+        said = str(error).strip()
+    else:
+        said = canonical(call)
+        assert form(said).digest == call.digest
+    assert said

@@ -28,7 +28,8 @@ def faults(text: str) -> list[str]:
             found.append(f"{number}: trailing space")
         if len(line) > WIDTH and not ONE_TEXT.match(line):
             found.append(f"{number}: longer than {WIDTH}")
-        if line.strip() and not line.strip(" )]}"):
+        ends_a_text = line.startswith("]]")  # #[[ … ]]
+        if line.strip() and not line.strip(" )]}") and not ends_a_text:
             found.append(f"{number}: closers only")
     if text and not text.endswith("\n"):
         found.append(f"{len(lines)}: no line feed at the end")
@@ -50,9 +51,9 @@ def _in_forms(forms: list[Any]) -> list[str]:
         node = pending.pop()
         if isinstance(node, hy.models.Symbol) and str(node).endswith("#"):
             found.append(f"{node.start_line}: {node} is no gensym")
-        if isinstance(node, hy.models.Expression) and node and node[0] == hy.models.Symbol("require"):
-            if hy.models.Symbol("*") in node:
-                found.append(f"{node.start_line}: requires everything")
+        requires = isinstance(node, hy.models.Expression) and node and node[0] == hy.models.Symbol("require")
+        if requires and hy.models.Symbol("*") in node:
+            found.append(f"{node.start_line}: requires everything")
         if isinstance(node, hy.models.Sequence):
             pending.extend(node)
     return found

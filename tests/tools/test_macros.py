@@ -1,4 +1,4 @@
-"""def-cognitive-tool and the macros built on it, from real .hy files: what they make, and how mistakes are told."""
+"""def-cognitive-tool and the macros built on it, from real .hy files: what they make, how mistakes are told."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def loaded(folder: Path, text: str, **parts: Any) -> Gateway:
 
 # What they make
 
-FULL = '''(def-cognitive-tool pick-line
+FULL = """(def-cognitive-tool pick-line
   "Pick one line
    of a text."
   :parameters [text   {:type str  :doc "The text"}
@@ -64,7 +64,7 @@ FULL = '''(def-cognitive-tool pick-line
   ; a comment inside stays with the source
   :guard      (if (= number 13) (deny "unlucky") True)
   :body       (get (.splitlines text) (- number 1)))
-'''
+"""
 
 
 def test_a_definition_with_every_option_becomes_that_tool(tmp_path: Path) -> None:
@@ -74,7 +74,12 @@ def test_a_definition_with_every_option_becomes_that_tool(tmp_path: Path) -> Non
         '(pick-line :text str [:number int = 1] [:how "raw" | "trimmed" = "raw"] [:words list of str = []] '
         '[:note str or None] [:code form = "1"])'
     )
-    assert (made.effects, made.cost, made.gate, made.gate_failure) == (("reads", "net"), "cheap", True, "open")
+    assert (made.effects, made.cost, made.gate, made.gate_failure) == (
+        ("reads", "net"),
+        "cheap",
+        True,
+        "open",
+    )
     assert (made.cooldown, made.daily_limit, made.timeout, made.tag) == (0.5, 7, 8, "LINE")
     assert (made.allow_repeat, made.replace, made.guarded) == (True, True, True)
     assert made.examples == (form('(pick-line :text "a" :number 1)'), form('(pick-line "a")'))
@@ -101,7 +106,7 @@ def test_guard_and_body_see_parameters_call_and_ctx(tmp_path: Path) -> None:
         """
         (def-cognitive-tool look-at "Look."
           :parameters [the-path {:type str}]
-          :guard (and (= the-path "a") (= call.user "ann") (= ctx.workspace.root.name (str ctx.workspace.root.name)))
+          :guard (and (= the-path "a") (= call.user "ann") (.is-dir ctx.workspace.root))
           :body [the-path call.tool call.user])
         """,
     )
@@ -127,7 +132,8 @@ def test_a_guard_can_deny_and_ask_with_a_reason(tmp_path: Path) -> None:
         "",
         "try-it was denied: two is wrong.",
         "try-it waits for a person's approval: three is odd.",
-        'try-it was denied: its guard returned None; a guard returns True, False, (deny "why") or (ask "why").',
+        "try-it was denied: its guard returned None; "
+        'a guard returns True, False, (deny "why") or (ask "why").',
     ]
 
 
@@ -177,9 +183,19 @@ def test_a_tool_of_another_table_is_not_touched(tmp_path: Path) -> None:
 
 # Mistakes
 
-OPTIONS = (
-    "effects cost gate gate-failure cooldown daily-limit timeout tag allow-repeat examples replace"
-).split()
+OPTIONS = [
+    "effects",
+    "cost",
+    "gate",
+    "gate-failure",
+    "cooldown",
+    "daily-limit",
+    "timeout",
+    "tag",
+    "allow-repeat",
+    "examples",
+    "replace",
+]
 KNOWN = " ".join(f":{name}" for name in ["parameters", "guard", "body", *OPTIONS])
 SPEC = ":type :doc :default :choices :min :max"
 
@@ -313,7 +329,11 @@ AT_LOAD: list[tuple[str, str, str]] = [
         '(def-cognitive-tool x "D." :body 2)',
         "There is already a tool named x; write :replace True to put this one in its place.",
     ),
-    ("(setv a 1)\n(print (undefined-thing a))", "undefined-thing", "NameError: name 'undefined_thing' is not defined"),
+    (
+        "(setv a 1)\n(print (undefined-thing a))",
+        "undefined-thing",
+        "NameError: name 'undefined_thing' is not defined",
+    ),
     ("(/ 1 0)", "(/", "ZeroDivisionError: division by zero"),
     ("(import nowhere-at-all)", "(import", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
 ]
@@ -331,7 +351,9 @@ def told(path: Path, text: str, place: str, sentence: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "place", "sentence"), MISUSES)
-def test_a_misuse_is_told_with_a_caret_at_the_form(tmp_path: Path, text: str, place: str, sentence: str) -> None:
+def test_a_misuse_is_told_with_a_caret_at_the_form(
+    tmp_path: Path, text: str, place: str, sentence: str
+) -> None:
     path = written(tmp_path, text)
     assert text.count(place) >= 1
     whole = HEAD + text
@@ -431,7 +453,9 @@ def test_a_program_asks_first_unless_its_effects_say_otherwise(tmp_path: Path) -
     )
 
 
-@pytest.mark.parametrize("text", ["; rm -rf .", "$(touch x)", "`touch x`", "a b", "*", "-n", "", "'", "| cat", "\n"])
+@pytest.mark.parametrize(
+    "text", ["; rm -rf .", "$(touch x)", "`touch x`", "a b", "*", "-n", "", "'", "| cat", "\n"]
+)
 def test_a_parameter_is_one_argument_and_never_a_command(tmp_path: Path, text: str) -> None:
     (tmp_path / "kept").touch()
     here = shell(tmp_path, ':parameters [x {:type str}] :argv ["printf" "[%s]" x]')

@@ -156,7 +156,9 @@ def test_odd_numbers_and_surrogates_are_faults_and_not_crashes() -> None:
     assert call(CallForm("probe", {"\ud800": 1}), x={"type": str}).status == "invalid"
 
 
-@pytest.mark.parametrize("name", ["json", "copy", "schema", "dict", "model-config", "model-dump", "construct"])
+@pytest.mark.parametrize(
+    "name", ["json", "copy", "schema", "dict", "model-config", "model-dump", "construct"]
+)
 def test_words_that_pydantic_keeps_for_itself_are_free(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

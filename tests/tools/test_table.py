@@ -184,7 +184,10 @@ DEFINITIONS: list[tuple[dict[str, Any], str]] = [
     ({"name": 3}, "3: a tool's name is lower-case letters, digits and hyphens."),
     ({"description": " "}, "x needs a description: the model chooses by it."),
     ({"description": None}, "x needs a description: the model chooses by it."),
-    ({"effects": ("reds",)}, "x: unknown effect :reds; the effects are :reads, :writes, :runs, :net, :memory."),
+    (
+        {"effects": ("reds",)},
+        "x: unknown effect :reds; the effects are :reads, :writes, :runs, :net, :memory.",
+    ),
     ({"cost": "dear"}, "x: :cost is :free, :cheap or :expensive, not :dear."),
     ({"gate_failure": "ajar"}, "x: :gate-failure is :closed or :open."),
     ({"timeout": 0}, "x: :timeout is a number of seconds above 0."),

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
 import inspect
 import json
 import os
+import pty
+import re
+import select
 import shutil
+import signal
+import struct
 import subprocess
 import sys
 import sysconfig
+import termios
 import threading
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from agent import Agent
 from agent.agent import AsyncAgent
@@ -110,12 +121,10 @@ def gateway(*tools: CognitiveTool, workspace: Path | str = ".", **parts: Any) ->
 
 def complaint(kind: type[BaseException], act: Callable[[], Any]) -> str:
     """What ``act`` complains of, with an error of just this kind."""
-    try:
-        done = act()
-    except kind as error:
-        assert type(error) is kind, f"{type(error).__name__}: {error}"
-        return str(error)
-    raise AssertionError(f"nothing was wrong with it: {done!r}")
+    with pytest.raises(kind) as caught:
+        act()
+    assert caught.type is kind, f"{caught.type.__name__}: {caught.value}"
+    return str(caught.value)
 
 
 def shipped(workspace: Path | str, *more: CognitiveTool, **parts: Any) -> Gateway:
@@ -177,6 +186,60 @@ def quoth(
         check=False,
     )
     return Said(done.returncode, done.stdout, done.stderr)
+
+
+@contextlib.contextmanager
+def started(*words: str, cwd: Path, env: dict[str, str] | None = None) -> Iterator[Running]:
+    """The command while it runs, with a stdin that stays open; ended with the block."""
+    process = subprocess.Popen(
+        [*command(), *words],
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield Running(process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@dataclass
+class Running:
+    """A command that has not ended yet."""
+
+    process: subprocess.Popen[str]
+    heard: str = ""
+
+    def says(self, text: str) -> None:
+        """Wait until it has said ``text`` on stderr."""
+        assert self.process.stderr
+        while text not in self.heard:
+            line = self.process.stderr.readline()
+            assert line, f"it ended without saying {text!r}: {self.heard!r}"
+            self.heard += line
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C."""
+        self.process.send_signal(signal.SIGINT)
+
+    def ended(self, seconds: float = 60) -> Said:
+        """Wait for its end, with its stdin still open."""
+        code = self.process.wait(seconds)
+        assert self.process.stdout
+        assert self.process.stderr
+        return Said(code, self.process.stdout.read(), self.heard + self.process.stderr.read())
+
+
+def wait_until(true: Callable[[], Any], seconds: float = 60) -> None:
+    """Wait for something another process does."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.01)
 
 
 def files(root: Path, contents: dict[str, str | bytes]) -> Path:
@@ -298,3 +361,81 @@ def rooms() -> list[Path]:
 def sources(suffix: str) -> list[Path]:
     """Every source file of the three packages with this suffix (``.py`` or ``.hy``)."""
     return sorted(path for room in rooms() for path in room.rglob(f"*{suffix}"))
+
+
+# A person at a terminal
+
+
+class Terminal:
+    """``quoth`` in a real terminal: keys are typed, and what it shows is read as text without its colours."""
+
+    def __init__(self, *words: str, cwd: Path, env: dict[str, str] | None = None) -> None:
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
+        self._ours = ours
+        self._process = subprocess.Popen(
+            [*command(), *words],
+            cwd=cwd,
+            env={**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", **(env or {})},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(theirs)
+        self._new = ""
+        self.shown = ""
+
+    def see(self, text: str, seconds: float = 60) -> str:
+        """Wait until ``text`` is shown, after what was seen before; return all that led up to it."""
+        deadline = time.monotonic() + seconds
+        while text not in self._new:
+            left = deadline - time.monotonic()
+            assert left > 0, f"{text!r} was never shown; last: {self._new[-2000:]!r}"
+            assert self._read(left), f"it ended without showing {text!r}; last: {self._new[-2000:]!r}"
+        before, _, self._new = self._new.partition(text)
+        return before
+
+    def _read(self, seconds: float) -> bool:
+        if select.select([self._ours], [], [], seconds)[0]:
+            try:
+                data = os.read(self._ours, 65536)
+            except OSError:  # nobody holds the other end any more
+                return False
+            text = re.sub(
+                r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[()].|[=>78])|\r|\a", "", data.decode(errors="replace")
+            )
+            self._new += text
+            self.shown += text
+        return True
+
+    def type(self, keys: str) -> None:
+        os.write(self._ours, keys.encode())
+
+    def enter(self, line: str) -> None:
+        """Type a line and press Enter."""
+        self.type(line + "\r")
+
+    def prompted(self) -> None:
+        """Wait for the prompt."""
+        self.see("quoth> ")
+
+    def ended(self, seconds: float = 60) -> int:
+        """Wait for its end, reading what it still has to say; return the exit code."""
+        deadline = time.monotonic() + seconds
+        while self._process.poll() is None:
+            assert time.monotonic() < deadline, f"it did not end; last: {self._new[-2000:]!r}"
+            self._read(0.05)
+        return self._process.returncode
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self._ours)
+
+
+CTRL_C, CTRL_D = "\x03", "\x04"

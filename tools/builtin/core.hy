@@ -1,7 +1,8 @@
 "The two tools every table has: echo, and eval, which runs Lisp in the sandbox and may call any tool, also itself.
 Must not know the door: a program's inner calls go through ctx.dispatch."
 
-(require tools.macros [def-cognitive-tool])
+(eval-when-compile (require tools.macros [def-cognitive-tool]))
+  ; While compiling only: at run time Hy's require looks through the whole stack, 10 ms a file.
 
 (defn :async run [form ctx]
   "The sandbox is imported by the first program, so that listing the tools does not wait for it."
