@@ -7,6 +7,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# No deadlines: a busy machine is no fault of the code.
+settings.register_profile("quoth", deadline=None)
+settings.load_profile("quoth")
 
 # The Hy bytecode and the joined model are shared by all tests of a run; they hold nothing a test can change.
 _STATE = tempfile.mkdtemp(prefix="quoth-test-state-")

@@ -52,7 +52,6 @@ def call(name: str, **args: Any) -> CallForm:
 
 def test_every_example_of_the_tools_that_ship_fits_its_tool(here: Gateway) -> None:
     for made in here.door.table:
-        assert made.examples, made.name
         for example in made.examples:
             assert here.pass_through(example).status != "invalid"
 

@@ -204,7 +204,8 @@ def started(*words: str, cwd: Path, env: dict[str, str] | None = None) -> Iterat
         yield Running(process)
     finally:
         process.kill()
-        process.communicate()
+        with process:  # closes the pipes and waits
+            pass
 
 
 @dataclass
@@ -419,7 +420,7 @@ class Terminal:
 
     def prompted(self) -> None:
         """Wait for the prompt."""
-        self.see("quoth> ")
+        self.see("quoth>")
 
     def ended(self, seconds: float = 60) -> int:
         """Wait for its end, reading what it still has to say; return the exit code."""
