@@ -1,5 +1,6 @@
-"cognitive-loop: perceive a stimulus, think, act through the door, and recurse on the results until no call is left.
-Knows a Run (agent/run.py) and asks the door for everything; it must not run a tool or read a file by itself.
+"cognitive-loop: perceive a stimulus, think, act through the door, and recurse on the results until no call is
+left. Knows a Run (agent/run.py) and asks the door for everything; it must not run a tool or read a file by
+itself.
 
 The recursion is a trampoline: a turn returns the Reply, or a Bounce that holds the next stimulus, so that ten
 thousand turns use no more stack than ten."
@@ -18,7 +19,7 @@ thousand turns use no more stack than ten."
 ;; * The trampoline
 
 (defclass [(dataclass :frozen True)] Bounce []
-  "The recursive call of cognitive-loop that is still to be made: its stimulus as messages, #(role text) each."
+  "The recursive call of cognitive-loop that is still to be made; its stimulus is messages, #(role text) each."
   #^ tuple messages)
 
 (defn :async run-loop [run]
@@ -31,7 +32,7 @@ thousand turns use no more stack than ten."
 ;; * The loop
 
 (defn :async cognitive-loop [stimulus run]
-  "One turn: the stimulus is perceived, the model thinks, its calls are done, their results are the next stimulus."
+  "One turn: the stimulus is perceived, the model thinks, its calls are done; their results are the next one."
   (cond
     run.interrupted
       (.end run "interrupted" "The run was interrupted.")
@@ -58,6 +59,7 @@ thousand turns use no more stack than ten."
 
 (defn :async one-thought [run]
   "The model's thought, or the Ending when it cannot think or is interrupted."
+  (.tell run "turn" run.step)
   (setv must-answer (or run.must-answer (>= run.step run.limits.steps))
         run.thinking (asyncio.ensure-future
                        (think run.messages run.backend run.door.table
@@ -115,8 +117,8 @@ thousand turns use no more stack than ten."
   (list (.values (dfor record records (call-digest record.form run) record))))
 
 (defn note-repeats [repeats run]
-  "Remember which calls came back. A model that repeats what told it something has what it needs and is to answer;
-  one that repeats what did not is to leave that tool. Returns the form that came back too often, or None."
+  "Remember which calls came back. A model that repeats what told it something has what it needs and is to
+  answer; one that repeats what did not is to leave that tool. Returns the form that came back too often, or None."
   (setv run.must-answer (any (gfor record repeats (telling? record)))
         run.avoided (sfor  record repeats  :if (not (telling? record))  record.form.tool)
         stuck None)
@@ -140,7 +142,8 @@ thousand turns use no more stack than ten."
   (+= run.faults 1)
   (.tell run "fault" text)
   (if (>= run.faults run.limits.faults)
-      (.end run "failed" f"The run was stopped: {run.faults} replies in a row could not be used. The last fault: {text}")
+      (.end run "failed" (+ f"The run was stopped: {run.faults} replies in a row could not be used. "
+                            f"The last fault: {text}"))
       (Bounce #(#("user" f"{text}\n\nThe task: {run.task}")))))
 
 ;; * One call

@@ -58,8 +58,15 @@ class Transcript:
     def __init__(self, out: TextIO | None = None, color: bool | None = None) -> None:
         self._out = out or sys.stderr or io.StringIO()  # stderr may be closed
         self._color = is_terminal(self._out) if color is None else color
+        self._waiting = False
 
     def __call__(self, event: str, data: Any) -> None:
+        if event == "turn":
+            self._wait("… reading")
+        elif event == "text":
+            self._wait("… writing")
+        else:
+            self._clear()
         if event == "call" and isinstance(data, CallForm):
             self._line("→", "36", shortened(str(data), 600))
         elif event == "result" and isinstance(data, CallRecord):
@@ -68,6 +75,19 @@ class Transcript:
             self._line("!", "33", str(data))
         elif event == "end" and isinstance(data, Reply) and data.status != "done":
             self._line("■", "33", f"{data.status}: {data.text}")
+
+    def _wait(self, doing: str) -> None:
+        """On a terminal, what the model is at, in a line that the next event wipes out."""
+        if self._color:
+            self._out.write(f"\r\x1b[2m{doing}\x1b[0m\x1b[K")
+            self._out.flush()
+            self._waiting = True
+
+    def _clear(self) -> None:
+        if self._waiting:
+            self._out.write("\r\x1b[K")
+            self._out.flush()
+            self._waiting = False
 
     def _result(self, record: CallRecord) -> None:
         result = record.result

@@ -24,7 +24,9 @@ PLIST_HEAD = (
 def belt(table: ToolTable, view: str = "lisp") -> str:
     """The belt as text. Raises UsageError for a view there is not."""
     if view not in VIEWS:
-        raise UsageError(f"There is no view {view}; the views are {', '.join(VIEWS)}." + did_you_mean(view, VIEWS))
+        raise UsageError(
+            f"There is no view {view}; the views are {', '.join(VIEWS)}." + did_you_mean(view, VIEWS)
+        )
     return VIEWS[view](table)
 
 

@@ -12,9 +12,7 @@ import tempfile
 from pathlib import Path
 
 README = Path(__file__).parent.parent / "README.org"
-_BLOCK = re.compile(
-    r"^#\+begin_(src|example)[ \t]*([^\n]*)\n(.*?)^#\+end_\1\n", re.MULTILINE | re.DOTALL
-)
+_BLOCK = re.compile(r"^#\+begin_(src|example)[ \t]*([^\n]*)\n(.*?)^#\+end_\1\n", re.MULTILINE | re.DOTALL)
 
 
 def _environment(state: Path) -> dict[str, str]:

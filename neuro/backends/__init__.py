@@ -1,0 +1,1 @@
+"""Models behind one interface (base.py); choose.py picks one. No backend knows tools, forms or the loop."""

@@ -1,6 +1,6 @@
 """Ten everyday tasks on a real model: share solved, steps, tokens. Not a test; it prints an Org table.
 
-    python tests/bench/everyday.py [local|local-small|any --model spec] [--task N] [--show]
+python tests/bench/everyday.py [local|local-small|any --model spec] [--task N] [--show]
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def says(*wanted: str) -> Callable[[Reply, Path], bool]:
     return lambda reply, root: (
         reply.status == "done"
         and bool(reply.calls)
-        and all(re.search(rf"(?<![\w.]){re.escape(word)}(?!\w)", reply.text.replace(",", "")) for word in wanted)
+        and all(
+            re.search(rf"(?<![\w.]){re.escape(word)}(?!\w)", reply.text.replace(",", "")) for word in wanted
+        )
     )
 
 
@@ -74,17 +76,35 @@ TASKS = (
     Task("count", "How many lines of logs/server.log contain ERROR?", says("3")),
     Task("compute", "What is 37 * 43 + 58?", says("1649")),
     Task("compute", "What is the sum of the numbers in docs/stock.txt?", says("137")),
-    Task("write", "Write the text hello quoth into the file out/greeting.txt.", holds("out/greeting.txt", "hello quoth")),
-    Task("edit", "Change the port in config/settings.ini from 8472 to 9000.", holds("config/settings.ini", "port = 9000\nworkers = 3", "8472")),
-    Task("two-step", "docs/start.txt names another file. What is the code word in that other file?", says("heron")),
-    Task("two-step", "Who leads the Test team according to docs/team.org, and what is the phone number of that person in docs/phones.txt?", says("522")),
+    Task(
+        "write",
+        "Write the text hello quoth into the file out/greeting.txt.",
+        holds("out/greeting.txt", "hello quoth"),
+    ),
+    Task(
+        "edit",
+        "Change the port in config/settings.ini from 8472 to 9000.",
+        holds("config/settings.ini", "port = 9000\nworkers = 3", "8472"),
+    ),
+    Task(
+        "two-step",
+        "docs/start.txt names another file. What is the code word in that other file?",
+        says("heron"),
+    ),
+    Task(
+        "two-step",
+        "Who leads the Test team according to docs/team.org, and what is the phone number of that person in docs/phones.txt?",
+        says("522"),
+    ),
 )
 
 
 async def bench(model: str, chosen: list[int], show: bool) -> int:
     backend = choose_backend(model)
     solved = 0
-    print(f"| # | kind | {model} | calls | turns | tokens out | s | answer |\n|---+---+---+---+---+---+---+---|")
+    print(
+        f"| # | kind | {model} | calls | turns | tokens out | s | answer |\n|---+---+---+---+---+---+---+---|"
+    )
     try:
         for number in chosen:
             task = TASKS[number - 1]

@@ -1,6 +1,6 @@
 """Warm start of ``quoth tools`` in a terminal, side by side with importing pydantic. Prints an Org table.
 
-    python tests/bench/startup.py [--rounds N]
+python tests/bench/startup.py [--rounds N]
 """
 
 from __future__ import annotations
