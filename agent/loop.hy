@@ -19,7 +19,7 @@ thousand turns use no more stack than ten."
 ;; * The trampoline
 
 (defclass [(dataclass :frozen True)] Bounce []
-  "The recursive call of cognitive-loop that is still to be made; its stimulus is messages, #(role text) each."
+  "The recursive call of cognitive-loop still to be made; its stimulus is messages, #(role text) each."
   #^ tuple messages)
 
 (defn :async run-loop [run]
@@ -118,7 +118,8 @@ thousand turns use no more stack than ten."
 
 (defn note-repeats [repeats run]
   "Remember which calls came back. A model that repeats what told it something has what it needs and is to
-  answer; one that repeats what did not is to leave that tool. Returns the form that came back too often, or None."
+  answer; one that repeats what did not is to leave that tool. Returns the form that came back too often, or
+  None."
   (setv run.must-answer (any (gfor record repeats (telling? record)))
         run.avoided (sfor  record repeats  :if (not (telling? record))  record.form.tool)
         stuck None)

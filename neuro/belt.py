@@ -1,7 +1,7 @@
 """The tool belt: views of the table for a model. Each is deterministic and the same for an equal table.
 
-Knows the table's public face; it neither calls a tool nor reads a reply. The wording "AVAILABLE TOOLS:", the line
-of each tool and its "Parameters:" are the first seed's (001).
+Knows the table's public face; it neither calls a tool nor reads a reply. The wording "AVAILABLE TOOLS:", the
+line of each tool and its "Parameters:" are the first seed's (001).
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from tools.form import plist, print_string, print_value
 from tools.schema import Param, type_name
 from tools.table import CognitiveTool, ToolTable
 
-LISP_HEAD = "AVAILABLE TOOLS:\nYou can call a tool by writing a Lisp form on a line of its own: (<name> :<parameter> <value> …)"
+LISP_HEAD = (
+    "AVAILABLE TOOLS:\n"
+    "You can call a tool by writing a Lisp form on a line of its own: (<name> :<parameter> <value> …)"
+)
 PLIST_HEAD = (
     "AVAILABLE TOOLS:\n"
     "You can call tools by returning a Lisp plist: (:target :tool :action :call :tool <name> :args (...))"
@@ -49,7 +52,7 @@ def belt_json(table: ToolTable, view: str) -> dict[str, Any]:
 def _lisp_tool(tool: CognitiveTool) -> str:
     lines = [f"- {tool.name}: {' '.join(tool.description.split())}"]
     lines.append("  Parameters: " + (", ".join(_lisp_param(param) for param in tool.params) or "none"))
-    lines += [f"  Example: {str(example)}" for example in tool.examples]
+    lines += [f"  Example: {example}" for example in tool.examples]
     return "\n".join(lines)
 
 

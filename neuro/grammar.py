@@ -28,8 +28,8 @@ words ::= [^\x00-/:-@\[-`a-z{-\x7f] [^\x00]*
 """
 
 
-# An answer begins like a sentence: with a capital, a digit or any letter beyond ASCII. A model that would rather
-# call begins "read-file :path …" where a parenthesis is forbidden, which is neither.
+# An answer begins like a sentence: with a capital, a digit or any letter beyond ASCII. A model that would
+# rather call begins "read-file :path …" where a parenthesis is forbidden, which is neither.
 
 # A model that has lost its way nests for ever; a program of its own needs less.
 PROGRAM_DEPTH = 12
@@ -40,13 +40,13 @@ def grammar(
 ) -> str:
     """One or several calls, or an answer in plain words; ``may_answer`` or ``may_call`` false forbids one.
 
-    Where the model may not answer yet, tools that can only give back its own words are left out too: small models
-    answer through them. ``without`` names tools that may not be called now."""
+    Where the model may not answer yet, tools that can only give back its own words are left out too: small
+    models answer through them. ``without`` names tools that may not be called now."""
     tools = [tool for tool in table if may_call and tool.name not in without]
     if not may_answer:
         tools = [tool for tool in tools if not _only_says(tool)] or tools
     roots = (["calls"] if tools else []) + (["words"] if may_answer or not tools else [])
-    # Unbounded repeats only: llama.cpp unrolls {0,n} into n rules, and the length of a reply is bounded anyway.
+    # Unbounded repeats only: llama.cpp unrolls {0,n} into n rules; the length of a reply is bounded anyway.
     rules = [f"root ::= {' | '.join(roots)}"]
     if tools:
         names = " | ".join(f"call-{tool.name}" for tool in tools)

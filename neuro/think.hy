@@ -61,8 +61,8 @@ The colour is green, and 2 lines of b.txt hold it.
   "One turn of the model over MESSAGES, which grow by its reply.
 
   MUST-ACT forbids an answer before anything was looked at, MUST-ANSWER forbids calls, and WITHOUT names tools
-  it may not use now; all three bind only a backend that takes a grammar, and are words in the messages for any
-  other."
+  it may not use now; all three bind only a backend that takes a grammar, and are words in the messages for
+  any other."
   (setv completion
         (await (ask-neuro messages backend
                           :grammar (grammar table :may-answer (not must-act)

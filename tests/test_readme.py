@@ -1,6 +1,7 @@
-"""What the README shows is executed here: a line after ``$`` is run, and what follows it must be what it prints.
+"""What the README shows is executed here: a line after ``$`` is run, and what follows must be what it prints.
 
-``python tests/test_readme.py --write`` puts the real output in, after which it is read before it is committed."""
+``python tests/test_readme.py --write`` puts the real output in; read it before it is committed.
+"""
 
 from __future__ import annotations
 

@@ -21,9 +21,11 @@ from agent.run import Reply
 from neuro.backends.choose import choose_backend
 
 WORKSPACE = {
-    "src/app.py": "import db\n\n# TODO: read the port from settings\ndef main():\n    db.connect()\n\n# TODO: logging\n",
+    "src/app.py": "import db\n\n# TODO: read the port from settings\n"
+    "def main():\n    db.connect()\n\n# TODO: logging\n",
     "src/db.py": "# TODO: pool\ndef connect():\n    pass\n\n\ndef close():\n    pass\n# TODO: retry\n",
-    "src/util.py": "import datetime\n\n\ndef parse_date(text):\n    # TODO: time zones\n    return datetime.date.fromisoformat(text)\n",
+    "src/util.py": "import datetime\n\n\ndef parse_date(text):\n    # TODO: time zones\n"
+    "    return datetime.date.fromisoformat(text)\n",
     "config/settings.ini": "[server]\nhost = localhost\nport = 8472\nworkers = 3\n",
     "docs/stock.txt": "apples 12\npears 30\nplums 7\ncherries 88\n",
     "docs/start.txt": "The rest is in docs/rooms/attic.txt.\n",
@@ -93,7 +95,8 @@ TASKS = (
     ),
     Task(
         "two-step",
-        "Who leads the Test team according to docs/team.org, and what is the phone number of that person in docs/phones.txt?",
+        "Who leads the Test team according to docs/team.org, "
+        "and what is the phone number of that person in docs/phones.txt?",
         says("522"),
     ),
 )

@@ -1,4 +1,4 @@
-"The two tools every table has: echo, and eval, which runs Lisp in the sandbox and may call any tool, also itself.
+"The two tools every table has: echo, and eval, which runs Lisp in the sandbox and may call any tool, itself too.
 Must not know the door: a program's inner calls go through ctx.dispatch."
 
 (eval-when-compile (require tools.macros [def-cognitive-tool]))
@@ -16,7 +16,8 @@ Must not know the door: a program's inner calls go through ctx.dispatch."
   :body       text)
 
 (def-cognitive-tool eval
-  "Compute with values you have seen: run a Lisp program (Hy), get its last value. The operator comes first: 2 + 3 * 4 is (+ 2 (* 3 4)). The other tools are functions in it."
+  "Compute with values you have seen: run a Lisp program (Hy), get its last value. The operator comes first:
+  2 + 3 * 4 is (+ 2 (* 3 4)). The other tools are functions in it."
   :parameters [form {:type form  :doc "The program"}]
   :examples   [(eval :form (+ (* 12 3) 7))
                (eval :form (sum [4 5 6]))]
