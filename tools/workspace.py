@@ -16,8 +16,8 @@ from typing import BinaryIO
 
 from tools.context import ALLOW, ToolError, Verdict, current_context, deny
 
-# Folders no listing or search enters unless it is asked for by name.
-SKIPPED = {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".ruff_cache"}
+# Folders no listing or search enters unless it is asked for by name; hidden ones (.git, .venv) are left out too.
+SKIPPED = {"node_modules", "__pycache__"}
 
 
 class Workspace:
@@ -138,7 +138,7 @@ class Workspace:
         if not start.is_dir():
             raise ToolError(self._failure(path, start, FileNotFoundError()))
         for folder, folders, files in os.walk(start, followlinks=False):
-            folders[:] = sorted(name for name in folders if name not in SKIPPED)
+            folders[:] = sorted(name for name in folders if name not in SKIPPED and not name.startswith("."))
             for name in sorted(files):
                 file = Path(folder, name)
                 if not file.is_symlink() and file.is_file():

@@ -1,4 +1,4 @@
-"The two tools every table has: echo, and eval, which runs Lisp in the sandbox and may call any tool, itself too.
+"The two tools every table has: echo, and eval, which runs Lisp in the sandbox and may call any tool.
 Must not know the door: a program's inner calls go through ctx.dispatch."
 
 (eval-when-compile (require tools.macros [def-cognitive-tool]))
