@@ -42,6 +42,9 @@ class _Parser(argparse.ArgumentParser):
         message = message[:1].upper() + message[1:].rstrip(".")
         raise UsageError(f"{message}. See: {self.prog} --help")
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        print_line(message.rstrip("\n"))
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.dest == "command" and value not in (action.choices or ()):
             known = list(action.choices or ())

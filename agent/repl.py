@@ -6,7 +6,6 @@ Knows one agent and a terminal; what a line does is done by the agent.
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import sys
 from collections.abc import Coroutine
@@ -15,7 +14,7 @@ from typing import Any, TypeVar
 from agent.agent import AsyncAgent
 from agent.progress import Transcript, interrupt_politely
 from agent.run import show_value
-from agent.say import complain, print_line
+from agent.say import complain, print_json, print_line
 from agent.stdin import StdinLines
 from tools.errors import QuothError, UsageError, did_you_mean
 from tools.sexp import ReadError, read_all
@@ -113,7 +112,7 @@ class Repl:
         elif text.startswith("("):
             result = await self.agent.eval(text, route="repl")
             if self.as_json:
-                self._write(json.dumps(result.to_json(), ensure_ascii=False))
+                print_json(result.to_json())
                 return
             if not result.ok:
                 self._complain(f"{result.status}: {result.message}")
@@ -125,7 +124,7 @@ class Repl:
         else:
             reply = await self.agent.say(text)
             if self.as_json:
-                self._write(json.dumps(reply.to_json(), ensure_ascii=False))
+                print_json(reply.to_json())
             elif reply.status == "done":
                 self._write(reply.text)
 

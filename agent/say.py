@@ -44,7 +44,13 @@ def print_line(text: str) -> None:
 
 
 def print_json(data: Any) -> None:
-    print_line(json.dumps(data, ensure_ascii=False))
+    print_line(as_json(data))
+
+
+def as_json(data: Any) -> str:
+    """JSON on one line, in characters that stdout can show."""
+    encoding = getattr(sys.stdout, "encoding", None) or ""
+    return json.dumps(data, ensure_ascii=encoding.lower().replace("-", "") != "utf8")
 
 
 def complain(text: str, name: str = "quoth: ") -> None:

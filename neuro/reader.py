@@ -136,6 +136,7 @@ class _Scan:
         self.lines = Lines(text)
         self.calls: list[FoundCall] = []
         self.errors: list[Fault] = []
+        self.lisp = False  # whether there was a form that is no call
         self.passed_over = 0
         self.position = 0
         self.fence: re.Match[str] | None = None  # the one we are in
@@ -228,6 +229,7 @@ class _Scan:
             self.stopped = "too many forms before it are never closed"
 
     def _pass_over(self, weight: int) -> None:
+        self.lisp = True
         self.passed_over += weight
         if self.passed_over >= MAX_FORMS:
             self.stopped = "there are too many forms before it that are no calls"
@@ -270,12 +272,13 @@ def _line_at(text: str, position: int) -> str:
 def _no_answer(text: str, scan: _Scan) -> Fault | None:
     """Why a reply without a call is no answer either: it is Lisp and no prose, fences aside, or would be."""
     bare = _FENCE.sub("", text).strip()
-    if not bare.startswith(("(", "'(", "`(", "[(")):
+    quoted = bare.startswith(("'(", "`(", "[("))
+    if not quoted and not (scan.lisp and bare.startswith("(")):
         return None
     try:
-        _, end = read_prefix(bare, 0, CALL_LIMITS)
+        model, end = read_prefix(bare, 0, CALL_LIMITS)
     except ReadError as error:
-        if not bare.startswith("("):
+        if quoted or not error.incomplete:
             return None
         line, column = scan.lines.at(text.index("("))
         return Fault(
@@ -284,6 +287,8 @@ def _no_answer(text: str, scan: _Scan) -> Fault | None:
             column,
             f"{error.hint}; to answer, write plain words",
         )
+    if quoted and not any(_is_call(item, scan.known) for item in model):
+        return None
     if re.search(r"[A-Za-z]", re.sub(r"\([^()]*\)", "", bare[end:])):
         return None
     line, column = scan.lines.at(len(text) - len(text.lstrip()))

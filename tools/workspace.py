@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from tools.context import ALLOW, ToolError, Verdict, current_context, deny
 
-# Folders no listing or search enters unless it is asked for by name; hidden ones (.git, .venv) are left out too.
+# Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.
 SKIPPED = {"node_modules", "__pycache__"}
 
 

@@ -548,6 +548,17 @@ def test_a_name_that_is_no_text_still_makes_json(here: Path) -> None:
     assert "Traceback" not in quoth("call", "(list-files)", cwd=here).err
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_a_narrow_encoding_of_stdout_does_not_hurt(here: Path, encoding: str) -> None:
+    env = {**os.environ, "PYTHONIOENCODING": encoding}
+    words = [*command(), "call", '(echo :text "h\u00e9 \u4e2d")']
+    plain = subprocess.run(words, cwd=here, env=env, capture_output=True, check=False)
+    assert (plain.returncode, plain.stderr) == (0, b"")
+    assert plain.stdout == "h\u00e9 \u4e2d\n".encode(encoding, "backslashreplace")
+    as_json = subprocess.run([*words, "--json"], cwd=here, env=env, capture_output=True, check=False)
+    assert json.loads(as_json.stdout.decode(encoding))["value"] == "h\u00e9 \u4e2d"
+
+
 # Models that fail
 
 
@@ -726,40 +737,40 @@ def rows(workspace: Path) -> list[tuple[str, str]]:
 # The world around it
 
 
-def test_a_reader_that_has_enough_is_no_mistake(here: Path) -> None:
-    (program,) = command()
+def shell(line: str, here: Path) -> Said:
+    """A line of bash in which ``quoth`` is the command, its output buffered as a person's would be."""
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    line = line.replace("quoth", " ".join(command()))
     done = subprocess.run(
-        f"for i in 1 2 3; do {program} tools | head -1; done; {program} belt | true; echo ${{PIPESTATUS[0]}}",
-        shell=True,
-        executable="/bin/bash",
-        cwd=here,
-        capture_output=True,
-        text=True,
-        check=False,
+        ["bash", "-c", line], cwd=here, env=env, capture_output=True, text=True, check=False
     )
-    assert done.stderr == ""
-    assert done.stdout.splitlines()[-1] == "0"
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("words", ["belt", "tools --json", "--help", "tools eval"])
+def test_a_reader_that_has_enough_is_no_mistake(here: Path, words: str) -> None:
+    assert shell(f"quoth {words} | true; echo ${{PIPESTATUS[0]}}", here) == Said(0, "0\n", "")
 
 
 @pytest.mark.parametrize(
-    ("redirection", "code", "complaint"),
+    ("line", "code", "complaint"),
     [
-        ("tools >/dev/full", 1, "quoth: Standard output cannot be written: No space left on device.\n"),
-        ("tools >&-", 1, "quoth: Standard output cannot be written: it is closed.\n"),
-        ("call - <&-", 2, "quoth: Standard input is closed.\n"),
-        ("<&-", 2, "quoth: Standard input is closed.\n"),
-        ("tools ecko 2>&-", 2, ""),
-        ("run x --model scripted:replies.txt 2>&-", 0, ""),
+        ("quoth tools >/dev/full", 1, "quoth: Standard output cannot be written: No space left on device.\n"),
+        (
+            "quoth --help >/dev/full",
+            1,
+            "quoth: Standard output cannot be written: No space left on device.\n",
+        ),
+        ("quoth tools >&-", 1, "quoth: Standard output cannot be written: it is closed.\n"),
+        ("quoth call - <&-", 2, "quoth: Standard input is closed.\n"),
+        ("quoth <&-", 2, "quoth: Standard input is closed.\n"),
+        ("quoth tools ecko 2>&-", 2, ""),
+        ("quoth run x --model scripted:replies.txt 2>&-", 0, ""),
     ],
 )
-def test_streams_that_are_closed_or_full_are_told(
-    here: Path, redirection: str, code: int, complaint: str
-) -> None:
-    (program,) = command()
-    done = subprocess.run(
-        f"{program} {redirection}", shell=True, cwd=here, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (code, complaint)
+def test_streams_that_are_closed_or_full_are_told(here: Path, line: str, code: int, complaint: str) -> None:
+    said = shell(line, here)
+    assert (said.code, said.err) == (code, complaint)
 
 
 def test_it_works_in_a_folder_that_has_its_own_tools_agent_neuro_and_plans(here: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,7 +73,8 @@ def test_a_broken_form_is_told_and_the_next_line_is_read(here: Path) -> None:
         "invalid: line 1, column 5: this ] does not close the ( at line 1, column 1; write ) instead",
         "(+ 1]",
         "    ^",
-        "invalid: line 1, column 2: do-mac cannot be used in a program; nothing runs while a program is compiled",
+        "invalid: line 1, column 2: do-mac cannot be used in a program; "
+        "nothing runs while a program is compiled",
         "(do-mac 1)",
         " ^",
         "invalid: line 1, column 1: this ( is never closed; add ) at the end",
@@ -116,7 +118,6 @@ def test_the_last_line_needs_no_end(here: Path) -> None:
 
 
 def test_windows_line_ends_and_bytes_that_are_no_text_do_not_hurt(here: Path) -> None:
-    files(here, {"typed": b'(+ 1 2)\r\n(echo :text "\xff")\n'})
     said = quoth(cwd=here, stdin='(+ 1 2)\r\n(echo :text "é\ufffd")\n')
     assert said.out == "3\né\ufffd\n"
 
@@ -345,16 +346,13 @@ def test_the_history_is_kept_for_the_next_day(here: Path, state: Path) -> None:
             terminal.prompted()
             terminal.type(CTRL_D)
             assert terminal.ended() == 0
-    assert (state / "history").read_text().count("+(+ 40 2)") >= 1
-    assert state.stat().st_mode & 0o077 == 0 or (state / "history").exists()
+    assert "+(+ 40 2)\n" in (state / "history").read_text()
 
 
 # Lines
 
 
-async def test_lines_come_whole_from_a_pipe_however_they_are_cut(tmp_path: Path) -> None:
-    import os
-
+async def test_lines_come_whole_from_a_pipe_however_they_are_cut() -> None:
     read, write = os.pipe()
     source = StdinLines(read)
     os.write(write, "one\ntwo é\nthr".encode())
