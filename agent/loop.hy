@@ -13,6 +13,8 @@ thousand turns use no more stack than ten."
   neuro.think [AFTER-RESULT NOW-ANSWER think]
   tools.door [new-call])
 
+(setv TRANSIENT #("error" "timeout"))
+  ; What may go better when it is tried again.
 (setv MUST-LOOK-TURNS 3)
   ; After so many turns without any success the model may answer anyway.
 
@@ -102,6 +104,9 @@ thousand turns use no more stack than ten."
         waiting (lfor  record records  :if (= record.result.status "pending")  record.result.message)
         heard (+ (lfor record records (heard-of record run))
                  (lfor fault reading.errors f"A form of your reply could not be read. {fault}")))
+  (when (and heard (or run.interrupted waiting stuck))
+    ; The conversation may go on another time: no call in it is left without its result.
+    (.append run.messages "tool" (.join "\n\n" heard)))
   (cond
     run.interrupted  (.end run "interrupted" "The run was interrupted.")
     waiting  (.end run "pending" (.join "\n" waiting))
@@ -154,7 +159,7 @@ thousand turns use no more stack than ten."
   (setv digest (call-digest form run)
         earlier (.get run.seen digest))
   (.tell run "call" form)
-  (when earlier
+  (when (and earlier (not-in earlier.result.status TRANSIENT))
     (.tell run "result" earlier)
     (return earlier))
   (setv call (marked-call form place run)

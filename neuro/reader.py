@@ -2,8 +2,8 @@
 
 Knows the shapes of calls and the names of the tools, and runs nothing. The rule of what is a call:
 
-- a form at the start of a line (after blanks, a list mark, or a label such as ``Call:``), or after another
-  form;
+- a form at the start of a line (after blanks, a list mark, or a label such as ``Call:`` or ``Next step:``;
+  not ``For example:``), or after another form;
 - outside of prose quotation: not in ``inline code``, not in a line that begins with ``>``, and inside a fence
   only when the fence is marked as Lisp or not marked at all;
 - shaped as a call: a plist that names its tool, or a list whose head is a known tool, or a list whose
@@ -45,7 +45,8 @@ _FENCE = re.compile(r"^[ \t]*+(`{3,}+|~{3,}+)[ \t]*+([\w+-]*+)[^`(\n]*+$", re.MU
 _START = re.compile(
     r"""^[ \t]*+
     (?:(?:[-*+•]|\d{1,9}[.)])[ \t]++)?            # a list mark
-    (?:\*{0,3}[A-Za-z][A-Za-z ]{0,30}:\*{0,3}[ \t]*+)?  # a label
+    (?:\*{0,3}(?i:(?:tool|function|next)?[ ]?                # a label
+       (?:call|action|step|form|tool)[ ]?\d{0,3}):\*{0,3}[ \t]*+)?
     (?:```(?P<language>[\w+-]*+)[ \t]*+)?         # a fence of one line
     (?=\()""",
     re.MULTILINE | re.VERBOSE,

@@ -616,6 +616,8 @@ class _Reader:
         message, hint = f"this {frame.opener} is never closed", f"add {self._closers()} at the end"
         if not frame.closer:  # a prefix, like '
             message, hint = f"there is no form after this {frame.opener}", "add one"
+            if frame.opener == "'":
+                hint = 'add one; a text stands in double quotes, "so"'
         return self.error(message, frame.offset, hint, incomplete)
 
     def _unclosed_string(self, start: int, closer: str) -> ReadError:

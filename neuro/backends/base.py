@@ -36,6 +36,8 @@ class Messages:
         self._bytes: list[bytes] = []
 
     def append(self, role: str, content: str) -> None:
+        # A model may stop in the middle of a character; half of a surrogate pair cannot be sent back to it.
+        content = content.encode("utf-8", "replace").decode("utf-8")
         message: Message = {"role": role, "content": content}
         self._messages.append(message)
         self._bytes.append(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode())

@@ -5,6 +5,7 @@ Must not know tools, forms or the network. It keeps what it was shown, so a test
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
@@ -95,8 +96,10 @@ def _hy_reply(path: Path) -> Reply:
 
     async def answer(messages: Messages) -> str:
         shown: list[Message] = list(messages)
+        arguments = (shown,) if wants_messages else ()
         try:
-            text: Any = reply(shown) if wants_messages else reply()
+            # In a thread: a slow script must not keep an interrupt from being heard.
+            text: Any = await asyncio.to_thread(reply, *arguments)
             return await text if inspect.isawaitable(text) else text  # type: ignore[no-any-return]  # checked by complete
         except ModelError:
             raise

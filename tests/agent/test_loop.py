@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Spy, TalkingFunction, async_agent, files, quoth, story, table_of, tool
+from words import Spy, TalkingFunction, async_agent, files, quoth, scripted, story, table_of, tool
 
 from agent import Agent
 from agent.agent import AsyncAgent
 from agent.run import RunLimits
 from neuro.backends.base import Messages
 from tools.audit import MemoryAudit
-from tools.context import ALLOW, Verdict, ask, deny
+from tools.context import ALLOW, ToolError, Verdict, ask, deny
 from tools.form import CallForm, Code
 from tools.table import CognitiveTool, cognitive_tools
 
@@ -207,6 +207,27 @@ def test_a_repeat_after_a_write_inside_a_program_is_done_anew(tmp_path: Path) ->
     )
     assert (tmp_path / "a").read_text() == "2"
     assert [call.result.value for call in told.reply.calls][::2] == ["1", "2"]
+
+
+def test_a_call_that_failed_may_be_tried_again(tmp_path: Path) -> None:
+    body = Spy(ToolError("the line was busy"))
+    again = "(probe)"
+    told = story(tmp_path, again, again, "It was busy.", table=table_of(tool(body=body)))
+    assert body.calls == 2
+    assert told.reply.text == "It was busy."
+
+
+def test_half_a_character_in_a_reply_does_no_harm(tmp_path: Path) -> None:
+    told = story(tmp_path, 'x \ud83d\n(echo :text "a")', "Done.")
+    assert (told.reply.status, told.reply.text) == ("done", "Done.")
+
+
+def test_a_conversation_that_waits_for_a_person_holds_what_was_said_of_the_call(tmp_path: Path) -> None:
+    model = scripted('(write-file :path "a" :content "b")', "Then not.")
+    with Agent(workspace=tmp_path, model=model, audit=MemoryAudit()) as agent:
+        assert agent.say("Write.").status == "pending"
+        assert agent.say("Never mind.").status == "done"
+    assert b"waits for a person" in model.seen[1]
 
 
 def test_a_tool_may_allow_its_repetition(tmp_path: Path) -> None:

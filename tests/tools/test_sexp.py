@@ -423,8 +423,8 @@ MISTAKES = [
     ("(a))", "there is no open form for this )", 1, 4, "remove it", False),
     ("(a\n  (b]", "this ] does not close the ( at line 2, column 3", 2, 5, "write ) instead", False),
     ("(a [b (c d])", "this ] does not close the ( at line 1, column 7", 1, 11, "add ) before it", False),
-    ("(a '", "there is no form after this '", 1, 4, "add one", True),
-    ("(a ')", "there is no form after this '", 1, 4, "add one", False),
+    ("(a '", "there is no form after this '", 1, 4, 'add one; a text stands in double quotes, "so"', True),
+    ("(a ')", "there is no form after this '", 1, 4, 'add one; a text stands in double quotes, "so"', False),
     ("#^ int", "there is no form after this #^", 1, 1, "add one", True),
     ("(#_)", "there is no form after this #_", 1, 2, "add one", False),
     (
