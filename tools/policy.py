@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol
 
 from tools.context import Call, ToolContext, Verdict, ask, deny
 from tools.errors import UsageError
 from tools.predicates import Facts, Truth, anything
-from tools.rules import Cooldown, Orders, Quota, Rule, read_orders
+from tools.rules import KINDS, Cooldown, Key, Orders, Quota, Rule, read_orders
 from tools.table import CognitiveTool
 from tools.trust import Trust, digest_of
 
@@ -101,15 +102,60 @@ class Explanation:
     default: Verdict
 
 
-_Test: TypeAlias = Callable[[Mapping[str, Any], Facts], Truth]
+class _Entry(NamedTuple):
+    """A rule in the index: the stronger verdict first, then in the order of the files."""
+
+    rank: tuple[int, int]
+    test: Callable[[Mapping[str, Any], Facts], Truth]
+    verdict: Verdict
+    undecided: Verdict | None  # None: what cannot be decided does not count
+
+
+class _Entries:
+    """Rules that concern one tool, so kept that a call meets only those that may match it."""
+
+    def __init__(self, rules: Iterable[tuple[_Entry, Key | None]]) -> None:
+        self.loose: list[_Entry] = []
+        keyed: dict[tuple[str, str], list[tuple[_Entry, Key]]] = {}
+        for entry, key in rules:
+            if key is None:
+                self.loose.append(entry)
+            else:
+                keyed.setdefault((key.of, key.name), []).append((entry, key))
+        self.keyed: list[tuple[Key, dict[str, list[_Entry]], list[_Entry]]] = []
+        for pairs in keyed.values():
+            by_text: dict[str, list[_Entry]] = {}
+            for entry, key in pairs:
+                for text in key.texts:
+                    by_text.setdefault(text, []).append(entry)
+            self.keyed.append((pairs[0][1], by_text, [entry for entry, _ in pairs]))
+
+    def judge(self, args: Mapping[str, Any], facts: Facts) -> Verdict | None:
+        """What the first rule that matches says."""
+        entries = self.loose
+        for key, by_text, every in self.keyed:
+            value = key.value(args, facts)
+            more = by_text.get(value) if isinstance(value, str) else every
+            if more:
+                entries = sorted([*entries, *more], key=_rank)
+        for _, test, verdict, undecided in entries:
+            truth = test(args, facts)
+            if truth:
+                return verdict
+            if truth is None and undecided is not None:
+                return undecided
+        return None
+
+
+_rank = itemgetter(0)
 
 
 class _Indexed(NamedTuple):
-    """The rules that concern one tool. ``strict`` holds denies, then asks; each with its two verdicts."""
+    """The rules that concern one tool: denies and asks, and allows."""
 
     tool: CognitiveTool
-    strict: tuple[tuple[_Test, Verdict, Verdict], ...]
-    allows: tuple[tuple[_Test, Verdict], ...]
+    strict: _Entries
+    allows: _Entries
     default: Verdict
 
 
@@ -139,31 +185,21 @@ class RulesPolicy:
         if indexed is None or indexed.tool is not tool:
             indexed = self._indexed(tool)
         facts = Facts(tool, call, context.workspace)
-        for test, verdict, undecided in indexed.strict:
-            truth = test(args, facts)
-            if truth:
-                return verdict
-            if truth is None:
-                return undecided
-        for test, verdict in indexed.allows:
-            if test(args, facts):
-                return verdict
-        return indexed.default
+        return indexed.strict.judge(args, facts) or indexed.allows.judge(args, facts) or indexed.default
 
     def _indexed(self, tool: CognitiveTool) -> _Indexed:
-        rules = [rule for layer, rule in self._rules if rule.concerns(tool) and not layer.ignores(rule)]
-        uncounted = self._uncounted(tool)
-        strict: list[tuple[_Test, Verdict, Verdict]] = []
-        if uncounted:
-            strict.append((anything, uncounted, uncounted))
-        strict += [
-            (rule.test, _says(rule, True), _says(rule, None))
-            for kind in ("deny", "ask")
-            for rule in rules
-            if rule.kind == kind
-        ]
-        allows = [(rule.test, _says(rule, True)) for rule in rules if rule.kind == "allow"]
-        indexed = _Indexed(tool, tuple(strict), tuple(allows), by_effects(tool))
+        strict: list[tuple[_Entry, Key | None]] = []
+        allows: list[tuple[_Entry, Key | None]] = []
+        if uncounted := self._uncounted(tool):
+            strict.append((_Entry((0, -1), anything, uncounted, uncounted), None))
+        for number, (layer, rule) in enumerate(self._rules):
+            if not rule.concerns(tool) or layer.ignores(rule):
+                continue
+            undecided = _says(rule, None) if rule.counts(None) else None
+            entry = _Entry((KINDS.index(rule.kind), number), rule.test, _says(rule, True), undecided)
+            (allows if rule.kind == "allow" else strict).append((entry, rule.key))
+        strict.sort(key=lambda pair: pair[0].rank)
+        indexed = _Indexed(tool, _Entries(strict), _Entries(allows), by_effects(tool))
         self._index[tool.name] = indexed
         return indexed
 
@@ -191,7 +227,7 @@ class RulesPolicy:
         default = by_effects(tool)
         if uncounted := self._uncounted(tool):
             return Explanation(uncounted, None, tuple(matches), default)
-        for kind in ("deny", "ask", "allow"):
+        for kind in KINDS:
             for match in matches:
                 if match.rule.kind == kind and match.counts:
                     verdict = _says(match.rule, match.truth)

@@ -20,29 +20,34 @@ MATCH_SECONDS = 0.1  # for all patterns that are tried on one call
 
 Truth: TypeAlias = bool | None
 _MISSING: Any = object()
+_UNTIDY = frozenset(("", ".", ".."))
+_ABSOLUTE = ("/", "~", "")  # or empty: the first character of what is not simply below the root
 
 
 # What rules see of a call
 
 
 class Trail(NamedTuple):
-    """A place inside the workspace: the names that lead to it, and the identities of those that exist."""
+    """A place inside the workspace: the names that lead to it from the root, and the identities of those that
+    exist."""
 
-    parts: tuple[str, ...]
-    ids: tuple[tuple[int, int], ...]
+    parts: list[str]
+    ids: list[tuple[int, int]]
 
 
 class Facts:
     """One call as rules see it, with what was found out about it while it is judged."""
 
-    __slots__ = ("_deadline", "_trails", "call", "tool", "workspace")
+    __slots__ = ("_deadline", "_root_id", "_trails", "call", "root", "tool", "workspace")
 
     def __init__(self, tool: CognitiveTool, call: Call, workspace: Workspace) -> None:
         self.tool = tool
         self.call = call
         self.workspace = workspace
+        self.root = str(workspace.root)
         self._deadline = 0.0
-        self._trails: dict[str, Trail | None] = {}
+        self._root_id: tuple[int, int] | None = None
+        self._trails: dict[str, Trail | None] | None = None
 
     def seconds_left(self) -> float:
         now = time.monotonic()
@@ -50,31 +55,45 @@ class Facts:
             self._deadline = now + MATCH_SECONDS
         return self._deadline - now
 
+    def root_id(self) -> tuple[int, int]:
+        """The identity of the workspace's root."""
+        if self._root_id is None:
+            found = os.lstat(self.root)
+            self._root_id = (found.st_dev, found.st_ino)
+        return self._root_id
+
     def trail(self, path: str) -> Trail | None:
         """Where a path really leads; None is out of the workspace. Raises ToolError for no possible path."""
-        found: Trail | None = self._trails.get(path, _MISSING)
+        trails = self._trails
+        if trails is None:
+            trails = self._trails = {}
+        found: Trail | None = trails.get(path, _MISSING)
         if found is _MISSING:
-            found = self._trails[path] = _trail(self.workspace, path)
+            found = trails[path] = _trail(self.workspace, self.root, path)
         return found
 
 
-def _trail(workspace: Workspace, path: str) -> Trail | None:
-    root = str(workspace.root)
-    if not path.startswith(("/", "~")):
-        parts = tuple(part for part in path.split("/") if part not in ("", "."))
-        ids = None if ".." in parts else _ids(root, parts)
+def _trail(workspace: Workspace, root: str, path: str) -> Trail | None:
+    parts = path.split("/")
+    if not _UNTIDY.isdisjoint(parts):
+        parts = [part for part in parts if part not in ("", ".")]
+    if path[:1] not in _ABSOLUTE and ".." not in parts:
+        ids = _ids(root, parts)
         if ids is not None:
             return Trail(parts, ids)
     real = workspace.locate(path)
     if real != workspace.root and workspace.root not in real.parents:
         return None
-    parts = real.relative_to(workspace.root).parts
-    return Trail(parts, _ids(root, parts) or ())
+    parts = list(real.relative_to(workspace.root).parts)
+    ids = _ids(root, parts)
+    if ids is None:
+        raise ToolError(f"{path} changed while it was looked at.")
+    return Trail(parts, ids)
 
 
-def _ids(root: str, parts: Sequence[str]) -> tuple[tuple[int, int], ...] | None:
+def _ids(root: str, parts: list[str]) -> list[tuple[int, int]] | None:
     """Who the files on the way are, as far as they exist; None when one is a link or cannot be seen."""
-    found = []
+    found: list[tuple[int, int]] = []
     try:
         for part in parts:
             root = f"{root}/{part}"
@@ -83,10 +102,10 @@ def _ids(root: str, parts: Sequence[str]) -> tuple[tuple[int, int], ...] | None:
                 return None
             found.append((seen.st_dev, seen.st_ino))
     except (FileNotFoundError, NotADirectoryError):
-        pass
+        return found
     except (OSError, ValueError):
         return None
-    return tuple(found)
+    return found
 
 
 # Predicates
@@ -252,9 +271,14 @@ def of_items(predicate: Predicate, *, every: bool) -> Predicate:
 
 
 def matches(pattern: Any) -> Predicate:
+    """The pattern is found somewhere in the text. One without any repetition cannot take long."""
+    quick = not set("*+?{(").intersection(pattern.pattern)
+
     def test(value: Any, facts: Facts) -> Truth:
         if not isinstance(value, str):
             return None
+        if quick and len(value) < 10_000:
+            return pattern.search(value) is not None
         left = facts.seconds_left()
         if left <= 0:
             return None
@@ -269,22 +293,37 @@ def matches(pattern: Any) -> Predicate:
 def under(folder: str) -> Predicate:
     """The path is the folder, or in it, once links are resolved. A path that leads out is under nothing."""
 
+    simple = folder[:1] not in _ABSOLUTE
+
     def test(value: Any, facts: Facts) -> Truth:
         if not isinstance(value, str):
             return None
         try:
-            place, base = facts.trail(value), facts.trail(folder)
+            place = facts.trail(value)
+            if place is None:
+                return False
+            if simple and (known := _leads_through(place, folder, facts)) is not None:
+                return known
+            base = facts.trail(folder)
         except ToolError:
             return None
-        if place is None or base is None:
-            return False
-        depth = len(base.parts)
-        if place.parts[:depth] == base.parts:
-            return True
-        # The same folder by another spelling, where the file system has several.
-        return len(base.ids) == depth and base.ids[-1] in place.ids
+        return base is not None and place.parts[: len(base.parts)] == base.parts
 
     return test
+
+
+def _leads_through(place: Trail, folder: str, facts: Facts) -> bool | None:
+    """Whether the folder is on the way to the place, told by its identity: one look, whatever links lead to
+    it, and whatever other spellings the file system has for it. None when it does not exist, and the place
+    does not either."""
+    try:
+        found = os.stat(f"{facts.root}/{folder}")  # noqa: PTH116  a Path costs as much again
+    except FileNotFoundError:
+        return False if len(place.ids) == len(place.parts) else None  # what exists lies in what exists
+    except OSError:
+        return None
+    identity = (found.st_dev, found.st_ino)
+    return identity in place.ids or identity == facts.root_id()
 
 
 def argument(name: str, predicate: Predicate, missing: Truth) -> Predicate:

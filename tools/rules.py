@@ -91,6 +91,25 @@ class Place:
         return self.source.complaint(self, message)
 
 
+class Key(NamedTuple):
+    """What a rule needs at least, for an index: where this text of a call is a text, it is one of ``texts``.
+
+    ``of`` is ``user``, ``route``, ``argument`` (``name`` says which) or ``first``, the first item of one."""
+
+    of: Literal["user", "route", "argument", "first"]
+    name: str
+    texts: frozenset[str]
+
+    def value(self, args: Mapping[str, Any], facts: Facts) -> Any:
+        """That text of a call, or something that is no text."""
+        if self.of == "argument":
+            return args.get(self.name)
+        if self.of == "first":
+            value = args.get(self.name)
+            return value[0] if isinstance(value, (list, tuple)) and value else None
+        return facts.call.user if self.of == "user" else facts.call.route
+
+
 @dataclass(frozen=True, eq=False)
 class Rule:
     """One rule. ``text`` is the rule as written, on one line; ``clauses`` are the canonical texts of what it
@@ -104,6 +123,7 @@ class Rule:
     arguments: Mapping[str, Place]
     clauses: frozenset[str]
     tool_place: Place
+    key: Key | None
     _of_tool: tuple[Callable[[CognitiveTool], bool], ...] = field(repr=False)
     _test: Predicate = field(repr=False)
 
@@ -244,9 +264,11 @@ class _Reader:
             raise self.fault(form, f"This rule is about nothing; ({kind} _) is about every call.")
         call: Any = None
         clauses: list[_Clause] = []
+        key: Key | None = None
         for item in items:
             if self._circumstance(item):
                 clauses.append(self.circumstance(item, kind))
+                key = key or _key_of(str(item[0]), "", item[1:])
             elif call is None:
                 call = item
             else:
@@ -256,6 +278,7 @@ class _Reader:
         for name, (_, wanted) in arguments.items():
             test = argument(name, self.predicate(wanted), missing)
             clauses.append(_Clause(f":{name} {show(wanted)}", test=test))
+            key = key or _key_of("argument", name, [wanted])
         texts = {clause.text for clause in clauses} | ({tool} if tool else set())
         return Rule(
             kind,
@@ -266,6 +289,7 @@ class _Reader:
             {name: self.place(key) for name, (key, _) in arguments.items()},
             frozenset(texts),
             self.place(form if call is None else call[0] if isinstance(call, m.Expression) else call),
+            key,
             tuple(clause.of_tool for clause in clauses if clause.of_tool),
             all_of([clause.test for clause in clauses if clause.test]),
         )
@@ -512,6 +536,27 @@ _OF_CALL: dict[str, Callable[[Predicate], Predicate]] = {
     "route": lambda predicate: lambda _, facts: predicate(facts.call.route, facts),
     "user": lambda predicate: lambda _, facts: predicate(facts.call.user, facts),
 }
+
+
+def _key_of(of: Any, name: str, wanted: Sequence[Any]) -> Key | None:
+    """The key that a clause gives a rule, if it is one of equality with texts."""
+    if of not in ("user", "route", "argument"):
+        return None
+    if of == "argument" and isinstance(wanted[0], (m.List, m.Tuple)):
+        of, wanted = "first", wanted[0][:1]
+    texts = [_texts(node) for node in wanted]
+    return Key(of, name, frozenset().union(*texts)) if texts and all(texts) else None
+
+
+def _texts(node: Any) -> frozenset[str]:
+    """The texts that a predicate is equality with; none when it is anything else."""
+    if isinstance(node, m.Expression):
+        if not node or node[0] not in (m.Symbol("one-of"), m.Symbol("=")):
+            return frozenset()
+        parts = [_texts(item) for item in node[1:]]
+        return frozenset().union(*parts) if all(parts) else frozenset()
+    plain = isinstance(node, m.String) and not isinstance(node, m.FString)
+    return frozenset({str(node)}) if plain else frozenset()
 
 
 def _joined(head: str, rest: Sequence[Any]) -> str:
