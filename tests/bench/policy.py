@@ -80,7 +80,7 @@ async def measure(root: Path, number: int, rounds: int) -> None:
         kinds = {
             "spread over 20 tools": spread(number),
             "all on one argument, texts": crowded(number, *one, '"never {n}"'),
-            "all on one argument, (> n)": crowded(number, *one, "(len (> {n}000))"),
+            "all on one argument, (> n)": crowded(number, *one, "(len (> 1{n}000))"),
             "all on one argument, paths": crowded(number, *one, '(under "never{n}")'),
         }
         for how, rules in kinds.items():
