@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from tools.context import Call, ToolContext, Verdict, ask, deny
 from tools.errors import UsageError
 from tools.predicates import Facts, Truth, anything
-from tools.rules import KINDS, Cooldown, Key, Orders, Quota, Rule, read_orders
+from tools.rules import KINDS, Cooldown, Key, Limit, Orders, Quota, Rule, read_orders
 from tools.table import CognitiveTool
 from tools.trust import Trust, digest_of
 
@@ -35,6 +35,7 @@ IN_WORDS = {
 }
 FILE_NAME = "policy.hy"
 WORKSPACE_FOLDER = ".quoth"
+OWN_NAME = f"{WORKSPACE_FOLDER}/{FILE_NAME}"
 MAX_BYTES = 1_000_000
 
 
@@ -209,10 +210,9 @@ class RulesPolicy:
             return None
         return deny(f"{limits[0].place} limits it, and its calls cannot be counted here")
 
-    def limits_of(self, tool: CognitiveTool) -> list[Quota | Cooldown]:
+    def limits_of(self, tool: CognitiveTool) -> list[Limit]:
         """The quotas and cooldowns of a tool."""
-        limits: list[Quota | Cooldown] = [*self.quotas, *self.cooldowns]
-        return [limit for limit in limits if limit.tool == tool.name]
+        return [limit for layer in self.layers for limit in layer.orders.limits if limit.tool == tool.name]
 
     def explain(
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext
@@ -274,12 +274,42 @@ def load_policy(root: Path, given: str | Path | None = None, *, trust: Trust | N
         data = read_bytes(own, f"{own} was trusted and is gone; restore it, or run: quoth trust")
         if digest_of(data) != trusted:
             raise UsageError(f"{own} has changed since it was trusted; read it, then run: quoth trust")
-        layers.append(parse_layer("workspace", data, f"{WORKSPACE_FOLDER}/{FILE_NAME}"))
+        layers.append(parse_layer("workspace", data, OWN_NAME))
     elif os.path.lexists(own):
         notes.append(f"{own} is not trusted, so its rules are not kept; read it, then run: quoth trust")
     if given is not None:
         layers.append(read_layer("given", Path(given), str(given)))
     return RulesPolicy(layers, notes=notes)
+
+
+def layers_to_check(root: Path, given: str | Path | None = None) -> tuple[list[Layer], list[str]]:
+    """What ``load_policy`` would take, and the workspace's own policy even where it is not trusted, with a
+    note about that."""
+    layers, notes = [], []
+    mine, own = user_policy(), workspace_policy(root)
+    if os.path.lexists(mine):
+        layers.append(read_layer("user", mine, _at_home(mine)))
+    if os.path.lexists(own):
+        data = read_bytes(own, f"{own} is gone.")
+        layers.append(parse_layer("workspace", data, OWN_NAME))
+        if Trust().trusted(root) != digest_of(data):
+            notes.append(f"{own} is not trusted as it is; read it, then run: quoth trust")
+    if given is not None:
+        layers.append(read_layer("given", Path(given), str(given)))
+    return layers, notes
+
+
+def trust_workspace(root: Path) -> tuple[Layer, str] | None:
+    """Trust the policy of a workspace as it is now: the layer it makes, and its SHA-256. None when there is
+    none any more, and it is forgotten. Raises UsageError for one that cannot be read, or was never there."""
+    own = workspace_policy(root)
+    if not os.path.lexists(own):
+        if Trust().forget(root):
+            return None
+        raise UsageError(f"There is no {OWN_NAME} in {root}.")
+    data = read_bytes(own, f"There is no {OWN_NAME} in {root}.")
+    layer = parse_layer("workspace", data, OWN_NAME)
+    return layer, Trust().trust(root, data)
 
 
 def read_layer(kind: LayerKind, path: Path, name: str) -> Layer:

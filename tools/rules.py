@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import hy.models as m
 
@@ -156,7 +156,9 @@ class Quota:
     count: int
     per: Per
     by: By
+    text: str = field(compare=False)
     place: Place = field(compare=False)
+    tool_place: Place = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,12 @@ class Cooldown:
     tool: str
     seconds: float
     by: By
+    text: str = field(compare=False)
     place: Place = field(compare=False)
+    tool_place: Place = field(compare=False)
+
+
+Limit: TypeAlias = Quota | Cooldown
 
 
 @dataclass(frozen=True)
@@ -176,6 +183,11 @@ class Orders:
     rules: tuple[Rule, ...] = ()
     quotas: tuple[Quota, ...] = ()
     cooldowns: tuple[Cooldown, ...] = ()
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """The quotas and the cooldowns."""
+        return (*self.quotas, *self.cooldowns)
 
 
 # Reading
@@ -490,7 +502,7 @@ class _Reader:
             raise self.fault(form, "A quota needs its window: :per :day, or :minute, :hour, :week.")
         per: Any = words["per"]
         by: Any = words.get("by", "user")
-        return Quota(tool, int(count), per, by, self.place(form))
+        return Quota(tool, int(count), per, by, show(form), self.place(form), self.place(form[1]))
 
     def cooldown(self, form: Any) -> Cooldown:
         tool, count, options = self._limit(form, "(cooldown search 10 :seconds)")
@@ -500,7 +512,8 @@ class _Reader:
             raise self.fault(form, "A cooldown needs its unit: :seconds, :minutes or :hours.")
         unit = self.word(options[0], tuple(UNITS), "(cooldown …)")
         by: Any = self._options(options[1:], {"by": BYS}).get("by", "user")
-        return Cooldown(tool, float(count) * UNITS[unit], by, self.place(form))
+        seconds = float(count) * UNITS[unit]
+        return Cooldown(tool, seconds, by, show(form), self.place(form), self.place(form[1]))
 
     def _limit(self, form: Any, shape: str) -> tuple[str, Any, list[Any]]:
         if len(form) < 3 or not isinstance(form[1], m.Symbol) or not NAME.match(kebab(str(form[1]))):
