@@ -198,7 +198,7 @@ class RulesPolicy:
                 continue
             undecided = _says(rule, None) if rule.counts(None) else None
             entry = _Entry((KINDS.index(rule.kind), number), rule.test, _says(rule, True), undecided)
-            (allows if rule.kind == "allow" else strict).append((entry, rule.key))
+            (allows if rule.kind == "allow" else strict).append((entry, rule.keys[0] if rule.keys else None))
         strict.sort(key=lambda pair: pair[0].rank)
         indexed = _Indexed(tool, _Entries(strict), _Entries(allows), by_effects(tool))
         self._index[tool.name] = indexed

@@ -5,16 +5,21 @@ Knows rules and the table; must not know where the files lie, nor judge any call
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from tools.errors import did_you_mean, nearest
+from tools.form import Code, print_value
 from tools.policy import Layer, RulesPolicy
 from tools.rules import KINDS, Place, Rule
+from tools.schema import type_name
 from tools.table import ToolTable
 
-FindingKind = Literal["unknown-tool", "unknown-argument", "duplicate", "conflict", "dead", "ignored"]
+FindingKind = Literal[
+    "unknown-tool", "unknown-argument", "mismatch", "duplicate", "conflict", "dead", "ignored"
+]
 VERBS = {"deny": "denies", "ask": "asks for", "allow": "allows"}
 
 
@@ -45,7 +50,7 @@ def check(policy: RulesPolicy, table: ToolTable) -> list[Finding]:
     one layer tightens another is what layers are for."""
     found: list[Finding] = []
     for layer in policy.layers:
-        mine = [*_names(layer, table), *_never_matter(layer)]
+        mine = [*_names(layer, table), *_types(layer, table), *_never_matter(layer)]
         found += sorted(mine, key=lambda finding: (finding.place.line, finding.place.column))
     return found
 
@@ -75,6 +80,30 @@ def _names(layer: Layer, table: ToolTable) -> Iterator[Finding]:
             whose = "No tool" if rule.tool is None else rule.tool
             has = "has an argument" if rule.tool is None else "has no argument"
             yield Finding("unknown-argument", place, f"{whose} {has} :{argument}.{hint}")
+
+
+def _types(layer: Layer, table: ToolTable) -> Iterator[Finding]:
+    """Arguments compared with what they can never be: such a rule looks like protection and is none."""
+    for rule in layer.orders.rules:
+        if rule.tool is None or rule.tool not in table:
+            continue
+        params = {param.name: param for param in table.get(rule.tool).params}
+        for key in rule.keys:
+            if key.name not in params:
+                continue
+            param = params[key.name]
+            what = "list" if key.of == "first" else "text"
+            if (typing.get_origin(param.type) or param.type) in _NEVER[what]:
+                message = f":{param.name} of {rule.tool} is {type_name(param.type)}, never a {what}."
+            elif what == "text" and param.choices and key.texts.isdisjoint(param.choices):
+                values = ", ".join(print_value(choice) for choice in param.choices)
+                message = f":{param.name} of {rule.tool} is one of {values}."
+            else:
+                continue
+            yield Finding("mismatch", rule.arguments[key.name], message)
+
+
+_NEVER = {"text": (int, float, bool, list, dict), "list": (str, int, float, bool, dict, Code)}
 
 
 def _never_matter(layer: Layer) -> Iterator[Finding]:

@@ -123,7 +123,7 @@ class Rule:
     arguments: Mapping[str, Place]
     clauses: frozenset[str]
     tool_place: Place
-    key: Key | None
+    keys: tuple[Key, ...]
     _of_tool: tuple[Callable[[CognitiveTool], bool], ...] = field(repr=False)
     _test: Predicate = field(repr=False)
 
@@ -276,11 +276,11 @@ class _Reader:
             raise self.fault(form, f"This rule is about nothing; ({kind} _) is about every call.")
         call: Any = None
         clauses: list[_Clause] = []
-        key: Key | None = None
+        keys: list[Key | None] = []
         for item in items:
             if self._circumstance(item):
                 clauses.append(self.circumstance(item, kind))
-                key = key or _key_of(str(item[0]), "", item[1:])
+                keys.append(_key_of(str(item[0]), "", item[1:]))
             elif call is None:
                 call = item
             else:
@@ -290,7 +290,7 @@ class _Reader:
         for name, (_, wanted) in arguments.items():
             test = argument(name, self.predicate(wanted), missing)
             clauses.append(_Clause(f":{name} {show(wanted)}", test=test))
-            key = key or _key_of("argument", name, [wanted])
+            keys.append(_key_of("argument", name, [wanted]))
         texts = {clause.text for clause in clauses} | ({tool} if tool else set())
         return Rule(
             kind,
@@ -301,7 +301,7 @@ class _Reader:
             {name: self.place(key) for name, (key, _) in arguments.items()},
             frozenset(texts),
             self.place(form if call is None else call[0] if isinstance(call, m.Expression) else call),
-            key,
+            tuple(key for key in keys if key),
             tuple(clause.of_tool for clause in clauses if clause.of_tool),
             all_of([clause.test for clause in clauses if clause.test]),
         )

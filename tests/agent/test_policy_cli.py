@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Said, agent, complaint, files, quoth, story
+from words import Said, agent, complaint, files, quoth, story, table_of, tool
 
 from tools.errors import UsageError
 from tools.trust import digest_of
@@ -277,6 +277,32 @@ def test_rules_that_never_matter(tmp_path: Path, text: str, kinds: list[str]) ->
 
     policy = RulesPolicy([parse_layer("given", text.encode(), "p.hy")])
     assert [finding.kind for finding in check(policy, load_tools([]))] == kinds
+
+
+@pytest.mark.parametrize(
+    ("rule", "messages"),
+    [
+        ('(deny (probe :argv "git push"))', [":argv of probe is list of str, never a text."]),
+        ('(deny (probe :text ["git" ...]))', [":text of probe is str, never a list."]),
+        ('(deny (probe :size (one-of "1" "2")) (user "ann"))', [":size of probe is int, never a text."]),
+        ('(deny (probe :mode "rx"))', [':mode of probe is one of "r", "w".']),
+        ('(deny (probe :mode (one-of "r" "rx")))', []),
+        ('(deny (probe :argv ["git" ...] :text "a"))', []),
+        ('(deny (probe :argv (any "a") :size (> 1)))', []),
+    ],
+)
+def test_an_argument_compared_with_what_it_never_is(rule: str, messages: list[str]) -> None:
+    from tools.policy import RulesPolicy, parse_layer
+    from tools.policy_check import check
+
+    params = {
+        "argv": {"type": list[str]},
+        "text": {},
+        "size": {"type": int},
+        "mode": {"choices": ["r", "w"]},
+    }
+    policy = RulesPolicy([parse_layer("given", rule.encode(), "p.hy")])
+    assert [finding.message for finding in check(policy, table_of(tool(params=params)))] == messages
 
 
 # quoth policy explain
