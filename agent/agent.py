@@ -25,6 +25,7 @@ from tools.door import Consent, Door, Gate, new_call
 from tools.errors import InvalidCallError, UsageError
 from tools.form import CallForm, Code, from_model
 from tools.hycache import cache_dir
+from tools.policy import load_policy, policy_files
 from tools.program import Sandbox
 from tools.sexp import ReadError, read_one
 from tools.store import Store, state_dir, store_path
@@ -40,7 +41,8 @@ class AsyncAgent:
     ``workspace`` is the one folder its file tools may touch. ``tools`` are ``.hy`` files or CognitiveTools
     beside those that ship (``table`` replaces them all). ``model`` is a spec (``local``, ``openai:…``,
     ``scripted:…``), a Backend (which is not closed with the agent), or None for the default, chosen at the
-    first run. ``consent`` answers what policy and guards ask: ``"yes"``, an object with ``request``, or None
+    first run. ``policy`` is a file of rules beside those of the user and of the workspace (tools/policy.py).
+    ``consent`` answers what policy and guards ask: ``"yes"``, an object with ``request``, or None
     (such a call is pending). Raises UsageError for what cannot be used, with a sentence.
     """
 
@@ -57,6 +59,7 @@ class AsyncAgent:
         gate: Gate | None = None,
         audit: Audit | None = None,
         table: ToolTable | None = None,
+        policy: str | Path | None = None,
         limits: RunLimits | None = None,
         listener: Listener | None = None,
         must_act: bool | None = None,
@@ -66,7 +69,10 @@ class AsyncAgent:
             raise UsageError(f"The workspace {root} is not a folder.")
         if not (consent is None or consent == "yes" or hasattr(consent, "request")):
             raise UsageError(f'consent is "yes", None or an object with a method request, not {consent!r}.')
-        self.workspace = Workspace(root, protected=(state_dir(), cache_dir()))
+        if not (policy is None or isinstance(policy, str | Path)):
+            raise UsageError(f"policy is the path of a file of rules, not {policy!r}.")
+        self.workspace = Workspace(root, protected=(state_dir(), cache_dir(), *policy_files(root, policy)))
+        self.policy = load_policy(self.workspace.root, policy)
         self.table = load_tools(tools, table)
         self.user = user or _user_name()
         self.session = session or f"s{secrets.token_hex(4)}"
@@ -84,6 +90,7 @@ class AsyncAgent:
         self.audit = audit or StoreAudit(self._opened_store)
         self.door = Door(
             self.table,
+            policy=self.policy,
             consent=SayYes() if consent == "yes" else consent,
             gate=gate,
             audit=self.audit,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from agent import policy_cli
 from agent.say import (
     OutputError,
     complain,
@@ -70,6 +71,9 @@ def _common(place: str) -> _Parser:
     group.add_argument(
         "--tools", metavar="FILE.hy", action="append", dest=place, help="a file of tools; may be repeated"
     )
+    group.add_argument(
+        "--policy", metavar="FILE", help="rules for this run, beside yours and the workspace's"
+    )
     group.add_argument("--user", metavar="NAME", help="who is asking (default: the login name)")
     group.add_argument("--session", metavar="ID", help="the session the calls belong to (default: a new one)")
     group.add_argument("--json", action="store_true", help="machine-readable, on stdout alone")
@@ -115,6 +119,7 @@ def parser() -> argparse.ArgumentParser:
     belt.add_argument("--view", default="lisp", metavar="VIEW", help="lisp or plist (default: lisp)")
     evaluate = command("eval", "Run a Lisp program in the sandbox; its inner calls pass the door.")
     evaluate.add_argument("form", metavar="FORM", help="such as '(* 6 7)'; - reads it from stdin")
+    policy_cli.add_commands(commands, _common)
     return whole
 
 
@@ -209,6 +214,7 @@ def _agent(options: argparse.Namespace, **more: Any) -> AsyncAgent:
         tools=_tool_files(options),
         model=_option(options, "model"),
         base_url=_option(options, "base_url"),
+        policy=_option(options, "policy"),
         user=_option(options, "user"),
         session=_option(options, "session"),
         consent=consent,
@@ -228,6 +234,8 @@ def _with_agent(
     async def go() -> int:
         loop = asyncio.get_running_loop()
         async with _agent(options, **more) as agent:
+            for note in agent.policy.notes:
+                complain(note)
             task = asyncio.ensure_future(work(agent))
 
             def interrupt() -> None:
@@ -390,4 +398,6 @@ COMMANDS: dict[str | None, Callable[[argparse.Namespace], int]] = {
     "tools": tools,
     "belt": belt,
     "eval": evaluate,
+    "policy": policy_cli.policy,
+    "trust": policy_cli.trust,
 }

@@ -270,7 +270,7 @@ async def check_limits(door: Door, passage: Passage) -> Outcome | None:
 
 async def ask_policy(door: Door, passage: Passage) -> Outcome | None:
     try:
-        verdict = _verdict(door.policy.judge(passage.known_tool, passage.call, passage.args))
+        verdict = _verdict(door.policy.judge(passage.known_tool, passage.call, passage.args, passage.context))
     except Exception as error:
         verdict = deny(f"the policy failed ({_brief(error)})")
     return _weigh(passage, verdict)

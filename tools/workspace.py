@@ -27,9 +27,9 @@ class Workspace:
         self.root = Path(root).resolve()
         self.protected = tuple(folder.resolve() for folder in protected)
 
-    def resolve(self, path: str) -> Path:
-        """The real path of ``path``, which is taken relative to the root. Raises ToolError when it leads
-        out."""
+    def locate(self, path: str) -> Path:
+        """The real path of ``path``, which is taken relative to the root, wherever that leads. Raises
+        ToolError when there is none."""
         if "\0" in path:
             raise ToolError("A path cannot contain a NUL character.")
         try:
@@ -37,6 +37,11 @@ class Workspace:
             real.exists()  # complains of what is no possible path
         except (OSError, RuntimeError, ValueError) as error:
             raise ToolError(f"{path} cannot be resolved: {_why(error)}.") from None
+        return real
+
+    def resolve(self, path: str) -> Path:
+        """The real path of ``path``. Raises ToolError when it leads out of the workspace."""
+        real = self.locate(path)
         if real != self.root and self.root not in real.parents:
             raise ToolError(f"{path} is outside the workspace {self.root}.")
         return real
