@@ -20,6 +20,7 @@ from agent.say import (
     open_streams,
     print_json,
     print_line,
+    results_only,
 )
 from tools.errors import QuothError, UsageError, did_you_mean
 
@@ -243,14 +244,20 @@ def _with_agent(
                     task.cancel()
 
             loop.add_signal_handler(signal.SIGINT, interrupt)
+            for ending in (signal.SIGTERM, signal.SIGHUP):  # what was started is stopped then too
+                loop.add_signal_handler(ending, task.cancel)
             try:
                 return await task
             except asyncio.CancelledError:
                 return _interrupted(_option(options, "json", False))
             finally:
-                loop.remove_signal_handler(signal.SIGINT)
+                for heard in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                    loop.remove_signal_handler(heard)
 
-    return asyncio.run(go())
+    if options.command is None:  # the REPL draws on stdout
+        return asyncio.run(go())
+    with results_only():
+        return asyncio.run(go())
 
 
 def _show_result(result: ToolResult, as_json: bool) -> int:
@@ -387,7 +394,8 @@ def _table(options: argparse.Namespace) -> Any:
     """The table alone, for commands that call nothing."""
     from agent.table import load_tools
 
-    return load_tools(_tool_files(options))
+    with results_only():
+        return load_tools(_tool_files(options))
 
 
 COMMANDS: dict[str | None, Callable[[argparse.Namespace], int]] = {

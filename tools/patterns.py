@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MAX_PATTERN = 2000  # characters
 MAX_UNROLLED = 100_000  # items once counted repeats are written out
+_RECURSIVE = re.compile(r"(?<!\\)\(\?(?:R|\d|&|P>)")  # (?R), (?1), (?&name): a gigabyte for nothing
 
 _TOKEN = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\{(\d+)(,?)(\d*)\}|[\s\S]")
 
@@ -26,6 +27,8 @@ def compiled(pattern: str) -> Pattern[str]:
 
     if len(pattern) > MAX_PATTERN:
         raise ToolError(f"The pattern is longer than {MAX_PATTERN} characters.")
+    if _RECURSIVE.search(pattern):
+        raise ToolError(f"{pattern} calls itself; write it without recursion.")
     if unrolled(pattern) > MAX_UNROLLED:
         raise ToolError(f"{pattern} repeats too much; use smaller counts.")
     try:

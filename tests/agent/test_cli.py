@@ -309,7 +309,7 @@ NO_DO_MAC = "do-mac cannot be used in a program; nothing runs while a program is
 POINTED: list[tuple[list[str], str, str]] = [
     (
         ["call", '(echo :text "a") (echo :text "b")'],
-        "invalid: line 1, column 18: expected one form, found a second; remove it, or wrap both in (do …)",
+        "invalid: line 1, column 18: expected one form, found a second; give one at a time",
         '(echo :text "a") (echo :text "b")',
     ),
     (
