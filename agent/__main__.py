@@ -1,7 +1,7 @@
 """``python -m agent`` is the command ``quoth``.
 
-Python puts the present folder first on its path then; ours goes before it, so that a ``tools`` of the person's
-own is not taken for ours.
+Python puts the present folder first on its path then; ours goes before it, so that a ``tools`` of the
+person's own is not taken for ours.
 """
 
 import sys

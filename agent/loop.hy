@@ -183,7 +183,7 @@ thousand turns use no more stack than ten."
                  :depth run.depth :round run.step :order place))
 
 (defn call-digest [form run]
-  "Which call this is; the order of its arguments makes no difference. A tool that may be repeated is a new one
+  "Which call this is; the order of its arguments makes no difference. A tool that may be repeated is another
   each time."
   (setv tool (when (in form.tool run.door.table) (.get run.door.table form.tool)))
   (if (and tool tool.allow-repeat)

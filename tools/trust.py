@@ -35,7 +35,7 @@ class Trust:
         file = self._file(root)
         try:
             digest = json.loads(file.read_bytes())["sha256"]
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, TypeError, KeyError):
             digest = None

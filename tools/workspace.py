@@ -34,8 +34,6 @@ class Workspace:
     def locate(self, path: str) -> Path:
         """The real path of ``path``, which is taken relative to the root, wherever that leads. Raises
         ToolError when there is none."""
-        if not path:
-            raise ToolError("The path is empty.")
         if "\0" in path:
             raise ToolError("A path cannot contain a NUL character.")
         try:
@@ -149,8 +147,7 @@ class Workspace:
         if start.exists() and not start.is_dir():
             raise ToolError(f"{path} is no regular file.")
         if not start.is_dir():
-            said = self._failure(path, start, FileNotFoundError())
-            raise ToolError(said.replace("There is no file ", "There is no file or folder ", 1))
+            raise ToolError(self._failure(path, start, FileNotFoundError()))
         for folder, folders, files in os.walk(start, followlinks=False):
             folders[:] = sorted(name for name in folders if name not in SKIPPED and not name.startswith("."))
             for name in sorted(files):
