@@ -25,6 +25,7 @@ from tools.door import Consent, Door, Gate, new_call
 from tools.errors import InvalidCallError, UsageError
 from tools.form import CallForm, Code, from_model
 from tools.hycache import cache_dir
+from tools.limits import Rule, StoreLimits
 from tools.program import Sandbox
 from tools.sexp import ReadError, read_one
 from tools.store import Store, state_dir, store_path
@@ -41,7 +42,8 @@ class AsyncAgent:
     beside those that ship (``table`` replaces them all). ``model`` is a spec (``local``, ``openai:…``,
     ``scripted:…``), a Backend (which is not closed with the agent), or None for the default, chosen at the
     first run. ``consent`` answers what policy and guards ask: ``"yes"``, an object with ``request``, or None
-    (such a call is pending). Raises UsageError for what cannot be used, with a sentence.
+    (such a call is pending). ``quotas`` are limits beside those the tools declare, ``zone`` is where a day of
+    theirs begins. Raises UsageError for what cannot be used, with a sentence.
     """
 
     def __init__(
@@ -58,6 +60,8 @@ class AsyncAgent:
         audit: Audit | None = None,
         table: ToolTable | None = None,
         limits: RunLimits | None = None,
+        quotas: Iterable[Rule] = (),
+        zone: str = "UTC",
         listener: Listener | None = None,
         must_act: bool | None = None,
     ) -> None:
@@ -87,6 +91,7 @@ class AsyncAgent:
             consent=SayYes() if consent == "yes" else consent,
             gate=gate,
             audit=self.audit,
+            limits=StoreLimits(self._opened_store, quotas, zone=zone),
         )
 
     def _opened_store(self) -> Store:

@@ -48,10 +48,33 @@ MAX_DEPTH = 10
 GRACE_SECONDS = 2.0  # for a cancelled body to put things away
 
 
-class Limits(Protocol):
-    """Counts calls. ``reserve`` returns a sentence when the call is over a limit, None when it may go on."""
+@dataclass(frozen=True)
+class Refusal:
+    """The call is over a limit; ``reason`` says which, and when there is room again."""
 
-    def reserve(self, tool: CognitiveTool, call: Call) -> str | None: ...
+    reason: str
+
+
+class Reservation:
+    """The place kept for one call within its limits; this one keeps none, for a call that nothing limits.
+
+    ``commit`` when the body begins: the call has counted from then on, whatever the body does. ``release``
+    gives the place back, and does nothing after ``commit``. ``left`` tells the model what it has left.
+    """
+
+    left: str = ""
+
+    def commit(self) -> None:
+        """Count the call for good."""
+
+    def release(self) -> None:
+        """Do not count it."""
+
+
+class Limits(Protocol):
+    """Counts calls: keeps a place for this one, or refuses it."""
+
+    def reserve(self, tool: CognitiveTool, call: Call) -> Reservation | Refusal: ...
 
 
 class Gate(Protocol):
@@ -69,10 +92,10 @@ class Consent(Protocol):
 class NoLimits:
     """Stands where no counter is. A tool that declares a limit is refused: an unkept promise fails closed."""
 
-    def reserve(self, tool: CognitiveTool, call: Call) -> str | None:
+    def reserve(self, tool: CognitiveTool, call: Call) -> Reservation | Refusal:
         if tool.cooldown or tool.daily_limit:
-            return "its :cooldown or :daily-limit cannot be counted here, so it is not run"
-        return None
+            return Refusal("its :cooldown or :daily-limit cannot be counted here, so it is not run")
+        return Reservation()
 
 
 class NobodyToAsk:
@@ -99,6 +122,7 @@ class Passage:
     context: ToolContext
     tool: CognitiveTool | None = None
     args: dict[str, Any] = field(default_factory=dict)
+    reservation: Reservation = field(default_factory=Reservation)
     questions: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
 
@@ -164,6 +188,8 @@ class Door:
         except Exception as error:  # a part of the host failed; the call has its result nevertheless
             outcome = Outcome("error", message=f"{call.tool} stopped at {stage}: {_brief(error)}.")
         finally:
+            with contextlib.suppress(Exception):  # a place that cannot be given back stays taken
+                passage.reservation.release()
             result = self._record(passage, stage, outcome, started, now)
         return result
 
@@ -261,11 +287,22 @@ async def check_arguments(door: Door, passage: Passage) -> Outcome | None:
 
 
 async def check_limits(door: Door, passage: Passage) -> Outcome | None:
+    """Keep a place for the call. It is given back when a later stage ends the call before the body."""
     try:
-        over = door.limits.reserve(passage.known_tool, passage.call)
+        reserved = door.limits.reserve(passage.known_tool, passage.call)
+        if isinstance(reserved, Reservation):
+            passage.reservation = reserved
+            return None
+        if not isinstance(reserved, Refusal):
+            raise TypeError(f"{reserved!r} is no reservation")
+        over = reserved.reason
     except Exception as error:
-        over = f"its calls could not be counted ({_brief(error)})"
-    return Outcome("limited", message=f"{passage.call.tool} is limited: {over}.") if over else None
+        over = _uncounted(error)
+    return Outcome("limited", message=f"{passage.call.tool} is limited: {over}.")
+
+
+def _uncounted(error: Exception) -> str:
+    return f"its calls could not be counted ({_brief(error)})"
 
 
 async def ask_policy(door: Door, passage: Passage) -> Outcome | None:
@@ -338,8 +375,14 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
     body = tool._body
     assert body is not None, "define_tool gives every tool a body"
     try:
-        value = await _run(body, _bindings(body, passage), passage.context, tool.timeout)
-        return Outcome("ok", plain(value))
+        passage.reservation.commit()
+    except Exception as error:
+        return Outcome("limited", message=f"{tool.name} is limited: {_uncounted(error)}.")
+    try:
+        value = plain(await _run(body, _bindings(body, passage), passage.context, tool.timeout))
+        if left := passage.reservation.left:
+            passage.said.append(left)
+        return Outcome("ok", value)
     except TimeoutError:
         return Outcome("timeout", message=f"{tool.name} did not finish within {tool.timeout:g} s.")
     except ToolFailure as failure:

@@ -30,7 +30,7 @@ from tools.context import (
     current_context,
     deny,
 )
-from tools.door import STAGES, Door, dispatch, new_call
+from tools.door import STAGES, Door, Refusal, Reservation, dispatch, new_call
 from tools.form import CallForm, Code
 from tools.program import SandboxLimits
 from tools.store import Store
@@ -170,7 +170,12 @@ def endings() -> list[tuple[str, str, Callable[[], Gateway], str]]:
             lambda: gateway(tool(gate=True), gate=Says(deny("no"))),
             "probe was denied: no.",
         ),
-        ("limited", "limits", here(limits=Says("3 calls a day")), "probe is limited: 3 calls a day."),
+        (
+            "limited",
+            "limits",
+            here(limits=Says(Refusal("3 calls a day"))),
+            "probe is limited: 3 calls a day.",
+        ),
         (
             "pending",
             "consent",
@@ -241,14 +246,14 @@ def walk(stop: str, answer: Any = None) -> tuple[list[str], ToolResult]:
     """Who was asked, in order, when the stage ``stop`` ends the call."""
     diary: list[str] = []
     refusals = {
-        "limits": "too often",
+        "limits": Refusal("too often"),
         "policy": deny("p"),
         "guard": False,
         "gate": deny("g"),
         "consent": deny("c"),
     }
     said: dict[str, Any] = {
-        "limits": None,
+        "limits": Reservation(),
         "policy": ALLOW,
         "guard": True,
         "gate": ask("sure?"),
