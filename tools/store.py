@@ -54,6 +54,24 @@ MIGRATIONS = (
     CREATE INDEX uses_at ON uses (tool, at);
     CREATE INDEX uses_begun ON uses (tool, coalesce(begun, at));
     """,
+    """
+    ALTER TABLE audit ADD COLUMN policy TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN rule TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN guard TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN gate TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN consent TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN message TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN form TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN schema_hash TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN prev TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN hash TEXT NOT NULL DEFAULT '';
+    CREATE TABLE audit_head (
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        seq INTEGER NOT NULL,
+        hash TEXT NOT NULL
+    ) STRICT;
+    INSERT INTO audit_head VALUES (1, 0, '');
+    """,
 )
 
 
