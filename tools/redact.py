@@ -65,14 +65,16 @@ _LOOKS: tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...] = tuple(
         (rf"(--?{_WORDS}\s+){_HIDDEN}{_BARE}", rf"\1{SECRET}", _SPOKEN),
     )
 )
+_HINTS = sorted({hint for *_, hints in _LOOKS for hint in hints})
 
 
 def redact(text: str) -> str:
     """The text without what looks like a secret."""
     lower = text.lower()
-    for pattern, instead, hints in _LOOKS:
-        if any(hint in lower for hint in hints):
-            text = pattern.sub(instead, text)
+    if found := {hint for hint in _HINTS if hint in lower}:
+        for pattern, instead, hints in _LOOKS:
+            if not found.isdisjoint(hints):
+                text = pattern.sub(instead, text)
     return text
 
 
@@ -110,6 +112,8 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """A sentence about the call, short enough to be kept."""
+        if not text:
+            return text
         for value in self._found:
             text = text.replace(value, SECRET)
         return self._kept(text) if self._by_looks else text
