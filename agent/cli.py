@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from agent import policy_cli
+from agent.audit_cli import add_audit, audit
 from agent.say import (
     OutputError,
     complain,
@@ -120,6 +121,7 @@ def parser() -> argparse.ArgumentParser:
     belt.add_argument("--view", default="lisp", metavar="VIEW", help="lisp or plist (default: lisp)")
     evaluate = command("eval", "Run a Lisp program in the sandbox; its inner calls pass the door.")
     evaluate.add_argument("form", metavar="FORM", help="such as '(* 6 7)'; - reads it from stdin")
+    add_audit(command("audit", "Show what was called in this workspace, or verify that nobody changed it."))
     policy_cli.add_commands(commands, _common)
     return whole
 
@@ -406,6 +408,7 @@ COMMANDS: dict[str | None, Callable[[argparse.Namespace], int]] = {
     "tools": tools,
     "belt": belt,
     "eval": evaluate,
+    "audit": audit,
     "policy": policy_cli.policy,
     "trust": policy_cli.trust,
 }

@@ -11,6 +11,7 @@ import sys
 from agent.run import shortened
 from agent.stdin import StdinLines
 from tools.context import ALLOW, Call, Verdict, deny
+from tools.redact import Redactor
 from tools.table import CognitiveTool
 
 ANSWER_SECONDS = 600.0
@@ -40,8 +41,9 @@ class AskTerminal:
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | None:
         async with self._turn:
             self._lines.forget_unread()
-            form = shortened(str(call.form), SHOWN_CHARS)
-            _say(f"\n{form}\n  asked because {reason}\n  Allow it? [y/N, or why not] ")
+            hide = Redactor(call.form, tool.params, by_looks=False)
+            form = shortened(str(hide.form), SHOWN_CHARS)
+            _say(f"\n{form}\n  asked because {hide.text(reason)}\n  Allow it? [y/N, or why not] ")
             self._interrupted = False
             self._waiting = asyncio.ensure_future(self._lines.read())
             try:

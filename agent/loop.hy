@@ -11,7 +11,8 @@ thousand turns use no more stack than ten."
   agent.run [CallRecord result-text]
   neuro.backends.base [ModelError]
   neuro.think [AFTER-RESULT NOW-ANSWER think]
-  tools.door [new-call])
+  tools.door [new-call]
+  tools.redact [Redactor])
 
 (setv TRANSIENT #("error" "timeout"))
   ; What may go better when it is tried again.
@@ -132,7 +133,7 @@ thousand turns use no more stack than ten."
     (setv digest (call-digest record.form run)
           (get run.repeated digest) (+ 1 (.get run.repeated digest 0)))
     (when (>= (get run.repeated digest) run.limits.repeats)
-      (setv stuck record.form)))
+      (setv stuck record.shown)))
   stuck)
 
 ;; * What the model hears
@@ -157,8 +158,9 @@ thousand turns use no more stack than ten."
 (defn :async one-call [form place run]
   "Take one call through the door; the same call again gets its earlier result while nothing has changed."
   (setv digest (call-digest form run)
-        earlier (.get run.seen digest))
-  (.tell run "call" form)
+        earlier (.get run.seen digest)
+        shown (shown-form form run))
+  (.tell run "call" shown)
   (when (and earlier (not-in earlier.result.status TRANSIENT))
     (.tell run "result" earlier)
     (return earlier))
@@ -171,7 +173,8 @@ thousand turns use no more stack than ten."
               (.refuse run.door call run.context "limited"
                        f"This run has made its {run.limits.calls} calls; answer in plain words.")
             True
-              (await (.dispatch run.door call run.context)))))
+              (await (.dispatch run.door call run.context)))
+          shown))
   (.append run.calls record)
   (remember digest record run)
   (.tell run "result" record)
@@ -181,6 +184,12 @@ thousand turns use no more stack than ten."
   "The call with the marks only the host can set."
   (new-call form :route run.route :user run.user :session run.session
                  :depth run.depth :round run.step :order place))
+
+(defn shown-form [form run]
+  "The form as a person may see it: what its tool has declared secret is hidden."
+  (setv table run.door.table
+        params (if (in form.tool table) (. table (get form.tool) params) #()))
+  (. (Redactor form params table.secrets :by-looks False) form))
 
 (defn call-digest [form run]
   "Which call this is; the order of its arguments makes no difference. A tool that may be repeated is another

@@ -22,13 +22,14 @@ Listener = Callable[[str, Any], None]
 
 @dataclass(frozen=True)
 class CallRecord:
-    """A call form of the run and the one result it got."""
+    """A call form of the run and the one result it got; ``shown`` is the form without declared secrets."""
 
     form: CallForm
     result: ToolResult
+    shown: CallForm | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {"form": str(self.form), **self.result.to_json()}
+        return {"form": str(self.shown or self.form), **self.result.to_json()}
 
 
 @dataclass(frozen=True)

@@ -49,10 +49,14 @@ class ToolFailure(Exception):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a guard, rule or gate says of a call: ``allow``, ``ask`` (a person decides) or ``deny``."""
+    """What a guard, rule or gate says of a call: ``allow``, ``ask`` (a person decides) or ``deny``.
+
+    ``rule`` is the text of the policy's rule that decided, for the audit.
+    """
 
     kind: Literal["allow", "ask", "deny"]
     reason: str = ""
+    rule: str = ""
 
 
 ALLOW = Verdict("allow")

@@ -16,7 +16,7 @@ from typing import Any
 
 from tools.errors import DefinitionError, did_you_mean
 from tools.form import CallForm, Code, from_model, kebab
-from tools.schema import REQUIRED, Param, bind, make_param
+from tools.schema import REQUIRED, Param, Secret, bind, make_param
 from tools.table import CognitiveTool, ToolTable, cognitive_tools
 
 # The options of a definition besides :parameters, :guard and :body, in the order they are documented.
@@ -61,8 +61,9 @@ def define_tool(
 ) -> CognitiveTool:
     """Build a tool and register it in the current table.
 
-    ``parameters`` maps each name to its spec (``type doc default choices min max``); ``options`` are OPTIONS
-    with underscores. Raises DefinitionError (a ValueError) saying which option of which tool is wrong.
+    ``parameters`` maps each name to its spec (``type doc default choices min max secret``); ``options`` are
+    OPTIONS with underscores. Raises DefinitionError (a ValueError) saying which option of which tool is
+    wrong.
     """
     for option in options:
         if option.replace("_", "-") not in OPTIONS:
@@ -129,8 +130,9 @@ def cognitive_tool(
 ) -> Any:
     """The Python twin of ``def-cognitive-tool``: the function is the body, its signature the parameters.
 
-    ``Annotated[str, "what it is"]`` documents a parameter; parameters named ``ctx`` and ``call`` are filled
-    by the door and not shown. Options are those of the macro (``effects=["reads"]``, ``timeout=5`` …).
+    ``Annotated[str, "what it is"]`` documents a parameter, ``Annotated[str, Secret("what it is")]`` a secret
+    one; parameters named ``ctx`` and ``call`` are filled by the door and not shown. Options are those of the
+    macro (``effects=["reads"]``, ``timeout=5`` …).
     Returns the CognitiveTool; the bare function is not reachable through it.
     """
 
@@ -180,7 +182,8 @@ def _parameters_of(tool: str, function: Callable[..., Any]) -> dict[str, dict[st
             hint, *notes = typing.get_args(hint)
             doc = next((note for note in notes if isinstance(note, str)), "")
         default = REQUIRED if param.default is param.empty else param.default
-        found[kebab(param.name)] = {"type": hint, "doc": doc, "default": default}
+        spec = {"type": hint, "doc": str(doc), "default": default, "secret": isinstance(doc, Secret)}
+        found[kebab(param.name)] = spec
     return found
 
 

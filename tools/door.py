@@ -39,19 +39,44 @@ from tools.context import (
 from tools.errors import InvalidCallError, QuothError, UnknownToolError
 from tools.form import CallForm, canonical, from_json
 from tools.policy import EffectsPolicy, Policy
+from tools.redact import Redactor
 from tools.schema import bind, validate
 from tools.table import CognitiveTool, ToolTable, cognitive_tools
 
 GUARD_SECONDS = 10.0
 GATE_SECONDS = 2.0
 MAX_DEPTH = 10
+VERDICTS = ("policy", "rule", "guard", "gate", "consent")
 GRACE_SECONDS = 2.0  # for a cancelled body to put things away
 
 
-class Limits(Protocol):
-    """Counts calls. ``reserve`` returns a sentence when the call is over a limit, None when it may go on."""
+@dataclass(frozen=True)
+class Refusal:
+    """The call is over a limit; ``reason`` says which, and when there is room again."""
 
-    def reserve(self, tool: CognitiveTool, call: Call) -> str | None: ...
+    reason: str
+
+
+class Reservation:
+    """The place kept for one call within its limits; this one keeps none, for a call that nothing limits.
+
+    ``commit`` when the body begins: the call has counted from then on, whatever the body does. ``release``
+    gives the place back, and does nothing after ``commit``. ``left`` tells the model what it has left.
+    """
+
+    left: str = ""
+
+    def commit(self) -> None:
+        """Count the call for good."""
+
+    def release(self) -> None:
+        """Do not count it."""
+
+
+class Limits(Protocol):
+    """Counts calls: keeps a place for this one, or refuses it."""
+
+    def reserve(self, tool: CognitiveTool, call: Call) -> Reservation | Refusal: ...
 
 
 class Gate(Protocol):
@@ -69,10 +94,10 @@ class Consent(Protocol):
 class NoLimits:
     """Stands where no counter is. A tool that declares a limit is refused: an unkept promise fails closed."""
 
-    def reserve(self, tool: CognitiveTool, call: Call) -> str | None:
+    def reserve(self, tool: CognitiveTool, call: Call) -> Reservation | Refusal:
         if tool.cooldown or tool.daily_limit:
-            return "its :cooldown or :daily-limit cannot be counted here, so it is not run"
-        return None
+            return Refusal("its :cooldown or :daily-limit cannot be counted here, so it is not run")
+        return Reservation()
 
 
 class NobodyToAsk:
@@ -99,8 +124,10 @@ class Passage:
     context: ToolContext
     tool: CognitiveTool | None = None
     args: dict[str, Any] = field(default_factory=dict)
+    reservation: Reservation = field(default_factory=Reservation)
     questions: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    verdicts: dict[str, str] = field(default_factory=dict)  # who said what, for the audit
 
     @property
     def known_tool(self) -> CognitiveTool:
@@ -164,6 +191,8 @@ class Door:
         except Exception as error:  # a part of the host failed; the call has its result nevertheless
             outcome = Outcome("error", message=f"{call.tool} stopped at {stage}: {_brief(error)}.")
         finally:
+            with contextlib.suppress(Exception):  # a place that cannot be given back stays taken
+                passage.reservation.release()
             result = self._record(passage, stage, outcome, started, now)
         return result
 
@@ -190,7 +219,23 @@ class Door:
             "route": call.route,
         }
         effects = tuple(passage.context.side_effects)
-        full = row | {
+        message = outcome.message or "\n".join(passage.said)
+        try:
+            self.audit.write(row | self._evidence(passage, message, effects))
+        except Exception as error:
+            # What cannot be recorded is not acknowledged.
+            outcome = Outcome("error", message=f"The audit row could not be written: {_brief(error)}.")
+            row["status"], message = "error", outcome.message
+        return ToolResult(call.id, str(row["tool"]), outcome.status, outcome.value, message, effects, row)
+
+    def _evidence(self, passage: Passage, message: str, effects: tuple[str, ...]) -> dict[str, Any]:
+        """Who called what, who said what of it and what came of it, without secrets; for the audit alone."""
+        call, tool = passage.call, passage.tool
+        if tool is None and call.tool in self.table:
+            tool = self.table.get(call.tool)
+        hide = Redactor(call.form, tool.params if tool else (), self.table.secrets)
+        said = {name: hide.text(passage.verdicts.get(name, "")) for name in VERDICTS}
+        return said | {
             "id": call.id,
             "session": call.session,
             "user": call.user,
@@ -198,16 +243,18 @@ class Door:
             "depth": call.depth,
             "round": call.round,
             "place": call.order,
-            "side_effects": effects,
+            "side_effects": tuple(hide.text(effect) for effect in effects),
+            "message": hide.text(message),
+            "form": hide.form_text(),
+            "schema_hash": self._schema_hash(),
         }
+
+    def _schema_hash(self) -> str:
+        """Which tools there were to call; one whose schema cannot be made must not stop the others."""
         try:
-            self.audit.write(full)
-        except Exception as error:
-            # What cannot be recorded is not acknowledged.
-            outcome = Outcome("error", message=f"The audit row could not be written: {_brief(error)}.")
-            row["status"] = "error"
-        message = outcome.message or "\n".join(passage.said)
-        return ToolResult(call.id, str(row["tool"]), outcome.status, outcome.value, message, effects, row)
+            return self.table.schema_hash
+        except Exception:
+            return ""
 
 
 def new_call(form: CallForm, **marks: Any) -> Call:
@@ -261,11 +308,22 @@ async def check_arguments(door: Door, passage: Passage) -> Outcome | None:
 
 
 async def check_limits(door: Door, passage: Passage) -> Outcome | None:
+    """Keep a place for the call. It is given back when a later stage ends the call before the body."""
     try:
-        over = door.limits.reserve(passage.known_tool, passage.call)
+        reserved = door.limits.reserve(passage.known_tool, passage.call)
+        if isinstance(reserved, Reservation):
+            passage.reservation = reserved
+            return None
+        if not isinstance(reserved, Refusal):
+            raise TypeError(f"{reserved!r} is no reservation")
+        over = reserved.reason
     except Exception as error:
-        over = f"its calls could not be counted ({_brief(error)})"
-    return Outcome("limited", message=f"{passage.call.tool} is limited: {over}.") if over else None
+        over = _uncounted(error)
+    return Outcome("limited", message=f"{passage.call.tool} is limited: {over}.")
+
+
+def _uncounted(error: Exception) -> str:
+    return f"its calls could not be counted ({_brief(error)})"
 
 
 async def ask_policy(door: Door, passage: Passage) -> Outcome | None:
@@ -273,7 +331,8 @@ async def ask_policy(door: Door, passage: Passage) -> Outcome | None:
         verdict = _verdict(door.policy.judge(passage.known_tool, passage.call, passage.args, passage.context))
     except Exception as error:
         verdict = deny(f"the policy failed ({_brief(error)})")
-    return _weigh(passage, verdict)
+    passage.verdicts["rule"] = verdict.rule
+    return _weigh(passage, "policy", verdict)
 
 
 async def ask_guard(door: Door, passage: Passage) -> Outcome | None:
@@ -287,17 +346,18 @@ async def ask_guard(door: Door, passage: Passage) -> Outcome | None:
             guard, _bindings(guard, passage, deny=deny, ask=ask), passage.context, GUARD_SECONDS
         )
     except TimeoutError:
-        return _weigh(passage, deny(f"its guard did not answer within {GUARD_SECONDS:g} s"))
+        return _weigh(passage, "guard", deny(f"its guard did not answer within {GUARD_SECONDS:g} s"))
     except Exception as error:
-        return _weigh(passage, deny(f"its guard failed ({_brief(error)})"))
+        return _weigh(passage, "guard", deny(f"its guard failed ({_brief(error)})"))
     if isinstance(said, Verdict):
-        return _weigh(passage, said)
+        return _weigh(passage, "guard", said)
     if said is True:
-        return None
+        return _weigh(passage, "guard", ALLOW)
     if said is False:
-        return _weigh(passage, deny("its guard refused these arguments"))
+        return _weigh(passage, "guard", deny("its guard refused these arguments"))
     return _weigh(
         passage,
+        "guard",
         deny(f'its guard returned {said!r}; a guard returns True, False, (deny "why") or (ask "why")'),
     )
 
@@ -311,10 +371,11 @@ async def ask_gate(door: Door, passage: Passage) -> Outcome | None:
             verdict = _verdict(await door.gate.check(tool, passage.call, passage.context))
     except Exception as error:
         if tool.gate_failure == "open":
+            passage.verdicts["gate"] = f"failed open: {_brief(error)}"
             passage.said.append(f"The gate failed ({_brief(error)}) and {tool.name} fails open.")
             return None
         verdict = deny(f"the gate failed ({_brief(error)})")
-    return _weigh(passage, verdict)
+    return _weigh(passage, "gate", verdict)
 
 
 async def ask_consent(door: Door, passage: Passage) -> Outcome | None:
@@ -328,9 +389,10 @@ async def ask_consent(door: Door, passage: Passage) -> Outcome | None:
     except Exception as error:
         verdict = deny(f"consent could not be asked ({_brief(error)})")
     if verdict.kind == "ask":
+        passage.verdicts["consent"] = "pending"
         why = (verdict.reason or reason).rstrip(".")
         return Outcome("pending", message=f"{tool.name} waits for a person's approval: {why}.")
-    return _weigh(passage, verdict)
+    return _weigh(passage, "consent", verdict)
 
 
 async def run_body(door: Door, passage: Passage) -> Outcome | None:
@@ -338,8 +400,14 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
     body = tool._body
     assert body is not None, "define_tool gives every tool a body"
     try:
-        value = await _run(body, _bindings(body, passage), passage.context, tool.timeout)
-        return Outcome("ok", plain(value))
+        passage.reservation.commit()
+    except Exception as error:
+        return Outcome("limited", message=f"{tool.name} is limited: {_uncounted(error)}.")
+    try:
+        value = plain(await _run(body, _bindings(body, passage), passage.context, tool.timeout))
+        if left := passage.reservation.left:
+            passage.said.append(left)
+        return Outcome("ok", value)
     except TimeoutError:
         return Outcome("timeout", message=f"{tool.name} did not finish within {tool.timeout:g} s.")
     except ToolFailure as failure:
@@ -365,9 +433,10 @@ STAGES: tuple[tuple[str, Callable[[Door, Passage], Awaitable[Outcome | None]]], 
 # Helpers of the stages
 
 
-def _weigh(passage: Passage, verdict: Verdict) -> Outcome | None:
+def _weigh(passage: Passage, who: str, verdict: Verdict) -> Outcome | None:
     """Allow goes on, ask leaves a question for the consent stage; deny, or any other word, ends the
     passage."""
+    passage.verdicts[who] = f"{verdict.kind}: {verdict.reason}" if verdict.reason else verdict.kind
     if verdict.kind == "allow":
         return None
     if verdict.kind == "ask":

@@ -237,7 +237,7 @@ class RulesPolicy:
 
 def _says(rule: Rule, truth: Truth) -> Verdict:
     unsure = "" if truth else ", and whether that fits cannot be decided"
-    return Verdict(rule.kind, f"{rule.place} says {rule.text}{unsure}")
+    return Verdict(rule.kind, f"{rule.place} says {rule.text}{unsure}", rule.text)
 
 
 # Where policies lie

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
 RESERVED = ("call", "ctx", "deny", "ask")
-SPEC_KEYS = ("type", "doc", "default", "choices", "min", "max")
+SPEC_KEYS = ("type", "doc", "default", "choices", "min", "max", "secret")
 
 
 class _Required:
@@ -47,9 +47,16 @@ _PLAIN: dict[Any, str] = {
 }
 
 
+class Secret(str):
+    """The doc of a secret parameter, for tools written in Python: ``Annotated[str, Secret("The key")]``."""
+
+
 @dataclass(frozen=True)
 class Param:
-    """One declared parameter. ``default`` is REQUIRED when the call must give it."""
+    """One declared parameter. ``default`` is REQUIRED when the call must give it.
+
+    The value of a ``secret`` one is for the tool alone: it stands neither in the audit nor in any question.
+    """
 
     name: str
     type: Any = str
@@ -58,6 +65,7 @@ class Param:
     choices: tuple[Any, ...] = ()
     min: float | None = None
     max: float | None = None
+    secret: bool = False
 
     @property
     def required(self) -> bool:
@@ -133,6 +141,8 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
             raise DefinitionError(f"{where}: :{bound} is a number, not {print_value(limit)}.")
         if not set(typing.get_args(hint) or (hint,)) <= {int, float, type(None)}:
             raise DefinitionError(f"{where}: :{bound} is for int and float, not for {type_name(hint)}.")
+    if not isinstance(spec.get("secret", False), bool):
+        raise DefinitionError(f"{where}: :secret is True or False, not {print_value(spec['secret'])}.")
     param = Param(
         name=name,
         type=hint,
@@ -141,6 +151,7 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
         choices=choices,
         min=spec.get("min"),
         max=spec.get("max"),
+        secret=spec.get("secret", False),
     )
     _check_default(where, param)
     return param
@@ -288,7 +299,7 @@ def validate(
         name: value for name, value in data.items() if not (value is None and _left_out(by_name.get(name)))
     }
     faults = [
-        f":{name} takes plain data, not the expression {code}{_program_hint(str(code))}"
+        f":{name} takes plain data, not {_expression(code, by_name[name])}"
         for name, value in data.items()
         if name in by_name and (code := _code_in(value)) is not None
     ]
@@ -346,6 +357,10 @@ def _halved(value: Any) -> bool:
     return isinstance(value, list) and any(_halved(item) for item in value)
 
 
+def _expression(code: str, param: Param) -> str:
+    return "an expression" if param.secret else f"the expression {code}{_program_hint(code)}"
+
+
 def _program_hint(code: str) -> str:
     if code.startswith(("(", "`", "'", "~")):
         return " (programs go into the eval tool)"
@@ -371,8 +386,7 @@ def _faults(error: Any, by_name: Mapping[str, Param]) -> list[str]:
             hint = f"did you mean :{close}?" if close else f"it takes {names}" if names else "it takes none"
             fault = f":{name} is unknown ({hint})"
         else:
-            given = print_value(detail["input"])
-            given = given if len(given) <= 80 else given[:77] + "…"
+            given = _shown(detail["input"], by_name.get(name))
             wanted = detail["msg"].removeprefix("Input should be ").removeprefix("Value should be ")
             if name in by_name and not inside and not detail["type"].endswith(("_equal", "_than")):
                 wanted = by_name[name].signature().strip("[]").split(" = ")[0].removeprefix(f":{name} ")
@@ -380,6 +394,12 @@ def _faults(error: Any, by_name: Mapping[str, Param]) -> list[str]:
         if fault not in faults:
             faults.append(fault)
     return faults
+
+
+def _shown(value: Any, param: Param | None) -> str:
+    """A value at fault, briefly, for whoever gave it; a secret one is not repeated even to them."""
+    given = "[secret]" if param is not None and param.secret else print_value(value)
+    return given if len(given) <= 80 else given[:77] + "…"
 
 
 def _path(detail: Any) -> list[str]:

@@ -6,12 +6,13 @@ file tool can reach it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import apsw
 
@@ -40,7 +41,44 @@ MIGRATIONS = (
     ) STRICT;
     CREATE INDEX audit_session ON audit (session, seq);
     """,
+    """
+    CREATE TABLE uses (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        tool TEXT NOT NULL,
+        user TEXT NOT NULL,
+        session TEXT NOT NULL,
+        call TEXT NOT NULL,
+        at REAL NOT NULL,
+        begun REAL
+    ) STRICT;
+    CREATE INDEX uses_at ON uses (tool, at);
+    CREATE INDEX uses_begun ON uses (tool, coalesce(begun, at));
+    """,
+    """
+    ALTER TABLE audit ADD COLUMN policy TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN rule TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN guard TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN gate TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN consent TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN message TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN form TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN schema_hash TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN prev TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN hash TEXT NOT NULL DEFAULT '';
+    CREATE TABLE audit_head (
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        seq INTEGER NOT NULL,
+        hash TEXT NOT NULL
+    ) STRICT;
+    INSERT INTO audit_head VALUES (1, 0, '');
+    """,
 )
+
+
+class Statement(Protocol):
+    """Runs one statement of a transaction and returns its rows."""
+
+    def __call__(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]: ...
 
 
 def state_dir() -> Path:
@@ -76,21 +114,31 @@ class Store:
             raise UsageError(f"The store {path} cannot be opened: {error}.") from None
 
     def _migrate(self) -> None:
+        with self.transaction() as run:
+            ((version,),) = run("PRAGMA user_version")
+            if version > len(MIGRATIONS):
+                raise UsageError(f"The store {self.path} was made by a newer quoth; this one cannot read it.")
+            for step in MIGRATIONS[version:]:
+                run(step)
+            run(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Statement]:
+        """Statements that happen together or not at all, and that no other writer, of this process or
+        another, can come between: what they read is still so when they write."""
+
+        def run(sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
+            return list(self._db.execute(sql, tuple(values)))
+
         with self._lock:
-            self._db.execute("BEGIN IMMEDIATE")
+            run("BEGIN IMMEDIATE")
             try:
-                version = int(self._db.pragma("user_version"))
-                if version > len(MIGRATIONS):
-                    raise UsageError(
-                        f"The store {self.path} was made by a newer quoth; this one cannot read it."
-                    )
-                for step in MIGRATIONS[version:]:
-                    self._db.execute(step)
-                self._db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+                yield run
+                run("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:
+                    run("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
 
     def execute(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
         """Run one statement in a transaction of its own and return its rows."""

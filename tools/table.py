@@ -154,6 +154,7 @@ class ToolTable:
             )
         self._tools[tool.name] = tool
         self.__dict__.pop("schema_hash", None)
+        self.__dict__.pop("secrets", None)
         return tool
 
     def get(self, name: str) -> CognitiveTool:
@@ -182,6 +183,11 @@ class ToolTable:
 
     def __len__(self) -> int:
         return len(self._tools)
+
+    @cached_property
+    def secrets(self) -> frozenset[str]:
+        """The names of all secret parameters of all tools."""
+        return frozenset(param.name for tool in self for param in tool.params if param.secret)
 
     @cached_property
     def schema_hash(self) -> str:

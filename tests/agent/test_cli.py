@@ -214,7 +214,7 @@ def test_version_and_help(here: Path) -> None:
 
 
 def test_calls_leave_their_rows_in_the_store_of_the_workspace(here: Path) -> None:
-    quoth("call", '(echo :text "secret")', "--user", "ann", "--session", "s1", cwd=here)
+    quoth("call", '(echo :text "ghp_0123456789abcdef")', "--user", "ann", "--session", "s1", cwd=here)
     quoth("call", '(read-file :path "../x")', "--user", "ann", "--session", "s1", cwd=here)
     quoth("eval", "(echo :text (str (+ 1 2)))", cwd=here)
     quoth("run", "Say hi.", "--model", "scripted:replies.txt", cwd=here)
@@ -229,14 +229,18 @@ def test_calls_leave_their_rows_in_the_store_of_the_workspace(here: Path) -> Non
         ("echo", "reply", "ok"),
     ]
     assert [(row["user"], row["session"]) for row in rows[:2]] == [("ann", "s1")] * 2
-    assert "secret" not in str(rows)
+    assert rows[0]["form"] == '(echo :text "[secret]")'
+    assert "ghp_" not in str(rows)
 
 
 # Mistakes: one sentence and exit code 2, nothing on stdout
 
 MISTAKES: list[tuple[list[str], str]] = [
     (["runn"], "There is no command runn. Did you mean run?"),
-    (["xyz"], "There is no command xyz. The commands are run, call, read, tools, belt, eval, policy, trust."),
+    (
+        ["xyz"],
+        "There is no command xyz. The commands are run, call, read, tools, belt, eval, audit, policy, trust.",
+    ),
     (["tools", "--jsn"], "quoth tools has no option --jsn. Did you mean --json?"),
     (["--workspce=x", "tools"], "quoth tools has no option --workspce. Did you mean --workspace?"),
     (["tools", "--zzz"], "quoth tools has no option --zzz. See: quoth tools --help"),

@@ -30,7 +30,7 @@ from tools.context import (
     current_context,
     deny,
 )
-from tools.door import STAGES, Door, dispatch, new_call
+from tools.door import STAGES, Door, Refusal, Reservation, dispatch, new_call
 from tools.form import CallForm, Code
 from tools.program import SandboxLimits
 from tools.store import Store
@@ -117,6 +117,14 @@ def test_the_row_says_who_called_what_when_and_how_it_ended() -> None:
         "round": 3,
         "place": 2,
         "side_effects": ("wrote:a",),
+        "policy": "allow",
+        "rule": "",
+        "guard": "",
+        "gate": "",
+        "consent": "",
+        "message": "",
+        "form": "(probe)",
+        "schema_hash": here.door.table.schema_hash,
     }
     assert result.side_effects == ("wrote:a",)
 
@@ -126,10 +134,11 @@ def test_the_duration_is_measured() -> None:
     assert result.audit["duration_ms"] >= 50
 
 
-def test_a_row_holds_no_argument() -> None:
-    here = gateway(tool(params={"text": {}}, body=lambda text: text))
-    here.pass_through('(probe "the-secret")')
-    assert "the-secret" not in str(here.rows)
+def test_a_row_holds_no_declared_secret() -> None:
+    here = gateway(tool(params={"text": {"secret": True}}, body=lambda text: text))
+    assert here.pass_through('(probe "hunter2")').value == "hunter2"
+    assert here.rows[0]["form"] == '(probe :text "[secret]")'
+    assert "hunter2" not in str(here.rows)
 
 
 def test_the_digest_is_that_of_the_canonical_call_however_it_was_spelt() -> None:
@@ -170,7 +179,12 @@ def endings() -> list[tuple[str, str, Callable[[], Gateway], str]]:
             lambda: gateway(tool(gate=True), gate=Says(deny("no"))),
             "probe was denied: no.",
         ),
-        ("limited", "limits", here(limits=Says("3 calls a day")), "probe is limited: 3 calls a day."),
+        (
+            "limited",
+            "limits",
+            here(limits=Says(Refusal("3 calls a day"))),
+            "probe is limited: 3 calls a day.",
+        ),
         (
             "pending",
             "consent",
@@ -241,14 +255,14 @@ def walk(stop: str, answer: Any = None) -> tuple[list[str], ToolResult]:
     """Who was asked, in order, when the stage ``stop`` ends the call."""
     diary: list[str] = []
     refusals = {
-        "limits": "too often",
+        "limits": Refusal("too often"),
         "policy": deny("p"),
         "guard": False,
         "gate": deny("g"),
         "consent": deny("c"),
     }
     said: dict[str, Any] = {
-        "limits": None,
+        "limits": Reservation(),
         "policy": ALLOW,
         "guard": True,
         "gate": ask("sure?"),
@@ -601,7 +615,7 @@ BODIES: list[tuple[Any, str, Any, str]] = [
         [1, [2], "a\\xff", {"3": "2026-01-02T00:00:00"}],
         "",
     ),
-    (lambda: Verdict("deny", "x"), "ok", {"kind": "deny", "reason": "x"}, ""),
+    (lambda: Verdict("deny", "x"), "ok", {"kind": "deny", "reason": "x", "rule": ""}, ""),
     (lambda: float("nan"), "ok", "nan", ""),
     (lambda: Code("(+ 1 2)"), "ok", "(+ 1 2)", ""),
     (lambda: "\ud800é", "ok", "\\ud800é", ""),
