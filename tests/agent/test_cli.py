@@ -236,7 +236,7 @@ def test_calls_leave_their_rows_in_the_store_of_the_workspace(here: Path) -> Non
 
 MISTAKES: list[tuple[list[str], str]] = [
     (["runn"], "There is no command runn. Did you mean run?"),
-    (["xyz"], "There is no command xyz. The commands are run, call, read, tools, belt, eval."),
+    (["xyz"], "There is no command xyz. The commands are run, call, read, tools, belt, eval, policy, trust."),
     (["tools", "--jsn"], "quoth tools has no option --jsn. Did you mean --json?"),
     (["--workspce=x", "tools"], "quoth tools has no option --workspce. Did you mean --workspace?"),
     (["tools", "--zzz"], "quoth tools has no option --zzz. See: quoth tools --help"),
