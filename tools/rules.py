@@ -12,8 +12,8 @@ about tools that have no other. Arguments are judged as the body sees them: vali
 A predicate is a value to be equal to (a text, a number, True, False, nil, a dictionary, a list, whose end may
 be ``...`` for anything after), ``_`` for any value, or ``(under "dir")``, ``(matches "regex")``, which may be
 found anywhere in the text, ``(one-of a b)``, ``(> n) (>= n) (< n) (<= n) (= x) (!= x)``, ``(len P)``,
-``(any P)`` and ``(every P)`` of a list's items, ``(key "name" P)`` of a dictionary, ``(not P)``, ``(and P…)``,
-``(or P…)``.
+``(any P)`` and ``(every P)`` of a list's items, ``(key "name" P)`` of a dictionary, ``(not P)``,
+``(and P…)``, ``(or P…)``.
 
 A test has three answers: it holds, it does not, or it cannot be decided (a number compared with a text, a
 pattern that takes too long, an argument the named tool has not got). What cannot be decided counts as a match
