@@ -147,9 +147,9 @@ class Rule:
         return truth is True if self.kind == "allow" else truth is not False
 
 
-By = Literal["user", "session", "workspace"]
+By = Literal["user", "session", "all"]
 Per = Literal["minute", "hour", "day", "week"]
-BYS: tuple[By, ...] = ("user", "session", "workspace")
+BYS: tuple[By, ...] = ("user", "session", "all")
 PERS: tuple[Per, ...] = ("minute", "hour", "day", "week")
 UNITS = {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3600, "hours": 3600}
 
@@ -157,7 +157,7 @@ UNITS = {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3600, "
 @dataclass(frozen=True)
 class Quota:
     """``(quota research 3 :per :day :by :user)``: at most ``count`` calls of ``tool`` in each window, counted
-    for each user, each session, or the whole workspace."""
+    for each user, each session, or all together."""
 
     tool: str
     count: int
