@@ -262,14 +262,15 @@ def policy_files(root: Path, given: str | Path | None = None) -> tuple[Path, ...
     return (user_policy(), root / WORKSPACE_FOLDER, *([Path(given)] if given else []))
 
 
-def load_policy(root: Path, given: str | Path | None = None, *, trust: Trust | None = None) -> RulesPolicy:
+def load_policy(root: Path, given: str | Path | None = None, *, counted: bool = False) -> RulesPolicy:
     """The policy of a workspace: the user's, the workspace's own if it is trusted, and the one that was
-    ``given``. Raises UsageError for any that cannot be read, or is not what was trusted."""
+    ``given``. ``counted`` says that the door counts its quotas and cooldowns. Raises UsageError for a file
+    that cannot be read, or is not what was trusted."""
     layers, notes = [], []
     mine, own = user_policy(), workspace_policy(root)
     if os.path.lexists(mine):
         layers.append(read_layer("user", mine, _at_home(mine)))
-    trusted = (trust or Trust()).trusted(root)
+    trusted = Trust().trusted(root)
     if trusted is not None:
         data = read_bytes(own, f"{own} was trusted and is gone; restore it, or run: quoth trust")
         if digest_of(data) != trusted:
@@ -279,7 +280,7 @@ def load_policy(root: Path, given: str | Path | None = None, *, trust: Trust | N
         notes.append(f"{own} is not trusted, so its rules are not kept; read it, then run: quoth trust")
     if given is not None:
         layers.append(read_layer("given", Path(given), str(given)))
-    return RulesPolicy(layers, notes=notes)
+    return RulesPolicy(layers, counted=counted, notes=notes)
 
 
 def layers_to_check(root: Path, given: str | Path | None = None) -> tuple[list[Layer], list[str]]:

@@ -6,7 +6,14 @@ leads to; it says only whether a rule matches a call.
 A rule is ``(deny CLAUSE… :why "…")``, or the same with ``ask`` or ``allow``; all its clauses are required. A
 clause is a call, ``(write-file :path PREDICATE)``, of any tool ``_`` or ``(any-tool :path PREDICATE)``, or a
 circumstance: ``(effects :writes)``, ``(cost :expensive)``, ``(tool P)``, ``(route P)``, ``(user P)``,
-``(depth > 1)``, ``(nested)``. Arguments are judged as the body sees them: validated, with defaults.
+``(depth > 1)``, ``(nested)``. A deny or ask of effects is about tools that have one of them; an allow is
+about tools that have no other. Arguments are judged as the body sees them: validated, with defaults.
+
+A predicate is a value to be equal to (a text, a number, True, False, nil, a dictionary, a list, whose end may
+be ``...`` for anything after), ``_`` for any value, or ``(under "dir")``, ``(matches "regex")``, which may be
+found anywhere in the text, ``(one-of a b)``, ``(> n) (>= n) (< n) (<= n) (= x) (!= x)``, ``(len P)``,
+``(any P)`` and ``(every P)`` of a list's items, ``(key "name" P)`` of a dictionary, ``(not P)``,
+``(and P…)``, ``(or P…)``.
 
 A test has three answers: it holds, it does not, or it cannot be decided (a number compared with a text, a
 pattern that takes too long, an argument the named tool has not got). What cannot be decided counts as a match
@@ -140,9 +147,9 @@ class Rule:
         return truth is True if self.kind == "allow" else truth is not False
 
 
-By = Literal["user", "session", "workspace"]
+By = Literal["user", "session", "all"]
 Per = Literal["minute", "hour", "day", "week"]
-BYS: tuple[By, ...] = ("user", "session", "workspace")
+BYS: tuple[By, ...] = ("user", "session", "all")
 PERS: tuple[Per, ...] = ("minute", "hour", "day", "week")
 UNITS = {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3600, "hours": 3600}
 
@@ -150,7 +157,7 @@ UNITS = {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3600, "
 @dataclass(frozen=True)
 class Quota:
     """``(quota research 3 :per :day :by :user)``: at most ``count`` calls of ``tool`` in each window, counted
-    for each user, each session, or the whole workspace."""
+    for each user, each session, or all together."""
 
     tool: str
     count: int

@@ -5,6 +5,7 @@ Knows no rules. Nothing inside a workspace can reach what is kept here, so a wor
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -56,7 +57,8 @@ class Trust:
                 os.fsync(file.fileno())
             scratch.replace(self._file(root))
         except OSError as error:
-            scratch.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                scratch.unlink()
             raise UsageError(f"The trust cannot be kept in {self.folder}: {error.strerror}.") from None
         return digest
 
@@ -64,7 +66,7 @@ class Trust:
         """Trust nothing here any more; False when nothing was trusted."""
         try:
             self._file(root).unlink()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
             raise UsageError(f"The trust in {root} cannot be taken back: {error.strerror}.") from None

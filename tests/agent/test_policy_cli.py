@@ -160,6 +160,12 @@ def test_what_cannot_be_trusted(here: Path) -> None:
     assert "is not trusted" in quoth("call", '(echo "x")', cwd=here).err
 
 
+def test_trust_that_cannot_be_kept_is_told(here: Path) -> None:
+    files(here, {".quoth/policy.hy": "(deny (echo))", "state": "a file"})
+    said = quoth("trust", cwd=here, env={"QUOTH_STATE": str(here / "state")})
+    assert said == Said(2, "", f"quoth: The trust cannot be kept in {here}/state/trust: Not a directory.\n")
+
+
 # quoth policy check
 
 

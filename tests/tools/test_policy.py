@@ -644,7 +644,7 @@ def test_quotas_and_cooldowns_are_kept_as_data() -> None:
     made = policy(
         "(quota research 3 :per day :by user)\n(quota search 100 :by :session :per :hour)\n"
         "(quota x 1 :per week)",
-        "(cooldown search 10 :seconds)\n(cooldown x 1.5 minutes :by :workspace)",
+        "(cooldown search 10 :seconds)\n(cooldown x 1.5 minutes :by :all)",
     )
     assert [(q.tool, q.count, q.per, q.by) for q in made.quotas] == [
         ("research", 3, "day", "user"),
@@ -653,7 +653,7 @@ def test_quotas_and_cooldowns_are_kept_as_data() -> None:
     ]
     assert [(c.tool, c.seconds, c.by) for c in made.cooldowns] == [
         ("search", 10.0, "user"),
-        ("x", 90.0, "workspace"),
+        ("x", 90.0, "all"),
     ]
     assert str(made.quotas[1].place) == "policy.hy:2"
 
