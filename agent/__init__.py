@@ -1,15 +1,10 @@
-"""The loop and the people around it. Knows the model side (neuro) and the tools (tools)."""
+"""The loop and the people around it. Knows the model side (neuro) and the tools (tools).
 
-import sys
-from pathlib import Path
+Names are imported at first use, so that a command pays only for what it does.
+"""
 
-# In a folder that has its own ``tools`` or ``agent``, ``python -m agent`` must still find ours.
-_HOME = str(Path(__file__).resolve().parent.parent)
-if sys.path[:1] != [_HOME]:
-    sys.path.insert(0, _HOME)
-
-from importlib import import_module  # noqa: E402
-from typing import TYPE_CHECKING, Any  # noqa: E402
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent.agent import Agent, AsyncAgent

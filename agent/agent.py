@@ -13,7 +13,7 @@ from collections.abc import Coroutine, Iterable
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, cast
 
 from agent.consent import SayYes
 from agent.run import Listener, Reply, Run, RunLimits
@@ -25,7 +25,8 @@ from tools.door import Consent, Door, Gate, new_call
 from tools.errors import InvalidCallError, UsageError
 from tools.form import CallForm, Code, from_model
 from tools.hycache import cache_dir
-from tools.limits import Rule, StoreLimits
+from tools.limits import By, Cooldown, Quota, Rule, StoreLimits
+from tools.policy import RulesPolicy, load_policy, policy_files
 from tools.program import Sandbox
 from tools.sexp import ReadError, read_one
 from tools.store import Store, state_dir, store_path
@@ -41,9 +42,10 @@ class AsyncAgent:
     ``workspace`` is the one folder its file tools may touch. ``tools`` are ``.hy`` files or CognitiveTools
     beside those that ship (``table`` replaces them all). ``model`` is a spec (``local``, ``openai:…``,
     ``scripted:…``), a Backend (which is not closed with the agent), or None for the default, chosen at the
-    first run. ``consent`` answers what policy and guards ask: ``"yes"``, an object with ``request``, or None
-    (such a call is pending). ``quotas`` are limits beside those the tools declare, ``zone`` is where a day of
-    theirs begins. Raises UsageError for what cannot be used, with a sentence.
+    first run. ``policy`` is a file of rules beside those of the user and of the workspace (tools/policy.py).
+    ``consent`` answers what policy and guards ask: ``"yes"``, an object with ``request``, or None
+    (such a call is pending). ``quotas`` are limits beside those the tools and the policy declare, ``zone`` is
+    where a day of theirs begins. Raises UsageError for what cannot be used, with a sentence.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class AsyncAgent:
         gate: Gate | None = None,
         audit: Audit | None = None,
         table: ToolTable | None = None,
+        policy: str | Path | None = None,
         limits: RunLimits | None = None,
         quotas: Iterable[Rule] = (),
         zone: str = "UTC",
@@ -70,7 +73,10 @@ class AsyncAgent:
             raise UsageError(f"The workspace {root} is not a folder.")
         if not (consent is None or consent == "yes" or hasattr(consent, "request")):
             raise UsageError(f'consent is "yes", None or an object with a method request, not {consent!r}.')
-        self.workspace = Workspace(root, protected=(state_dir(), cache_dir()))
+        if not (policy is None or isinstance(policy, str | Path)):
+            raise UsageError(f"policy is the path of a file of rules, not {policy!r}.")
+        self.workspace = Workspace(root, protected=(state_dir(), cache_dir(), *policy_files(root, policy)))
+        self.policy = load_policy(self.workspace.root, policy)
         self.table = load_tools(tools, table)
         self.user = user or _user_name()
         self.session = session or f"s{secrets.token_hex(4)}"
@@ -88,10 +94,11 @@ class AsyncAgent:
         self.audit = audit or StoreAudit(self._opened_store)
         self.door = Door(
             self.table,
+            policy=self.policy,
             consent=SayYes() if consent == "yes" else consent,
             gate=gate,
             audit=self.audit,
-            limits=StoreLimits(self._opened_store, quotas, zone=zone),
+            limits=StoreLimits(self._opened_store, [*quotas, *_counted(self.policy)], zone=zone),
         )
 
     def _opened_store(self) -> Store:
@@ -233,6 +240,20 @@ class AsyncAgent:
 
 def _unread(message: str) -> ToolResult:
     return ToolResult(secrets.token_hex(5), "", "invalid", message=message)
+
+
+def _counted(policy: RulesPolicy) -> list[Rule]:
+    """The quotas and cooldowns of the policy files, for the one who counts; the policy learns that one does."""
+    policy.counted = True
+    by = {"user": "user", "session": "session", "workspace": "all"}
+    week = 7 * 24 * 3600.0
+    rules: list[Rule] = [
+        Quota(found.tool, found.count, week if found.per == "week" else found.per, cast("By", by[found.by]))
+        for found in policy.quotas
+    ]
+    return rules + [
+        Cooldown(found.tool, found.seconds, cast("By", by[found.by])) for found in policy.cooldowns
+    ]
 
 
 def _user_name() -> str:

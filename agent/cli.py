@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from agent import policy_cli
 from agent.audit_cli import add_audit, audit
 from agent.say import (
     OutputError,
@@ -20,6 +21,7 @@ from agent.say import (
     open_streams,
     print_json,
     print_line,
+    results_only,
 )
 from tools.errors import QuothError, UsageError, did_you_mean
 
@@ -71,6 +73,9 @@ def _common(place: str) -> _Parser:
     group.add_argument(
         "--tools", metavar="FILE.hy", action="append", dest=place, help="a file of tools; may be repeated"
     )
+    group.add_argument(
+        "--policy", metavar="FILE", help="rules for this run, beside yours and the workspace's"
+    )
     group.add_argument("--user", metavar="NAME", help="who is asking (default: the login name)")
     group.add_argument("--session", metavar="ID", help="the session the calls belong to (default: a new one)")
     group.add_argument("--json", action="store_true", help="machine-readable, on stdout alone")
@@ -117,6 +122,7 @@ def parser() -> argparse.ArgumentParser:
     evaluate = command("eval", "Run a Lisp program in the sandbox; its inner calls pass the door.")
     evaluate.add_argument("form", metavar="FORM", help="such as '(* 6 7)'; - reads it from stdin")
     add_audit(command("audit", "Show what was called in this workspace, or verify that nobody changed it."))
+    policy_cli.add_commands(commands, _common)
     return whole
 
 
@@ -211,6 +217,7 @@ def _agent(options: argparse.Namespace, **more: Any) -> AsyncAgent:
         tools=_tool_files(options),
         model=_option(options, "model"),
         base_url=_option(options, "base_url"),
+        policy=_option(options, "policy"),
         user=_option(options, "user"),
         session=_option(options, "session"),
         consent=consent,
@@ -230,6 +237,8 @@ def _with_agent(
     async def go() -> int:
         loop = asyncio.get_running_loop()
         async with _agent(options, **more) as agent:
+            for note in agent.policy.notes:
+                complain(note)
             task = asyncio.ensure_future(work(agent))
 
             def interrupt() -> None:
@@ -237,14 +246,20 @@ def _with_agent(
                     task.cancel()
 
             loop.add_signal_handler(signal.SIGINT, interrupt)
+            for ending in (signal.SIGTERM, signal.SIGHUP):  # what was started is stopped then too
+                loop.add_signal_handler(ending, task.cancel)
             try:
                 return await task
             except asyncio.CancelledError:
                 return _interrupted(_option(options, "json", False))
             finally:
-                loop.remove_signal_handler(signal.SIGINT)
+                for heard in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                    loop.remove_signal_handler(heard)
 
-    return asyncio.run(go())
+    if options.command is None:  # the REPL draws on stdout
+        return asyncio.run(go())
+    with results_only():
+        return asyncio.run(go())
 
 
 def _show_result(result: ToolResult, as_json: bool) -> int:
@@ -381,7 +396,8 @@ def _table(options: argparse.Namespace) -> Any:
     """The table alone, for commands that call nothing."""
     from agent.table import load_tools
 
-    return load_tools(_tool_files(options))
+    with results_only():
+        return load_tools(_tool_files(options))
 
 
 COMMANDS: dict[str | None, Callable[[argparse.Namespace], int]] = {
@@ -393,4 +409,6 @@ COMMANDS: dict[str | None, Callable[[argparse.Namespace], int]] = {
     "belt": belt,
     "eval": evaluate,
     "audit": audit,
+    "policy": policy_cli.policy,
+    "trust": policy_cli.trust,
 }

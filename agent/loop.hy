@@ -192,7 +192,8 @@ thousand turns use no more stack than ten."
   (. (Redactor form params table.secrets :by-looks False) form))
 
 (defn call-digest [form run]
-  "Which call this is, however it is spelt; a tool that may be repeated is a new one each time."
+  "Which call this is; the order of its arguments makes no difference. A tool that may be repeated is another
+  each time."
   (setv tool (when (in form.tool run.door.table) (.get run.door.table form.tool)))
   (if (and tool tool.allow-repeat)
       f"{form.digest}-{(len run.calls)}"

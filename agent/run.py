@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -155,7 +154,3 @@ def result_text(record: CallRecord, limit: int) -> str:
         "None": "nothing",
     }
     return f"{form} -> ok{many}:\n{empty.get(value, value)}{note}"
-
-
-def json_line(data: Any) -> str:
-    return json.dumps(data, ensure_ascii=False)

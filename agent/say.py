@@ -6,10 +6,12 @@ shown as U+FFFD there, and only there: a pipe gets every character as it is.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any, TextIO
 
 from tools.errors import QuothError
@@ -30,9 +32,24 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and not stream.closed and stream.isatty()
 
 
+_results: TextIO | None = None
+
+
+@contextlib.contextmanager
+def results_only() -> Iterator[None]:
+    """Within it stdout takes results alone: what a tool prints by itself goes to stderr."""
+    global _results
+    kept, before = sys.stdout, _results
+    _results, sys.stdout = before or kept, sys.stderr
+    try:
+        yield
+    finally:
+        _results, sys.stdout = before, kept
+
+
 def print_line(text: str) -> None:
     """A result. Raises BrokenPipeError when nobody reads any more, OutputError when it cannot be written."""
-    out = sys.stdout
+    out = _results or sys.stdout
     try:
         out.write((shown(text) if is_terminal(out) else text) + "\n")
         out.flush()
@@ -49,7 +66,7 @@ def print_json(data: Any) -> None:
 
 def as_json(data: Any) -> str:
     """JSON on one line, in characters that stdout can show."""
-    encoding = getattr(sys.stdout, "encoding", None) or ""
+    encoding = getattr(_results or sys.stdout, "encoding", None) or ""
     return json.dumps(data, ensure_ascii=encoding.lower().replace("-", "") != "utf8")
 
 

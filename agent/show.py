@@ -43,15 +43,22 @@ def expansions(tool: CognitiveTool) -> list[str]:
         return []
     import hy
     import hy.macros
+    from hy.errors import HyError
 
     module = sys.modules.get(tool.module)
     if module is not None and not getattr(module, "_hy_macros", None):
         # Our own files require their macros while compiling only.
         hy.macros.require("tools.macros", module, assignments="ALL")
-    form: Any = hy.read(tool.source)
     texts: list[str] = []
+    try:
+        form: Any = hy.read(tool.source)
+    except HyError:  # it was written with reader macros of the person's own
+        return texts
     while module is not None and _is_definition(form):
-        expanded = hy.macroexpand_1(form, module)
+        try:
+            expanded = hy.macroexpand_1(form, module)
+        except HyError:
+            break
         if expanded == form:
             break
         texts.append(pretty(_brief(expanded)))

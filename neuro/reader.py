@@ -300,7 +300,10 @@ _INSTEAD = "to run a program, write (eval :form (…)); to answer, write plain w
 
 
 # A fence that held nothing but calls; each call that was cut out has left a NUL.
-_EMPTY_FENCE = re.compile(r"(?:`{3,}+|~{3,}+)[\w+-]*+\s*+\0[\s\0]*+(?:(?:`{3,}+|~{3,}+)(?!\w)|\Z)")
+# The look-behinds let a run of marks be tried from its first one only: a reply of backticks stays linear.
+_EMPTY_FENCE = re.compile(
+    r"(?:(?<!`)`{3,}+|(?<!~)~{3,}+)[\w+-]*+\s*+\0[\s\0]*+(?:(?:`{3,}+|~{3,}+)(?!\w)|\Z)"
+)
 
 
 def _without(text: str, calls: list[FoundCall]) -> str:

@@ -1,4 +1,4 @@
-"""What every test gets: state and caches of its own, so that no test touches a person's files."""
+"""What every test gets: state, settings and caches of its own, so that no test touches a person's files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ for variable in ("QUOTH_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
 
 @pytest.fixture(autouse=True)
 def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A state folder of the test's own, for commands it starts too."""
+    """A state folder, and no policy, of the test's own, for commands it starts too."""
     folder = tmp_path_factory.mktemp("state")
     monkeypatch.setenv("QUOTH_STATE", str(folder))
+    monkeypatch.setenv("QUOTH_CONFIG", str(folder / "config"))
     return folder

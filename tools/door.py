@@ -328,7 +328,7 @@ def _uncounted(error: Exception) -> str:
 
 async def ask_policy(door: Door, passage: Passage) -> Outcome | None:
     try:
-        verdict = _verdict(door.policy.judge(passage.known_tool, passage.call, passage.args))
+        verdict = _verdict(door.policy.judge(passage.known_tool, passage.call, passage.args, passage.context))
     except Exception as error:
         verdict = deny(f"the policy failed ({_brief(error)})")
     passage.verdicts["rule"] = verdict.rule

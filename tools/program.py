@@ -135,7 +135,7 @@ _BUILTINS = frozenset(dir(builtins))
 
 
 def _alias(name: str) -> str:
-    return f"tool_{name}" if name in _BUILTINS else name
+    return f"TOOL_{name}" if name in _BUILTINS else name  # no tool has a name in capitals
 
 
 class _Fitted(ast.NodeTransformer):

@@ -127,7 +127,7 @@ def read_one(text: str, limits: Limits = DEFAULT) -> Object:
     if second:
         line, column = second[0].start_line, second[0].start_column
         offset = reader.lines.breaks[line - 2] + column if line > 1 else column - 1
-        raise reader.error("expected one form, found a second", offset, "remove it, or wrap both in (do …)")
+        raise reader.error("expected one form, found a second", offset, "give one at a time")
     return forms[0]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tools.context import ALLOW, ToolError, Verdict, current_context, deny
+from tools.errors import UsageError
 
 # Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.
 SKIPPED = {"node_modules", "__pycache__"}
@@ -24,12 +25,15 @@ class Workspace:
     """A root folder; ``protected`` folders inside it (our own state) are never writable."""
 
     def __init__(self, root: Path | str = ".", protected: tuple[Path, ...] = ()) -> None:
-        self.root = Path(root).resolve()
+        try:
+            self.root = Path(root).resolve()
+        except OSError as error:  # the present folder may have been deleted
+            raise UsageError(f"The workspace {root} cannot be used: {_why(error)}.") from None
         self.protected = tuple(folder.resolve() for folder in protected)
 
-    def resolve(self, path: str) -> Path:
-        """The real path of ``path``, which is taken relative to the root. Raises ToolError when it leads
-        out."""
+    def locate(self, path: str) -> Path:
+        """The real path of ``path``, which is taken relative to the root, wherever that leads. Raises
+        ToolError when there is none."""
         if "\0" in path:
             raise ToolError("A path cannot contain a NUL character.")
         try:
@@ -37,6 +41,11 @@ class Workspace:
             real.exists()  # complains of what is no possible path
         except (OSError, RuntimeError, ValueError) as error:
             raise ToolError(f"{path} cannot be resolved: {_why(error)}.") from None
+        return real
+
+    def resolve(self, path: str) -> Path:
+        """The real path of ``path``. Raises ToolError when it leads out of the workspace."""
+        real = self.locate(path)
         if real != self.root and self.root not in real.parents:
             raise ToolError(f"{path} is outside the workspace {self.root}.")
         return real
@@ -66,6 +75,8 @@ class Workspace:
         real = self.resolve(path)
         if real == self.root or real.is_dir():
             raise ToolError(f"{path} is a folder.")
+        if path.endswith("/"):
+            raise ToolError(f"{path} names a folder; name a file in it.")
         for folder in self.protected:
             if real == folder or folder in real.parents:
                 raise ToolError(f"{path} belongs to quoth itself and cannot be written by a tool.")

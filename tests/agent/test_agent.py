@@ -257,7 +257,7 @@ def test_an_empty_task_is_refused_before_the_model_is_asked(tmp_path: Path, task
         ("", "line 1, column 1: there is no form here; write one, like (name :key value)\n\n^"),
         (
             '(echo :text "a") (echo)',
-            "line 1, column 18: expected one form, found a second; remove it, or wrap both in (do …)\n"
+            "line 1, column 18: expected one form, found a second; give one at a time\n"
             '(echo :text "a") (echo)\n                 ^',
         ),
         ("(echo", "line 1, column 1: this ( is never closed; add ) at the end\n(echo\n^"),

@@ -237,7 +237,10 @@ def test_calls_leave_their_rows_in_the_store_of_the_workspace(here: Path) -> Non
 
 MISTAKES: list[tuple[list[str], str]] = [
     (["runn"], "There is no command runn. Did you mean run?"),
-    (["xyz"], "There is no command xyz. The commands are run, call, read, tools, belt, eval, audit."),
+    (
+        ["xyz"],
+        "There is no command xyz. The commands are run, call, read, tools, belt, eval, audit, policy, trust.",
+    ),
     (["tools", "--jsn"], "quoth tools has no option --jsn. Did you mean --json?"),
     (["--workspce=x", "tools"], "quoth tools has no option --workspce. Did you mean --workspace?"),
     (["tools", "--zzz"], "quoth tools has no option --zzz. See: quoth tools --help"),
@@ -310,7 +313,7 @@ NO_DO_MAC = "do-mac cannot be used in a program; nothing runs while a program is
 POINTED: list[tuple[list[str], str, str]] = [
     (
         ["call", '(echo :text "a") (echo :text "b")'],
-        "invalid: line 1, column 18: expected one form, found a second; remove it, or wrap both in (do …)",
+        "invalid: line 1, column 18: expected one form, found a second; give one at a time",
         '(echo :text "a") (echo :text "b")',
     ),
     (

@@ -11,7 +11,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 ;; * Bounds
 
 (setv MAX-READ 200_000)
-  ; Bytes of text given back by one read.
+  ; Characters given back by one read.
 (setv MAX-FILE 5_000_000)
   ; Bytes of a file that is edited, and of a text that is written.
 
@@ -38,6 +38,9 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   (when (and (> start 1) (not chosen))
     (raise (ToolError f"{path} has only {(len lines)} lines.")))
   (setv last (+ start (len chosen) -1))
+  (when (> (len (get (or chosen [""]) 0)) MAX-READ)
+    (.say ctx f"Line {start} is longer than {MAX-READ} characters; only its beginning can be read.")
+    (return (cut (get chosen 0) 0 MAX-READ)))
   (when (> (len shown) MAX-READ)
     (setv shown (cut shown 0 MAX-READ)
           last (+ start (len (.splitlines shown)) -2))
@@ -61,6 +64,8 @@ Must not open a path by itself: every file is reached through ctx.workspace."
       (raise (ToolError f"{path} does not contain that text; read the file and copy it exactly."))
     (and (> found 1) (not everywhere))
       (raise (ToolError f"{path} contains that text {found} times; give more of it, or :all True."))
+    (> (+ (len text) (* found (- (len new) (len old)))) MAX-FILE)
+      (raise (ToolError f"{path} would grow beyond {MAX-FILE} characters."))
     True
       (.replace text old new)))
 
@@ -103,7 +108,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   :guard      (inside-workspace path)
   :examples   [(write-file :path "notes.txt" :content "one\ntwo\n")]
   :body       (do
-                (setv data (.encode content "utf-8" "surrogatepass"))
+                (setv data (.encode content "utf-8"))
                 (when (> (len data) MAX-FILE)
                   (raise (ToolError f"{path}: the text is longer than {MAX-FILE} bytes.")))
                 (setv new (.write ctx.workspace path data))

@@ -4,9 +4,9 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 (eval-when-compile (require tools.macros [def-cognitive-tool]))
   ; While compiling only: at run time Hy's require looks through the whole stack, 10 ms a file.
 (import
-  re
   fnmatch [fnmatch]
   tools.context [ToolError]
+  tools.patterns [compiled]
   tools.workspace [inside-workspace])
 
 ;; * Bounds
@@ -15,48 +15,10 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   ; Bytes; a larger file is passed over.
 (setv MAX-LINE 300)
   ; Characters of a line that are shown.
-(setv MAX-PATTERN 2000)
-  ; Characters of a pattern.
-(setv MAX-UNROLLED 100_000)
-  ; Items of a pattern once its counted repeats are written out; compiling does that, and cannot be stopped.
 (setv SECONDS 20)
   ; For the whole search; a pattern that backtracks for ever ends here.
 
 ;; * Helpers
-
-(defn compiled [pattern]
-  "The regular expression, or an error that says where it is wrong."
-  (import regex)
-  (when (> (len pattern) MAX-PATTERN)
-    (raise (ToolError f"The pattern is longer than {MAX-PATTERN} characters.")))
-  (when (> (unrolled pattern) MAX-UNROLLED)
-    (raise (ToolError f"{pattern} repeats too much; use smaller counts.")))
-  (try
-    (regex.compile pattern)
-    (except [error #(regex.error RecursionError ValueError OverflowError)]
-      (raise (ToolError f"{pattern} is no regular expression: {error}.") :from None))))
-
-(setv TOKEN (re.compile r"\\.|\[(?:\\.|[^\]\\])*\]|\{(\d+)(,?)(\d*)\}|[\s\S]"))
-
-(defn unrolled [pattern]
-  "About how many items PATTERN has with its repeats written out; nested repeats multiply."
-  (setv sizes [0]  last 0)
-  (for [token (TOKEN.finditer pattern)]
-    (setv text (.group token 0)  least (.group token 1))
-    (cond
-      least
-        (*= last (max 1 (int least) (int (or (.group token 3) 0))))
-      (= text "+")
-        (*= last 2)
-      (in text "*?")
-        None
-      (= text "(")
-        (do (+= (get sizes -1) last)  (.append sizes 0)  (setv last 0))
-      (and (= text ")") (> (len sizes) 1))
-        (setv last (+ (.pop sizes) last))
-      True
-        (do (+= (get sizes -1) last)  (setv last 1))))
-  (+ (sum sizes) last))
 
 (defn hits-in [workspace file expression deadline room]
   "The first ROOM matching lines of one file; none for a binary or unreadable one."

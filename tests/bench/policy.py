@@ -1,0 +1,119 @@
+"""The door's policy stage with 200 rules beside its validation stage, in the same run. Prints an Org table.
+
+python tests/bench/policy.py [--rounds N] [--rules N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from pathlib import Path
+
+from tools.context import ToolContext
+from tools.door import STAGES, Door, Outcome, Passage, new_call
+from tools.form import from_model
+from tools.policy import RulesPolicy, parse_layer
+from tools.sexp import read_one
+from tools.table import cognitive_tools
+from tools.workspace import Workspace
+
+CALLS = (
+    '(write-file :path "src/a.py" :content "x = 1")',
+    '(read-file :path "src/a.py")',
+    '(grep-search :pattern "TODO" :path "src")',
+    '(echo :text "hello")',
+)
+Stage = Callable[[Door, Passage], Awaitable[Outcome | None]]
+REPEAT = 200  # calls in one measurement
+
+
+def spread(number: int) -> str:
+    """As people write them: rules about a dozen tools, a few about any tool."""
+    names = ["write-file", "read-file", "edit-file", "grep-search", "list-files", "echo", "eval"]
+    names += [f"tool-{n}" for n in range(13)]
+    shapes = [
+        '(deny ({tool} :path (under "secret{n}")))',
+        '(ask ({tool} :path (matches "[.]key{n}$")))',
+        '(deny ({tool}) (user "mallory{n}"))',
+        "(ask ({tool} :limit (> {n}000)))",
+        '(deny ({tool} :text "word{n}"))',
+        '(deny ({tool} :argv ["git" "push{n}" ...]))',
+        '(allow ({tool} :path (under "src")) (route "none{n}"))',
+        "(deny ({tool}) (depth > 1{n}))",
+        '(ask ({tool} :glob (one-of "a{n}" "b{n}")))',
+        "(ask (effects :net) (depth > 2{n}))",
+    ]
+    known = {tool.name: {param.name for param in tool.params} for tool in cognitive_tools}
+    made: list[str] = []
+    n = 0
+    while len(made) < number:
+        tool, shape = names[n % len(names)], shapes[(n // len(names) + n) % len(shapes)]
+        n += 1
+        argument = shape.partition("({tool} :")[2].partition(" ")[0]
+        if not argument or argument in known.get(tool, {argument}):
+            made.append(shape.format(tool=tool, n=n))
+    return "\n".join(made)
+
+
+def crowded(number: int, tool: str, argument: str, predicate: str) -> str:
+    """Every rule is about this tool and this argument, and none matches."""
+    return "\n".join(f"(deny ({tool} :{argument} {predicate.format(n=n)}))" for n in range(number))
+
+
+async def microseconds(stage: Stage, door: Door, passage: Passage) -> float:
+    started = time.perf_counter()
+    for _ in range(REPEAT):
+        await stage(door, passage)
+    return (time.perf_counter() - started) * 1e6 / REPEAT
+
+
+async def measure(root: Path, number: int, rounds: int) -> None:
+    print(f"| call, {number} rules | verdict | validation, us | policy, us | ratio |\n|---+---+---+---+---|")
+    for text in CALLS:
+        form = from_model(read_one(text))
+        one = (form.tool, next(iter(form.args)))
+        kinds = {
+            "spread over 20 tools": spread(number),
+            "all on one argument, texts": crowded(number, *one, '"never {n}"'),
+            "all on one argument, (> n)": crowded(number, *one, "(len (> 1{n}000))"),
+            "all on one argument, paths": crowded(number, *one, '(under "never{n}")'),
+        }
+        for how, rules in kinds.items():
+            policy = RulesPolicy([parse_layer("given", rules.encode(), "bench.hy")])
+            door = Door(cognitive_tools, policy=policy)
+            passage = Passage(new_call(form, user="ann"), ToolContext(Workspace(root)))
+            for name, stage in STAGES[:4]:  # as far as the policy, once, so that all is warm
+                ended = await stage(door, passage)
+                assert ended is None, f"{name}: {ended}"
+            verdict = policy.judge(passage.known_tool, passage.call, passage.args, passage.context)
+            stages = dict(STAGES)
+            pairs = []
+            for _ in range(rounds):  # interleaved, so that a busy moment hits both alike
+                first = await microseconds(stages["validation"], door, passage)
+                pairs.append((first, await microseconds(stages["policy"], door, passage)))
+            valid, judged = (statistics.median(column) for column in zip(*pairs, strict=True))
+            print(
+                f"| {form.tool}, {how} | {verdict.kind} | {valid:.1f} | {judged:.1f} | {judged / valid:.2f} |"
+            )
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--rounds", type=int, default=30)
+    options.add_argument("--rules", type=int, default=200)
+    given = options.parse_args()
+    import_module("tools.builtin")
+    with tempfile.TemporaryDirectory(prefix="quoth-policy-") as folder:
+        root = Path(folder)
+        (root / "src").mkdir()
+        (root / "src/a.py").touch()
+        asyncio.run(measure(root, given.rules, given.rounds))
+
+
+if __name__ == "__main__":
+    main()
