@@ -14,7 +14,7 @@ thousand turns use no more stack than ten."
   tools.door [new-call]
   tools.redact [Redactor])
 
-(setv TRANSIENT #("error" "timeout"))
+(setv TRANSIENT #("error" "timeout" "limited"))
   ; What may go better when it is tried again.
 (setv MUST-LOOK-TURNS 3)
   ; After so many turns without any success the model may answer anyway.

@@ -14,8 +14,9 @@ place, and for how long:
 - A call counts in the day or window in which its place was taken. A cooldown runs from the moment the body
   began, and while it has not, from the taking of the place.
 
-A day is a calendar day in the stated zone, 23 or 25 hours long where clocks are changed; an hour, a minute or
-a number of seconds is the stretch of that length that ends now. Uses are counted by the tool's name.
+A day is a calendar day in the stated zone, 23 or 25 hours long where clocks are changed; a week, an hour, a
+minute or a number of seconds is the stretch of that length that ends now. Uses are counted by the tool's
+name.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ if TYPE_CHECKING:
     from tools.store import Statement, Store
 
 By = Literal["user", "session", "all"]
-Per = Literal["day", "hour", "minute"] | float
-SECONDS = {"hour": 3600.0, "minute": 60.0}
+Per = Literal["week", "day", "hour", "minute"] | float
+SECONDS = {"week": 604800.0, "hour": 3600.0, "minute": 60.0}
 
 
 @dataclass(frozen=True)
 class Quota:
-    """At most ``count`` calls of ``tool`` per calendar day, hour, minute or number of seconds, for each
-    user, for each session, or for all together."""
+    """At most ``count`` calls of ``tool`` per calendar day, or within any week, hour, minute or number of
+    seconds; for each user, for each session, or for all together."""
 
     tool: str
     count: int
@@ -56,7 +57,8 @@ class Quota:
             raise UsageError(f"The quota of {self.tool} is a whole number from 0, not {self.count!r}.")
         if not (self.per in ("day", *SECONDS) or _seconds(self.per)):
             raise UsageError(
-                f"The quota of {self.tool} is per day, hour, minute or a number of seconds, not {self.per!r}."
+                f"The quota of {self.tool} is per week, day, hour, minute or a number of seconds, "
+                f"not {self.per!r}."
             )
         _check_by(f"The quota of {self.tool}", self.by)
 
@@ -216,7 +218,12 @@ class _Place(Reservation):
             self._settled = True
 
 
-_PERIOD: dict[object, str] = {"day": "today", "hour": "this hour", "minute": "this minute"}
+_PERIOD: dict[object, str] = {
+    "week": "within a week",
+    "day": "today",
+    "hour": "within an hour",
+    "minute": "within a minute",
+}
 _BY = {"user": "", "session": " in this session", "all": " by everybody"}
 _SAME = {"user": " AND user = ?", "session": " AND session = ?", "all": ""}
 

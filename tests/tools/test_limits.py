@@ -7,6 +7,7 @@ import functools
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -116,18 +117,23 @@ def test_what_the_body_says_comes_before_what_is_left(store: Store, clock: Clock
         ),
         (
             Quota("probe", 1, "hour"),
-            "0 of 1 left this hour",
-            "1 of 1 used this hour, next at 13:00 UTC, in 60 minutes",
+            "0 of 1 left within an hour",
+            "1 of 1 used within an hour, next at 13:00 UTC, in 60 minutes",
         ),
         (
             Quota("probe", 1, "minute", "session"),
-            "0 of 1 left this minute in this session",
-            "1 of 1 used this minute in this session, next at 12:01 UTC, in 60 s",
+            "0 of 1 left within a minute in this session",
+            "1 of 1 used within a minute in this session, next at 12:01 UTC, in 60 s",
         ),
         (
             Quota("probe", 1, 90, "all"),
             "0 of 1 left within 90 s by everybody",
             "1 of 1 used within 90 s by everybody, next at 12:01:30 UTC, in 90 s",
+        ),
+        (
+            Quota("probe", 1, "week"),
+            "0 of 1 left within a week",
+            "1 of 1 used within a week, next on 2026-03-17 at 12:00 UTC, in 168 hours",
         ),
         (
             Quota("probe", 1, 3 * 86400.0),
@@ -152,7 +158,7 @@ def test_each_kind_of_rule_has_its_words(
 def test_of_several_limits_the_one_that_lasts_longest_is_told(store: Store, clock: Clock) -> None:
     here = limited(store, clock, Quota("probe", 2, "hour"), cooldown=10, daily_limit=2)
     assert here.pass_through("(probe)").message == (
-        "next after a cooldown of 10 s; 1 of 2 left today; 1 of 2 left this hour"
+        "next after a cooldown of 10 s; 1 of 2 left today; 1 of 2 left within an hour"
     )
     assert "cooldown" in here.pass_through("(probe)").message
     clock.wait(10)
@@ -163,7 +169,7 @@ def test_of_several_limits_the_one_that_lasts_longest_is_told(store: Store, cloc
 def test_a_quota_of_nothing_allows_nothing(store: Store, clock: Clock) -> None:
     body = Spy()
     here = limited(store, clock, Quota("probe", 0, "hour"), body=body)
-    assert here.pass_through("(probe)").message == "probe is limited: its quota this hour is 0."
+    assert here.pass_through("(probe)").message == "probe is limited: its quota within an hour is 0."
     assert not body.ran
 
 
@@ -172,6 +178,13 @@ def test_the_model_reads_what_is_left_and_why_it_is_refused(tmp_path: Path) -> N
     told = story(tmp_path, "(probe :x 1)", "(probe :x 2)", "Done.", tools=[made])
     assert "(probe :x 1) -> ok:\n1\n(0 of 1 left today)" in told.shown(2)
     assert "(probe :x 2) -> limited: probe is limited: 1 of 1 used today, next tomorrow" in told.shown(3)
+
+
+def test_a_refused_call_may_be_tried_again_in_the_same_run(tmp_path: Path) -> None:
+    made = tool(cooldown=0.2, params={"x": {"type": int}}, body=lambda x: x)
+    waits = tool("wait", lambda: time.sleep(0.3))
+    told = story(tmp_path, "(probe 1) (probe 2)", "(wait)", "(probe 2)", "Done.", tools=[made, waits])
+    assert told.statuses == ["ok", "limited", "ok", "ok"]
 
 
 # Windows
@@ -315,12 +328,12 @@ def test_an_agent_keeps_the_quotas_it_is_given(tmp_path: Path) -> None:
         (lambda: Quota("x", True), "The quota of x is a whole number from 0, not True."),
         (lambda: Quota("x", 1.5), "The quota of x is a whole number from 0, not 1.5."),  # type: ignore[arg-type]
         (
-            lambda: Quota("x", 1, "week"),  # type: ignore[arg-type]
-            "The quota of x is per day, hour, minute or a number of seconds, not 'week'.",
+            lambda: Quota("x", 1, "year"),  # type: ignore[arg-type]
+            "The quota of x is per week, day, hour, minute or a number of seconds, not 'year'.",
         ),
         (
             lambda: Quota("x", 1, 0),
-            "The quota of x is per day, hour, minute or a number of seconds, not 0.",
+            "The quota of x is per week, day, hour, minute or a number of seconds, not 0.",
         ),
         (
             lambda: Quota("x", 1, by="me"),  # type: ignore[arg-type]
