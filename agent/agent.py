@@ -243,7 +243,7 @@ def _unread(message: str) -> ToolResult:
 
 
 def _counted(policy: RulesPolicy) -> list[Rule]:
-    """The quotas and cooldowns of the policy files, for the one who counts; the policy learns that one does."""
+    """The quotas and cooldowns of the policy files, for the one who counts; the policy learns of it."""
     policy.counted = True
     by = {"user": "user", "session": "session", "workspace": "all"}
     week = 7 * 24 * 3600.0

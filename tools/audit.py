@@ -57,7 +57,10 @@ FIRST = -(2**63)
 
 
 class Audit(Protocol):
-    """Takes one row a call. What ``write`` returns from is on disk."""
+    """Takes one row a call. What ``write`` returns from is on disk. ``prepare`` raises when no row could be
+    written: the door asks before a body runs, so that nothing is done that cannot be recorded."""
+
+    def prepare(self) -> None: ...
 
     def write(self, row: Mapping[str, Any]) -> None: ...
 
@@ -69,6 +72,9 @@ class MemoryAudit:
 
     def __init__(self) -> None:
         self._rows: list[dict[str, Any]] = []
+
+    def prepare(self) -> None:
+        """A list always takes a row."""
 
     def write(self, row: Mapping[str, Any]) -> None:
         self._rows.append(dict(row))
@@ -109,6 +115,10 @@ class StoreAudit:
 
     def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store
+
+    def prepare(self) -> None:
+        with self._store().transaction() as run:
+            _head(run)
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append a row to the chain, in one transaction: two writers never continue the same row."""

@@ -56,7 +56,7 @@ class Verdict:
 
     kind: Literal["allow", "ask", "deny"]
     reason: str = ""
-    rule: str = ""
+    rule: str = field(default="", compare=False)
 
 
 ALLOW = Verdict("allow")

@@ -224,7 +224,8 @@ class Door:
             self.audit.write(row | self._evidence(passage, message, effects))
         except Exception as error:
             # What cannot be recorded is not acknowledged.
-            outcome = Outcome("error", message=f"The audit row could not be written: {_brief(error)}.")
+            said = "The call was done, but its" if outcome.status == "ok" else "The"
+            outcome = Outcome("error", message=f"{said} audit row could not be written: {_brief(error)}.")
             row["status"], message = "error", outcome.message
         return ToolResult(call.id, str(row["tool"]), outcome.status, outcome.value, message, effects, row)
 
@@ -400,6 +401,10 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
     body = tool._body
     assert body is not None, "define_tool gives every tool a body"
     try:
+        door.audit.prepare()
+    except Exception as error:
+        return Outcome("error", message=f"{tool.name} was not run: {_brief(error)}.")
+    try:
         passage.reservation.commit()
     except Exception as error:
         return Outcome("limited", message=f"{tool.name} is limited: {_uncounted(error)}.")
@@ -436,9 +441,10 @@ STAGES: tuple[tuple[str, Callable[[Door, Passage], Awaitable[Outcome | None]]], 
 def _weigh(passage: Passage, who: str, verdict: Verdict) -> Outcome | None:
     """Allow goes on, ask leaves a question for the consent stage; deny, or any other word, ends the
     passage."""
-    passage.verdicts[who] = f"{verdict.kind}: {verdict.reason}" if verdict.reason else verdict.kind
-    if verdict.kind == "allow":
+    if verdict.kind == "allow":  # nothing to explain; a rule that allowed it has its own column
+        passage.verdicts[who] = "allow"
         return None
+    passage.verdicts[who] = f"{verdict.kind}: {verdict.reason}" if verdict.reason else verdict.kind
     if verdict.kind == "ask":
         passage.questions.append((verdict.reason or "it asks first").rstrip("."))
         return None

@@ -330,8 +330,7 @@ def test_explain_says_which_rule_decides(here: Path) -> None:
     )
     assert explained('(read-file "a.txt")', cwd=here).out == "allow: it only reads.\nNo rule matches.\n"
     assert explained('(echo "x")', cwd=here).out == (
-        "deny: p.hy:5 limits it, and its calls cannot be counted here.\n"
-        "  p.hy:5  (quota echo 3 :per :day)  (a limit)\n"
+        "allow: it touches nothing.\n  p.hy:5  (quota echo 3 :per :day)  (a limit)\n"
     )
 
 

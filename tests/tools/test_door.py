@@ -928,8 +928,22 @@ class BrokenAudit(MemoryAudit):
 def test_what_cannot_be_recorded_is_not_acknowledged() -> None:
     result = gateway(tool(body=Spy("done")), audit=BrokenAudit()).pass_through("(probe)")
     assert (result.status, result.value) == ("error", None)
-    assert result.message == "The audit row could not be written: OSError: disk is full."
+    assert (
+        result.message == "The call was done, but its audit row could not be written: OSError: disk is full."
+    )
     assert result.audit["status"] == "error"
+
+
+class ClosedAudit(BrokenAudit):
+    def prepare(self) -> None:
+        raise OSError("it is closed")
+
+
+def test_what_could_not_be_recorded_is_not_done() -> None:
+    body = Spy("done")
+    result = gateway(tool(body=body), audit=ClosedAudit()).pass_through("(probe)")
+    assert result.status == "error"
+    assert not body.ran
 
 
 def test_a_failing_part_of_the_host_is_an_error_and_not_a_crash() -> None:
