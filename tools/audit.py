@@ -117,8 +117,8 @@ class StoreAudit:
         self._store = store
 
     def prepare(self) -> None:
-        with self._store().transaction() as run:
-            _head(run)
+        if not self._store().execute("SELECT seq FROM audit_head"):
+            raise RuntimeError("the head of the audit trail is missing")
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append a row to the chain, in one transaction: two writers never continue the same row."""
