@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -96,6 +97,9 @@ def store_path(workspace: Path) -> Path:
     return state_dir() / "workspaces" / f"{workspace.resolve().name or 'root'}-{key}.sqlite"
 
 
+BUSY_MS = 10_000  # how long one process waits for another
+
+
 class Store:
     """An open store. Every write is one transaction, synced before it returns; threads take turns."""
 
@@ -106,12 +110,25 @@ class Store:
             if path != ":memory:":
                 Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._db = apsw.Connection(str(path))
-            self._db.set_busy_timeout(10_000)
-            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.set_busy_timeout(BUSY_MS)
+            self._write_ahead()
             self._db.execute("PRAGMA synchronous = FULL")
             self._migrate()
         except (apsw.Error, OSError) as error:
             raise UsageError(f"The store {path} cannot be opened: {error}.") from None
+
+    def _write_ahead(self) -> None:
+        """Switch to the write-ahead log. SQLite does not wait by itself here: of two processes that open a
+        new store at once, one is told that it is locked. So the waiting is done here."""
+        end = time.monotonic() + BUSY_MS / 1000
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                return
+            except apsw.BusyError:
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(0.01)
 
     def _migrate(self) -> None:
         with self.transaction() as run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -206,3 +207,16 @@ def test_a_store_in_memory_needs_no_file() -> None:
     StoreAudit(lambda: store).write(row())
     assert len(StoreAudit(lambda: store).rows()) == 1
     store.close()
+
+
+def test_many_may_open_a_new_store_at_once(tmp_path: Path) -> None:
+    for number in range(20):
+        together = threading.Barrier(6)
+
+        def opened(together: threading.Barrier = together, number: int = number) -> None:
+            together.wait()
+            Store(tmp_path / f"{number}.sqlite").close()
+
+        with ThreadPoolExecutor(6) as pool:
+            for done in [pool.submit(opened) for _ in range(6)]:
+                done.result()
