@@ -313,6 +313,3 @@ def _without(text: str, calls: list[FoundCall]) -> str:
         position = call.end
     kept.append(text[position:].replace("\0", ""))
     return _EMPTY_FENCE.sub("", "".join(kept)).replace("\0", "").strip()
-
-
-__all__ = ["Fault", "FoundCall", "Reading", "read_reply"]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tools.store import Store
 
 # No deadlines: a busy machine is no fault of the code.
 settings.register_profile("quoth", deadline=None)
@@ -27,3 +30,11 @@ def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("QUOTH_STATE", str(folder))
     monkeypatch.setenv("QUOTH_CONFIG", str(folder / "config"))
     return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An open store of the test's own."""
+    opened = Store(tmp_path / "s.sqlite")
+    yield opened
+    opened.close()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tools.errors import DefinitionError, did_you_mean
-from tools.form import CallForm, Code, from_model, kebab
+from tools.form import CallForm, from_model, kebab
 from tools.schema import REQUIRED, Param, Secret, bind, make_param
 from tools.table import CognitiveTool, ToolTable, cognitive_tools
 
@@ -185,6 +185,3 @@ def _parameters_of(tool: str, function: Callable[..., Any]) -> dict[str, dict[st
         spec = {"type": hint, "doc": str(doc), "default": default, "secret": isinstance(doc, Secret)}
         found[kebab(param.name)] = spec
     return found
-
-
-__all__ = ["OPTIONS", "Code", "cognitive_tool", "define_tool", "registering_in"]

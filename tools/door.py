@@ -15,7 +15,7 @@ import inspect
 import secrets
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -37,7 +37,7 @@ from tools.context import (
     plain,
 )
 from tools.errors import InvalidCallError, QuothError, UnknownToolError
-from tools.form import CallForm, canonical, from_json
+from tools.form import CallForm, from_json
 from tools.policy import EffectsPolicy, Policy
 from tools.redact import Redactor
 from tools.schema import bind, validate
@@ -578,6 +578,3 @@ async def _in_thread(
 def _stop(thread: threading.Thread) -> None:
     if thread.ident is not None:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Stop))
-
-
-__all__: Sequence[str] = ["ALLOW", "Door", "canonical", "dispatch", "new_call"]

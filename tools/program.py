@@ -24,7 +24,7 @@ from hy.compiler import hy_compile
 
 from tools.context import Status, ToolContext, ToolError, ToolFailure
 from tools.errors import did_you_mean
-from tools.form import MAX_DEPTH, CallForm, canonical, kebab, show
+from tools.form import MAX_DEPTH, CallForm, canonical, kebab
 from tools.sexp import Limits, ReadError, read_all
 
 # Core macros whose expansion is pure: it makes Python syntax and runs nothing while compiling.
@@ -462,6 +462,3 @@ def _runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str
     if type(error).__name__ == "MontyCrashedError":
         return ProgramError("The sandbox stopped the program: it used more time or memory than it may.")
     return ProgramError(f"The program failed: {said.strip()}")
-
-
-__all__ = ["InnerFailure", "Program", "ProgramError", "Sandbox", "SandboxLimits", "compile_program", "show"]

@@ -50,13 +50,6 @@ def row(number: int, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "s.sqlite")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def trail(store: Store) -> StoreAudit:
     """A trail of six rows."""
     audit = StoreAudit(lambda: store)
