@@ -10,6 +10,7 @@ hycache.install()
 _HOMES = {
     "neuro.think": "think ask_neuro begin_conversation",
     "neuro.reader": "read_reply",
+    "neuro.stream": "ReplyStream",
     "neuro.belt": "belt",
     "neuro.backends.base": "Backend Completion Messages ModelError Usage",
     "neuro.backends.scripted": "ScriptedBackend",

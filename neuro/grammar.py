@@ -1,14 +1,17 @@
 """A GBNF grammar from the belt, for servers of the llama.cpp family: a call in it is always readable.
 
-Knows the table's public face only. Optional arguments come in the order of the signature; the door takes any.
+Knows the table's public face and how calls are spelt, and no model. Required arguments come first, in the
+order of the signature; optional ones after them in any order, each at most once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
-from tools.form import Code, print_value
+from tools.form import Code, print_string, print_value
 from tools.schema import Param
 from tools.table import CognitiveTool, ToolTable
 
@@ -22,6 +25,11 @@ value ::= str | float | bool | "None" | list | dict
 list ::= "[" (value (" " value)*)? "]"
 dict ::= "{" (str " " value ("  " str " " value)*)? "}"
 strlist ::= "[" (str (" " str)*)? "]"
+jbool ::= "true" | "false"
+jvalue ::= str | float | jbool | "null" | jlist | jdict
+jlist ::= "[" (jvalue (", " jvalue)*)? "]"
+jdict ::= "{" (str ": " jvalue (", " str ": " jvalue)*)? "}"
+jstrlist ::= "[" (str (", " str)*)? "]"
 atom ::= [A-Za-z0-9_+*/<>=!?.:&|%^-]+
 ws ::= " " | "\n" " "*
 words ::= [^\x00-/:-@\[-`a-z{-\x7f] [^\x00]*
@@ -35,8 +43,48 @@ words ::= [^\x00-/:-@\[-`a-z{-\x7f] [^\x00]*
 PROGRAM_DEPTH = 12
 
 
+# So many optional arguments may come in any order; it takes a rule for each set of those still to come.
+FREE_ORDER = 4
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How a dialect writes a call: what opens it, stands before the first argument and between two, names an
+    argument, and closes it; and whether values are JSON."""
+
+    opened: Callable[[str], str]
+    first: str
+    between: str
+    named: Callable[[str], str]
+    closed: str
+    json: bool = False
+
+
+LISP = Spelling(lambda tool: f"({tool}", " ", " ", lambda name: f":{name} ", ")")
+PLIST = Spelling(
+    lambda tool: f"(:target :tool :action :call :tool {print_string(tool)} :args (",
+    "",
+    " ",
+    lambda name: f":{name} ",
+    "))",
+)
+JSON = Spelling(
+    lambda tool: f'{{"tool": {json.dumps(tool)}, "args": {{',
+    "",
+    ", ",
+    lambda name: f"{json.dumps(name)}: ",
+    "}}",
+    json=True,
+)
+
+
 def grammar(
-    table: ToolTable, *, may_answer: bool = True, may_call: bool = True, without: Collection[str] = ()
+    table: ToolTable,
+    *,
+    spelling: Spelling = LISP,
+    may_answer: bool = True,
+    may_call: bool = True,
+    without: Collection[str] = (),
 ) -> str:
     """One or several calls, or an answer in plain words; ``may_answer`` or ``may_call`` false forbids one.
 
@@ -51,7 +99,7 @@ def grammar(
     if tools:
         names = " | ".join(f"call-{tool.name}" for tool in tools)
         rules += ['calls ::= call ("\\n" call){0,7}', f"call ::= {names}"]
-        rules += [_call(tool) for tool in tools]
+        rules += [rule for number, tool in enumerate(tools) for rule in _call(tool, number, spelling)]
     return "\n".join([*rules, *_programs()]) + "\n" + _COMMON.strip() + "\n"
 
 
@@ -74,27 +122,65 @@ def _programs() -> list[str]:
     return rules
 
 
-def _call(tool: CognitiveTool) -> str:
-    parts = [_quoted(f"({tool.name}")]
-    for param in tool.params:
-        argument = f"{_quoted(f' :{param.name} ')} {_value(param)}"
-        parts.append(argument if param.required else f"({argument})?")
-    return f"call-{tool.name} ::= " + " ".join([*parts, '")"'])
+def _call(tool: CognitiveTool, number: int, spelling: Spelling) -> list[str]:
+    """The rule of a tool's calls, and those of its optional arguments, named by its ``number``."""
+    required = [param for param in tool.params if param.required]
+    optional = tuple((place, param) for place, param in enumerate(tool.params) if not param.required)
+    parts = [_quoted(spelling.opened(tool.name))]
+    parts += [_argument(param, spelling, begun=place > 0) for place, param in enumerate(required)]
+    rules: dict[str, str] = {}
+    if optional:
+        parts.append(_optional(number, optional, spelling, bool(required), rules))
+    parts.append(_quoted(spelling.closed))
+    return [
+        f"call-{tool.name} ::= {' '.join(parts)}",
+        *(f"{name} ::= {body}" for name, body in rules.items()),
+    ]
 
 
-def _value(param: Param) -> str:
+def _argument(param: Param, spelling: Spelling, *, begun: bool) -> str:
+    lead = (spelling.between if begun else spelling.first) + spelling.named(param.name)
+    return f"{_quoted(lead)} {_value(param, spelling)}"
+
+
+def _optional(
+    tool: int, left: tuple[tuple[int, Param], ...], spelling: Spelling, begun: bool, rules: dict[str, str]
+) -> str:
+    """The name of the rule for the optional arguments that are ``left``; it is added to ``rules``."""
+    # By numbers: of the names, with hyphens in them, two tools could make the same.
+    name = f"opt-{tool}-{'-'.join(str(place) for place, _ in left)}{'' if begun else '-first'}"
+    if name not in rules:
+        rules[name] = ""
+        ways = []
+        for place, (_, param) in enumerate(left):
+            rest = left[:place] + left[place + 1 :] if len(left) <= FREE_ORDER else left[place + 1 :]
+            way = _argument(param, spelling, begun=begun)
+            ways.append(f"{way} {_optional(tool, rest, spelling, True, rules)}" if rest else way)
+        rules[name] = f"({' | '.join(ways)})?"
+    return name
+
+
+def _value(param: Param, spelling: Spelling) -> str:
     if param.choices:
-        return "(" + " | ".join(_quoted(print_value(choice)) for choice in param.choices) + ")"
-    return _type(param.type)
+        write = _json if spelling.json else print_value
+        return "(" + " | ".join(_quoted(write(choice)) for choice in param.choices) + ")"
+    return _type(param.type, "j" if spelling.json else "")
 
 
-def _type(hint: Any) -> str:
-    simple = {str: "str", int: "int", float: "float", bool: "bool", dict: "dict", list: "list", Code: "form"}
-    if hint in simple:
-        return simple[hint]
+def _type(hint: Any, kind: str) -> str:
+    if hint in (str, int, float):
+        return str(hint.__name__)
+    if hint is Code:
+        return "str" if kind else "form"
+    if hint in (bool, dict, list):
+        return f"{kind}{hint.__name__}"
     if get_origin(hint) is list:
-        return "strlist" if get_args(hint) == (str,) else "list"
-    return "value"
+        return f"{kind}strlist" if get_args(hint) == (str,) else f"{kind}list"
+    return f"{kind}value"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _quoted(text: str) -> str:

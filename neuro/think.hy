@@ -3,30 +3,13 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
 
 (import
   dataclasses [dataclass]
-  neuro.backends.base [Messages Usage]
-  neuro.belt [belt]
-  neuro.grammar [grammar]
-  neuro.reader [Reading read-reply])
+  neuro.backends.base [Messages ToolsRefusedError Usage]
+  neuro.dialects [CALL-FORM Dialect refusal-note without-tools]
+  neuro.reader [Reading])
 
 ;; * What the model is told
 
-(setv RULES #[[
-HOW TO WORK:
-You know nothing of the files here: look before you answer, and never guess.
-- If the task names a file, begin with read-file. To find out which files hold a word, use grep-search.
-- To change a file, use edit-file; to make one, write-file.
-- To compute, use eval; never compute in your head.
-Reply with one call and nothing else; its result is the next message. Then make the next call, or answer.
-When the results answer the task, reply in one plain sentence.
-
-EXAMPLE:
-Task: Which colour does a.txt name, and how many lines of b.txt hold it?
-(read-file :path "a.txt")
-Result: The colour is green.
-(grep-search :pattern "green" :path "b.txt")
-Result: 2 items
-The colour is green, and 2 lines of b.txt hold it.
-]])
+(setv RULES CALL-FORM.rules)
 
 (setv AFTER-RESULT
   "If you know it now, say it in one plain sentence. If not, make the next call.")
@@ -35,40 +18,64 @@ The colour is green, and 2 lines of b.txt hold it.
   "Answer this in one plain sentence now, from the results you have.")
 
 (defclass [(dataclass :frozen True)] Thought []
-  "A reply: its text, the calls, text and faults read from it, and the tokens it cost."
+  "A reply: its text, the calls, text and faults read from it, and the tokens it cost. `dialect` is the one it
+  was asked for in, another than before when the server took no tools; then `note` tells the user so."
   #^ str text
   #^ Reading reading
   #^ Usage usage
-  (setv #^ str finish "stop"))
+  (setv #^ str finish "stop")
+  (setv #^ Dialect dialect CALL-FORM)
+  (setv #^ str note ""))
 
 ;; * Asking
 
-(defn begin-conversation [table * [view "lisp"] [rules RULES]]
+(defn begin-conversation [table * [dialect CALL-FORM] [search False] [view None] [rules None]]
   "Messages that open with the belt; the task and all that follows is appended."
   (setv messages (Messages))
-  (.append messages "system" (+ (belt table view) (.rstrip rules)))
+  (.append messages "system" (.opening dialect table :search search :view view :rules rules))
   messages)
 
-(defn :async ask-neuro [messages backend * [grammar None] [max-tokens 1024] [on-text None]]
+(defn :async ask-neuro [messages backend * [grammar None] [max-tokens 1024] [on-text None]
+                        [tools None] [tool-choice "auto"]]
   "The model's completion of MESSAGES; raises ModelError with a sentence."
+  (setv native (if (is tools None)  {}  {"tools" tools  "tool_choice" tool-choice}))
   (await (.complete backend messages
                     :grammar (when backend.takes-grammar grammar)
                     :max-tokens max-tokens
-                    :on-text on-text)))
+                    :on-text on-text
+                    #** native)))
 
-(defn :async think [messages backend table * [must-act False] [must-answer False] [without #()]
-                    [max-tokens 1024] [on-text None]]
+(defn :async think [messages backend table * [dialect CALL-FORM] [search False] [must-act False]
+                    [must-answer False] [without #()] [max-tokens 1024] [on-text None]]
   "One turn of the model over MESSAGES, which grow by its reply.
 
   MUST-ACT forbids an answer before anything was looked at, MUST-ANSWER forbids calls, and WITHOUT names tools
-  it may not use now; all three bind only a backend that takes a grammar, and are words in the messages for
-  any other."
-  (setv completion
-        (await (ask-neuro messages backend
-                          :grammar (grammar table :may-answer (not must-act)
-                                                  :may-call (not must-answer)
-                                                  :without without)
-                          :max-tokens max-tokens
-                          :on-text on-text)))
-  (.append messages "assistant" completion.text)
-  (Thought completion.text (read-reply completion.text (.names table)) completion.usage completion.finish))
+  it may not use now; all three bind only a backend that takes a grammar, the first two also one that takes
+  tools, and are words in the messages for any other. A server that refuses the tools is asked again in text,
+  and told how to call before."
+  (setv note "")
+  (defn fall-back [reason]
+    "Go on in text: say how a call is written, from here on."
+    (nonlocal dialect note)
+    (setv note (refusal-note dialect reason)
+          dialect (without-tools dialect))
+    (.append messages "user" (.opening dialect table :search search)))
+  (defn :async ask []
+    (await (ask-neuro messages backend
+                      :grammar (when backend.takes-grammar
+                                 (.grammar dialect table :may-answer (not must-act)
+                                                         :may-call (not must-answer)
+                                                         :without without))
+                      :tools (.tools dialect table (getattr backend "tool_view" ""))
+                      :tool-choice (cond must-answer "none"  must-act "required"  True "auto")
+                      :max-tokens max-tokens
+                      :on-text on-text)))
+  (when (and dialect.native (not (getattr backend "tool_view" "")))
+    (fall-back f"{backend.name} takes no native tools."))
+  (try
+    (setv completion (await (ask)))
+    (except [error ToolsRefusedError]
+      (fall-back (str error))
+      (setv completion (await (ask)))))
+  (.append messages "assistant" completion.text :calls completion.calls :kept completion.kept)
+  (Thought completion.text (.read dialect completion table) completion.usage completion.finish dialect note))

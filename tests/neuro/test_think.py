@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from words import Story, scripted, story, table_of, tool
 
-from neuro.backends.base import Completion, Messages, ModelError
-from neuro.belt import belt
+from neuro.backends.base import Completion, Messages, ModelError, ToolsRefusedError
+from neuro.belt import belt, belt_bytes
+from neuro.dialects import CALL_FORM, DIALECTS, NATIVE
 from neuro.grammar import grammar
 from tools.table import ToolTable, cognitive_tools
 
@@ -135,6 +136,96 @@ async def test_ask_neuro_only_asks() -> None:
     completion = await THINK.ask_neuro(messages, scripted("(echo :text 1)"))
     assert completion.text == "(echo :text 1)"
     assert len(messages) == 1
+
+
+# Native tools
+
+
+class Picky:
+    """A model on a server that refuses tools, and answers without them."""
+
+    name = "picky"
+    takes_grammar = False
+
+    def __init__(self, tool_view: str = "openai") -> None:
+        self.tool_view = tool_view
+        self.asked: list[tuple[bytes, bytes | None]] = []
+
+    async def complete(self, messages: Messages, *, tools: bytes | None = None, **options: Any) -> Completion:
+        self.asked.append((messages.as_json(), tools))
+        if tools is not None:
+            raise ToolsRefusedError("It takes no tools (400).")
+        return Completion('(look :path "a")')
+
+    async def aclose(self) -> None:
+        """Nothing to free."""
+
+
+def call(id: str, **arguments: object) -> dict[str, object]:
+    return {"id": id, "name": "look", "arguments": arguments}
+
+
+async def test_native_calls_are_thoughts_and_stay_in_the_conversation() -> None:
+    table, model = one_tool(), scripted({"text": "I look.", "tool_calls": [call("c1", path="a")]})
+    messages = THINK.begin_conversation(table, dialect=NATIVE)
+    thought = await THINK.think(messages, model, table, dialect=NATIVE)
+    (found,) = thought.reading.calls
+    assert (str(found.form), found.id, thought.reading.text) == ('(look :path "a")', "c1", "I look.")
+    assert (thought.dialect, thought.note) == (NATIVE, "")
+    assert model.tools == [belt_bytes(table, "openai")]
+    assert messages[1]["calls"] == [{"id": "c1", "name": "look", "arguments": '{"path": "a"}'}]
+
+
+@pytest.mark.parametrize(
+    ("must", "choice"),
+    [({}, "auto"), ({"must_act": True}, "required"), ({"must_answer": True}, "none")],
+)
+async def test_what_a_model_must_do_is_a_choice_of_tools(must: dict[str, bool], choice: str) -> None:
+    model = scripted("Hello.")
+    await THINK.think(Messages(), model, one_tool(), dialect=NATIVE, **must)
+    assert model.choices == [choice]
+
+
+@pytest.mark.parametrize(
+    ("tool_view", "reason", "asked"),
+    [("openai", "It takes no tools (400).", 2), ("", "picky takes no native tools.", 1)],
+)
+async def test_a_server_that_takes_no_tools_is_asked_in_text_and_that_is_told(
+    tool_view: str, reason: str, asked: int
+) -> None:
+    table, model = one_tool(), Picky(tool_view)
+    messages = THINK.begin_conversation(table, dialect=NATIVE)
+    messages.append("user", "Look.")
+    thought = await THINK.think(messages, model, table, dialect=NATIVE)
+    assert [str(found.form) for found in thought.reading.calls] == ['(look :path "a")']
+    assert thought.dialect is CALL_FORM
+    assert thought.note == f"{reason} It is asked for call forms in text."
+    assert len(model.asked) == asked
+    first, last = model.asked[0], model.asked[-1]
+    assert last[1] is None
+    assert last[0].startswith(first[0].removesuffix(b"]"))  # the past is not changed
+    assert messages[2] == {"role": "user", "content": CALL_FORM.opening(table)}
+    assert len(messages) == 4
+
+
+@pytest.mark.parametrize(
+    ("dialect", "opened"),
+    [
+        ("call-form", '"(look"'),
+        ("plist", '"(:target :tool :action :call :tool \\"look\\" :args ("'),
+        ("json", '"{\\"tool\\": \\"look\\", \\"args\\": {"'),
+    ],
+)
+async def test_a_model_is_bound_to_its_own_dialect(dialect: str, opened: str) -> None:
+    model = GrammarModel()
+    await THINK.think(Messages(), model, one_tool(), dialect=DIALECTS[dialect])
+    assert f"call-look ::= {opened}" in (model.grammars[0] or "")
+
+
+async def test_a_dialect_of_tags_binds_nobody() -> None:
+    model, tagged = GrammarModel(), tool("look", tag="LOOK")
+    await THINK.think(Messages(), model, table_of(tagged), dialect=DIALECTS["tags"])
+    assert model.grammars == [None]
 
 
 def test_the_rules_name_only_tools_that_ship() -> None:

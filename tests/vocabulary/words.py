@@ -21,7 +21,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -32,17 +32,21 @@ from agent import Agent
 from agent.agent import AsyncAgent
 from agent.run import Reply
 from neuro.backends.base import Completion, Messages
-from neuro.backends.scripted import ScriptedBackend
+from neuro.backends.scripted import Scripted, ScriptedBackend
 from neuro.belt import belt
-from neuro.reader import FoundCall, read_reply
-from tools.audit import MemoryAudit
+from neuro.reader import read_reply
+from neuro.reading import FoundCall
+from tools.audit import MemoryAudit, StoreAudit
+from tools.consent import Broker, Decision, Request
 from tools.context import ToolContext, ToolResult
 from tools.define import define_tool, registering_in
 from tools.door import Door, new_call
 from tools.form import CallForm, from_model
 from tools.hycache import load_hy_file
 from tools.program import Sandbox, SandboxLimits
+from tools.receipts import StoreReceipts
 from tools.sexp import read_one
+from tools.store import Store
 from tools.table import CognitiveTool, ToolTable, cognitive_tools
 from tools.workspace import Workspace
 
@@ -85,6 +89,13 @@ class Spy:
         return self.calls > 0
 
 
+class Later:
+    """A person who does not answer now."""
+
+    async def request(self, *_: Any) -> None:
+        return None
+
+
 @dataclass
 class Gateway:
     """A door on a table of its own, with its audit in memory."""
@@ -92,6 +103,7 @@ class Gateway:
     door: Door
     workspace: Path
     sandbox_limits: SandboxLimits | None = None
+    given: dict[str, Any] = field(default_factory=dict)  # what the host puts into the context
 
     def pass_through(self, text: str | CallForm, **marks: Any) -> ToolResult:
         """Take one form through the door."""
@@ -103,7 +115,8 @@ class Gateway:
         sandbox = Sandbox(self.sandbox_limits)
         try:
             call = new_call(form(text) if isinstance(text, str) else text, **marks)
-            return await self.door.dispatch(call, ToolContext(Workspace(self.workspace), sandbox=sandbox))
+            context = ToolContext(Workspace(self.workspace), sandbox=sandbox, **self.given)
+            return await self.door.dispatch(call, context)
         finally:
             await sandbox.aclose()
 
@@ -114,9 +127,60 @@ class Gateway:
 
 def gateway(*tools: CognitiveTool, workspace: Path | str = ".", **parts: Any) -> Gateway:
     """A gateway to just these tools."""
-    limits = parts.pop("sandbox_limits", None)
+    limits, given = parts.pop("sandbox_limits", None), parts.pop("given", {})
     parts.setdefault("audit", MemoryAudit())
-    return Gateway(Door(ToolTable(tools), **parts), Path(workspace), limits)
+    parts.setdefault("consent", Later())
+    return Gateway(Door(ToolTable(tools), **parts), Path(workspace), limits, given)
+
+
+class Clock:
+    """Seconds since 1970 that stand still until somebody waits."""
+
+    def __init__(self, now: float = 1_773_144_000.0) -> None:  # 2026-03-10 12:00 UTC
+        self.now = now
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Desk(Gateway):
+    """A gateway whose questions are kept in a store until somebody decides them."""
+
+    broker: Broker = field(kw_only=True)
+    clock: Clock = field(kw_only=True)
+
+    @property
+    def waiting(self) -> list[Request]:
+        return self.broker.requests()
+
+    def decide(self, kind: Any = "once", request: str = "", **more: Any) -> Request:
+        """What ann decides of a request, of the only open one if none is named."""
+        if not request:
+            (only,) = self.waiting
+            request = only.id
+        return self.broker.decide(request, Decision(kind, "ann", **more))
+
+
+def desk(
+    store: Store,
+    *tools: CognitiveTool,
+    person: Any = None,
+    clock: Clock | None = None,
+    window: float = 0,
+    workspace: Path | str = ".",
+    **parts: Any,
+) -> Desk:
+    """A desk for just these tools, with audit and receipts in the store; ``window`` is that of repeats."""
+    clock, given = clock or Clock(), parts.pop("given", {})
+    table, audit = ToolTable(tools), parts.pop("audit", None) or StoreAudit(lambda: store)
+    broker = Broker(lambda: store, table, Workspace(workspace), person=person, audit=audit, clock=clock)
+    receipts = StoreReceipts(lambda: store, window=window, clock=clock)
+    door = Door(table, consent=broker, audit=audit, receipts=receipts, **parts)
+    return Desk(door, Path(workspace), None, given, broker=broker, clock=clock)
 
 
 def complaint(kind: type[BaseException], act: Callable[[], Any]) -> str:
@@ -140,7 +204,7 @@ def load(path: Path, table: ToolTable | None = None) -> ToolTable:
     return filled
 
 
-def scripted(*replies: str) -> ScriptedBackend:
+def scripted(*replies: Scripted) -> ScriptedBackend:
     return ScriptedBackend(list(replies))
 
 
@@ -304,7 +368,7 @@ class Story:
         return [call.result.status for call in self.reply.calls]
 
 
-def story(workspace: Path, *replies: str, task: str = "Do it.", **options: Any) -> Story:
+def story(workspace: Path, *replies: Scripted, task: str = "Do it.", **options: Any) -> Story:
     """Tell a run in which the model says ``replies`` one after the other."""
     model = scripted(*replies)
     with Agent(workspace=workspace, model=model, audit=MemoryAudit(), **options) as agent:

@@ -1,0 +1,178 @@
+"""Anthropic's Messages API over httpx.
+
+Must not know tools, forms or the loop; native tools and calls pass through it as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from neuro.backends import wire
+from neuro.backends.base import Messages, NativeCall, ToolChoice, Usage, to_json
+from neuro.backends.http import Answer, HttpBackend, Request, count_in, endpoint
+
+VERSION = "2023-06-01"
+THINKING = 8192  # tokens beyond the reply: newer models think unasked, and their limit counts thoughts too
+CACHED = {"type": "ephemeral"}
+
+
+class AnthropicBackend(HttpBackend):
+    """One of Anthropic's models. The tools and the system prompt are one cached prefix; the conversation is
+    cached up to its end at each request."""
+
+    kind = "Anthropic's Messages API"
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str = "https://api.anthropic.com",
+        api_key: str | None = None,
+        name: str | None = None,
+        *,
+        extra: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(
+            model,
+            endpoint(base_url, "/messages", "/v1"),
+            api_key,
+            name or f"anthropic:{model}",
+            key_variable="ANTHROPIC_API_KEY",
+            # No temperature: newer models refuse it.
+            options={"cache_control": CACHED, **(extra or {})},
+            **more,
+        )
+        self.tool_view = "anthropic"
+
+    def _headers(self) -> dict[str, str]:
+        return {"x-api-key": str(self._key), "anthropic-version": VERSION}
+
+    def _asked(
+        self, messages: Messages, max_tokens: int, tools: bytes | None, choice: ToolChoice, streams: bool
+    ) -> tuple[dict[str, Any], dict[str, bytes]]:
+        options: dict[str, Any] = {"max_tokens": max_tokens + THINKING}
+        if streams:
+            options["stream"] = True
+        parts: dict[str, bytes] = {}
+        if tools is not None:
+            parts["tools"] = tools
+            if choice != "auto":
+                options["tool_choice"] = {"type": {"required": "any", "none": "none"}[choice]}
+        if system := wire.system_of(messages):
+            parts["system"] = to_json([{"type": "text", "text": system, "cache_control": CACHED}])
+        parts["messages"] = messages.written(wire.anthropic if tools is not None else wire.anthropic_text)
+        return options, parts
+
+    def _adapt(self, error: dict[str, Any], request: Request) -> bool:
+        """A server that only resembles Anthropic's may not know how to cache by itself, and a model that
+        always thinks may not let a call be forced."""
+        words = str(error.get("message"))
+        if "cache_control" in words and self._options.pop("cache_control", None) is not None:
+            return True
+        return "tool_choice" in words and request.options.pop("tool_choice", None) is not None
+
+    def _whole(self, reply: Any) -> Answer:
+        if isinstance(reply, dict) and reply.get("error"):
+            self._failed(reply)
+        blocks = reply.get("content") if isinstance(reply, dict) else None
+        if not isinstance(blocks, list):
+            self._garbage("JSON without content")
+        found = {index: block for index, block in enumerate(blocks) if isinstance(block, dict)}
+        return _answer(found, {}, _finish(reply.get("stop_reason")), reply.get("usage"))
+
+    def _stream(self) -> _Stream:
+        return _Stream(self)
+
+    def event(self, data: str) -> dict[str, Any]:
+        """One event of a stream; an error told in its place is raised."""
+        event = self._json(data)
+        if not isinstance(event, dict):
+            self._garbage("JSON without content")
+        if event.get("error"):
+            self._failed(event)
+        return event
+
+
+class _Stream:
+    """Blocks begin, grow by deltas and end, each at its index."""
+
+    def __init__(self, backend: AnthropicBackend) -> None:
+        self.done = False
+        self._backend = backend
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._inputs: dict[int, str] = {}
+        self._used: dict[str, Any] = {}
+        self._finish: str | None = None
+
+    def hear(self, data: str) -> str:
+        event = self._backend.event(data)
+        index = event.get("index", 0)
+        match event.get("type"):
+            case "message_start":
+                self._used |= _dict(_dict(event.get("message")).get("usage"))
+            case "content_block_start":
+                self._blocks[index] = {**_dict(event.get("content_block"))}
+                return _text(self._blocks[index])
+            case "content_block_delta":
+                return self._grow(index, _dict(event.get("delta")))
+            case "message_delta":
+                self._used |= _dict(event.get("usage"))
+                if reason := _dict(event.get("delta")).get("stop_reason"):
+                    self._finish = _finish(reason)
+            case "message_stop":
+                self.done = True
+        return ""
+
+    def _grow(self, index: int, delta: dict[str, Any]) -> str:
+        block = self._blocks.setdefault(index, {"type": "text"})
+        for key in ("text", "thinking", "signature"):
+            if isinstance(delta.get(key), str):
+                block[key] = (block.get(key) or "") + delta[key]
+        if isinstance(delta.get("partial_json"), str):
+            self._inputs[index] = self._inputs.get(index, "") + delta["partial_json"]
+        return _text(delta)
+
+    def end(self) -> Answer:
+        return _answer(self._blocks, self._inputs, self._finish, self._used)
+
+
+def _answer(
+    blocks: Mapping[int, dict[str, Any]], inputs: Mapping[int, str], finish: str | None, used: Any
+) -> Answer:
+    """The answer that blocks make, by index; ``inputs`` are the texts of arguments that came in pieces."""
+    answer = Answer(finish=finish, usage=_usage(used))
+    whole = []
+    for index, block in sorted(blocks.items()):
+        if block.get("type") == "tool_use":
+            arguments = inputs.get(index) or to_json(block.get("input") or {}).decode()
+            answer.calls.append(
+                NativeCall(id=str(block.get("id") or ""), name=str(block.get("name")), arguments=arguments)
+            )
+            block = {**block, "input": wire.as_object(arguments)}
+        answer.pieces.append(_text(block))
+        whole.append(block)
+    # Thoughts are signed, and must come back as they were with the calls they led to.
+    if any(block.get("type") not in ("text", "tool_use") for block in whole):
+        answer.kept = {"anthropic": [block for block in whole if _text(block).strip() or "text" not in block]}
+    return answer
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(block: dict[str, Any]) -> str:
+    text = block.get("text")
+    return text if isinstance(text, str) else ""
+
+
+def _finish(reason: Any) -> str:
+    return "length" if reason in ("max_tokens", "model_context_window_exceeded") else "stop"
+
+
+def _usage(usage: Any) -> Usage:
+    """Anthropic counts what it read from its cache, or wrote there, beside the rest of the input."""
+    cached = count_in(usage, "cache_read_input_tokens")
+    written = count_in(usage, "cache_creation_input_tokens")
+    return Usage(count_in(usage, "input_tokens") + cached + written, count_in(usage, "output_tokens"), cached)

@@ -1,0 +1,131 @@
+"""How a conversation is written for each kind of server: plain text, OpenAI's chat, Anthropic's messages.
+
+Knows how a call is spelt as a form, for servers without native calls; it knows no tool and sends nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from neuro.backends.base import Message, NativeCall
+from tools.errors import InvalidCallError
+from tools.form import from_json
+
+Item = dict[str, Any]
+
+
+def text(new: Sequence[Message]) -> Iterator[Item]:
+    """For models that know text only: native calls become call forms, their results one tool message."""
+    results: list[str] = []
+    for message in new:
+        if "call_id" in message:
+            results.append(message["content"])
+            continue
+        if results:
+            yield {"role": "tool", "content": "\n\n".join(results)}
+            results = []
+        yield {"role": message["role"], "content": _with_forms(message)}
+    if results:
+        yield {"role": "tool", "content": "\n\n".join(results)}
+
+
+def text_as_user(new: Sequence[Message]) -> Iterator[Item]:
+    """The same for servers whose tool role wants call ids, as OpenAI's does."""
+    for item in text(new):
+        yield {**item, "role": "user" if item["role"] == "tool" else item["role"]}
+
+
+def openai(new: Sequence[Message]) -> Iterator[Item]:
+    """OpenAI's chat completions: tool calls and tool messages keep their ids."""
+    for message in new:
+        if "call_id" in message:
+            yield {"role": "tool", "tool_call_id": message["call_id"], "content": message["content"]}
+        elif calls := message.get("calls"):
+            yield {
+                "role": "assistant",
+                "content": message["content"] or None,
+                "tool_calls": [
+                    {
+                        "id": call["id"],
+                        "type": "function",
+                        "function": {"name": call["name"], "arguments": call["arguments"]},
+                    }
+                    for call in calls
+                ],
+            }
+        else:
+            role = "user" if message["role"] == "tool" else message["role"]
+            yield {"role": role, "content": message["content"]}
+
+
+def anthropic(new: Sequence[Message]) -> Iterator[Item]:
+    """Anthropic's messages: the results of one turn, and what is said with them, are one user message.
+
+    System messages are not among them: they are a field of the request.
+    """
+    user: list[Item] = []
+    for message in new:
+        if message["role"] == "system":
+            continue
+        if message["role"] != "assistant":
+            user += _said_by_user(message)
+            continue
+        if user:
+            yield {"role": "user", "content": user}
+            user = []
+        if blocks := message.get("kept", {}).get("anthropic") or [*_text(message), *_uses(message)]:
+            yield {"role": "assistant", "content": blocks}
+    if user:
+        yield {"role": "user", "content": user}
+
+
+def anthropic_text(new: Sequence[Message]) -> Iterator[Item]:
+    """The same without tool blocks, which may stand only in requests that bring their tools."""
+    for item in text_as_user(new):
+        if item["role"] != "system" and item["content"].strip():
+            yield item
+
+
+def system_of(messages: Iterable[Message]) -> str:
+    return "\n\n".join(message["content"] for message in messages if message["role"] == "system")
+
+
+def _with_forms(message: Message) -> str:
+    forms = [_form(call) for call in message.get("calls", ())]
+    return "\n".join(filter(None, [message["content"], *forms]))
+
+
+def _form(call: NativeCall) -> str:
+    try:
+        return str(from_json(call))
+    except InvalidCallError:
+        return f"({call['name']} {call['arguments']})"  # as unreadable as it was
+
+
+def _said_by_user(message: Message) -> list[Item]:
+    if "call_id" in message:
+        return [{"type": "tool_result", "tool_use_id": message["call_id"], "content": message["content"]}]
+    return _text(message)
+
+
+def _text(message: Message) -> list[Item]:
+    """The text as a block; a blank one is refused by the server."""
+    return [{"type": "text", "text": message["content"]}] if message["content"].strip() else []
+
+
+def _uses(message: Message) -> list[Item]:
+    return [
+        {"type": "tool_use", "id": call["id"], "name": call["name"], "input": as_object(call["arguments"])}
+        for call in message.get("calls", ())
+    ]
+
+
+def as_object(arguments: str) -> dict[str, Any]:
+    """The arguments as the object they must be; nothing for those nobody could read."""
+    try:
+        read = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return {}
+    return read if isinstance(read, dict) else {}

@@ -1,0 +1,111 @@
+"""The conversation: neutral records, and what each kind of server is sent of them. The past is a prefix."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neuro.backends import wire
+from neuro.backends.base import Messages, NativeCall, Wire, as_kept
+
+WIRES: dict[str, Wire] = {
+    "as kept": as_kept,
+    "text": wire.text,
+    "text as user": wire.text_as_user,
+    "openai": wire.openai,
+    "anthropic": wire.anthropic,
+    "anthropic text": wire.anthropic_text,
+}
+
+
+def call(id: str = "c1", name: str = "look", arguments: str = '{"path":"a"}') -> NativeCall:
+    return NativeCall(id=id, name=name, arguments=arguments)
+
+
+def test_a_message_is_kept_with_what_belongs_to_it() -> None:
+    messages = Messages()
+    messages.append("user", "hi")
+    messages.append("assistant", "I look.", calls=[call()], kept={"anthropic": [1]})
+    messages.append("tool", "eins", "c1")
+    assert list(messages) == [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "I look.", "calls": [call()], "kept": {"anthropic": [1]}},
+        {"role": "tool", "content": "eins", "call_id": "c1"},
+    ]
+    assert json.loads(messages.as_json()) == list(messages)
+
+
+def test_half_a_character_is_not_sent_back() -> None:
+    messages = Messages()
+    messages.append("assistant", "a\ud800", calls=[call(arguments='{"path":"\ud800"}')])
+    assert messages[0]["content"] == "a?"
+    assert messages[0]["calls"][0]["arguments"] == '{"path":"?"}'
+
+
+turns = st.lists(
+    st.fixed_dictionaries(
+        {
+            "text": st.sampled_from(["", " ", "I look.", "é\n"]),
+            "calls": st.integers(0, 3),
+            "cue": st.sampled_from(["", "Go on."]),
+        }
+    ),
+    max_size=6,
+)
+
+
+@pytest.mark.parametrize("name", WIRES)
+@given(turns=turns)
+def test_each_request_is_a_prefix_of_the_next_byte_for_byte(name: str, turns: list[dict[str, Any]]) -> None:
+    messages = Messages()
+    messages.append("system", "Be kind.")
+    messages.append("user", "hi")
+    written = messages.written(WIRES[name])
+    assert messages.written(WIRES[name]) == written
+    for place, turn in enumerate(turns):
+        calls = [call(f"c{place}-{index}") for index in range(turn["calls"])]
+        messages.append("assistant", turn["text"], calls=calls)
+        for made in calls:
+            messages.append("tool", "eins", made["id"])
+        if turn["cue"] or not calls:
+            messages.append("user", turn["cue"] or "Well?")
+        before, written = written, messages.written(WIRES[name])
+        assert json.loads(written)[: len(json.loads(before))] == json.loads(before)
+        assert written.startswith(before.removesuffix(b"]") + b",")
+
+
+def test_the_past_is_written_once_for_each_kind_of_server() -> None:
+    seen: list[int] = []
+
+    def counting(new: Any) -> Any:
+        seen.append(len(new))
+        return new
+
+    messages = Messages()
+    for _ in range(3):
+        messages.append("user", "hi")
+        messages.written(counting)
+        messages.written(counting)
+    assert seen == [1, 1, 1]
+
+
+def test_a_model_without_native_calls_reads_them_as_forms_and_their_results_as_one_message() -> None:
+    messages = Messages()
+    messages.append("assistant", "", calls=[call(), call("c2", "rest", '{"n": 2, "deep": {"a": [null]}}')])
+    messages.append("tool", "eins", "c1")
+    messages.append("tool", "zwei", "c2")
+    messages.append("user", "Go on.")
+    assert json.loads(messages.written(wire.text)) == [
+        {"role": "assistant", "content": '(look :path "a")\n(rest :n 2 :deep {"a" [None]})'},
+        {"role": "tool", "content": "eins\n\nzwei"},
+        {"role": "user", "content": "Go on."},
+    ]
+
+
+@pytest.mark.parametrize("arguments", ["", "{", "[1]", "null", "[" * 100_000])
+def test_arguments_nobody_can_read_are_no_input(arguments: str) -> None:
+    assert wire.as_object(arguments) == {}
