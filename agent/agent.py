@@ -15,19 +15,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, cast
 
-from agent.consent import SayYes
-from agent.run import Listener, Reply, Run, RunLimits
-from agent.table import ToolSource, load_tools
+from agent.run import Listener, Reply, Run, RunLimits, Turn
+from agent.services import check_known, with_own_model
+from agent.suspended import Suspended, alone, read_form, read_into, read_messages, written_run
+from agent.table import ToolSource, load_tools, with_search
 from neuro.backends.base import Backend, Messages
+from neuro.belt import BeltCatalog
+from neuro.dialects import Dialect, choose_dialect
 from tools.audit import Audit, StoreAudit
-from tools.context import ToolContext, ToolResult
-from tools.door import Consent, Door, Gate, new_call
+from tools.consent import Broker, Person, SayYes
+from tools.context import Call, Route, ToolContext, ToolResult
+from tools.door import Door, Gate, new_call
 from tools.errors import InvalidCallError, UsageError
 from tools.form import CallForm, Code, from_model
 from tools.hycache import cache_dir
 from tools.limits import By, Cooldown, Quota, Rule, StoreLimits
 from tools.policy import RulesPolicy, load_policy, policy_files
 from tools.program import Sandbox
+from tools.receipts import StoreReceipts
+from tools.services import Services
 from tools.sexp import ReadError, read_one
 from tools.store import Store, state_dir, store_path
 from tools.table import ToolTable
@@ -42,10 +48,15 @@ class AsyncAgent:
     ``workspace`` is the one folder its file tools may touch. ``tools`` are ``.hy`` files or CognitiveTools
     beside those that ship (``table`` replaces them all). ``model`` is a spec (``local``, ``openai:…``,
     ``scripted:…``), a Backend (which is not closed with the agent), or None for the default, chosen at the
-    first run. ``policy`` is a file of rules beside those of the user and of the workspace (tools/policy.py).
-    ``consent`` answers what policy and guards ask: ``"yes"``, an object with ``request``, or None
-    (such a call is pending). ``quotas`` are limits beside those the tools and the policy declare, ``zone`` is
-    where a day of theirs begins. Raises UsageError for what cannot be used, with a sentence.
+    first run. ``dialect`` is how it is to call tools (neuro/dialects.py), by the model's family if None; a
+    ``belt`` to search shows one line a tool, for a table that is too large to show. ``policy`` is a file of
+    rules beside those of the user and of the workspace (tools/policy.py).
+    ``consent`` answers what policy and guards ask: ``"yes"``, an object with ``request`` (tools/consent.py,
+    Person), or None: such a call is pending at once, ``broker`` takes the decision, and ``resume`` goes on.
+    ``quotas`` are limits beside those the tools and the policy declare, ``zone`` is where a day of theirs
+    begins. ``services`` are what tools may use beside the workspace (tools/services.py; the model is this one
+    if they hold none); ``knowledge``, ``confidence`` and ``agent_id`` are what they may know. Raises
+    UsageError for what cannot be used, with a sentence.
     """
 
     def __init__(
@@ -57,7 +68,7 @@ class AsyncAgent:
         base_url: str | None = None,
         user: str | None = None,
         session: str | None = None,
-        consent: Consent | Literal["yes"] | None = None,
+        consent: Person | Literal["yes"] | None = None,
         gate: Gate | None = None,
         audit: Audit | None = None,
         table: ToolTable | None = None,
@@ -66,7 +77,13 @@ class AsyncAgent:
         quotas: Iterable[Rule] = (),
         zone: str = "UTC",
         listener: Listener | None = None,
+        dialect: str | None = None,
+        belt: Literal["full", "search"] = "full",
         must_act: bool | None = None,
+        services: Services | None = None,
+        knowledge: str | None = None,
+        confidence: float | None = None,
+        agent_id: str | None = None,
     ) -> None:
         root = Path(workspace)
         if not root.is_dir():
@@ -75,15 +92,28 @@ class AsyncAgent:
             raise UsageError(f'consent is "yes", None or an object with a method request, not {consent!r}.')
         if not (policy is None or isinstance(policy, str | Path)):
             raise UsageError(f"policy is the path of a file of rules, not {policy!r}.")
+        self.agent_id = "agent" if agent_id is None else agent_id
+        check_known(knowledge, confidence, self.agent_id)
+        self.knowledge = knowledge
+        self.confidence = confidence
+        self.services = with_own_model(services, self.backend)
         self.workspace = Workspace(root, protected=(state_dir(), cache_dir(), *policy_files(root, policy)))
         self.policy = load_policy(self.workspace.root, policy)
-        self.table = load_tools(tools, table)
-        self.user = user or _user_name()
+        if belt not in ("full", "search"):
+            raise UsageError(f"belt is full or search, not {belt!r}.")
+        self.table = with_search(load_tools(tools, table)) if belt == "search" else load_tools(tools, table)
+        self._search = belt == "search"
+        self._catalog = BeltCatalog(self.table)
+        self._wanted = dialect
+        self._chosen: Dialect | None = None
+        self.user = user or user_name()
         self.session = session or f"s{secrets.token_hex(4)}"
         self.limits = limits or RunLimits()
         self.listener = listener
         self._must_act = must_act
+        self._consent = consent
         self._model = model
+        self._given = _given(tools, model, base_url, policy, self.limits) | {"dialect": dialect, "belt": belt}
         self._base_url = base_url
         self._backend: Backend | None = None if isinstance(model, str) else model
         self._store: Store | None = None
@@ -92,12 +122,21 @@ class AsyncAgent:
         self._running: Run | None = None
         self._closed = False
         self.audit = audit or StoreAudit(self._opened_store)
+        self.broker = Broker(
+            self._opened_store,
+            self.table,
+            self.workspace,
+            person=SayYes() if consent == "yes" else consent,
+            audit=self.audit,
+        )
+        self._suspended = Suspended(self._opened_store, self.session, self.user)
         self.door = Door(
             self.table,
             policy=self.policy,
-            consent=SayYes() if consent == "yes" else consent,
+            consent=self.broker,
             gate=gate,
             audit=self.audit,
+            receipts=StoreReceipts(self._opened_store, window=self.limits.window),
             limits=StoreLimits(self._opened_store, [*quotas, *_counted(self.policy)], zone=zone),
         )
 
@@ -114,22 +153,47 @@ class AsyncAgent:
             session=self.session,
             user_message=user_message,
             sandbox=self._sandbox,
+            agent_id=self.agent_id,
+            knowledge=self.knowledge,
+            confidence=self.confidence,
+            services=self.services,
+            catalog=self._catalog,
         )
 
-    async def call(self, form: str | CallForm, *, route: str = "call") -> ToolResult:
+    async def call(self, form: str | CallForm, *, route: Route = "call") -> ToolResult:
         """One call form through the door, without a model. An unreadable form is an ``invalid`` result."""
         self._require_open()
         if isinstance(form, str):
             try:
                 form = from_model(read_one(form))
-            except ReadError as error:
-                return _unread(f"{error}\n{error.caret()}")
-            except InvalidCallError as error:
-                return _unread(str(error))
-        call = new_call(form, route=route, user=self.user, session=self.session)
-        return await self.door.dispatch(call, self.context())
+            except (ReadError, InvalidCallError) as error:
+                caret = f"\n{error.caret()}" if isinstance(error, ReadError) else ""
+                empty = new_call(CallForm(""), route=route, user=self.user, session=self.session)
+                return self.door.unreadable(empty, self.context(), str(form), f"{error}{caret}")
+        return await self._call(form, route)
 
-    async def eval(self, program: str, *, route: str = "eval") -> ToolResult:
+    async def _call(self, form: CallForm, route: Route, key: str = "") -> ToolResult:
+        """Take a call through the door; one that waits is put away. With ``key`` it is carried on."""
+        more = {"key": key} if key else {}
+        call = new_call(form, route=route, user=self.user, session=self.session, **more)
+        result = await self.door.dispatch(call, self.context())
+        name = key or call.id
+        if result.status == "pending":
+            self._suspended.put(
+                {"id": name, "kind": "call", "form": str(form), "route": route, "given": self._given}
+            )
+        elif key:
+            self._suspended.drop(name)
+        else:
+            for other in self._made_again(call):
+                self._suspended.drop(other)
+        return result
+
+    def _made_again(self, call: Call) -> list[str]:
+        """Calls that waited, and whose decisions this one has used up."""
+        return [] if self._store is None else self.broker.made_again(call)
+
+    async def eval(self, program: str, *, route: Route = "eval") -> ToolResult:
         """A Lisp program in the sandbox: a call of the ``eval`` tool. Its inner calls pass the door too."""
         return await self.call(CallForm("eval", {"form": Code(program)}), route=route)
 
@@ -138,22 +202,79 @@ class AsyncAgent:
         self._require_open()
         return await self._go(task, self._begin())
 
+    async def resume(self) -> list[Reply | ToolResult]:
+        """Go on with all that waits in this session, in its order: a Reply for each run, a ToolResult for
+        each call. What nobody has decided yet waits on. Raises UsageError when nothing waits, or another
+        process is at it."""
+        self._require_open()
+        done: list[Reply | ToolResult] = []
+        with alone(store_path(self.workspace.root), self.session):
+            entries = self._suspended.entries()
+            if not entries:
+                raise UsageError(f"Nothing waits in session {self.session}.")
+            self._require_tools(entries)
+            for entry in entries:
+                if entry["kind"] == "call":
+                    done.append(await self._call(read_form(entry["form"]), entry["route"], entry["id"]))
+                else:
+                    messages = read_messages(entry)
+                    if self._conversation is not None and _only_told(self._conversation, messages):
+                        self._conversation = messages  # nothing was said since: it is the same one
+                    done.append(await self._go(entry["task"], messages, entry))
+        return done
+
+    @property
+    def waits(self) -> bool:
+        """Whether anything of this session has been put away for ``resume``."""
+        return self._store is not None and bool(self._suspended.entries())
+
+    def _require_tools(self, entries: list[dict[str, Any]]) -> None:
+        """Raises UsageError when a call that waits is of a tool that is not here: nothing of it is lost."""
+        for entry in entries:
+            records = [entry] if entry["kind"] == "call" else entry["turn"]["records"]
+            for record in records:
+                tool = read_form(record["form"]).tool
+                if record.get("result", {}).get("status", "pending") == "pending" and tool not in self.table:
+                    raise UsageError(
+                        f"A call of {tool} waits in session {self.session}, and there is no such tool here;"
+                        " give its file: --tools FILE.hy"
+                    )
+
     async def say(self, text: str) -> Reply:
         """The next message of the conversation that ``say`` keeps; for a REPL."""
         self._require_open()
         if self._conversation is None:
             self._conversation = self._begin()
-        return await self._go(text, self._conversation)
+        return await self._go(text, self._conversation, turn=secrets.token_hex(4))
 
     def forget(self) -> None:
         """Begin a new conversation at the next ``say``."""
         self._conversation = None
 
     def _begin(self) -> Messages:
-        messages: Messages = import_module("neuro.think").begin_conversation(self.table)
+        messages: Messages = import_module("neuro.think").begin_conversation(
+            self.table, dialect=self.dialect(), search=self._search
+        )
         return messages
 
-    async def _go(self, task: str, messages: Messages) -> Reply:
+    def dialect(self) -> Dialect:
+        """How the model calls tools, chosen with the model at the first use. Raises UsageError for one that
+        there is not, or that does not go with the model or the belt."""
+        if self._chosen is None:
+            backend = self.backend()
+            takes_tools = bool(getattr(backend, "tool_view", ""))
+            self._chosen, note = choose_dialect(
+                backend.name, self._wanted, takes_tools=takes_tools, search=self._search
+            )
+            if note and self.listener is not None:
+                self.listener("note", note)
+        return self._chosen
+
+    async def _go(
+        self, task: str, messages: Messages, entry: dict[str, Any] | None = None, turn: str = ""
+    ) -> Reply:
+        """A task in a conversation, from its beginning or from where ``entry`` says that it waits. ``turn``
+        tells it from the same words said again."""
         if not task.strip():
             raise UsageError("The task is empty.")
         # Words from a command line may hold bytes that are no text.
@@ -171,16 +292,30 @@ class AsyncAgent:
             must_act=backend.takes_grammar if self._must_act is None else self._must_act,
             limits=self.limits,
             listener=self.listener,
+            dialect=self.dialect(),
+            search=self._search,
         )
+        run.turn = turn
+        name = entry["id"] if entry else f"r{secrets.token_hex(4)}"
+
+        def put_away(run: Run, turn: Turn) -> None:
+            self._suspended.put({"id": name, "kind": "run", "given": self._given, **written_run(run, turn)})
+
+        run.put_away = put_away
+        run.name = name if entry else ""
+        waiting = read_into(run, entry) if entry else None
         before, self._running = self._running, run
         try:
-            reply: Reply = await loop.run_loop(run)
-            return reply
+            reply: Reply = await loop.run_loop(run, waiting)
         finally:
             self._running = before
+        if entry and reply.status in ("done", "failed"):
+            self._suspended.drop(name)
+        return reply
 
     def backend(self) -> Backend:
         """The model, chosen at the first use. Raises UsageError when there is none to choose."""
+        self._require_open()
         if self._backend is None:
             from agent.progress import weights_progress
             from neuro.backends.choose import choose_backend
@@ -199,16 +334,17 @@ class AsyncAgent:
         return self._running is not None and self._running.interrupted
 
     def interrupt(self) -> bool:
-        """Stop the run in progress at its next safe point; its Reply says ``interrupted``.
+        """Stop the run in progress at its next safe point; its Reply says ``interrupted``. A question that is
+        being asked is taken back, and its call waits.
 
         False when there is nothing to stop, or it has been told before."""
+        asking = bool(getattr(self._consent, "asking", False))
         run = self._running
-        if run is None or run.interrupted:
+        if run is not None and not run.interrupted:
+            run.interrupt()
+        elif not asking:
             return False
-        run.interrupt()
-        take_back = getattr(self.door.consent, "interrupt", None)
-        if callable(take_back):  # nothing runs while a person is asked, so that is a safe point too
-            take_back()
+        self.broker.interrupt()  # nothing runs while a person is asked, so that is a safe point too
         return True
 
     def _require_open(self) -> None:
@@ -238,8 +374,34 @@ class AsyncAgent:
         await self.aclose()
 
 
-def _unread(message: str) -> ToolResult:
-    return ToolResult(secrets.token_hex(5), "", "invalid", message=message)
+def _only_told(conversation: Messages, before: Messages) -> bool:
+    """Whether nothing but results has been said since ``before``."""
+    said = list(conversation)
+    return said[: len(before)] == list(before) and all(m["role"] == "tool" for m in said[len(before) :])
+
+
+def _given(
+    tools: Iterable[ToolSource],
+    model: str | Backend | None,
+    base_url: str | None,
+    policy: str | Path | None,
+    limits: RunLimits,
+) -> dict[str, Any]:
+    """What another process needs to make such an agent again; tools and models that are objects are not in
+    it."""
+    return {
+        "tools": [str(Path(tool).resolve()) for tool in tools if isinstance(tool, str | Path)],
+        "model": _with_whole_path(model) if isinstance(model, str) else None,
+        "base_url": base_url,
+        "policy": None if policy is None else str(Path(policy).resolve()),
+        "limits": vars(limits),
+    }
+
+
+def _with_whole_path(model: str) -> str:
+    """The spec of a model, to be understood in any folder."""
+    kind, _, path = model.partition(":")
+    return f"{kind}:{Path(path).expanduser().resolve()}" if kind in ("scripted", "local") and path else model
 
 
 def _counted(policy: RulesPolicy) -> list[Rule]:
@@ -256,7 +418,7 @@ def _counted(policy: RulesPolicy) -> list[Rule]:
     ]
 
 
-def _user_name() -> str:
+def user_name() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -296,6 +458,14 @@ class Agent:
 
     def say(self, text: str) -> Reply:
         return self._wait(self._agent.say(text))
+
+    def resume(self) -> list[Reply | ToolResult]:
+        return self._wait(self._agent.resume())
+
+    @property
+    def broker(self) -> Broker:
+        """The requests that wait for a person, and what can be decided of them."""
+        return self._agent.broker
 
     def forget(self) -> None:
         self._agent.forget()

@@ -65,20 +65,11 @@ def audit(options: argparse.Namespace) -> int:
 def _trail(options: argparse.Namespace) -> Iterator[StoreAudit | None]:
     """The trail of the workspace, or None where nothing was ever called."""
     from tools.audit import StoreAudit
-    from tools.store import Store, store_path
+    from tools.store import existing_store
 
-    root = Path(getattr(options, "workspace", "."))
-    if not root.is_dir():
-        raise UsageError(f"The workspace {root} is not a folder.")
-    path = store_path(root)
-    if not path.exists():
-        yield None
-        return
-    store = Store(path)
-    try:
-        yield StoreAudit(lambda: store)
-    finally:
-        store.close()
+    with existing_store(Path(getattr(options, "workspace", "."))) as store:
+        opened = store
+        yield None if opened is None else StoreAudit(lambda: opened)
 
 
 # Filters
@@ -138,6 +129,8 @@ def _line(row: dict[str, Any]) -> str:
     notes = [f"{name}: {row[name]}" for name in asked if row[name] not in ("", "allow")]
     if row["consent"]:
         notes.append(f"consent: {row['consent']}")
+    if row["repairs"]:
+        notes.append(f"mended: {row['repairs']}")
     if row["message"]:
         notes.append(str(row["message"]))
     if row["side_effects"]:

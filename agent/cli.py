@@ -11,8 +11,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from agent import policy_cli
+from agent import consent_cli, policy_cli
 from agent.audit_cli import add_audit, audit
+from agent.decide import is_inside, require_person
 from agent.say import (
     OutputError,
     complain,
@@ -66,6 +67,14 @@ def _common(place: str) -> _Parser:
         metavar="SPEC",
         help="openai:NAME, ollama:NAME, llamacpp:NAME, local, local-small, local:/path.gguf, scripted:FILE",
     )
+    group.add_argument(
+        "--dialect",
+        metavar="NAME",
+        help="how the model calls tools: call-form, plist, json, tags, native, run (default: by model)",
+    )
+    group.add_argument(
+        "--belt", metavar="KIND", choices=("full", "search"), help="full, or search: one line a tool"
+    )
     group.add_argument("--base-url", metavar="URL", help="an OpenAI-compatible server")
     group.add_argument(
         "--workspace", metavar="DIR", help="the folder the file tools may touch (default: here)"
@@ -90,6 +99,31 @@ def _at_least_one(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> float:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"a whole number of seconds is needed, not {text}")
+    return float(text)
+
+
+# The limits of a run that can be given, by their names in RunLimits. A test compares the defaults.
+LIMITS: dict[str, tuple[str, Callable[[str], Any], str, str]] = {
+    "steps": ("--max-steps", _at_least_one, "N", "at most so many turns of the model (default: 25)"),
+    "calls": ("--max-calls", _at_least_one, "N", "at most so many calls (default: 100)"),
+    "repeats": (
+        "--max-repeats",
+        _at_least_one,
+        "N",
+        "stop when one call has come back so often (default: 3)",
+    ),
+    "window": (
+        "--repeat-window",
+        _seconds,
+        "SECONDS",
+        "answer a call that comes back within it by its earlier result; 0: never (default: 300)",
+    ),
+}
+
+
 def parser() -> argparse.ArgumentParser:
     """The whole command line. Common options may stand before or after the command."""
     whole = _Parser(
@@ -105,12 +139,8 @@ def parser() -> argparse.ArgumentParser:
 
     run = command("run", "Give one task to the model and let it use tools; the reply goes to stdout.")
     run.add_argument("task", metavar="TASK", nargs="+", help="what to do; - reads it from stdin")
-    run.add_argument(
-        "--max-steps",
-        type=_at_least_one,
-        metavar="N",
-        help="at most so many turns of the model (default: 25)",
-    )
+    for name, (option, kind, metavar, help) in LIMITS.items():
+        run.add_argument(option, dest=name, type=kind, metavar=metavar, help=help)
     call = command("call", "Take one call form through the door, without a model.")
     call.add_argument("form", metavar="FORM", help="such as '(echo :text \"hi\")'; - reads it from stdin")
     read = command("read", "Read a model's reply and show the calls in it.")
@@ -118,11 +148,17 @@ def parser() -> argparse.ArgumentParser:
     tools = command("tools", "List the tools, or show one: schema, source form, expansion.")
     tools.add_argument("name", metavar="NAME", nargs="?", help="the tool to show")
     belt = command("belt", "Show what a model is told of the tools.")
-    belt.add_argument("--view", default="lisp", metavar="VIEW", help="lisp or plist (default: lisp)")
+    belt.add_argument(
+        "--view",
+        default="lisp",
+        metavar="VIEW",
+        help="lisp, plist, json, tags, run, bare, openai, anthropic or mcp (default: lisp)",
+    )
     evaluate = command("eval", "Run a Lisp program in the sandbox; its inner calls pass the door.")
     evaluate.add_argument("form", metavar="FORM", help="such as '(* 6 7)'; - reads it from stdin")
     add_audit(command("audit", "Show what was called in this workspace, or verify that nobody changed it."))
     policy_cli.add_commands(commands, _common)
+    consent_cli.add_commands(command)
     return whole
 
 
@@ -203,20 +239,31 @@ def _tool_files(options: argparse.Namespace) -> list[str]:
     return [*_option(options, "tools_before", ()), *_option(options, "tools_after", ())]
 
 
+def _asks(options: argparse.Namespace) -> bool:
+    """Whether a person can be asked: at a terminal, and not inside of a program that a tool has started."""
+    terminal = is_terminal(sys.stdin) and is_terminal(sys.stderr)
+    return terminal and not _option(options, "no_input", False) and not is_inside()
+
+
 def _agent(options: argparse.Namespace, **more: Any) -> AsyncAgent:
-    from agent.agent import AsyncAgent
+    from agent.agent import AsyncAgent, user_name
     from agent.consent import AskTerminal
 
     consent: Any = None
     if _option(options, "yes", False):
+        require_person()
         consent = "yes"
-    elif not _option(options, "no_input", False) and is_terminal(sys.stdin) and is_terminal(sys.stderr):
-        consent = AskTerminal()
+    elif _asks(options):
+        consent = AskTerminal(
+            user=_option(options, "user") or user_name(), workspace=_option(options, "workspace", ".")
+        )
     return AsyncAgent(
         workspace=_option(options, "workspace", "."),
         tools=_tool_files(options),
         model=_option(options, "model"),
         base_url=_option(options, "base_url"),
+        dialect=_option(options, "dialect"),
+        belt=_option(options, "belt", "full"),
         policy=_option(options, "policy"),
         user=_option(options, "user"),
         session=_option(options, "session"),
@@ -240,8 +287,11 @@ def _with_agent(
             for note in agent.policy.notes:
                 complain(note)
             task = asyncio.ensure_future(work(agent))
+            pressed = False
 
             def interrupt() -> None:
+                nonlocal pressed
+                pressed = True
                 if not interrupt_politely(agent):
                     task.cancel()
 
@@ -249,7 +299,8 @@ def _with_agent(
             for ending in (signal.SIGTERM, signal.SIGHUP):  # what was started is stopped then too
                 loop.add_signal_handler(ending, task.cancel)
             try:
-                return await task
+                code = await task
+                return INTERRUPTED if pressed and code == PENDING else code  # a question was taken back
             except asyncio.CancelledError:
                 return _interrupted(_option(options, "json", False))
             finally:
@@ -265,17 +316,16 @@ def _with_agent(
 def _show_result(result: ToolResult, as_json: bool) -> int:
     if as_json:
         print_json(result.to_json())
-    elif result.ok:
-        from agent.run import show_value
+        return EXIT_OF.get(result.status, FAILED)
+    from agent.run import show_value, told
 
+    if result.ok:
         if result.value is not None:
             print_line(show_value(result.value).rstrip("\n"))
         if result.message:
             complain(result.message)
     else:
-        complain(f"{result.status}: {result.message}")
-        if result.status == "pending":
-            complain("Nobody is here to ask: run it in a terminal, or allow it with --yes.")
+        complain(told(result))
     return EXIT_OF.get(result.status, FAILED)
 
 
@@ -296,7 +346,8 @@ def run(options: argparse.Namespace) -> int:
 
     as_json = _option(options, "json", False)
     task = _text(" ".join(options.task))
-    limits = RunLimits() if options.max_steps is None else RunLimits(steps=options.max_steps)
+    given = {name: value for name in LIMITS if (value := getattr(options, name)) is not None}
+    limits = RunLimits(**given)
 
     async def work(agent: AsyncAgent) -> int:
         reply = await agent.run(task)
@@ -304,8 +355,7 @@ def run(options: argparse.Namespace) -> int:
             print_json(reply.to_json())
         elif reply.status == "done":
             print_line(reply.text)
-        elif reply.status == "pending":
-            complain("Nobody is here to ask: run it in a terminal, or allow it with --yes.")
+        consent_cli.how_to_go_on(agent, options)
         return EXIT_OF_RUN[reply.status]
 
     return _with_agent(options, work, listener=Transcript(), limits=limits)
@@ -315,7 +365,10 @@ def call(options: argparse.Namespace) -> int:
     form = _text(options.form)
 
     async def work(agent: AsyncAgent) -> int:
-        return _show_result(await agent.call(form), _option(options, "json", False))
+        result = await agent.call(form)
+        code = _show_result(result, _option(options, "json", False))
+        consent_cli.how_to_go_on(agent, options)
+        return code
 
     return _with_agent(options, work)
 
@@ -324,13 +377,16 @@ def evaluate(options: argparse.Namespace) -> int:
     form = _text(options.form)
 
     async def work(agent: AsyncAgent) -> int:
-        return _show_result(await agent.eval(form), _option(options, "json", False))
+        result = await agent.eval(form)
+        code = _show_result(result, _option(options, "json", False))
+        consent_cli.how_to_go_on(agent, options)
+        return code
 
     return _with_agent(options, work)
 
 
 def read(options: argparse.Namespace) -> int:
-    from neuro.reader import read_reply
+    from neuro.dialects import TAGS, named_dialect
 
     try:
         text = _text("-") if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
@@ -340,7 +396,10 @@ def read(options: argparse.Namespace) -> int:
         raise UsageError(f"{options.file} is not UTF-8 text.") from None
     except OSError as error:
         raise UsageError(f"{options.file} cannot be read: {error.strerror}.") from None
-    reading = read_reply(text, _table(options).names())
+    # Without a dialect every spelling is read, and the tags of the tools that have one.
+    wanted = _option(options, "dialect")
+    dialect = TAGS if wanted is None else named_dialect(wanted)
+    reading = dialect.read_text(text, _table(options))
     if _option(options, "json", False):
         print_json(reading.to_json())
     else:
@@ -348,6 +407,8 @@ def read(options: argparse.Namespace) -> int:
 
         for found in reading.calls:
             print_line(canonical(found.form))
+            for repair in found.repairs:
+                complain(f"line {found.line}: mended: {repair}")
         for fault in reading.errors:
             complain(str(fault))
         if not reading.calls and not reading.errors:
@@ -411,4 +472,8 @@ COMMANDS: dict[str | None, Callable[[argparse.Namespace], int]] = {
     "audit": audit,
     "policy": policy_cli.policy,
     "trust": policy_cli.trust,
+    "pending": consent_cli.pending,
+    "approve": consent_cli.approve,
+    "deny": consent_cli.deny,
+    "resume": consent_cli.resume,
 }

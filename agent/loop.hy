@@ -7,27 +7,31 @@ thousand turns use no more stack than ten."
 
 (import
   asyncio
-  dataclasses [dataclass]
-  agent.run [CallRecord result-text]
+  dataclasses [dataclass replace]
+  agent.run [CallRecord Turn result-text]
   neuro.backends.base [ModelError]
+  neuro.dialects [answers call-id]
   neuro.think [AFTER-RESULT NOW-ANSWER think]
   tools.door [new-call]
+  tools.form [CallForm]
   tools.redact [Redactor])
 
-(setv TRANSIENT #("error" "timeout" "limited"))
-  ; What may go better when it is tried again.
 (setv MUST-LOOK-TURNS 3)
   ; After so many turns without any success the model may answer anyway.
 
 ;; * The trampoline
 
 (defclass [(dataclass :frozen True)] Bounce []
-  "The recursive call of cognitive-loop still to be made; its stimulus is messages, #(role text) each."
+  "The recursive call of cognitive-loop still to be made; its stimulus is messages, #(role text) each, and for
+  the answer to a native call its id."
   #^ tuple messages)
 
-(defn :async run-loop [run]
-  "Drive cognitive-loop from the task to its Reply. Never raises for what a model or a tool does."
-  (setv turn (Bounce #(#("user" run.task))))
+(defn :async run-loop [run [waiting None]]
+  "Drive cognitive-loop from the task to its Reply, or from the Turn in which the run was WAITING. Never
+  raises for what a model or a tool does."
+  (setv turn (if waiting
+                 (await (carry-on waiting run))
+                 (Bounce #(#("user" run.task)))))
   (while (isinstance turn Bounce)
     (setv turn (await (cognitive-loop turn run))))
   turn)
@@ -52,8 +56,8 @@ thousand turns use no more stack than ten."
 (defn perceive [stimulus run]
   "Append the stimulus to the conversation; nothing said before is ever changed."
   (+= run.step 1)
-  (for [[role text] stimulus.messages]
-    (.append run.messages role text)))
+  (for [message stimulus.messages]
+    (.append run.messages #* message)))
 
 (defclass [(dataclass :frozen True)] Ending []
   "Why a run ends without an answer."
@@ -66,6 +70,8 @@ thousand turns use no more stack than ten."
   (setv must-answer (or run.must-answer (>= run.step run.limits.steps))
         run.thinking (asyncio.ensure-future
                        (think run.messages run.backend run.door.table
+                              :dialect run.dialect
+                              :search run.search
                               :must-act (and (not must-answer) (must-look? run))
                               :must-answer must-answer
                               :without run.avoided
@@ -74,6 +80,9 @@ thousand turns use no more stack than ten."
   (try
     (setv thought (await run.thinking))
     (+= run.usage thought.usage)
+    (setv run.dialect thought.dialect)
+    (when thought.note
+      (.tell run "note" thought.note))
     (.tell run "thought" thought)
     thought
     (except [error ModelError]
@@ -96,26 +105,47 @@ thousand turns use no more stack than ten."
   (and record.result.ok (not-in record.result.value [None "" [] {}])))
 
 (defn :async act [thought run]
-  "Do the calls of a thought in order. The results, or what was unreadable, bounce; an answer ends the run."
-  (setv reading thought.reading  records []  old (sfor digest run.seen digest))
+  "Do the calls of a thought in order, and conclude the turn."
+  (setv reading thought.reading
+        turn (Turn :old (set run.seen) :text reading.text :finish thought.finish
+                   :errors (lfor fault reading.errors #((call-id fault) (str fault)))))
+  (for [[_ fault] turn.errors]
+    (.unreadable run.door (new-call (CallForm "") #** (marks 0 run)) run.context thought.text fault))
   (for [[place found] (enumerate reading.calls)]
-    (.append records (await (one-call found.form place run))))
-  (setv repeats (lfor  record (unique records run)  :if (in (call-digest record.form run) old)  record)
-        stuck (note-repeats repeats run)
-        waiting (lfor  record records  :if (= record.result.status "pending")  record.result.message)
-        heard (+ (lfor record records (heard-of record run))
-                 (lfor fault reading.errors f"A form of your reply could not be read. {fault}")))
-  (when (and heard (or run.interrupted waiting stuck))
+    (.append turn.records
+      (replace (await (one-call found.form place run :repairs found.repairs)) :call-id (call-id found))))
+  (conclude turn run))
+
+(defn :async carry-on [turn run]
+  "Go on with a turn that waited for a person: its waiting calls are made again, and nothing else is."
+  (for [[place record] (enumerate turn.records)]
+    (when (= record.result.status "pending")
+      (setv made (await (one-call record.form place run :key record.key))
+            (get turn.records place) (replace made :call-id record.call-id))))
+  (conclude turn run))
+
+(defn conclude [turn run]
+  "What comes of a turn: the results, or what was unreadable, bounce; an answer ends the run."
+  (setv records turn.records
+        repeats (lfor  record (unique records run)  :if (in (call-digest record.form run) turn.old)  record)
+        waiting (lfor  record records  :if (= record.result.status "pending")  record.result.message))
+  (when (and waiting run.put-away)
+    (.put-away run run turn))
+  (setv stuck (note-repeats repeats run)
+        faults (lfor [id fault] turn.errors #(id f"A form of your reply could not be read. {fault}"))
+        heard (answers (+ (lfor record records #(record.call-id (heard-of record run))) faults)))
+  (when (or run.interrupted waiting stuck)
     ; The conversation may go on another time: no call in it is left without its result.
-    (.append run.messages "tool" (.join "\n\n" heard)))
+    (for [message heard]
+      (.append run.messages #* message)))
   (cond
     run.interrupted  (.end run "interrupted" "The run was interrupted.")
     waiting  (.end run "pending" (.join "\n" waiting))
-    stuck  (.end run "failed" f"The run was stopped: the model made the call {stuck} again and again.")
-    reading.calls  (do (setv run.faults 0) (results heard run))
-    heard  (complaint (.join "\n" heard) run)
-    (= thought.finish "length")  (complaint "Your reply was cut off because it was too long. Be brief." run)
-    reading.text  (.end run "done" reading.text)
+    stuck  (.end run "failed" (stopped stuck run))
+    records  (do (setv run.faults 0) (results heard run))
+    faults  (complaint (.join "\n" (lfor [_ fault] faults fault)) run heard)
+    (= turn.finish "length")  (complaint "Your reply was cut off because it was too long. Be brief." run)
+    turn.text  (.end run "done" turn.text)
     True  (complaint "Your reply was empty. Make a call, or answer in plain words." run)))
 
 (defn unique [records run]
@@ -124,8 +154,8 @@ thousand turns use no more stack than ten."
 
 (defn note-repeats [repeats run]
   "Remember which calls came back. A model that repeats what told it something has what it needs and is to
-  answer; one that repeats what did not is to leave that tool. Returns the form that came back too often, or
-  None."
+  answer; one that repeats what did not is to leave that tool. Returns the record of the call that came back
+  too often, or None."
   (setv run.must-answer (any (gfor record repeats (telling? record)))
         run.avoided (sfor  record repeats  :if (not (telling? record))  record.form.tool)
         stuck None)
@@ -133,57 +163,68 @@ thousand turns use no more stack than ten."
     (setv digest (call-digest record.form run)
           (get run.repeated digest) (+ 1 (.get run.repeated digest 0)))
     (when (>= (get run.repeated digest) run.limits.repeats)
-      (setv stuck record.shown)))
+      (setv stuck record)))
   stuck)
+
+(defn stopped [record run]
+  "Why a run ends at a call that came back too often; the audit is told as well."
+  (setv reason f"The run was stopped: the model made the call {record.shown} again and again.")
+  (.refuse run.door (new-call record.form #** (marks 0 run)) run.context "limited" reason)
+  reason)
 
 ;; * What the model hears
 
 (defn results [heard run]
-  "The results of a turn as the next stimulus, and the task again, so that it is always in view."
+  "The results of a turn as the next stimulus, and for models that need it the task again, so that it is
+  always in view."
   (setv cue (if (or run.must-answer (>= (+ run.step 1) run.limits.steps))  NOW-ANSWER  AFTER-RESULT))
-  (Bounce #(#("tool" (.join "\n\n" heard))
-            #("user" f"{run.task}\n{cue}"))))
+  (Bounce #(#* heard #* (if (or run.dialect.reminds run.must-answer)  [#("user" f"{run.task}\n{cue}")]  []))))
 
-(defn complaint [text run]
-  "Tell the model what was wrong with its reply; the run ends when that does not help."
+(defn complaint [text run [heard #()]]
+  "Tell the model what was wrong with its reply; the run ends when that does not help. HEARD are the answers
+  to native calls, each of which wants its own."
   (+= run.faults 1)
   (.tell run "fault" text)
   (if (>= run.faults run.limits.faults)
       (.end run "failed" (+ f"The run was stopped: {run.faults} replies in a row could not be used. "
                             f"The last fault: {text}"))
-      (Bounce #(#("user" f"{text}\n\nThe task: {run.task}")))))
+      (Bounce (if (any (gfor [_ _ id] heard id))
+                  (tuple heard)
+                  #(#("user" f"{text}\n\nThe task: {run.task}"))))))
 
 ;; * One call
 
-(defn :async one-call [form place run]
-  "Take one call through the door; the same call again gets its earlier result while nothing has changed."
-  (setv digest (call-digest form run)
-        earlier (.get run.seen digest)
-        shown (shown-form form run))
+(defn :async one-call [form place run * [key None] [repairs #()]]
+  "Take one call through the door, which answers a call that was made before by its receipt. With KEY it is
+  the call of that key that is carried on. In a run that is carried on each new call has the key of its place,
+  for the run may be killed and carried on from there once more."
+  (setv shown (shown-form form run)
+        known (or key (when run.name f"{run.name}/{run.step}.{place}"))
+        call (new-call form :repairs repairs #** (marks place run) #** (if known {"key" known} {})))
   (.tell run "call" shown)
-  (when (and earlier (not-in earlier.result.status TRANSIENT))
-    (.tell run "result" earlier)
-    (return earlier))
-  (setv call (marked-call form place run)
-        record (CallRecord form
+  (setv record (CallRecord form
           (cond
             run.interrupted
               (.refuse run.door call run.context "cancelled" "The run was interrupted before this call.")
-            (>= (len run.calls) run.limits.calls)
+            (and (not key) (>= (len run.calls) run.limits.calls))
               (.refuse run.door call run.context "limited"
                        f"This run has made its {run.limits.calls} calls; answer in plain words.")
             True
               (await (.dispatch run.door call run.context)))
-          shown))
-  (.append run.calls record)
+          shown
+          (or known call.id)))
+  (setv digest (call-digest form run))
+  (if key
+      (setv run.calls (lfor old run.calls (if (= old.key key) record old)))
+      (.append run.calls record))
   (remember digest record run)
   (.tell run "result" record)
   record)
 
-(defn marked-call [form place run]
-  "The call with the marks only the host can set."
-  (new-call form :route run.route :user run.user :session run.session
-                 :depth run.depth :round run.step :order place))
+(defn marks [place run]
+  "What only the host can say of a call."
+  {"route" run.route  "user" run.user  "session" run.session  "depth" run.depth
+   "round" run.step  "order" place  "message" run.task  "turn" run.turn})
 
 (defn shown-form [form run]
   "The form as a person may see it: what its tool has declared secret is hidden."

@@ -87,8 +87,7 @@ def explain(options: argparse.Namespace) -> int:
     """Every rule that matches a call, the one that decides, and what holds without rules."""
     from agent.cli import _agent, _text
     from tools.door import new_call
-    from tools.form import CallForm, canonical, from_model
-    from tools.schema import bind, validate
+    from tools.form import canonical, from_model
     from tools.sexp import ReadError, read_one
 
     agent = _agent(options)
@@ -99,17 +98,11 @@ def explain(options: argparse.Namespace) -> int:
     except ReadError as error:
         raise UsageError(f"{error}\n{error.caret()}") from None
     tool = agent.table.get(form.tool)
-    bound = bind(tool.name, tool.params, form.args, form.positional)
-    args = validate(tool.name, tool.params, tool.model, bound)
+    form, args = tool.checked(form)
     marks: dict[str, Any] = {"route": options.route}
     if options.nested:
         marks = {"route": "program", "depth": 1, "parent": "a program"}
-    call = new_call(
-        CallForm(tool.name, {name: args[name] for name in bound}),
-        user=agent.user,
-        session=agent.session,
-        **marks,
-    )
+    call = new_call(form, user=agent.user, session=agent.session, **marks)
     why = agent.policy.explain(tool, call, args, agent.context())
     limits = agent.policy.limits_of(tool)
     if getattr(options, "json", False):
@@ -171,8 +164,10 @@ def _rule_json(match: Match) -> dict[str, Any]:
 
 def trust(options: argparse.Namespace) -> int:
     """Trust what the workspace's policy says now, showing it; with none there, trust nothing there."""
+    from agent.decide import require_person
     from tools.policy import trust_workspace
 
+    require_person()
     root = _root(options.dir or getattr(options, "workspace", "."))
     trusted = trust_workspace(root)
     as_json = getattr(options, "json", False)

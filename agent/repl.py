@@ -6,16 +6,21 @@ Knows one agent and a terminal; what a line does is done by the agent.
 from __future__ import annotations
 
 import asyncio
+import shlex
 import signal
 import sys
+import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from agent.agent import AsyncAgent
+from agent.decide import decide, listing, page
 from agent.progress import Transcript, interrupt_politely
-from agent.run import show_value
+from agent.run import Reply, show_value, told
 from agent.say import complain, print_json, print_line
 from agent.stdin import StdinLines
+from tools.consent import Decision
+from tools.context import ToolResult
 from tools.errors import QuothError, UsageError, did_you_mean
 from tools.sexp import ReadError, read_all
 from tools.store import state_dir
@@ -29,9 +34,13 @@ any text       give it to the agent; the conversation goes on from line to line
 ,tools         list the tools
 ,tool NAME     show a tool: schema, source form, expansion
 ,belt          what the model is shown
+,pending       list what waits for your decision in this session; with an ID: all of that request
+,approve ID    approve it once; ,approve ID for 30m: as often as it comes within that time
+,deny ID WHY   refuse it; the caller is told the reason
+,resume        go on with what waited
 ,new           forget the conversation
 ,quit          leave (Ctrl-D does too)"""
-COMMANDS = ("help", "tools", "tool", "belt", "new", "quit")
+COMMANDS = ("help", "tools", "tool", "belt", "pending", "approve", "deny", "resume", "new", "quit")
 
 
 class _Interrupted(Exception):
@@ -75,7 +84,7 @@ class Repl:
                 continue
             except _Interrupted:
                 return 130
-            if text.strip() in (",quit", ",q", ",exit"):
+            if text.strip().replace(", ", ",", 1).partition(" ")[0] in (",quit", ",q", ",exit"):
                 return 0
             try:
                 await self._stoppable(self.one(text.strip()))
@@ -108,28 +117,40 @@ class Repl:
         if not text:
             return
         if text.startswith(","):
-            self._command(text[1:])
+            name, _, rest = text[1:].strip().partition(" ")
+            if name == "resume":
+                await self._resume(rest.strip())
+            else:
+                self._command(name, rest.strip())
         elif text.startswith("("):
-            result = await self.agent.eval(text, route="repl")
-            if self.as_json:
-                print_json(result.to_json())
-                return
-            if not result.ok:
-                self._complain(f"{result.status}: {result.message}")
-                return
-            if result.message:
-                self._complain(result.message)
-            if result.value is not None:
-                self._write(show_value(result.value).rstrip("\n"))
+            self._show(await self.agent.eval(text, route="repl"))
         else:
-            reply = await self.agent.say(text)
-            if self.as_json:
-                print_json(reply.to_json())
-            elif reply.status == "done":
-                self._write(reply.text)
+            self._show(await self.agent.say(text))
 
-    def _command(self, line: str) -> None:
-        name, _, rest = line.strip().partition(" ")
+    def _show(self, done: ToolResult | Reply) -> None:
+        """What came of a line."""
+        if self.as_json:
+            print_json(done.to_json())
+        elif isinstance(done, Reply):
+            if done.status == "done":
+                self._write(done.text)
+        elif done.ok:
+            if done.message:
+                self._complain(done.message)
+            if done.value is not None:
+                self._write(show_value(done.value).rstrip("\n"))
+        else:
+            self._complain(told(done))
+        if done.status == "pending":
+            self._complain(",pending shows what waits; ,approve or ,deny it, then ,resume.")
+
+    async def _resume(self, session: str) -> None:
+        if session not in ("", self.agent.session):
+            raise UsageError(f",resume goes on with this session; for another: quoth resume {session}")
+        for done in await self.agent.resume():
+            self._show(done)
+
+    def _command(self, name: str, rest: str) -> None:
         if name == "help":
             self._tell(HELP)
         elif name == "tools":
@@ -137,18 +158,45 @@ class Repl:
         elif name == "tool":
             from agent.show import tool_page
 
-            if not rest.strip():
+            if not rest:
                 raise UsageError(",tool needs the name of a tool; ,tools lists them.")
-            self._tell(tool_page(self.agent.table.get(rest.strip())))
+            self._tell(tool_page(self.agent.table.get(rest)))
         elif name == "belt":
             from neuro.belt import belt
 
             self._tell(belt(self.agent.table).rstrip("\n"))
+        elif name == "pending":
+            self._pending(rest)
+        elif name in ("approve", "deny"):
+            self._decide(name, rest)
         elif name == "new":
             self.agent.forget()
             self._tell("A new conversation.")
         else:
             self._complain(f"There is no command ,{name}; ,help lists them." + did_you_mean(name, COMMANDS))
+
+    def _pending(self, request: str) -> None:
+        broker = self.agent.broker
+        if request:
+            self._tell(page(broker.find(request), time.time()))
+        else:
+            self._tell(listing(broker.requests(session=self.agent.session)) or "Nothing waits.")
+
+    def _decide(self, name: str, rest: str) -> None:
+        request, _, more = rest.partition(" ")
+        if not request:
+            raise UsageError(f",{name} needs the ID of a request; ,pending lists them.")
+        decision = Decision("deny", self.agent.user, why=more.strip())
+        if name == "approve":
+            decision = _approval(more.strip(), self.agent.user)
+        decided = decide(self.agent.broker, request, decision)
+        self._tell(str(decided))
+        session = decided.request.session
+        here = session == self.agent.session
+        for line in decided.advice(
+            f"To go on: {',resume' if here else 'quoth resume ' + shlex.quote(session)}"
+        ):
+            self._complain(line)
 
     async def _read(self) -> str:
         """One entry; Lisp goes on over lines until its parentheses are closed."""
@@ -186,6 +234,18 @@ class Repl:
 
     def _complain(self, text: str) -> None:
         complain(text, name="")
+
+
+def _approval(when: str, user: str) -> Decision:
+    """Once, or ``for 30m``. Raises UsageError."""
+    from agent.consent import seconds_of
+
+    word, _, span = when.partition(" ")
+    if not when:
+        return Decision("once", user)
+    if word != "for":
+        raise UsageError(f"It is ,approve ID, or ,approve ID for 30m; not {when}.")
+    return Decision("duration", user, seconds=seconds_of(span))
 
 
 def _prompt_session() -> Any:

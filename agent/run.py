@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from neuro.backends.base import Backend, Messages, Usage
-from tools.context import ToolContext, ToolResult
+from neuro.dialects import CALL_FORM, Dialect
+from tools.context import Route, ToolContext, ToolResult
 from tools.door import Door
 from tools.form import CallForm, print_value
+from tools.receipts import WINDOW_SECONDS
 
 RunStatus = Literal["done", "failed", "pending", "interrupted"]
 Listener = Callable[[str, Any], None]
@@ -22,11 +24,14 @@ Listener = Callable[[str, Any], None]
 
 @dataclass(frozen=True)
 class CallRecord:
-    """A call form of the run and the one result it got; ``shown`` is the form without declared secrets."""
+    """A call form of the run and the one result it got; ``shown`` is the form without declared secrets,
+    ``key`` names the call for whoever carries it on, ``call_id`` is what the provider calls it."""
 
     form: CallForm
     result: ToolResult
     shown: CallForm | None = None
+    key: str = ""
+    call_id: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {"form": str(self.shown or self.form), **self.result.to_json()}
@@ -65,16 +70,31 @@ class RunLimits:
     """What a run may spend.
 
     ``steps`` are turns of the model, ``calls`` passages of the door from its replies, ``repeats`` how often
-    one call may come back before the run is stopped, ``faults`` how many unusable replies may come in a row,
+    one call may come back before the run is stopped, ``window`` the seconds in which a call that comes back
+    is answered by its receipt (0: never), ``faults`` how many unusable replies may come in a row,
     ``result_chars`` how much of one result the model is shown, ``tokens`` the longest reply.
     """
 
     steps: int = 25
     calls: int = 100
     repeats: int = 3
+    window: float = WINDOW_SECONDS
     faults: int = 3
     result_chars: int = 6000
     tokens: int = 600
+
+
+@dataclass
+class Turn:
+    """What one reply of the model led to: its calls with their results, the digests of the calls made before
+    it, what could not be read in it (the provider's id of that call, and the fault), its text, and how it
+    ended."""
+
+    records: list[CallRecord] = field(default_factory=list)
+    old: set[str] = field(default_factory=set)
+    errors: list[tuple[str, str]] = field(default_factory=list)
+    text: str = ""
+    finish: str = "stop"
 
 
 @dataclass
@@ -89,10 +109,15 @@ class Run:
     messages: Messages
     user: str = ""
     depth: int = 0
-    route: str = "reply"
+    route: Route = "reply"
     must_act: bool = False
+    dialect: Dialect = CALL_FORM
+    search: bool = False  # whether the belt shows one line a tool
     limits: RunLimits = field(default_factory=RunLimits)
     listener: Listener | None = None
+    name: str = ""  # of a run that is carried on
+    turn: str = ""  # tells a message of a conversation from another in the same words
+    put_away: Callable[[Run, Turn], None] | None = None  # told of the turn in which the run comes to wait
     calls: list[CallRecord] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     step: int = 0
@@ -129,6 +154,23 @@ def show_value(value: Any) -> str:
     if isinstance(value, list) and len(value) > 3:
         return "\n".join(item if isinstance(item, str) else print_value(item) for item in value)
     return print_value(value)
+
+
+# How the sentence of the door already says the status.
+_SAID = {
+    "denied": "denied",
+    "pending": "waits for",
+    "limited": "is limited",
+    "timeout": "did not finish",
+    "cancelled": "was cancelled",
+}
+
+
+def told(result: ToolResult) -> str:
+    """What a person is told of a call that is not ok: the status, unless the sentence says it, and the
+    sentence."""
+    said = _SAID.get(result.status)
+    return result.message if said and said in result.message else f"{result.status}: {result.message}"
 
 
 def shortened(text: str, limit: int) -> str:

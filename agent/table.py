@@ -34,3 +34,14 @@ def load_tools(sources: Iterable[ToolSource], table: ToolTable | None = None) ->
         with registering_in(table):
             load_hy_file(path)
     return table
+
+
+def with_search(table: ToolTable) -> ToolTable:
+    """The table with the tools that tell of the others, for a belt that shows one line a tool."""
+    from tools.builtin import search_tools
+
+    more = table.copy()
+    for tool in search_tools():
+        if tool.name not in more:
+            more.register(tool)
+    return more

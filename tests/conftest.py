@@ -19,7 +19,7 @@ settings.load_profile("quoth")
 # The Hy bytecode and the joined model are shared by all tests of a run; they hold nothing a test can change.
 _STATE = tempfile.mkdtemp(prefix="quoth-test-state-")
 os.environ["QUOTH_STATE"] = _STATE
-for variable in ("QUOTH_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+for variable in ("QUOTH_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY"):
     os.environ.pop(variable, None)
 
 

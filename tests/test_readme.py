@@ -16,28 +16,72 @@ README = Path(__file__).parent.parent / "README.org"
 _BLOCK = re.compile(r"^#\+begin_(src|example)[ \t]*([^\n]*)\n(.*?)^#\+end_\1\n", re.MULTILINE | re.DOTALL)
 
 
+class Names:
+    """What is different in each run is always the same in the README: ids of requests and sessions, times,
+    hashes. A command that is given such a name is run with the real one."""
+
+    FIXED = (
+        ("hm4kq", "w7t2d", "c9xpe", "n3vbz", "g6ysa", "p2rwf"),
+        ("s5e0c81f2", "s9b37d04a", "s22c6e95b", "s70f1ad3c", "sd81b6e40", "s4fa92c7e"),
+    )
+    REAL = (
+        re.compile(r"(?<=request )[2-9a-z]{5}\b|^[2-9a-z]{5}(?=  \()", re.MULTILINE),
+        re.compile(r"\bs[0-9a-f]{8}\b"),
+    )
+    PASSING = (
+        (r"\b20\d\d-\d\d-\d\d \d\d:\d\d(:\d\d|)( UTC|)", r"2026-11-22 09:30\2"),
+        (r" +\d+ ms\b", " 120 ms"),
+        (r"(?<=as call )[0-9a-f]{10}\b", "23a396caf7"),
+        (r"\b[0-9a-f]{64}\b", "8ebbed846c68bdba…"),
+    )
+
+    def __init__(self) -> None:
+        self.real: dict[str, str] = {}  # by their names in the README
+
+    def in_readme(self, output: str) -> str:
+        for fixed, pattern in zip(self.FIXED, self.REAL, strict=True):
+            for found in pattern.findall(output):
+                if found not in self.real.values():
+                    self.real[next(name for name in fixed if name not in self.real)] = found
+        for name, found in self.real.items():
+            output = output.replace(found, name)
+        for pattern, fixed_text in self.PASSING:
+            output = re.sub(pattern, fixed_text, output)
+        return output
+
+    def in_truth(self, line: str) -> str:
+        for name, found in self.real.items():
+            line = line.replace(name, found)
+        return line
+
+
 def _environment(state: Path) -> dict[str, str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return {**os.environ, "QUOTH_STATE": str(state), "PATH": path, "COLUMNS": "100"}
+    own = {"QUOTH_STATE": str(state), "QUOTH_CONFIG": str(state / "config"), "LOGNAME": "ann"}
+    return {**os.environ, **own, "PATH": path, "COLUMNS": "100"}
 
 
-def _run(line: str, folder: Path, state: Path) -> str:
+def _run(line: str, folder: Path, state: Path, names: Names | None = None) -> str:
+    names = names or Names()
     done = subprocess.run(
-        ["sh", "-c", line], cwd=folder, env=_environment(state), stdin=subprocess.DEVNULL,
+        ["sh", "-c", names.in_truth(line)], cwd=folder, env=_environment(state), stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False,
     )  # fmt: skip
-    return done.stdout.replace(str(folder.resolve()), "/home/ann/shop")
+    said = done.stdout.replace(str(folder.resolve()), "/home/ann/shop").replace(
+        str(state / "config"), "~/.config/quoth"
+    )
+    return names.in_readme(said)
 
 
 def _executed(text: str, folder: Path, state: Path) -> str:
     """The README with the real output under every command, its files made and its Python run on the way."""
-    parts, position = [], 0
+    parts, position, names = [], 0, Names()
     for block in _BLOCK.finditer(text):
         kind, options, body = block.groups()
         parts.append(text[position : block.start(3)])
         if kind == "example" and body.startswith("$ "):
             commands = [line for line in body.splitlines() if line.startswith("$ ")]
-            body = "".join(f"{line}\n{_run(line[2:], folder, state)}" for line in commands)
+            body = "".join(f"{line}\n{_run(line[2:], folder, state, names)}" for line in commands)
         elif ":tangle" in options:
             (folder / options.split(":tangle")[1].split()[0]).write_text(body)
         elif options.startswith("sh :name reply"):

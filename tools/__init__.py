@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 from tools import hycache
 
 if TYPE_CHECKING:
-    from tools.context import Call, ToolContext, ToolError, ToolResult, ask, current_context, deny
+    from tools.consent import Decision
+    from tools.context import (
+        Call,
+        GateDecision,
+        ToolContext,
+        ToolError,
+        ToolResult,
+        Verdict,
+        ask,
+        current_context,
+        deny,
+    )
     from tools.define import cognitive_tool, define_tool, registering_in
     from tools.door import Door, dispatch, new_call
     from tools.errors import (
@@ -20,38 +31,51 @@ if TYPE_CHECKING:
         UnknownToolError,
     )
     from tools.form import CallForm, Code
+    from tools.records import Block, SearchHit, SearchOptions, Source
+    from tools.services import Services
     from tools.table import CognitiveTool, ToolTable, cognitive_tools
     from tools.workspace import Workspace, inside_workspace
 
 hycache.install()
 
 _HOMES = {
-    "tools.context": "Call ToolContext ToolError ToolResult ask current_context deny",
+    "tools.consent": "Decision",
+    "tools.context": "Call GateDecision ToolContext ToolError ToolResult Verdict ask current_context deny",
     "tools.define": "cognitive_tool define_tool registering_in",
     "tools.door": "Door dispatch new_call",
     "tools.errors": "DefinitionError DuplicateToolError InvalidCallError QuothError UnknownToolError",
     "tools.form": "CallForm Code",
+    "tools.records": "Block SearchHit SearchOptions Source",
+    "tools.services": "Services",
     "tools.table": "CognitiveTool ToolTable cognitive_tools",
     "tools.workspace": "Workspace inside_workspace",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
+    "Block",
     "Call",
     "CallForm",
     "Code",
     "CognitiveTool",
+    "Decision",
     "DefinitionError",
     "Door",
     "DuplicateToolError",
+    "GateDecision",
     "InvalidCallError",
     "QuothError",
+    "SearchHit",
+    "SearchOptions",
+    "Services",
+    "Source",
     "StrictModel",
     "ToolContext",
     "ToolError",
     "ToolResult",
     "ToolTable",
     "UnknownToolError",
+    "Verdict",
     "Workspace",
     "ask",
     "cognitive_tool",

@@ -43,6 +43,7 @@ COLUMNS = (
     "message",
     "form",
     "schema_hash",
+    "repairs",
 )
 ALL = ("seq", *COLUMNS, "prev", "hash")
 FILTERS = {

@@ -8,15 +8,26 @@ from __future__ import annotations
 import contextvars
 import dataclasses
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from tools.errors import QuothError
 from tools.form import CallForm, Value
 
 if TYPE_CHECKING:
+    from tools.clock import Clock
     from tools.program import Sandbox
+    from tools.records import SearchHit, SearchOptions, SearchScope
+    from tools.services import (
+        MemoryStore,
+        ModelProvider,
+        PermissionBroker,
+        Router,
+        Services,
+        SharedBlocks,
+        SourceManager,
+    )
     from tools.workspace import Workspace
 
 Status = Literal["ok", "error", "invalid", "unknown", "denied", "limited", "pending", "timeout", "cancelled"]
@@ -33,6 +44,13 @@ STATUSES: tuple[Status, ...] = (
 )
 
 
+# The ways a call can come to the door. One that is not named here is refused, so that each has its tests:
+# a model's reply; a person's form (quoth call), program (quoth eval) or line in the REPL; a Python program;
+# and, from inside of a call, a program in the sandbox or the body of another tool.
+Route = Literal["reply", "call", "eval", "repl", "python", "program", "tool"]
+ROUTES: tuple[Route, ...] = get_args(Route)
+
+
 class ToolError(QuothError):
     """Raised by a body for a failure the caller can act on; its text is shown to the model as it is."""
 
@@ -47,6 +65,17 @@ class ToolFailure(Exception):
         self.message = message
 
 
+PERMISSION = "permission?"  # names what a body asks for, beside the arguments of its call; no parameter can
+
+
+class PermissionNeeded(ToolFailure):
+    """Ends a body that asks a person first: the door asks, and begins the body again when it is allowed."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__("pending", reason)
+        self.what = what
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What a guard, rule or gate says of a call: ``allow``, ``ask`` (a person decides) or ``deny``.
@@ -57,6 +86,14 @@ class Verdict:
     kind: Literal["allow", "ask", "deny"]
     reason: str = ""
     rule: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class GateDecision:
+    """What a gate says (seed 000): whether the call is approved, and why not."""
+
+    approved: bool
+    reason: str = ""
 
 
 ALLOW = Verdict("allow")
@@ -78,27 +115,64 @@ class Call:
 
     ``depth`` counts nesting (a call made inside a program inside a call …), ``parent`` is the id of the call
     that made this one, ``round`` is the turn of the loop and ``order`` the place within that turn.
+    ``message`` is what the user had said when the call was made. ``key`` names the call across interruptions:
+    a call that is carried on, ``resumed``, has the key of the one it carries on; a new one its own id.
+    ``repairs`` say what was mended when the call was read. ``turn`` tells one wish of the user from another
+    in the same words; it is empty where the words are enough.
     """
 
     id: str
     form: CallForm
-    route: str = "python"
+    route: Route = "python"
     user: str = ""
     session: str = ""
     depth: int = 0
     parent: str | None = None
     round: int = 0
     order: int = 0
+    message: str = ""
+    key: str = ""
+    resumed: bool = False
+    repairs: tuple[str, ...] = ()
+    turn: str = ""
 
     @property
     def tool(self) -> str:
         return self.form.tool
 
 
+class Catalog(Protocol):
+    """What tools may know of the other tools, in words for a model."""
+
+    def describe(self, name: str) -> str:
+        """One tool in full. Raises UnknownToolError, which names the nearest."""
+        ...
+
+    def search(self, words: str, limit: int) -> list[str]:
+        """One line for each tool that fits the words, the best first."""
+        ...
+
+
+def _no_services() -> Services:
+    from tools.services import NO_SERVICES  # here: it imports this module, and a start need not wait for it
+
+    return NO_SERVICES
+
+
+def _no_permission() -> PermissionBroker:
+    from tools.services import NO_PERMISSION
+
+    return NO_PERMISSION
+
+
 @dataclass(frozen=True)
 class ToolContext:
-    """The narrow services a body or guard may use. ``dispatch`` makes a nested call, through the same
-    door."""
+    """What a body or guard may know and use, all of it set by the host.
+
+    ``dispatch`` makes a nested call, through the same door. ``knowledge`` is what the host's knowledge base
+    holds on the message, ``confidence`` how sure the model said it is (0 to 1). ``services`` holds what the
+    host gave; ``permission`` asks a person on behalf of this one call.
+    """
 
     workspace: Workspace
     user: str = ""
@@ -107,8 +181,49 @@ class ToolContext:
     dispatch: Callable[[CallForm], Awaitable[ToolResult]] | None = None
     tool_names: tuple[str, ...] = ()
     sandbox: Sandbox | None = None
+    catalog: Catalog | None = None
     side_effects: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    clocks: tuple[Clock, ...] = ()  # of the calls around this one
+    agent_id: str = ""
+    knowledge: str | None = None
+    confidence: float | None = None
+    services: Services = field(default_factory=_no_services)
+    permission: PermissionBroker = field(default_factory=_no_permission)
+
+    @property
+    def chat_id(self) -> str:
+        """The session, as a chat bot calls it."""
+        return self.session
+
+    @property
+    def memory(self) -> MemoryStore:
+        return self.services.memory
+
+    @property
+    def router(self) -> Router:
+        return self.services.router
+
+    @property
+    def model(self) -> ModelProvider:
+        return self.services.model
+
+    @property
+    def sources(self) -> SourceManager:
+        return self.services.sources
+
+    @property
+    def shared_blocks(self) -> SharedBlocks:
+        return self.services.shared_blocks
+
+    async def search(
+        self, query: str, scope: SearchScope = "agent", options: SearchOptions | None = None
+    ) -> Sequence[SearchHit]:
+        """Search what this agent may see: its own things, those shared with it, or all."""
+        from tools.records import SearchOptions, check_scope
+
+        check_scope(scope)
+        return await self.services.search.search(query, scope, options or SearchOptions())
 
     def effect(self, what: str) -> None:
         """Record something done to the world, as ``wrote:src/x.py``; it goes into the result and the

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
-import ctypes
 import dataclasses
 import inspect
 import secrets
-import threading
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from tools.audit import Audit, MemoryAudit
+from tools.clock import Clock
 from tools.context import (
     ALLOW,
+    PERMISSION,
+    ROUTES,
     Call,
+    GateDecision,
+    PermissionNeeded,
     Status,
     ToolContext,
     ToolError,
@@ -33,21 +36,22 @@ from tools.context import (
     ask,
     deny,
     encodable,
-    enter_context,
     plain,
 )
 from tools.errors import InvalidCallError, QuothError, UnknownToolError
+from tools.execute import brief, run_function
 from tools.form import CallForm, from_json
 from tools.policy import EffectsPolicy, Policy
-from tools.redact import Redactor
-from tools.schema import bind, validate
+from tools.receipts import NoReceipts, Receipts
+from tools.redact import Redactor, redact
 from tools.table import CognitiveTool, ToolTable, cognitive_tools
 
 GUARD_SECONDS = 10.0
 GATE_SECONDS = 2.0
 MAX_DEPTH = 10
+MAX_PERMISSIONS = 20  # that one body may ask for
+PROGRAMS = "eval"  # the tool whose body is a program in the sandbox
 VERDICTS = ("policy", "rule", "guard", "gate", "consent")
-GRACE_SECONDS = 2.0  # for a cancelled body to put things away
 
 
 @dataclass(frozen=True)
@@ -80,15 +84,32 @@ class Limits(Protocol):
 
 
 class Gate(Protocol):
-    """An outside reviewer of the calls of tools with ``:gate`` (seed 000)."""
+    """An outside reviewer of the calls of tools with ``:gate`` (seed 000); a Verdict may ask a person too."""
 
-    async def check(self, tool: CognitiveTool, call: Call, context: ToolContext) -> Verdict: ...
+    async def check(
+        self, tool: CognitiveTool, call: Call, context: ToolContext
+    ) -> GateDecision | Verdict: ...
+
+
+@dataclass(frozen=True)
+class Instead:
+    """A person wants another call of the same tool made in place of this one; ``by`` says who, for the audit,
+    ``call`` is the id it is to have."""
+
+    form: CallForm
+    by: str = ""
+    call: str = ""
 
 
 class Consent(Protocol):
-    """Whoever can say yes for the person. ``None`` means that nobody is there: the call stays pending."""
+    """Whoever can say yes for the person. ``None``, and a Verdict that asks, mean not now: the call stays
+    pending. tools/consent.py is the one that remembers."""
 
-    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | None: ...
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | Instead | None: ...
+
+    def waits(self, call: Call, instead: CallForm | None = None) -> None:
+        """The call was allowed, or ``instead`` was to be made in its place, and that has come to wait for
+        another decision."""
 
 
 class NoLimits:
@@ -101,19 +122,25 @@ class NoLimits:
 
 
 class NobodyToAsk:
-    """Consent where nobody is: every question stays open."""
+    """Consent where nobody is and nothing keeps the question: it is refused at once, for nobody would ever
+    answer it."""
 
-    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | None:
-        return None
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | Instead | None:
+        return deny(f"a person's approval is needed ({reason}), and nobody can be asked here")
+
+    def waits(self, call: Call, instead: CallForm | None = None) -> None:
+        """Nothing is kept."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a passage ended: a status, a value if it is ok, a sentence if it is not."""
+    """How a passage ended: a status, a value if it is ok, a sentence if it is not; ``note`` is for the audit
+    alone, in place of the sentence."""
 
     status: Status
     value: Any = None
     message: str = ""
+    note: str = ""
 
 
 @dataclass
@@ -128,11 +155,26 @@ class Passage:
     questions: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     verdicts: dict[str, str] = field(default_factory=dict)  # who said what, for the audit
+    permitted: set[str] = field(default_factory=set)  # what a person has allowed the body
+    refused: bool = False  # by a person
+    clock: Clock = field(default_factory=Clock)  # stands still while a person is asked about an inner call
+    made: Counter[str] = field(default_factory=Counter)  # the calls the body has made, by digest
 
     @property
     def known_tool(self) -> CognitiveTool:
         assert self.tool is not None, "look-up comes first"
         return self.tool
+
+
+class _Permission:
+    """The PermissionBroker of one passage: what was not allowed yet ends the body with the question."""
+
+    def __init__(self, permitted: set[str]) -> None:
+        self._permitted = permitted
+
+    async def request(self, what: str, reason: str) -> None:
+        if what not in self._permitted:
+            raise PermissionNeeded(what, reason)
 
 
 class Door:
@@ -150,6 +192,7 @@ class Door:
         gate: Gate | None = None,
         consent: Consent | None = None,
         audit: Audit | None = None,
+        receipts: Receipts | None = None,
         max_depth: int = MAX_DEPTH,
     ) -> None:
         self.table = table
@@ -158,6 +201,7 @@ class Door:
         self.gate = gate
         self.consent = consent or NobodyToAsk()
         self.audit = audit or MemoryAudit()
+        self.receipts = receipts or NoReceipts()
         self.max_depth = max_depth
 
     async def dispatch(self, call: Call, context: ToolContext) -> ToolResult:
@@ -176,11 +220,18 @@ class Door:
 
         async def nested(form: CallForm) -> ToolResult:
             """A call the body makes: through this door, and what it did counts as done by the body too."""
-            result = await self.dispatch(_inner(call, form), context)
+            passage.made[form.digest] += 1
+            inner = _inner(call, form, passage.made[form.digest])
+            if passage.permitted:  # the body has begun again: what it had done is not done twice
+                inner = dataclasses.replace(inner, resumed=True)
+            clocks = (*context.clocks, passage.clock)
+            result = await self.dispatch(inner, dataclasses.replace(context, clocks=clocks))
             passage.context.side_effects.extend(result.side_effects)
             return result
 
-        passage.context = dataclasses.replace(passage.context, dispatch=nested)
+        passage.context = dataclasses.replace(
+            passage.context, dispatch=nested, permission=_Permission(passage.permitted)
+        )
         stage, outcome = "look-up", Outcome("cancelled", message=f"{call.tool} was cancelled.")
         try:
             for stage, step in STAGES:  # noqa: B007  the row says where it ended
@@ -189,12 +240,19 @@ class Door:
                     outcome = ended
                     break
         except Exception as error:  # a part of the host failed; the call has its result nevertheless
-            outcome = Outcome("error", message=f"{call.tool} stopped at {stage}: {_brief(error)}.")
+            outcome = Outcome("error", message=f"{call.tool} stopped at {stage}: {brief(error)}.")
         finally:
             with contextlib.suppress(Exception):  # a place that cannot be given back stays taken
                 passage.reservation.release()
             result = self._record(passage, stage, outcome, started, now)
         return result
+
+    def unreadable(self, call: Call, context: ToolContext, text: str, message: str) -> ToolResult:
+        """The result of what was meant as a call and could not be read, in the audit like any; ``call`` has
+        the marks and an empty form."""
+        passage = Passage(call, dataclasses.replace(context, side_effects=[]))
+        outcome = Outcome("invalid", message=message)
+        return self._record(passage, "reader", outcome, time.monotonic(), datetime.now(UTC), text)
 
     def refuse(self, call: Call, context: ToolContext, status: Status, message: str) -> ToolResult:
         """The result of a call that its host stops before the door (a run's own limit), in the audit like
@@ -205,9 +263,15 @@ class Door:
         )
 
     def _record(
-        self, passage: Passage, stage: str, outcome: Outcome, started: float, now: datetime
+        self,
+        passage: Passage,
+        stage: str,
+        outcome: Outcome,
+        started: float,
+        now: datetime,
+        unread: str = "",
     ) -> ToolResult:
-        """The last stage: the audit row, written before anybody sees the result."""
+        """The last stage: the receipt and the audit row, written before anybody sees the result."""
         call = passage.call
         row = {
             "tool": passage.tool.name if passage.tool else encodable(call.tool)[:200],
@@ -218,16 +282,28 @@ class Door:
             "ts": now.isoformat(timespec="milliseconds"),
             "route": call.route,
         }
+        if stage == "body" and outcome.status == "pending":
+            with contextlib.suppress(Exception):  # then the approval stays used
+                self.consent.waits(call)
         effects = tuple(passage.context.side_effects)
         message = outcome.message or "\n".join(passage.said)
+        name = str(row["tool"])
+        result = ToolResult(call.id, name, outcome.status, outcome.value, message, effects, row)
+        record = "receipt"
         try:
-            self.audit.write(row | self._evidence(passage, message, effects))
+            if passage.tool is not None and stage != "receipt":
+                asked = passage.verdicts.get("consent", "").startswith("allow")
+                self.receipts.keep(passage.tool, call, result, decided=passage.refused, asked=asked)
+            record = "audit row"
+            evidence = self._evidence(passage, outcome.note or message, effects)
+            self.audit.write(row | evidence | ({"form": redact(unread[:2000])} if unread else {}))
         except Exception as error:
             # What cannot be recorded is not acknowledged.
             said = "The call was done, but its" if outcome.status == "ok" else "The"
-            outcome = Outcome("error", message=f"{said} audit row could not be written: {_brief(error)}.")
-            row["status"], message = "error", outcome.message
-        return ToolResult(call.id, str(row["tool"]), outcome.status, outcome.value, message, effects, row)
+            message = f"{said} {record} could not be written: {brief(error)}."
+            row["status"] = "error"
+            return ToolResult(call.id, name, "error", None, message, effects, row)
+        return result
 
     def _evidence(self, passage: Passage, message: str, effects: tuple[str, ...]) -> dict[str, Any]:
         """Who called what, who said what of it and what came of it, without secrets; for the audit alone."""
@@ -248,6 +324,7 @@ class Door:
             "message": hide.text(message),
             "form": hide.form_text(),
             "schema_hash": self._schema_hash(),
+            "repairs": hide.text("; ".join(call.repairs)),
         }
 
     def _schema_hash(self) -> str:
@@ -259,15 +336,23 @@ class Door:
 
 
 def new_call(form: CallForm, **marks: Any) -> Call:
-    """A Call with a fresh id; ``marks`` are the host's (route, user, session, depth, parent, round,
-    order)."""
-    return Call(id=secrets.token_hex(5), form=form, **marks)
+    """A Call with a fresh id; ``marks`` are the host's (route, user, session, depth, parent, round, order,
+    message). With ``key`` the call is carried on: it is the one of that key, resumed."""
+    return Call(id=secrets.token_hex(5), form=form, resumed="key" in marks, **marks)
 
 
-def _inner(call: Call, form: CallForm) -> Call:
-    """A call made by the body of ``call``: one deeper, same user and session."""
+def _inner(call: Call, form: CallForm, nth: int) -> Call:
+    """A call made by the body of ``call``, the ``nth`` of this form: one deeper, same user and session. Its
+    key is the same whenever the outer call is carried on."""
     return dataclasses.replace(
-        call, id=secrets.token_hex(5), form=form, route="program", depth=call.depth + 1, parent=call.id
+        call,
+        id=secrets.token_hex(5),
+        form=form,
+        route="program" if call.tool == PROGRAMS else "tool",
+        depth=call.depth + 1,
+        parent=call.id,
+        key=f"{call.key or call.id}/{form.digest[:16]}.{nth}",
+        repairs=(),
     )
 
 
@@ -283,6 +368,10 @@ async def dispatch(
 
 async def look_up(door: Door, passage: Passage) -> Outcome | None:
     call = passage.call
+    if call.route not in ROUTES:
+        return Outcome(
+            "denied", message=f"{call.tool} came by a way that the door does not know: {call.route}."
+        )
     if call.depth > door.max_depth:
         return Outcome("denied", message=f"{call.tool} is nested deeper than {door.max_depth} calls.")
     try:
@@ -298,14 +387,24 @@ async def look_up(door: Door, passage: Passage) -> Outcome | None:
 async def check_arguments(door: Door, passage: Passage) -> Outcome | None:
     tool, form = passage.known_tool, passage.call.form
     try:
-        bound = bind(tool.name, tool.params, form.args, form.positional)
-        passage.args = validate(tool.name, tool.params, tool.model, bound)
+        canonical_form, passage.args = tool.checked(form)
     except InvalidCallError as error:
         return Outcome("invalid", message=f"{error} It is called as {tool.signature()}.")
     # From here on the call is its canonical self: one digest, however it was spelt.
-    given = {name: passage.args[name] for name in bound}
-    passage.call = dataclasses.replace(passage.call, form=CallForm(tool.name, given))
+    passage.call = dataclasses.replace(passage.call, form=canonical_form)
     return None
+
+
+async def find_receipt(door: Door, passage: Passage) -> Outcome | None:
+    """A call that was made before, and need not be made again, is answered by what came of it then, unless a
+    rule or its guard would deny it by now."""
+    found = door.receipts.find(passage.known_tool, passage.call)
+    if found is None:
+        return None
+    if (ended := await ask_policy(door, passage) or await ask_guard(door, passage)) is not None:
+        return ended
+    note = f"answered by the receipt of call {found.call}"
+    return Outcome(found.status, found.value, found.message, note)
 
 
 async def check_limits(door: Door, passage: Passage) -> Outcome | None:
@@ -324,14 +423,14 @@ async def check_limits(door: Door, passage: Passage) -> Outcome | None:
 
 
 def _uncounted(error: Exception) -> str:
-    return f"its calls could not be counted ({_brief(error)})"
+    return f"its calls could not be counted ({brief(error)})"
 
 
 async def ask_policy(door: Door, passage: Passage) -> Outcome | None:
     try:
         verdict = _verdict(door.policy.judge(passage.known_tool, passage.call, passage.args, passage.context))
     except Exception as error:
-        verdict = deny(f"the policy failed ({_brief(error)})")
+        verdict = deny(f"the policy failed ({brief(error)})")
     passage.verdicts["rule"] = verdict.rule
     return _weigh(passage, "policy", verdict)
 
@@ -343,13 +442,13 @@ async def ask_guard(door: Door, passage: Passage) -> Outcome | None:
     if guard is None:
         return None
     try:
-        said = await _run(
+        said = await run_function(
             guard, _bindings(guard, passage, deny=deny, ask=ask), passage.context, GUARD_SECONDS
         )
     except TimeoutError:
         return _weigh(passage, "guard", deny(f"its guard did not answer within {GUARD_SECONDS:g} s"))
     except Exception as error:
-        return _weigh(passage, "guard", deny(f"its guard failed ({_brief(error)})"))
+        return _weigh(passage, "guard", deny(f"its guard failed ({brief(error)})"))
     if isinstance(said, Verdict):
         return _weigh(passage, "guard", said)
     if said is True:
@@ -369,13 +468,16 @@ async def ask_gate(door: Door, passage: Passage) -> Outcome | None:
         return None
     try:
         async with asyncio.timeout(GATE_SECONDS):
-            verdict = _verdict(await door.gate.check(tool, passage.call, passage.context))
+            said = await door.gate.check(tool, passage.call, passage.context)
+            if isinstance(said, GateDecision):
+                said = ALLOW if said.approved is True else deny(said.reason)
+            verdict = _verdict(said)
     except Exception as error:
         if tool.gate_failure == "open":
-            passage.verdicts["gate"] = f"failed open: {_brief(error)}"
-            passage.said.append(f"The gate failed ({_brief(error)}) and {tool.name} fails open.")
+            passage.verdicts["gate"] = f"failed open: {brief(error)}"
+            passage.said.append(f"The gate failed ({brief(error)}) and {tool.name} fails open.")
             return None
-        verdict = deny(f"the gate failed ({_brief(error)})")
+        verdict = deny(f"the gate failed ({brief(error)})")
     return _weigh(passage, "gate", verdict)
 
 
@@ -383,17 +485,66 @@ async def ask_consent(door: Door, passage: Passage) -> Outcome | None:
     """A person decides what policy, guard or gate would not; nobody there means that the call waits."""
     if not passage.questions:
         return None
-    tool, reason = passage.known_tool, "; ".join(passage.questions)
+    return await _ask_person(door, passage, passage.call, "; ".join(passage.questions))
+
+
+async def _ask_permission(door: Door, passage: Passage, needed: PermissionNeeded) -> Outcome | None:
+    """Ask what the body asks, outside of its deadline; a request like any other, of this call and that
+    permission."""
+    if len(passage.permitted) >= MAX_PERMISSIONS:
+        return Outcome(
+            "error", message=f"{passage.call.tool} asked for more than {MAX_PERMISSIONS} permissions."
+        )
+    form = CallForm(passage.call.tool, {**passage.call.form.args, PERMISSION: needed.what})
+    call = dataclasses.replace(passage.call, form=form)
+    ended = await _ask_person(door, passage, call, needed.message.rstrip("."))
+    if ended is None:
+        passage.permitted.add(needed.what)
+    return ended
+
+
+async def _ask_person(door: Door, passage: Passage, call: Call, reason: str) -> Outcome | None:
+    """Ask, while the deadlines of the calls around this one stand still."""
+    tool, clocks = passage.known_tool, passage.context.clocks
+    for clock in clocks:
+        clock.pause()
     try:
-        said = await door.consent.request(tool, passage.call, reason)
+        try:
+            said = await door.consent.request(tool, call, reason)
+        finally:
+            for clock in clocks:
+                clock.go_on()
+        if isinstance(said, Instead):
+            return await _make_instead(door, passage, said)
         verdict = _verdict(said) if said is not None else ask(reason)
     except Exception as error:
-        verdict = deny(f"consent could not be asked ({_brief(error)})")
+        verdict = deny(f"consent could not be asked ({brief(error)})")
+    else:
+        passage.refused = verdict.kind == "deny"
     if verdict.kind == "ask":
         passage.verdicts["consent"] = "pending"
         why = (verdict.reason or reason).rstrip(".")
         return Outcome("pending", message=f"{tool.name} waits for a person's approval: {why}.")
-    return _weigh(passage, "consent", verdict)
+    ended = _weigh(passage, "consent", verdict)
+    if ended is None and verdict.reason:
+        passage.verdicts["consent"] = f"allow: {verdict.reason}"
+    return ended
+
+
+async def _make_instead(door: Door, passage: Passage, instead: Instead) -> Outcome:
+    """The call a person wants in place of this one, through the whole door; its result is this one's."""
+    passage.reservation.release()
+    name, outer = instead.call or secrets.token_hex(5), passage.call
+    call = dataclasses.replace(outer, id=name, form=instead.form, key=f"{outer.key or outer.id}/edited")
+    passage.verdicts["consent"] = f"{instead.by or 'edited'}: made as call {call.id}"
+    result = await door.dispatch(call, passage.context)
+    passage.context.side_effects.extend(result.side_effects)
+    if result.status == "pending":
+        door.consent.waits(outer, instead.form)
+    tool = passage.known_tool
+    hide = Redactor(instead.form, tool.params, door.table.secrets, by_looks=False)
+    said = f"A person changed the call to {hide.form}."
+    return Outcome(result.status, result.value, f"{said} {result.message}".strip())
 
 
 async def run_body(door: Door, passage: Passage) -> Outcome | None:
@@ -403,13 +554,25 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
     try:
         door.audit.prepare()
     except Exception as error:
-        return Outcome("error", message=f"{tool.name} was not run: {_brief(error)}.")
+        return Outcome("error", message=f"{tool.name} was not run: {brief(error)}.")
     try:
         passage.reservation.commit()
     except Exception as error:
         return Outcome("limited", message=f"{tool.name} is limited: {_uncounted(error)}.")
     try:
-        value = plain(await _run(body, _bindings(body, passage), passage.context, tool.timeout))
+        told = len(passage.said)
+        while True:
+            try:
+                made = await run_function(
+                    body, _bindings(body, passage), passage.context, tool.timeout, passage.clock
+                )
+                break
+            except PermissionNeeded as needed:
+                if (ended := await _ask_permission(door, passage, needed)) is not None:
+                    return ended
+                passage.made.clear()
+                del passage.said[told:]
+        value = plain(made)
         if left := passage.reservation.left:
             passage.said.append(left)
         return Outcome("ok", value)
@@ -420,12 +583,13 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
     except (ToolError, QuothError) as error:
         return Outcome("error", message=str(error))
     except Exception as error:
-        return Outcome("error", message=f"{tool.name} failed: {_brief(error)}.")
+        return Outcome("error", message=f"{tool.name} failed: {brief(error)}.")
 
 
 STAGES: tuple[tuple[str, Callable[[Door, Passage], Awaitable[Outcome | None]]], ...] = (
     ("look-up", look_up),
     ("validation", check_arguments),
+    ("receipt", find_receipt),
     ("limits", check_limits),
     ("policy", ask_policy),
     ("guard", ask_guard),
@@ -459,122 +623,9 @@ def _verdict(said: Any) -> Verdict:
     raise TypeError(f"{said!r} is no verdict")
 
 
-def _brief(error: BaseException) -> str:
-    """An exception in one short line."""
-    first = str(error).strip().splitlines()
-    text = f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
-    return text.rstrip(".") if len(text) <= 300 else text[:299] + "…"
-
-
 def _bindings(function: Callable[..., Any], passage: Passage, **more: Any) -> dict[str, Any]:
     """What a guard or body takes by name: its parameters, ``call`` and ``ctx``."""
     offered = {"call": passage.call, "ctx": passage.context, **more}
     offered |= {name.replace("-", "_"): value for name, value in passage.args.items()}
     wanted = inspect.signature(function).parameters
     return {name: value for name, value in offered.items() if name in wanted}
-
-
-async def _run(
-    function: Callable[..., Any], bindings: Mapping[str, Any], context: ToolContext, seconds: float
-) -> Any:
-    """Run a guard or body with a deadline; a synchronous one in a thread of its own. Raises TimeoutError."""
-    inside = enter_context(context)
-    if inspect.iscoroutinefunction(function):
-        value: Any = function(**bindings)
-    else:
-        value = await _in_thread(function, bindings, inside, seconds)
-        if not inspect.isawaitable(value):
-            return value
-    task = asyncio.create_task(_shielded(value), context=inside)
-    try:
-        done, _ = await asyncio.wait({task}, timeout=seconds)
-        if not done:
-            raise TimeoutError
-    finally:
-        if (
-            not task.done()
-        ):  # past the deadline, or this call is cancelled: let it put things away, not for ever
-            task.cancel()
-            await asyncio.wait({task}, timeout=GRACE_SECONDS)
-            task.add_done_callback(_forget)
-    if task.cancelled():
-        raise ToolError("It cancelled itself.")
-    return task.result()
-
-
-async def _shielded(value: Any) -> Any:
-    """Await the body's own awaitable; what would end or confuse the host ends the body only."""
-    try:
-        return await value
-    except TimeoutError as error:  # the body's own, not our deadline
-        raise ToolError(f"{_brief(error)}.") from None
-    except (SystemExit, KeyboardInterrupt) as error:
-        raise RuntimeError(f"it raised {type(error).__name__}") from None
-
-
-def _forget(task: asyncio.Task[Any]) -> None:
-    """Look at a result nobody waits for any more, so that asyncio does not complain of it."""
-    if not task.cancelled():
-        task.exception()
-
-
-class _Stop(BaseException):
-    """Thrown into a thread whose deadline has passed."""
-
-
-async def _in_thread(
-    function: Callable[..., Any], bindings: Mapping[str, Any], inside: contextvars.Context, seconds: float
-) -> Any:
-    """Run in a daemon thread. Past the deadline the thread is told to stop, which ends any Python loop; one
-    that is stuck in C is left behind, but cannot keep the process from ending."""
-    loop, future = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
-
-    def settle(value: Any, error: Exception | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(value)
-        else:
-            future.set_exception(error)
-
-    def work() -> None:
-        value: Any = None
-        failed: Exception | None = None
-        try:
-            value = inside.run(lambda: function(**bindings))
-        except StopIteration as error:  # cannot be set on a future
-            failed = RuntimeError(f"StopIteration: {error}")
-        except Exception as error:
-            failed = error
-        except _Stop:
-            return
-        except BaseException as error:  # SystemExit and its like end the body, not the host
-            failed = RuntimeError(f"it raised {type(error).__name__}")
-        with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
-            loop.call_soon_threadsafe(settle, value, failed)
-
-    def quietly() -> None:
-        with contextlib.suppress(_Stop):  # it may arrive just after the function has ended
-            work()
-
-    thread = threading.Thread(
-        target=quietly, name=f"quoth-{getattr(function, '__name__', 'body')}", daemon=True
-    )
-    thread.start()
-    try:
-        done, _ = await asyncio.wait({future}, timeout=seconds)
-        if not done:
-            raise TimeoutError
-    finally:
-        if not future.done():
-            future.cancel()
-            _stop(thread)
-    error = future.exception()
-    if isinstance(error, TimeoutError):  # the body's own, not our deadline
-        raise ToolError(f"{_brief(error)}.")
-    return future.result()
-
-
-def _stop(thread: threading.Thread) -> None:
-    if thread.ident is not None:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Stop))

@@ -179,7 +179,7 @@ def from_model(model: Any) -> CallForm:
         return _from_plist(model)
     if not isinstance(head, m.Symbol):
         raise InvalidCallError(f"A call begins with the name of a tool; this begins with {show(head)}.")
-    args, positional = _arguments(model[1:], f"({head} …)")
+    args, positional = _arguments(list(model)[1:], f"({head} …)")
     return CallForm(kebab(str(head)), args, tuple(positional))
 
 
@@ -187,7 +187,7 @@ def is_plist_call(model: Any) -> bool:
     """Whether a form is a plist that names a tool: ``(:tool "x" …)`` in any case and order."""
     if not isinstance(model, m.Expression) or not model or not isinstance(model[0], m.Keyword):
         return False
-    return any(isinstance(item, m.Keyword) and kebab(item.name) == "tool" for item in model[::2])
+    return any(isinstance(item, m.Keyword) and kebab(item.name) == "tool" for item in list(model)[::2])
 
 
 def _from_plist(model: Any) -> CallForm:
@@ -225,7 +225,7 @@ def _from_plist(model: Any) -> CallForm:
         raise InvalidCallError(
             f":args holds the arguments in parentheses, (:name value …); here is {show(inner)}."
         )
-    args, positional = _arguments(inner, ":args")
+    args, positional = _arguments(list(inner), ":args")
     return CallForm(tool, args, tuple(positional))
 
 

@@ -11,6 +11,7 @@ place, and for how long:
   that never get so far as the limits stage (unknown, invalid) and refused ones do not.
 - A place whose process died before it was given back stays taken. Nobody can tell whether the body had begun,
   so it counts; like any other use it is out of the way when its day, window or cooldown is over.
+- A call that is carried on after it waited in its body keeps the place it has; it is one call.
 - A call counts in the day or window in which its place was taken. A cooldown runs from the moment the body
   began, and while it has not, from the taking of the place.
 
@@ -129,8 +130,10 @@ class StoreLimits:
         rules = self._rules_for(tool)
         if not rules:
             return Reservation()
-        store = self._store()
+        store, key = self._store(), call.key or call.id
         with store.transaction() as run:
+            if call.resumed and run("SELECT 1 FROM uses WHERE tool = ? AND call = ?", (tool.name, key)):
+                return Reservation()  # the call that is carried on has its place
             now = self._clock()  # within the transaction: later places have later times
             found = [self._judge(run, rule, tool.name, call, now) for rule in rules]
             full = [one for one in found if one.room_at is not None]
@@ -138,7 +141,7 @@ class StoreLimits:
                 return Refusal(max(full, key=lambda one: one.room_at or 0).words)
             ((place,),) = run(
                 "INSERT INTO uses (tool, user, session, call, at) VALUES (?, ?, ?, ?, ?) RETURNING id",
-                (tool.name, call.user, call.session, call.id, now),
+                (tool.name, call.user, call.session, key, now),
             )
         return _Place(store, self._clock, place, "; ".join(one.words for one in found))
 

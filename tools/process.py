@@ -13,9 +13,10 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tools.context import ToolContext, ToolError
+from tools.context import ToolContext, ToolError, ToolFailure
 
 MAX_OUTPUT = 100_000
+INSIDE = "QUOTH_INSIDE"  # set for programs that tools run: quoth takes no decisions from them
 
 
 async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, ctx: ToolContext) -> str:  # noqa: ASYNC109  the caller's deadline comes first
@@ -36,6 +37,7 @@ async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, 
         process = await asyncio.create_subprocess_exec(
             *words,
             cwd=folder,
+            env={**os.environ, INSIDE: "1"},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -52,7 +54,7 @@ async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, 
             out, err = await asyncio.gather(_read(process.stdout), _read(process.stderr))
             code = await process.wait()
     except TimeoutError:
-        raise ToolError(f"{words[0]} did not finish within {timeout:g} s and was stopped.") from None
+        raise ToolFailure("timeout", f"{words[0]} did not finish within {timeout:g} s.") from None
     finally:
         # The whole group, also when its first process has ended: it may have left others behind.
         with contextlib.suppress(ProcessLookupError):
@@ -61,6 +63,8 @@ async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, 
         with contextlib.suppress(TimeoutError):  # to the end of the pipes, so that they are closed
             async with asyncio.timeout(1):
                 await asyncio.gather(_read(process.stdout), _read(process.stderr))
+        # Else its end is heard of when the loop may be closed already; asyncio has no public word for this.
+        process._transport.close()  # type: ignore[attr-defined]
     if code:
         raise ToolError(f"{words[0]} ended with {code}: {(err or out).strip() or 'it said nothing'}")
     return out
@@ -120,7 +124,7 @@ async def http_request(
                 if len(body) > MAX_OUTPUT:
                     raise ToolError(f"{place} answered with more than {MAX_OUTPUT} bytes.")
     except (httpx.TimeoutException, TimeoutError):
-        raise ToolError(f"{place} did not answer within {timeout:g} s.") from None
+        raise ToolFailure("timeout", f"{place} did not answer within {timeout:g} s.") from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ToolError(f"{place} cannot be reached: {error or type(error).__name__}.") from None
     text = body.decode(response.encoding or "utf-8", "replace")

@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from tools.context import encodable
+from tools.context import PERMISSION, encodable
 from tools.form import MAX_DEPTH, CallForm, Code, canonical, kebab, print_string
 from tools.schema import Param
 
@@ -101,7 +101,7 @@ class Redactor:
     ) -> None:
         self._by_looks = by_looks
         self._declared = {param.name for param in params if param.secret}
-        self._harmless = {param.name for param in params} - self._declared
+        self._harmless = {PERMISSION, *(param.name for param in params)} - self._declared
         self._values: set[str] = set()
         self._in_code = _keywords(frozenset(names) | self._declared)
         args = {name: self._argument(kebab(str(name)), value) for name, value in form.args.items()}

@@ -9,9 +9,8 @@ import codecs
 import re
 import sys
 import unicodedata
-from bisect import bisect_left
 from dataclasses import dataclass
-from itertools import accumulate
+from json import JSONDecoder
 from typing import Any, Final
 
 from hy.models import (
@@ -39,24 +38,37 @@ _KEPT = 200  # characters an error keeps on each side of its column: a line may 
 
 
 class Lines:
-    """Offset -> (line, column), both 1-based. As in Hy, only a line feed ends a line."""
+    """Offset -> (line, column), both 1-based. As in Hy, only a line feed ends a line.
 
-    __slots__ = ("breaks",)
+    It counts on from the last offset asked for, so asking in the order of the text is linear. ``line`` and
+    ``column`` are those of ``text[0]``, for a text that is the rest of a longer one.
+    """
 
-    def __init__(self, text: str) -> None:
-        lengths = accumulate(map(len, text.split("\n")))
-        # Offsets of the line feeds, and last the end of the text.
-        self.breaks = [row + length for row, length in enumerate(lengths)]
+    __slots__ = ("first", "line", "offset", "start", "text")
+
+    def __init__(self, text: str, line: int = 1, column: int = 1) -> None:
+        self.text = text
+        self.offset = 0
+        self.line = line
+        self.start = self.first = 1 - column  # where the line of ``offset`` begins; before the text, below 0
 
     def at(self, offset: int) -> tuple[int, int]:
-        row = bisect_left(self.breaks, offset)
-        return row + 1, offset - (self.breaks[row - 1] if row else -1)
+        if offset > self.offset:
+            if passed := self.text.count("\n", self.offset, offset):
+                self.line += passed
+                self.start = self.text.rindex("\n", self.offset, offset) + 1
+        elif passed := self.text.count("\n", offset, self.offset):
+            self.line -= passed
+            self.start = self.text.rfind("\n", 0, offset) + 1 or self.first
+        self.offset = offset
+        return self.line, offset - self.start + 1
 
 
 class ReadError(QuothError):
     """Where the text cannot be read, why, and what would be right.
 
     ``source_line`` may lack its first ``cut`` characters. ``incomplete``: the text ended inside a form.
+    ``offset`` is the place in the text that was given.
     """
 
     def __init__(
@@ -68,8 +80,9 @@ class ReadError(QuothError):
         source_line: str = "",
         incomplete: bool = False,
         cut: int = 0,
+        offset: int = 0,
     ) -> None:
-        super().__init__(message, line, column, hint, source_line, incomplete, cut)  # all of them, for pickle
+        super().__init__(message, line, column, hint, source_line, incomplete, cut, offset)  # all, for pickle
         self.message = message
         self.line = line
         self.column = column
@@ -77,6 +90,7 @@ class ReadError(QuothError):
         self.source_line = source_line
         self.incomplete = incomplete
         self.cut = cut
+        self.offset = offset
 
     def __str__(self) -> str:
         hint = f"; {self.hint}" if self.hint else ""
@@ -126,7 +140,7 @@ def read_one(text: str, limits: Limits = DEFAULT) -> Object:
     second = reader.read(stop, one=True)[0]
     if second:
         line, column = second[0].start_line, second[0].start_column
-        offset = reader.lines.breaks[line - 2] + column if line > 1 else column - 1
+        offset = sum(map(len, text.split("\n", line - 1)[: line - 1])) + line + column - 2
         raise reader.error("expected one form, found a second", offset, "give one at a time")
     return forms[0]
 
@@ -189,6 +203,7 @@ _ATOM = re.compile(f"{_NAME}*+", re.ASCII).match
 _NUMBERISH = re.compile(r"[+\-._,]*(?:\d|Inf|NaN|[jJ][_,]*\Z)").match
 _FIELD_TAIL = re.compile(r"\s*+(?:!([rsa]))?+\s*+([:}]?)", re.ASCII).match
 _BRACKET = re.compile(r"#\[([^\[\]\n\r]*+)\[\r?\n?").match
+_JSON = JSONDecoder(strict=False).raw_decode
 _SURROGATE = re.compile("[\ud800-\udfff]").search
 
 # Python's escapes, without those for half a surrogate pair and octals above \377 (Python warns of those).
@@ -282,14 +297,16 @@ class _Reader:
 
         Positions are set through the models' private fields: the public setters cost more than the reading.
         """
-        text, end, breaks, stack = self.text, self.end, self.lines.breaks, self.stack
+        text, end, stack = self.text, self.end, self.stack
         max_forms, max_digits = self.limits.max_forms, self.max_digits
         frame = root = _Frame("(", pos, 1, 1)
         stack[:] = [root]
         nodes = 0
-        row = bisect_left(breaks, pos)
-        line_start = breaks[row - 1] + 1 if row else 0
-        next_break = breaks[row]
+        row, column = self.lines.at(pos)
+        line_start = pos - column + 1
+        next_break = text.find("\n", pos, end)
+        if next_break < 0:
+            next_break = end
         form: Any
         while True:
             if frame.expect:  # inside an f-string: no tokens, but literal text and the ends of fields
@@ -308,10 +325,12 @@ class _Reader:
                 kind: Any = found.lastindex
                 start, pos = found.span(kind)
                 if next_break < start:
-                    row = bisect_left(breaks, start, row)
-                    line_start = breaks[row - 1] + 1
-                    next_break = breaks[row]
-                line, column = row + 1, start - line_start + 1
+                    row += text.count("\n", next_break, start)
+                    line_start = text.rindex("\n", next_break, start) + 1
+                    next_break = text.find("\n", start, end)
+                    if next_break < 0:
+                        next_break = end
+                line, column = row, start - line_start + 1
                 opener = ""
                 if kind == _SYMBOL:
                     form = _new_str(Symbol, found[kind])
@@ -319,7 +338,7 @@ class _Reader:
                     # find() is several times faster on a long string than a pattern
                     stop = text.find('"', pos, end)
                     if stop < 0 or text.find("\\", pos, stop) >= 0 or text.find("\r", pos, stop) >= 0:
-                        form, pos = self._string(start, "")
+                        form, pos = self._escaped(start) or self._string(start, "")
                     else:
                         form = _new_str(String, text[pos:stop])
                         form.brackets = None
@@ -349,10 +368,12 @@ class _Reader:
                     continue
             last = pos - 1
             if next_break < last:
-                row = bisect_left(breaks, last, row)
-                line_start = breaks[row - 1] + 1
-                next_break = breaks[row]
-            last_line, last_column = row + 1, last - line_start + 1
+                row += text.count("\n", next_break, last)
+                line_start = text.rindex("\n", next_break, last) + 1
+                next_break = text.find("\n", last, end)
+                if next_break < 0:
+                    next_break = end
+            last_line, last_column = row, last - line_start + 1
             while True:  # the form is complete, and so may be the prefixes before it
                 form._start_line = line
                 form._start_column = column
@@ -542,6 +563,21 @@ class _Reader:
 
     # ---- strings
 
+    def _escaped(self, start: int) -> tuple[Object, int] | None:
+        """The string read by the fast reader of JSON, where its escapes are Hy's and mean the same."""
+        try:
+            value, stop = _JSON(self.text, start)
+        except ValueError:
+            return None
+        odd = ["\r"]  # what is no escape to Hy, means a line feed or makes half a character
+        odd += ["\\/"] if "/" in value else []
+        odd += [] if value.isascii() else ["\\ud", "\\uD"]
+        if stop > self.end or any(self.text.find(piece, start, stop) >= 0 for piece in odd):
+            return None
+        if not value.isascii():
+            self._no_surrogate(start + 1, stop)
+        return String(value), stop
+
     def _string(self, start: int, prefix: str) -> tuple[Object, int]:
         first = start + len(prefix) + 1
         stop = self._after(_BODIES[prefix], first)
@@ -600,9 +636,11 @@ class _Reader:
     def error(self, message: str, offset: int, hint: str = "", incomplete: bool = False) -> ReadError:
         line, column = self.lines.at(offset)
         first = offset - column + 1
-        start = max(first, offset - _KEPT)
-        source = self.text[start : min(self.lines.breaks[line - 1], offset + _KEPT)].rstrip("\r")
-        return ReadError(message, line, column, hint, source, incomplete, start - first)
+        start = max(first, offset - _KEPT, 0)
+        source = self.text[start : offset + _KEPT]
+        stop = source.find("\n", offset - start)
+        source = (source if stop < 0 else source[:stop]).rstrip("\r")
+        return ReadError(message, line, column, hint, source, incomplete, start - first, offset)
 
     def _too_many(self, offset: int) -> ReadError:
         return self.error(

@@ -73,6 +73,75 @@ MIGRATIONS = (
     ) STRICT;
     INSERT INTO audit_head VALUES (1, 0, '');
     """,
+    """
+    CREATE TABLE requests (
+        seq INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        digest TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        version TEXT NOT NULL,
+        form TEXT NOT NULL,
+        shown TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        touches TEXT NOT NULL,
+        user TEXT NOT NULL,
+        session TEXT NOT NULL,
+        route TEXT NOT NULL,
+        call TEXT NOT NULL,
+        parent TEXT,
+        message TEXT NOT NULL,
+        rule TEXT NOT NULL,
+        asked REAL NOT NULL,
+        expires REAL NOT NULL,
+        state TEXT NOT NULL,
+        decision TEXT NOT NULL DEFAULT '',
+        decided REAL,
+        decider TEXT NOT NULL DEFAULT '',
+        why TEXT NOT NULL DEFAULT '',
+        edited TEXT NOT NULL DEFAULT '',
+        used REAL,
+        used_by TEXT NOT NULL DEFAULT ''
+    ) STRICT;
+    CREATE INDEX requests_digest ON requests (digest, state);
+    CREATE INDEX requests_rule ON requests (tool, rule);
+    CREATE TABLE grants (
+        seq INTEGER PRIMARY KEY,
+        request TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        rule TEXT NOT NULL,
+        user TEXT NOT NULL,
+        session TEXT NOT NULL,
+        granter TEXT NOT NULL,
+        granted REAL NOT NULL,
+        expires REAL NOT NULL
+    ) STRICT;
+    CREATE INDEX grants_session ON grants (session, tool);
+    CREATE TABLE receipts (
+        seq INTEGER PRIMARY KEY,
+        key TEXT NOT NULL,
+        session TEXT NOT NULL,
+        message TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        version TEXT NOT NULL,
+        call TEXT NOT NULL,
+        at REAL NOT NULL,
+        repeats INTEGER NOT NULL,
+        changed INTEGER NOT NULL,
+        status TEXT NOT NULL,
+        result TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX receipts_key ON receipts (key);
+    CREATE INDEX receipts_session ON receipts (session, digest);
+    CREATE TABLE suspended (
+        session TEXT NOT NULL,
+        user TEXT NOT NULL,
+        at REAL NOT NULL,
+        state TEXT NOT NULL,
+        PRIMARY KEY (session, user)
+    ) STRICT;
+    ALTER TABLE audit ADD COLUMN repairs TEXT NOT NULL DEFAULT '';
+    """,
 )
 
 
@@ -97,6 +166,23 @@ def store_path(workspace: Path) -> Path:
     return state_dir() / "workspaces" / f"{workspace.resolve().name or 'root'}-{key}.sqlite"
 
 
+@contextlib.contextmanager
+def existing_store(workspace: Path) -> Iterator[Store | None]:
+    """The store of a workspace, open; None where nothing was ever kept, for looking makes none. Raises
+    UsageError for what is no folder."""
+    if not workspace.is_dir():
+        raise UsageError(f"The workspace {workspace} is not a folder.")
+    path = store_path(workspace)
+    if not path.exists():
+        yield None
+        return
+    store = Store(path)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
 BUSY_MS = 10_000  # how long one process waits for another
 
 
@@ -113,6 +199,7 @@ class Store:
             self._db.set_busy_timeout(BUSY_MS)
             self._write_ahead()
             self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute("PRAGMA secure_delete = ON")  # the true forms of calls that were decided
             self._migrate()
         except (apsw.Error, OSError) as error:
             raise UsageError(f"The store {path} cannot be opened: {error}.") from None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tools.errors import DefinitionError, DuplicateToolError, UnknownToolError
 from tools.form import CallForm, canonical, kebab
-from tools.schema import NAME, Param, build_model, json_schema
+from tools.schema import NAME, Param, bind, build_model, json_schema, validate
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -105,6 +105,13 @@ class CognitiveTool:
     def signature(self) -> str:
         """``(grep-search :pattern str [:path str = "."])``."""
         return "(" + " ".join([self.name, *(param.signature() for param in self.params)]) + ")"
+
+    def checked(self, form: CallForm) -> tuple[CallForm, dict[str, Any]]:
+        """A call of this tool as its canonical self, each given argument by its name, and the arguments as
+        the body sees them, defaults included. Raises InvalidCallError."""
+        bound = bind(self.name, self.params, form.args, form.positional)
+        args = validate(self.name, self.params, self.model, bound)
+        return CallForm(self.name, {name: args[name] for name in bound}), args
 
     def describe(self) -> dict[str, Any]:
         """Everything a caller may know of the tool, as JSON data."""

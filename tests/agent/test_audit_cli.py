@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -51,12 +52,13 @@ def test_a_person_reads_what_was_called_and_what_became_of_it(here: Path) -> Non
     assert first.split()[0] == "1"
     assert first.endswith('ann  s1  call  (echo :text "token=[secret]")')
     assert second.split()[3] == "pending"
-    assert [note.strip() for note in notes if note.startswith("       ")] == [
+    told = [re.sub(r"request \w{5}", "request ID", note.strip()) for note in notes if note[:7].isspace()]
+    assert told == [
         "policy: ask: it writes files",
         "consent: pending",
-        "write-file waits for a person's approval: it writes files.",
+        "write-file waits for a person's approval: it writes files (request ID).",
         "policy: ask: it writes files",
-        "consent: allow",
+        "consent: allow: everything was allowed beforehand",
         "did created:a",
         "There is no tool named eco. Did you mean echo?",
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -15,6 +16,8 @@ from typing import Any
 import pytest
 from words import Said, command, files, quoth, started, wait_until
 
+from agent.cli import LIMITS
+from agent.run import RunLimits
 from tools.audit import StoreAudit
 from tools.store import Store, store_path
 
@@ -239,7 +242,8 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["runn"], "There is no command runn. Did you mean run?"),
     (
         ["xyz"],
-        "There is no command xyz. The commands are run, call, read, tools, belt, eval, audit, policy, trust.",
+        "There is no command xyz. The commands are run, call, read, tools, belt, eval, audit, policy, trust, "
+        "pending, approve, deny, resume.",
     ),
     (["tools", "--jsn"], "quoth tools has no option --jsn. Did you mean --json?"),
     (["--workspce=x", "tools"], "quoth tools has no option --workspce. Did you mean --workspace?"),
@@ -261,7 +265,11 @@ MISTAKES: list[tuple[list[str], str]] = [
         "Argument --max-steps: a whole number from 1 is needed, not many. See: quoth run --help",
     ),
     (["tools", "ecko"], "There is no tool named ecko. Did you mean echo?"),
-    (["belt", "--view", "lips"], "There is no view lips; the views are lisp, plist. Did you mean lisp?"),
+    (
+        ["belt", "--view", "lips"],
+        "There is no view lips; the views are lisp, plist, json, tags, run, bare, openai, anthropic, mcp. "
+        "Did you mean lisp?",
+    ),
     (["call", "(ecko)"], "unknown: There is no tool named ecko. Did you mean echo?"),
     (["call", "(echo)"], "invalid: echo: :text is missing. It is called as (echo :text str)."),
     (
@@ -293,6 +301,18 @@ MISTAKES: list[tuple[list[str], str]] = [
     ),
     (["run", " ", "--model", "scripted:replies.txt"], "The task is empty."),
     (["run", "x", "--model", "scripted:none.txt"], "There is no script file none.txt."),
+    (
+        ["run", "x", "--max-calls", "0"],
+        "Argument --max-calls: a whole number from 1 is needed, not 0. See: quoth run --help",
+    ),
+    (
+        ["run", "x", "--max-repeats", "few"],
+        "Argument --max-repeats: a whole number from 1 is needed, not few. See: quoth run --help",
+    ),
+    (
+        ["run", "x", "--repeat-window", "5m"],
+        "Argument --repeat-window: a whole number of seconds is needed, not 5m. See: quoth run --help",
+    ),
     (["run", "x", "--model", "openai:gpt"], None),  # type: ignore[list-item]
     (["run", "x", "--model", "opnai:gpt"], None),  # type: ignore[list-item]
     (["run", "x", "--model", "local:/none.gguf"], "There is no model file /none.gguf."),
@@ -473,13 +493,62 @@ def test_the_exit_code_follows_the_result(here: Path, form: str, options: list[s
     assert quoth("eval", form, *options, "--json", cwd=here).code == code
 
 
-def test_a_pending_call_says_how_to_allow_it(here: Path) -> None:
-    said = quoth("call", '(write-file :path "a" :content "x")', cwd=here)
-    assert said.err == (
-        "quoth: pending: write-file waits for a person's approval: it writes files.\n"
-        "quoth: Nobody is here to ask: run it in a terminal, or allow it with --yes.\n"
-    )
+def test_a_pending_call_says_what_to_do_next(here: Path) -> None:
+    for place, more in ((here, ()), (here.parent, ("--workspace", here.name))):
+        said = quoth("call", '(write-file :path "a" :content "x")', "--session", "s1", *more, cwd=place)
+        request = re.findall(r"\(request (\w{5})\)", said.err)[0]
+        there = "".join(f" {word}" for word in more)
+        assert said == Said(
+            3,
+            "",
+            f"quoth: write-file waits for a person's approval: it writes files (request {request}).\n"
+            f"quoth: To decide: quoth approve {request}{there}, or: quoth deny {request}{there} --why TEXT\n"
+            f"quoth: Then go on with: quoth resume s1{there}\n",
+        )
     assert not (here / "a").exists()
+
+
+BRAKES = [
+    # what the model says, one reply after the other; the options; the statuses of its calls; the brakes' rows
+    (['(echo :text "a") (echo :text "b")', "Done."], ["--max-calls", "1"], ["ok", "limited"], 1),
+    (['(echo :text "a") (echo :text "b")', "Done."], ["--max-calls", "2"], ["ok", "ok"], 0),
+    (['(echo :text "a")'] * 3, ["--max-repeats", "1"], ["ok", "ok"], 1),
+    (['(echo :text "a")'] * 3, ["--max-repeats", "2"], ["ok", "ok", "ok"], 1),
+    ([*['(echo :text "a")'] * 2, "Done."], ["--max-repeats", "2"], ["ok", "ok"], 0),
+]
+
+
+@pytest.mark.parametrize(("replies", "options", "statuses", "brakes"), BRAKES)
+def test_the_brakes_of_a_run_can_be_set_and_are_in_the_audit(
+    here: Path, replies: list[str], options: list[str], statuses: list[str], brakes: int
+) -> None:
+    files(here, {"r.txt": "\n---\n".join(replies)})
+    said = quoth("run", "Do it.", "--model", "scripted:r.txt", *options, "--json", cwd=here)
+    told = json.loads(said.out)
+    assert [call["status"] for call in told["calls"]] == statuses
+    rows = Store(store_path(here)).execute("SELECT status, message FROM audit WHERE stage = 'host'")
+    assert [status for status, _ in rows] == ["limited"] * brakes
+    stopped = 'The run was stopped: the model made the call (echo :text "a") again and again.'
+    assert (told["reply"] == stopped) is ("again" in "".join(message for _, message in rows))
+    assert told["status"] == ("done" if "Done." in replies and said.code == 0 else "failed")
+
+
+@pytest.mark.parametrize(("window", "stage"), [("300", "receipt"), ("0", "body")])
+def test_how_long_a_call_that_comes_back_is_answered_by_its_receipt_can_be_set(
+    here: Path, window: str, stage: str
+) -> None:
+    files(here, {"r.txt": '(echo :text "a")\n---\n(echo :text "a")\n---\nDone.'})
+    words = ["run", "Do it.", "--model", "scripted:r.txt", "--repeat-window", window]
+    assert quoth(*words, cwd=here).code == 0
+    rows = Store(store_path(here)).execute("SELECT stage FROM audit ORDER BY seq")
+    assert [row[0] for row in rows] == ["body", stage]
+
+
+def test_the_help_tells_the_true_limits_of_a_run(here: Path) -> None:
+    told = " ".join(quoth("run", "--help", cwd=here).out.split())
+    for name, (option, _, _, text) in LIMITS.items():
+        assert f"{option} " in told
+        assert f"(default: {getattr(RunLimits(), name):g})" in text
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_a_policy_file_rules_a_call(here: Path) -> None:
     assert denied == Said(
         1,
         "",
-        "quoth: denied: write-file was denied: p.hy:2 says "
+        "quoth: write-file was denied: p.hy:2 says "
         '(deny (write-file :path (not (under "src"))) :why "only src").\n',
     )
     assert (here / "a.txt").read_text() == "one"
@@ -125,7 +125,7 @@ def test_a_workspaces_policy_counts_once_it_is_trusted(here: Path) -> None:
     )
     after = quoth("call", "(list-files)", cwd=here)
     assert after == Said(
-        1, "", "quoth: denied: list-files was denied: .quoth/policy.hy:1 says (deny (list-files)).\n"
+        1, "", "quoth: list-files was denied: .quoth/policy.hy:1 says (deny (list-files)).\n"
     )
     assert quoth("call", WRITE.format("x"), cwd=here).code == 3
 

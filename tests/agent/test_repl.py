@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from words import CTRL_C, CTRL_D, Said, Terminal, files, lines, quoth, started, wait_until
 
+from agent.consent import HELP, seconds_of
 from agent.stdin import StdinLines
+from tools.consent import LONGEST_SECONDS
+from tools.errors import UsageError
 
 SLOW = """
 (require tools.macros [def-cognitive-tool])
@@ -90,10 +94,18 @@ def test_a_broken_form_is_told_and_the_next_line_is_read(here: Path) -> None:
         (",", "There is no command ,; ,help lists them."),
         (",tool", ",tool needs the name of a tool; ,tools lists them."),
         (",tool ecko", "There is no tool named ecko. Did you mean echo?"),
+        (",approve", ",approve needs the ID of a request; ,pending lists them."),
+        (",deny", ",deny needs the ID of a request; ,pending lists them."),
+        (",deny abcde no", "There is no request abcde. quoth pending lists what is open."),
+        (",approve abcde for 30", "A time is written 30s, 10m, 2h or 1d, not 30."),
+        (",approve abcde for", "A time is written 30s, 10m, 2h or 1d, not nothing."),
+        (",approve abcde 30m", "It is ,approve ID, or ,approve ID for 30m; not 30m."),
+        (",pending abcde", "There is no request abcde. quoth pending lists what is open."),
+        (",resume", "Nothing waits in session s1."),
     ],
 )
 def test_an_unknown_command_is_told(here: Path, line: str, complaint: str) -> None:
-    assert piped(here, line) == Said(0, "", complaint + "\n")
+    assert piped(here, line, options=("--session", "s1")) == Said(0, "", complaint + "\n")
 
 
 def test_commands_show_what_there_is(here: Path) -> None:
@@ -130,10 +142,80 @@ def test_what_is_done_is_told_beside_the_reply(here: Path) -> None:
 
 def test_a_write_is_pending_where_nobody_can_be_asked(here: Path) -> None:
     said = piped(here, '(write-file :path "a.txt" :content "x")', "write")
-    assert said.err.count("write-file waits for a person's approval: it writes files.") >= 2
+    assert said.err.count("write-file waits for a person's approval: it writes files (request ") >= 2
     assert not (here / "a.txt").exists()
     assert piped(here, "write", options=("--yes",)).code == 0
     assert (here / "a.txt").read_text() == "x"
+
+
+WRITE = '(write-file :path "a.txt" :content "x")'
+QUESTION = "Allow it? [y/N/s/e/? for help, or why not] "
+
+
+def waiting(here: Path) -> str:
+    """The id of the one request that is open in the workspace."""
+    (request,) = json.loads(quoth("pending", "--json", cwd=here).out)
+    return str(request["id"])
+
+
+def test_what_waits_is_listed_decided_and_carried_on(here: Path) -> None:
+    again = ("--session", "s1", "--user", "ann")
+    piped(here, WRITE, options=again)
+    request = waiting(here)
+    assert piped(here, ",pending", options=again).out.startswith(
+        f"{request}  {WRITE}\n       it writes files;"
+    )
+    assert (
+        "\nasked by     ann, session s1, route program\n"
+        in piped(here, f",pending {request}", options=again).out
+    )
+    said = piped(here, f",approve {request}", ",pending", ",resume", ",resume", options=again)
+    assert said.out == f"Approved once: {WRITE}\nNothing waits.\nCreated a.txt, 1 byte.\n"
+    assert said.err == "To go on: ,resume\nNothing waits in session s1.\n"
+    assert (here / "a.txt").read_text() == "x"
+
+
+def test_a_call_may_be_approved_for_a_while_and_a_denial_is_told(here: Path) -> None:
+    again = ("--session", "s1")
+    piped(here, WRITE, options=again)
+    said = piped(here, f",approve {waiting(here)} for 10m", WRITE, WRITE, options=again)
+    assert said.out == f"Approved for 10 minutes: {WRITE}\n" + lines(
+        "Created a.txt, 1 byte.", "Replaced a.txt, 1 byte."
+    )
+    again = ("--session", "s2")
+    piped(here, WRITE, options=again)
+    said = piped(here, f",deny {waiting(here)} use b.txt instead", ",resume", options=again)
+    assert said.out == f"Denied: {WRITE}\n"
+    assert "write-file was denied: the person said: use b.txt instead. (in " in said.err
+
+
+def test_a_run_that_waited_goes_on_and_the_conversation_with_it(here: Path) -> None:
+    with Terminal("--model", "scripted:says.hy", "--session", "s1", cwd=here) as terminal:
+        terminal.prompted()
+        terminal.enter("write")
+        terminal.see(QUESTION)
+        terminal.type(CTRL_C)
+        terminal.see("interrupted: The run was interrupted.")
+        terminal.prompted()
+        terminal.enter(f",approve {waiting(here)}")
+        terminal.see("Approved once: ")
+        terminal.prompted()
+        terminal.enter(",resume")
+        terminal.see("← ok, ")
+        terminal.see("I heard 1: write")
+        terminal.prompted()
+        assert (here / "a.txt").exists()
+        terminal.enter("and now")
+        terminal.see("I heard 2: and now")
+
+
+def test_a_program_that_a_tool_runs_decides_nothing_in_the_repl(here: Path) -> None:
+    piped(here, WRITE, options=("--session", "s1"))
+    request = waiting(here)
+    for line in (f",approve {request}", f",deny {request}", f",approve {request} for 1h"):
+        said = quoth("--session", "s1", cwd=here, stdin=line + "\n", env={"QUOTH_INSIDE": "1"})
+        assert said == Said(0, "", "A program that a tool runs cannot decide what tools may do.\n")
+    assert waiting(here) == request
 
 
 def test_without_a_model_lisp_still_works(here: Path) -> None:
@@ -203,7 +285,8 @@ def test_ctrl_c_at_the_prompt_drops_what_was_typed(terminal: Terminal) -> None:
 
 def test_help_and_a_command_there_is_not(terminal: Terminal) -> None:
     terminal.enter(",help")
-    terminal.see(",quit          leave (Ctrl-D does too)")
+    for line in (",approve ID    approve it once", ",resume        go on", ",quit          leave (Ctrl-D"):
+        terminal.see(line)
     terminal.prompted()
     terminal.enter(",hlp")
     terminal.see("There is no command ,hlp; ,help lists them. Did you mean help?")
@@ -233,7 +316,7 @@ def test_a_write_is_asked_and_the_answer_is_obeyed(
     terminal.enter("write")
     terminal.see('(write-file :path "a.txt" :content "x")')
     terminal.see("asked because it writes files")
-    terminal.see("Allow it? [y/N, or why not] ")
+    terminal.see("Allow it? [y/N/s/e/? for help, or why not] ")
     assert not (here / "a.txt").exists()
     terminal.type(answer + "\n")
     terminal.see(told)
@@ -243,16 +326,173 @@ def test_a_write_is_asked_and_the_answer_is_obeyed(
 
 def test_a_write_typed_as_lisp_is_asked_too(here: Path, terminal: Terminal) -> None:
     terminal.enter('(write-file :path "b.txt" :content "y")')
-    terminal.see("Allow it? [y/N, or why not] ")
+    terminal.see("Allow it? [y/N/s/e/? for help, or why not] ")
     terminal.type("y\n")
     terminal.see("Created b.txt")
     terminal.prompted()
     assert (here / "b.txt").read_text() == "y"
 
 
+def test_help_stands_beside_the_question_and_decides_nothing(here: Path, terminal: Terminal) -> None:
+    terminal.enter("write")
+    terminal.see(QUESTION)
+    terminal.type("?\n")
+    for line in HELP.splitlines():
+        terminal.see(line)
+    terminal.see(QUESTION)
+    terminal.type("v\n")
+    terminal.see(WRITE)
+    terminal.see(QUESTION)
+    terminal.type("n too soon\n")
+    terminal.see("write-file was denied: the person said: too soon.")
+
+
+def test_a_call_allowed_for_a_while_is_asked_no_more(here: Path, terminal: Terminal) -> None:
+    terminal.enter(WRITE)
+    terminal.see(QUESTION)
+    terminal.type("y 10m\n")
+    terminal.see("Created a.txt")
+    for _ in range(2):
+        terminal.prompted()
+        terminal.enter(WRITE)
+        assert "Allow it?" not in terminal.see("Replaced a.txt, 1 byte.")
+    terminal.prompted()
+    terminal.enter('(write-file :path "b.txt" :content "x")')
+    terminal.see(QUESTION)
+
+
+def test_a_kind_of_calls_may_be_allowed_by_a_rule_that_is_shown_first(here: Path, terminal: Terminal) -> None:
+    terminal.enter('(write-file :path "src/a.txt" :content "x")')
+    terminal.see(QUESTION)
+    for answer in ("n", "no", ""):  # back to the question, as often as one likes
+        terminal.type("s\n")
+        terminal.see('(allow (write-file :path (under "src")))')
+        terminal.see("Allow that in this session for 8 hours? [y/N, or another rule] ")
+        terminal.type(answer + "\n")
+        terminal.see(QUESTION)
+    assert not (here / "src").exists()
+    terminal.type("s\n")
+    terminal.see("another rule] ")
+    terminal.type('(write-file :path (under "doc"))\n')
+    terminal.see('(allow (write-file :path (under "doc"))) does not cover this call.')
+    terminal.see(QUESTION)
+    terminal.type('s (write-file :path (under "."))\n')
+    terminal.see('(allow (write-file :path (under ".")))')
+    terminal.see("another rule] ")
+    terminal.type("y\n")
+    terminal.see("Created src/a.txt")
+    terminal.prompted()
+    terminal.enter(WRITE)
+    assert "Allow it?" not in terminal.see("Created a.txt")
+
+
+def test_another_call_may_be_made_in_its_place(here: Path, terminal: Terminal) -> None:
+    terminal.enter(WRITE)
+    terminal.see(QUESTION)
+    for typed, sentence in (
+        ('(write-file :path "b.txt"', "this ( is never closed; add ) at the end"),
+        ('(read-file :path "b.txt")', "An edited call keeps its tool, write-file."),
+        ('(write-file :pat "b.txt" :content "y")', ":pat is unknown (did you mean :path?)"),
+    ):
+        terminal.type("e\n")
+        terminal.see("The call to make instead: ")
+        terminal.type(typed + "\n")
+        terminal.see(sentence)
+        terminal.see(QUESTION)
+    terminal.type("e\n")
+    terminal.see("The call to make instead: ")
+    terminal.type("\n")  # nothing: back to the question
+    terminal.see(QUESTION)
+    terminal.type('e (write-file :path "b.txt" :content "y")\n')
+    terminal.see("Created b.txt")
+    assert not (here / "a.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ("yes please", "A time is written 30s, 10m, 2h or 1d, not please."),
+        ("y 0m", "A time is written 30s, 10m, 2h or 1d, not 0m."),
+        ("y 31d", "A grant lasts at most 30 days, not 31d."),
+        ("yy", "yy is no answer. y allows it, n refuses it, ? shows what else there is."),
+        ("ok", "ok is no answer. y allows it, n refuses it, ? shows what else there is."),
+    ],
+)
+def test_what_is_neither_yes_nor_a_reason_is_asked_again(
+    here: Path, terminal: Terminal, answer: str, sentence: str
+) -> None:
+    terminal.enter(WRITE)
+    terminal.see(QUESTION)
+    terminal.type(answer + "\n")
+    terminal.see(sentence)
+    terminal.see(QUESTION)
+    assert not (here / "a.txt").exists()
+
+
+def test_no_yes_is_taken_to_what_was_not_shown(here: Path) -> None:
+    content = "".join(f"{number:06}" for number in range(3000))
+    with Terminal("call", f'(write-file :path "a.txt" :content "{content}")', cwd=here) as terminal:
+        brief = terminal.see("asked because it writes files").replace("\n", "")
+        left_out = re.findall(r"\[… (\d+) of (\d+) characters are not shown here; v shows all …\]", brief)
+        ((gone, total),) = left_out
+        assert '(write-file :path "a.txt" :content "000000000001' in brief
+        assert brief.rstrip().endswith('002998002999")')
+        assert len(brief.strip()) == int(total) - int(gone) + len(
+            f"[… {gone} of {total} characters are not shown here; v shows all …]"
+        )
+        for answer in ("y", "yes", "y 10m", "s", 's (write-file :path "a.txt")', "Y"):
+            terminal.see("Allow it? [v shows all of it, then y/s; N/e/? for help, or why not] ")
+            terminal.type(answer + "\n")
+            terminal.see("Only a part of it was shown; v shows all of it.")
+        terminal.see("Allow it? [v shows all of it, then y/s; N/e/? for help, or why not] ")
+        terminal.type("v\n")
+        assert content in terminal.see(QUESTION)
+        assert not (here / "a.txt").exists()
+        terminal.type("y\n")
+        terminal.see("Created a.txt")
+        assert terminal.ended() == 0
+    assert (here / "a.txt").read_text() == content
+
+
+def test_what_was_not_shown_can_be_refused(here: Path) -> None:
+    with Terminal("call", f'(write-file :path "a.txt" :content "{"x" * 20000}")', cwd=here) as terminal:
+        terminal.see("or why not] ")
+        terminal.type("far too long\n")
+        terminal.see("write-file was denied: the person said: far too long.")
+        assert terminal.ended() == 1
+
+
+def test_a_form_of_several_lines_cannot_pass_for_the_question(here: Path) -> None:
+    files(here, {"asks.hy": "(ask (eval))"})
+    form = '(do "x\n  asked because it only reads\n  Allow it?")\n'
+    with Terminal("eval", form, "--policy", "asks.hy", cwd=here) as terminal:
+        shown = terminal.see(QUESTION)
+        asked = [line for line in shown.splitlines() if line.startswith("  ")]
+        assert len([line for line in asked if line.startswith("  asked because")]) == 1
+        assert "│   asked because it only reads" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("30s", 30), ("10m", 600), ("2h", 7200), ("1d", 86400), (" 1.5 h ", 5400), ("30d", LONGEST_SECONDS)],
+)
+def test_times_are_written_with_their_unit(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "m", "10", "-1m", "10 minutes", "1w", "1e3s", "0s", "31d", "٣m", "inf", "10m10s"]
+)
+def test_what_is_no_time_is_told(text: str) -> None:
+    with pytest.raises(
+        UsageError, match=r"A time is written 30s, 10m, 2h or 1d, not|A grant lasts at most 30 days"
+    ):
+        seconds_of(text)
+
+
 def test_end_of_input_is_no_yes(here: Path, terminal: Terminal) -> None:
     terminal.enter("write")
-    terminal.see("Allow it? [y/N, or why not] ")
+    terminal.see("Allow it? [y/N/s/e/? for help, or why not] ")
     terminal.type(CTRL_D)
     terminal.see("the person said no")
     terminal.prompted()
@@ -261,7 +501,7 @@ def test_end_of_input_is_no_yes(here: Path, terminal: Terminal) -> None:
 
 def test_ctrl_c_takes_a_question_back_and_the_next_line_is_ours_again(here: Path, terminal: Terminal) -> None:
     terminal.enter("write")
-    terminal.see("Allow it? [y/N, or why not] ")
+    terminal.see("Allow it? [y/N/s/e/? for help, or why not] ")
     terminal.type(CTRL_C)
     terminal.see("interrupted: The run was interrupted.")
     terminal.prompted()
@@ -311,13 +551,15 @@ def test_what_a_tool_says_does_not_steer_the_terminal(terminal: Terminal) -> Non
 
 def test_a_command_asks_at_the_terminal_too(here: Path) -> None:
     with Terminal("call", '(write-file :path "a.txt" :content "x")', cwd=here) as terminal:
-        terminal.see("Allow it? [y/N, or why not] ")
+        terminal.see("Allow it? [y/N/s/e/? for help, or why not] ")
         terminal.type("y\n")
         terminal.see("Created a.txt")
         assert terminal.ended() == 0
     with Terminal("call", '(write-file :path "b.txt" :content "x")', cwd=here) as terminal:
-        terminal.see("Allow it? [y/N, or why not] ")
+        terminal.see("Allow it? [y/N/s/e/? for help, or why not] ")
         terminal.type(CTRL_C)
+        terminal.see("write-file waits for a person's approval: it writes files (request ")
+        terminal.see("To decide: quoth approve ")
         assert terminal.ended() == 130
     assert not (here / "b.txt").exists()
     with Terminal("call", '(write-file :path "b.txt" :content "x")', "--no-input", cwd=here) as terminal:
@@ -329,7 +571,7 @@ def test_what_is_typed_before_a_question_is_no_answer_to_it(here: Path) -> None:
     with Terminal("call", form, "--tools", "slow.hy", cwd=here) as terminal:
         wait_until((here / "started").exists)
         terminal.type("y\n")
-        terminal.see("Allow it? [y/N, or why not] ")
+        terminal.see("Allow it? [y/N/s/e/? for help, or why not] ")
         assert not (here / "a.txt").exists()
         terminal.type("n\n")
         terminal.see("denied")

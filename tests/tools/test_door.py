@@ -16,11 +16,13 @@ import pytest
 from words import Gateway, Spy, gateway, shipped, tool
 
 import tools.door
+import tools.execute
 from tools.audit import MemoryAudit
 from tools.context import (
     ALLOW,
     STATUSES,
     Call,
+    GateDecision,
     ToolContext,
     ToolError,
     ToolFailure,
@@ -33,6 +35,7 @@ from tools.context import (
 from tools.door import STAGES, Door, Refusal, Reservation, dispatch, new_call
 from tools.form import CallForm, Code
 from tools.program import SandboxLimits
+from tools.receipts import Receipt
 from tools.store import Store
 from tools.table import ToolTable
 from tools.workspace import Workspace
@@ -42,7 +45,7 @@ from tools.workspace import Workspace
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deadlines of the door itself, short enough for a test to pass them."""
     monkeypatch.setattr(tools.door, "GATE_SECONDS", 0.2)
-    monkeypatch.setattr(tools.door, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(tools.execute, "GRACE_SECONDS", 0.2)
 
 
 class Says:
@@ -70,6 +73,12 @@ class Says:
 
     async def request(self, *_: Any) -> Any:
         return self._say()
+
+    def find(self, *_: Any) -> Any:
+        return self._say()
+
+    def keep(self, *_: Any, **__: Any) -> None:
+        """Nothing is kept."""
 
 
 # One result, one row
@@ -124,6 +133,7 @@ def test_the_row_says_who_called_what_when_and_how_it_ended() -> None:
         "consent": "",
         "message": "",
         "form": "(probe)",
+        "repairs": "",
         "schema_hash": here.door.table.schema_hash,
     }
     assert result.side_effects == ("wrote:a",)
@@ -247,7 +257,7 @@ def test_the_statuses_tested_here_are_all_there_are() -> None:
 
 def test_the_stages_stand_in_their_order() -> None:
     assert [name for name, _ in STAGES] == (
-        ["look-up", "validation", "limits", "policy", "guard", "gate", "consent", "body"]
+        ["look-up", "validation", "receipt", "limits", "policy", "guard", "gate", "consent", "body"]
     )
 
 
@@ -255,6 +265,7 @@ def walk(stop: str, answer: Any = None) -> tuple[list[str], ToolResult]:
     """Who was asked, in order, when the stage ``stop`` ends the call."""
     diary: list[str] = []
     refusals = {
+        "receipt": Receipt("c1", "ok", "before", ""),
         "limits": Refusal("too often"),
         "policy": deny("p"),
         "guard": False,
@@ -262,6 +273,7 @@ def walk(stop: str, answer: Any = None) -> tuple[list[str], ToolResult]:
         "consent": deny("c"),
     }
     said: dict[str, Any] = {
+        "receipt": None,
         "limits": Reservation(),
         "policy": ALLOW,
         "guard": True,
@@ -287,6 +299,7 @@ def walk(stop: str, answer: Any = None) -> tuple[list[str], ToolResult]:
     text = f"({name} 1)" if stop == "validation" else f"({name})"
     here = gateway(
         tool(guard=guard, body=body, gate=True),
+        receipts=part("receipt"),
         limits=part("limits"),
         policy=part("policy"),
         gate=part("gate"),
@@ -297,7 +310,7 @@ def walk(stop: str, answer: Any = None) -> tuple[list[str], ToolResult]:
     return diary, result
 
 
-ASKED = ["limits", "policy", "guard", "gate", "consent", "body"]
+ASKED = ["receipt", "limits", "policy", "guard", "gate", "consent", "body"]
 
 
 @pytest.mark.parametrize("stop", [name for name, _ in STAGES])
@@ -305,9 +318,11 @@ def test_a_stage_that_ends_the_call_leaves_the_later_ones_unasked(stop: str) -> 
     diary, result = walk(stop)
     if stop in ("look-up", "validation"):
         assert diary == []
+    elif stop == "receipt":  # what a rule or guard denies by now is answered by no receipt
+        assert diary == ["receipt", "policy", "guard"]
     else:
         assert diary == ASKED[: ASKED.index(stop) + 1]
-    assert result.ok is (stop == "body")
+    assert result.ok is (stop in ("body", "receipt"))
 
 
 def test_the_questions_of_policy_guard_and_gate_reach_the_person_together() -> None:
@@ -517,6 +532,10 @@ class Slow:
 def test_a_gate_can_allow_and_deny() -> None:
     result, body = gated(ALLOW)
     assert (result.status, result.message, body.ran) == ("ok", "", True)
+    assert gated(GateDecision(True))[1].ran
+    assert gated(GateDecision(False, "off topic"))[0].message == "probe was denied: off topic."
+    assert gated(GateDecision(False))[0].message == "probe was denied: no reason was given."
+    assert not gated(GateDecision("no"))[1].ran  # type: ignore[arg-type]
     for failure in ("closed", "open"):
         result, body = gated(deny("off topic"), failure)
         assert (result.message, body.ran) == ("probe was denied: off topic.", False)
@@ -808,7 +827,7 @@ def test_an_inner_call_carries_its_parent_and_its_depth() -> None:
     rows = here.rows[::-1]  # the outermost ends last
     assert [row["depth"] for row in rows] == [0, 1, 2, 3]
     assert [row["parent"] for row in rows] == [None, rows[0]["id"], rows[1]["id"], rows[2]["id"]]
-    assert {row["route"] for row in rows[1:]} == {"program"}
+    assert {row["route"] for row in rows[1:]} == {"tool"}
     assert {(row["user"], row["session"], row["round"]) for row in rows} == {("ann", "s", 2)}
     assert len({row["id"] for row in rows}) == 4
 

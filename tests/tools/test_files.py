@@ -218,7 +218,7 @@ def test_a_file_is_written_and_the_effect_told(here: Gateway, home: Path) -> Non
     assert (result.value, result.side_effects) == ("Created new/x.txt, 4 bytes.", ("created:new/x.txt",))
     assert (home / "new/x.txt").read_bytes() == "é\r\n".encode()
     result = here.pass_through(call("write-file", path="new/x.txt", content=""))
-    assert (result.value, result.side_effects) == ("Replaced new/x.txt, 0 bytes.", ("wrote:new/x.txt",))
+    assert (result.value, result.side_effects) == ("Replaced new/x.txt, no bytes.", ("wrote:new/x.txt",))
 
 
 def test_one_piece_is_replaced_and_the_rest_stays(here: Gateway, home: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import http.server
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -532,7 +533,8 @@ def test_past_its_deadline_a_program_and_its_children_are_stopped(tmp_path: Path
         tmp_path, ':timeout 1.5 :argv ["sh" "-c" "sleep 100 & echo $! > child; echo $$ > parent; wait"]'
     )
     result = here.pass_through("(run-it)")
-    assert (result.status, result.message) == ("timeout", "run-it did not finish within 1.5 s.")
+    assert result.status == "timeout"
+    assert re.fullmatch(r"(run-it|sh) did not finish within 1\.5 s\.", result.message)
     assert ends(tmp_path / "parent")
     assert ends(tmp_path / "child")
 
@@ -672,4 +674,7 @@ def test_a_server_that_is_not_there_is_told(tmp_path: Path, url: str, words: str
 
 def test_a_slow_server_is_not_waited_for(tmp_path: Path, server: str) -> None:
     result = web(tmp_path, f':timeout 0.2 :url "{server}/slow"').pass_through("(fetch)")
-    assert (result.status, result.message) == ("timeout", "fetch did not finish within 0.2 s.")
+    assert result.status == "timeout"  # whichever deadline is heard of first, the tool's or the request's
+    assert re.fullmatch(
+        r"(fetch did not finish|http://127.0.0.1/slow did not answer) within 0\.2 s\.", result.message
+    )

@@ -13,7 +13,8 @@ from words import complaint, form, gateway, load, shipped, story, tool
 
 from agent import Agent
 from agent.consent import AskTerminal
-from tools.context import ALLOW, ToolContext, ToolError, Verdict, ask, deny
+from tools.consent import Decision
+from tools.context import ToolContext, ToolError, Verdict, ask, deny
 from tools.define import cognitive_tool, registering_in
 from tools.door import new_call
 from tools.errors import DefinitionError
@@ -299,7 +300,7 @@ async def test_a_question_hides_what_was_declared_and_shows_the_rest(
 
     made = tool("login", params=LOGIN)
     call = new_call(form('(login :user "token=abc" :pin "hunter2")'))
-    assert await AskTerminal(Types()).request(made, call, "hunter2 is short") == ALLOW  # type: ignore[arg-type]
+    assert await AskTerminal(Types()).request(made, call, "hunter2 is short") == Decision()  # type: ignore[arg-type]
     shown = capsys.readouterr().err
     assert '(login :user "token=abc" :pin "[secret]")\n  asked because [secret] is short\n' in shown
 

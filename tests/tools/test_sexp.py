@@ -81,6 +81,7 @@ AGREED = [
     r'"\\あ é\t変 \u00e9" "continued \
 line"',
     '"cr\r\nlf\rend" "esc\\\r\nx" "esc\\\ry"',
+    '"a\\\\/b\\n" "\\b\\f\r\n\\n" "\\u00e9\\n\\\\ud" "two\nlines\\n" "é\\n变"',
     r'r"\d+\"" r"" rb"\d" br"\x"',
     r'b"bytes \x00\xff\'\"\\ \101" b"" b"a' + '\r\n"',
     "#[[]] #[[a]] #[[a]b]] #[x[a]]b]x] #[[\nfirst\n]] #[[\r\n\r\nx]] #[a b[c]a b] #[[\\d]]",
@@ -157,6 +158,8 @@ HY_REFUSES = [
     ],
     *[
         '"\\N"',
+        '"\\/"',
+        '"\\n\\/"',
         'f"{"',
         'f"}"',
         'f"{}"',
@@ -196,6 +199,7 @@ OURS_ALONE = [
         'f"\\\\N{x}"',
         '"\\400"',
         '"\\ud800"',
+        '"\\n\ud800"',
         '"\\ud83d\\ude00"',
         '"\\U0000d800"',
         '"\ud800"',
@@ -358,6 +362,39 @@ def test_any_text_is_read_as_hy_reads_it_or_refused(text):
     except ReadError:
         return
     assert shapes(ours) == shapes(by_hy(text))
+
+
+# The subset that both read, as a grammar: whatever it makes, Hy reads, and so do we, alike.
+
+BLANK = st.sampled_from([" ", "  ", "\n", "\t", "\r\n", " ; a ) comment\n", " #_ (left out) ", "\n\n  "])
+ESCAPES = ["\\n", "\\\\", '\\"', "\\x41", "\\u00e9", "\\U0001F600", "\\N{EM DASH}", "\\101", "\\\n"]
+QUOTED = st.lists(st.sampled_from([*ESCAPES, "a", " ", "é", "(", ";", "\n"]), max_size=6).map("".join)
+ATOMS = st.one_of(
+    st.sampled_from(["a", "b-c", "+", "<=", "a.b", ".join", "None", "True", "é", "x!", "*y*", "->", "..."]),
+    st.sampled_from(
+        [":k", ":a-b", ":1", "0", "-7", "42", "1_000", "0xFF", "1.5", "-0.0", "1e3", "NaN", "2j"]
+    ),
+    QUOTED.map('"{}"'.format),
+    st.text("ab \\n[", max_size=5).map("#[[{}]]".format),
+    st.text("ab \\d", max_size=5).filter(lambda s: not s.endswith("\\")).map('r"{}"'.format),
+    st.sampled_from(['b"a\\x00"', 'f"a{x}b"', 'f"{(f 1) !r :>3}"', "#^ int x"]),
+)
+
+
+def nested(inner):
+    spaced = st.lists(st.tuples(BLANK, inner).map("".join), max_size=4).map("".join)
+    brackets = st.sampled_from(["({} )", "[{} ]", "{{{} }}", "#({} )", "#{{{} }}"])
+    return st.one_of(
+        st.tuples(brackets, spaced).map(lambda pair: pair[0].format(pair[1])),
+        st.tuples(st.sampled_from(["'", "`", "~", "~@", "#* ", "#** "]), inner).map("".join),
+    )
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.tuples(st.recursive(ATOMS, nested, max_leaves=10), BLANK).map("".join), max_size=4))
+def test_every_text_of_the_common_grammar_is_read_alike(texts):
+    text = "".join(texts)
+    assert shapes(read_all(text)) == shapes(by_hy(text))
 
 
 @settings(max_examples=500, deadline=None)

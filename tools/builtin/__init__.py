@@ -1,11 +1,22 @@
 """The tools that ship, one Hy file a family. Importing this package registers them in the global table."""
 
+from functools import cache
 from importlib import import_module
 
 from tools import hycache
+from tools.define import registering_in
+from tools.table import CognitiveTool, ToolTable
 
 FAMILIES = ("core", "files", "search")
 
 hycache.install()
 for family in FAMILIES:
     import_module(f"{__name__}.{family}")
+
+
+@cache
+def search_tools() -> tuple[CognitiveTool, ...]:
+    """``describe`` and ``search-tools``, for a belt that shows one line a tool; in no table until added."""
+    with registering_in(ToolTable()) as table:
+        import_module(f"{__name__}.describe")
+    return tuple(table)

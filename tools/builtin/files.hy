@@ -6,6 +6,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 (import
   fnmatch [fnmatch]
   tools.context [ToolError]
+  tools.schema [count]
   tools.workspace [inside-workspace])
 
 ;; * Bounds
@@ -113,7 +114,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                   (raise (ToolError f"{path}: the text is longer than {MAX-FILE} bytes.")))
                 (setv new (.write ctx.workspace path data))
                 (.effect ctx f"{(if new "created" "wrote")}:{path}")
-                f"{(if new "Created" "Replaced")} {path}, {(len data)} bytes."))
+                f"{(if new "Created" "Replaced")} {path}, {(count (len data) "byte")}."))
 
 (def-cognitive-tool edit-file
   "Replace one piece of a text file by another."

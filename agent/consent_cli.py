@@ -1,0 +1,296 @@
+"""The commands ``quoth pending``, ``approve``, ``deny`` and ``resume``: what waits, and what becomes of it.
+
+Knows options and the broker; how a request looks is for agent/decide.py. A program that a tool has started
+decides nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.decide import Decided, decide, listing, page, question_of, require_person
+from agent.say import complain, is_terminal, print_json, print_line, shown
+from tools.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from agent.agent import AsyncAgent
+    from tools.consent import Broker, Decision, Request
+    from tools.store import Store
+
+
+def add_commands(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    """``command`` makes the parser of one command."""
+    pending = command("pending", "List what waits for a person's decision, or show one request.")
+    pending.add_argument("id", metavar="ID", nargs="?", help="the request to show in full")
+    approve = command("approve", "Approve a request: once, for a while, a kind of calls, or another call.")
+    approve.add_argument("id", metavar="ID", help="the request, as quoth pending lists it")
+    approve.add_argument("--for", dest="time", metavar="TIME", help="as often as it comes within 30m, 2h, 1d")
+    approve.add_argument(
+        "--scope",
+        metavar="RULE",
+        nargs="?",
+        const="",
+        help="every call of its session that an allow rule covers; without RULE one is proposed",
+    )
+    approve.add_argument("--edit", metavar="FORM", help="make this call of the same tool in its place")
+    refuse = command("deny", "Deny a request; the reason is what the caller is told.")
+    refuse.add_argument("id", metavar="ID", help="the request, as quoth pending lists it")
+    refuse.add_argument("--why", metavar="TEXT", default="", help="the reason")
+    resume = command("resume", "Go on with what waited for decisions.")
+    resume.add_argument("of", metavar="SESSION", nargs="?", help="the session (default: the only one)")
+    resume.add_argument("--last", action="store_true", help="the session that came to wait last")
+
+
+# Deciding
+
+
+def pending(options: argparse.Namespace) -> int:
+    """The open requests on stdout, the oldest first; or one, whatever became of it."""
+    as_json = getattr(options, "json", False)
+    with _broker(options) as broker:
+        if options.id:
+            found = _find(options, broker)
+            print_json(found.to_json()) if as_json else print_line(page(found, time.time()))
+            return 0
+        waiting = broker.requests(session=getattr(options, "session", None)) if broker else []
+    if as_json:
+        print_json([request.to_json() for request in waiting])
+    elif waiting:
+        print_line(listing(waiting))
+    else:
+        complain("Nothing waits.")
+    return 0
+
+
+def approve(options: argparse.Namespace) -> int:
+    """Record an approval, showing first what is granted beyond the one call."""
+    from agent.consent import call_of, seconds_of
+    from tools.consent import Decision
+
+    if options.edit is not None and (options.scope is not None or options.time is not None):
+        raise UsageError("--edit approves one other call; it does not go with --for or --scope.")
+    seconds = None if options.time is None else seconds_of(options.time)
+    if options.edit is not None:
+        return _decide(options, Decision("edit", form=call_of(options.edit)))
+    if options.scope is not None:
+        return _decide(options, Decision("scope", seconds=seconds, rule=options.scope))
+    return _decide(options, Decision("once" if seconds is None else "duration", seconds=seconds))
+
+
+def deny(options: argparse.Namespace) -> int:
+    """Record a refusal."""
+    from tools.consent import Decision
+
+    return _decide(options, Decision("deny", why=options.why))
+
+
+def _decide(options: argparse.Namespace, decision: Decision) -> int:
+    import dataclasses
+
+    from agent.agent import user_name
+
+    require_person()
+    decision = dataclasses.replace(decision, by=getattr(options, "user", None) or user_name())
+    with _broker(options) as broker:
+        asked = _find(options, broker)
+        assert broker is not None, "a request was found in it"
+        if decision.kind in ("scope", "edit"):  # the tool must be known to check these
+            broker = _agent_of(options, asked.session, asked.user).broker
+        if decision.kind == "scope":
+            decision = broker.preview(asked.id, decision)
+            if not _confirmed(options, decision):
+                complain("Nothing was granted.")
+                return 1
+        decided = decide(broker, asked.id, decision)
+        _show(options, decided, _is_suspended(options, asked.session))
+    return 0
+
+
+def _show(options: argparse.Namespace, decided: Decided, suspended: bool) -> None:
+    if getattr(options, "json", False):
+        print_json(decided.request.to_json() | {"granted": decided.decision.rule, "offer": decided.offer})
+        return
+    print_line(str(decided))
+    session = decided.request.session
+    go_on = f"To go on: quoth resume {shlex.quote(session)}{_place(options)}"
+    if not suspended:
+        go_on = f"There is nothing to resume; it counts when the call is made again in session {session}."
+    for line in decided.advice(go_on):
+        complain(line)
+
+
+def _find(options: argparse.Namespace, broker: Broker | None) -> Request:
+    """The request that is named, of the session that is named, if one is."""
+    if broker is None:
+        raise UsageError(f"There is no request {options.id}; nothing was ever asked in this workspace.")
+    found = broker.find(options.id)
+    session = getattr(options, "session", None)
+    if session not in (None, found.session):
+        raise UsageError(f"Request {found.id} is of session {found.session}, not {session}.")
+    return found
+
+
+def _confirmed(options: argparse.Namespace, decision: Decision) -> bool:
+    """Whether the person, who sees the rule now, wants it."""
+    question = shown(question_of(decision))
+    if getattr(options, "yes", False):
+        complain(question.replace("\n", "\n       ") + " Yes.")
+        return True
+    if getattr(options, "no_input", False) or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        raise UsageError(f"{question} Say so with --yes.")
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+# Going on
+
+
+def resume(options: argparse.Namespace) -> int:
+    """Go on with a session; the exit code is the gravest of its calls and runs."""
+    from agent.cli import EXIT_OF_RUN, _show_result, _with_agent
+    from agent.progress import Transcript
+    from agent.run import Reply, RunLimits
+
+    session, user = _waiting_session(options)
+    as_json = getattr(options, "json", False)
+    _take_over(options, session, user)
+
+    async def work(agent: AsyncAgent) -> int:
+        codes = [0]
+        for done in await agent.resume():
+            if isinstance(done, Reply):
+                if as_json:
+                    print_json(done.to_json())
+                elif done.status == "done":
+                    print_line(done.text)
+                codes.append(EXIT_OF_RUN[done.status])
+            else:
+                codes.append(_show_result(done, as_json))
+        how_to_go_on(agent, options)
+        return max(codes)
+
+    limits = RunLimits(**options.limits) if options.limits else RunLimits()
+    return _with_agent(options, work, listener=Transcript(), limits=limits)
+
+
+def how_to_go_on(agent: AsyncAgent, options: argparse.Namespace) -> None:
+    """Tell a person what to do about the calls that wait, if any do."""
+    if not agent.waits:
+        return
+    place = _place(options)
+    waiting = agent.broker.requests(session=agent.session)
+    ids = [request.id for request in waiting if request.user == agent.user]
+    for name in ids:
+        complain(f"To decide: quoth approve {name}{place}, or: quoth deny {name}{place} --why TEXT")
+    complain(f"{'Then go' if ids else 'To go'} on with: quoth resume {shlex.quote(agent.session)}{place}")
+
+
+def _place(options: argparse.Namespace) -> str:
+    """The workspace, for a command that is to be typed next."""
+    workspace = getattr(options, "workspace", None)
+    return "" if workspace is None else f" --workspace {shlex.quote(workspace)}"
+
+
+def _waiting_session(options: argparse.Namespace) -> tuple[str, str]:
+    from agent.suspended import sessions
+
+    with _store(options) as store:
+        found = sessions(store) if store is not None else []
+    wanted = options.of or getattr(options, "session", None)
+    if wanted:
+        users = [user for session, user in found if session == wanted]
+        if users:
+            return wanted, _one_user(options, wanted, users)
+        waiting = [name for name, _ in found]
+        hint = did_you_mean(wanted, waiting) or (f" These wait: {', '.join(waiting)}." if waiting else "")
+        raise UsageError(f"Nothing waits in session {wanted}.{hint}")
+    if not found:
+        raise UsageError("Nothing waits in this workspace.")
+    if len(found) > 1 and not options.last:
+        names = ", ".join(name for name, _ in found)
+        raise UsageError(f"Several sessions wait: {names}. Name one, or say --last.")
+    session, user = found[-1]
+    return session, _one_user(options, session, [user])
+
+
+def _one_user(options: argparse.Namespace, session: str, users: list[str]) -> str:
+    """Whose calls to go on with: what was approved for one user is nothing to another."""
+    named = getattr(options, "user", None)
+    if named is None and len(users) == 1:
+        return users[0]
+    if named is None:
+        raise UsageError(f"In session {session} calls of {', '.join(users)} wait; name one with --user.")
+    if named not in users:
+        raise UsageError(f"Session {session} is {', '.join(users)}'s, and not to be resumed as {named}.")
+    return str(named)
+
+
+def _is_suspended(options: argparse.Namespace, session: str) -> bool:
+    from agent.suspended import sessions
+
+    with _store(options) as store:
+        return store is not None and session in [name for name, _ in sessions(store)]
+
+
+def _take_over(options: argparse.Namespace, session: str, user: str) -> None:
+    """Give the options the session was begun with to those that are not given now."""
+    from agent.suspended import entries_of
+
+    with _store(options) as store:
+        entries = entries_of(store, session, user) if store is not None else []
+    options.session = session
+    if not hasattr(options, "user"):
+        options.user = user
+    given: dict[str, Any] = entries[-1]["given"] if entries else {}
+    for name in ("model", "base_url", "policy", "dialect", "belt"):
+        if given.get(name) and not hasattr(options, name):
+            setattr(options, name, given[name])
+    if given.get("tools") and not (hasattr(options, "tools_before") or hasattr(options, "tools_after")):
+        options.tools_after = given["tools"]
+    options.limits = given.get("limits")
+
+
+# What is looked at
+
+
+def _agent_of(options: argparse.Namespace, session: str, user: str) -> AsyncAgent:
+    """An agent with the tools of a session, to check a decision with."""
+    from agent.cli import _agent
+
+    copy = argparse.Namespace(**vars(options))
+    copy.user = user
+    _take_over(copy, session, user)
+    copy.no_input, copy.yes = True, False
+    return _agent(copy)
+
+
+@contextlib.contextmanager
+def _broker(options: argparse.Namespace) -> Iterator[Broker | None]:
+    """The broker of the workspace, which knows no tools; None where nothing was ever asked."""
+    from tools.audit import StoreAudit
+    from tools.consent import Broker
+    from tools.table import ToolTable
+    from tools.workspace import Workspace
+
+    with _store(options) as store:
+        if store is None:
+            yield None
+            return
+        opened = store
+        root = Workspace(getattr(options, "workspace", "."))
+        yield Broker(lambda: opened, ToolTable(), root, audit=StoreAudit(lambda: opened))
+
+
+def _store(options: argparse.Namespace) -> AbstractContextManager[Store | None]:
+    from tools.store import existing_store
+
+    return existing_store(Path(getattr(options, "workspace", ".")))

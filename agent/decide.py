@@ -1,0 +1,164 @@
+"""Requests as people see them, and what comes of a decision: what the commands and the REPL have in common.
+
+Knows the broker and what a request holds; it must not know options, and asks nobody.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tools.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tools.consent import Broker, Decision, Request
+
+SHOWN_CHARS = 200
+UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60))
+
+
+def is_inside() -> bool:
+    """Whether this is a program that a tool has started, or was started by one."""
+    from tools.process import INSIDE
+
+    return bool(os.environ.get(INSIDE))
+
+
+def require_person() -> None:
+    """Raises UsageError inside of a program that a tool has started."""
+    if is_inside():
+        raise UsageError("A program that a tool runs cannot decide what tools may do.")
+
+
+# Deciding
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A request that was decided, the decision with all that was left open filled in, the rule to offer, and
+    what still waits in the same session."""
+
+    request: Request
+    decision: Decision
+    offer: str
+    waits: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """The decision in one line."""
+        kind, form = self.decision.kind, self.request.form
+        span = span_of(self.decision.seconds or 0)
+        if kind == "scope":
+            return f"Granted in session {self.request.session} for {span}: {self.decision.rule}"
+        if kind == "edit":
+            return f"Approved in place of {form}: {self.decision.form}"
+        return {"once": "Approved once: ", "duration": f"Approved for {span}: ", "deny": "Denied: "}[
+            kind
+        ] + form
+
+    def advice(self, go_on: str) -> list[str]:
+        """What the person may want to do next; ``go_on`` is how the session is resumed."""
+        lines = []
+        if self.offer:
+            from tools.consent import ENOUGH
+            from tools.policy import user_policy
+
+            lines.append(
+                f"Calls like this were approved {ENOUGH} times or more. To be asked no more, put this rule "
+                f"into {user_policy()}:\n  {self.offer}"
+            )
+        if self.waits:
+            lines.append(f"Still waiting in this session: {', '.join(self.waits)}")
+        return [*lines, go_on]
+
+
+def decide(broker: Broker, request: str, decision: Decision) -> Decided:
+    """Record a decision. Raises UsageError for what cannot be decided so, and inside of a tool's program."""
+    require_person()
+    full = broker.preview(request, decision)
+    decided = broker.decide(request, full)
+    waits = tuple(one.id for one in broker.requests(session=decided.session))
+    return Decided(decided, full, broker.offer(request), waits)
+
+
+def question_of(decision: Decision) -> str:
+    """What a person must see before a scope is granted."""
+    return f"{decision.rule}\nAllow that in this session for {span_of(decision.seconds or 0)}?"
+
+
+# Looks
+
+
+def listing(requests: Sequence[Request]) -> str:
+    """Open requests, each in a few lines; long forms are shortened, and say so."""
+    return "\n".join(map(_brief, requests))
+
+
+def _brief(request: Request) -> str:
+    from agent.run import shortened
+
+    touches = f"; touches {', '.join(request.touches)}" if request.touches else ""
+    return (
+        f"{request.id}  {_indented(shortened(request.form, SHOWN_CHARS), 7)}\n"
+        f"       {_indented(request.reason, 7)}{touches}\n"
+        f"       {request.user}, {request.session}, {request.route}, {when(request.asked)}"
+    )
+
+
+def _indented(text: str, by: int) -> str:
+    """The text with its further lines set in, so that none can pass for another row."""
+    return text.replace("\n", "\n" + " " * by)
+
+
+def page(request: Request, now: float) -> str:
+    """One request in full."""
+    rows = {
+        "because": request.reason,
+        "touches": ", ".join(request.touches) or "no file it names",
+        "asked by": f"{request.user}, session {request.session}, route {request.route}",
+        "asked at": when(request.asked),
+        "in answer to": request.message,
+        "inside of": f"call {request.parent}" if request.parent else "",
+        "decided": _fate(request, now),
+    }
+    lines = [f"{name:<13}{_indented(text, 13)}" for name, text in rows.items() if text]
+    return "\n".join([f"{request.id}  {_indented(request.form, 7)}", *lines])
+
+
+def _fate(request: Request, now: float) -> str:
+    """What became of a request so far."""
+    over = request.expires <= now
+    if request.state == "pending":
+        return (
+            f"never; it expired at {when(request.expires)}"
+            if over
+            else f"not yet; open until {when(request.expires)}"
+        )
+    said = {
+        "once": "approved once",
+        "duration": "approved for a while",
+        "scope": "granted a scope",
+        "edit": "approved with other arguments",
+        "deny": "denied",
+    }[request.decision]
+    fate = f"{said} by {request.decider or 'somebody'} at {when(request.decided or 0)}"
+    fate += f": {request.why}" if request.why else ""
+    if request.decision not in ("once", "edit"):
+        return fate
+    if request.state == "used":
+        return f"{fate}; used"
+    return f"{fate}; {'not used in time' if over else f'to be used until {when(request.expires)}'}"
+
+
+def when(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def span_of(seconds: float) -> str:
+    for unit, size in UNITS:
+        if seconds >= 2 * size and seconds % size == 0:
+            return f"{seconds / size:g} {unit}"
+    return f"{seconds:g} seconds"

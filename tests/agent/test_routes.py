@@ -1,0 +1,316 @@
+"""Law: one door. Each way a call can come is stopped by a denying guard and by a denying rule.
+
+A new route is added to ROUTES (tools/context.py), or the door refuses it; and to WAYS here, or this fails.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import hy
+import pytest
+from words import Spy, files, form, gateway, lines, quoth, scripted, sources, tool
+
+from agent.agent import AsyncAgent
+from neuro.dialects import DIALECTS
+from tools.audit import StoreAudit
+from tools.consent import Decision
+from tools.context import ROUTES, Route
+from tools.store import Store, store_path
+
+TOOLS = """
+(require tools.macros [def-cognitive-tool])
+(import pathlib [Path]  tools.form [CallForm])
+(def-cognitive-tool probe "Leave a mark."
+  :tag        "PROBE"
+  :parameters [text {:type str}]
+  :guard      (if (= text "stop") GUARD True)
+  :body       (.touch (/ (Path "HERE") text)))
+(def-cognitive-tool relay "Have the probe called."
+  :body (. (await (.dispatch ctx (CallForm "probe" {"text" "stop"}))) status))
+"""
+PROBE = '(probe :text "stop")'
+# How the call is judged: the answer of the guard, the rule, the end of the call and the stage of that end.
+JUDGED = {
+    "a denying guard": ('(deny "not today")', "(allow (probe))", "denied", "guard"),
+    "a denying rule": ("True", '(deny (probe :text "stop"))', "denied", "policy"),
+    "nothing that denies": ("True", "(allow (probe))", "ok", "body"),
+}
+
+
+@dataclass
+class World:
+    """A workspace with a probe that is judged in one of the ways of JUDGED."""
+
+    here: Path
+    judged: str
+
+    def __post_init__(self) -> None:
+        guard, rule, _, _ = JUDGED[self.judged]
+        for name, said in (("allows.hy", "True"), ("judges.hy", guard)):
+            files(self.here, {name: TOOLS.replace("GUARD", said).replace("HERE", str(self.here))})
+        files(self.here, {"policy.hy": lines(["(allow (relay))", '(ask (probe :text "go"))'], rule)})
+        files(self.here, {"asks.hy": "(ask (probe))"})
+
+    @asynccontextmanager
+    async def agent(self, *replies: Any, **options: Any) -> Any:
+        given = {"tools": [self.here / "judges.hy"], "policy": self.here / "policy.hy", "session": "s1"}
+        model = scripted(*replies)
+        async with AsyncAgent(workspace=self.here, model=model, **given | options) as agent:
+            yield agent
+
+    async def command(self, *words: str, stdin: str | None = None) -> None:
+        quoth(*words, "--tools", "judges.hy", "--policy", "policy.hy", cwd=self.here, stdin=stdin)
+
+    def rows(self) -> list[dict[str, Any]]:
+        store = Store(store_path(self.here))
+        try:
+            return StoreAudit(lambda: store).rows()
+        finally:
+            store.close()
+
+    def chain(self) -> list[dict[str, Any]]:
+        """The row of the last probe, and before it those of the calls in which it was made."""
+        rows = [row for row in self.rows() if row["route"] != "decision"]
+        by_id = {row["id"]: row for row in rows}
+        found = [[row for row in rows if row["tool"] == "probe" and '"stop"' in row["form"]][-1]]
+        while found[0]["parent"]:
+            found.insert(0, by_id[found[0]["parent"]])
+        return found
+
+
+def reply(said: Any, dialect: str | None = None) -> Callable[[World], Awaitable[None]]:
+    """A model says it."""
+
+    async def bring(world: World) -> None:
+        async with world.agent(said, "Done.", dialect=dialect) as agent:
+            await agent.run("Do it.")
+
+    return bring
+
+
+def command(*words: str, stdin: str | None = None) -> Callable[[World], Awaitable[None]]:
+    """A person types it."""
+    return lambda world: world.command(*words, stdin=stdin)
+
+
+def python(text: str, *, as_form: bool = False) -> Callable[[World], Awaitable[None]]:
+    """A Python program makes it."""
+
+    async def bring(world: World) -> None:
+        async with world.agent() as agent:
+            await agent.call(form(text) if as_form else text, route="python")
+
+    return bring
+
+
+async def resumed(world: World) -> None:
+    """It waits, is approved, and is carried on by another agent, which judges anew."""
+    before = {"tools": [world.here / "allows.hy"], "policy": world.here / "asks.hy"}
+    async with world.agent(**before) as agent:
+        assert (await agent.call(PROBE)).status == "pending"
+        agent.broker.decide(agent.broker.requests()[0].id, Decision("once"))
+    async with world.agent() as agent:
+        await agent.resume()
+
+
+async def resumed_reply(world: World) -> None:
+    """The same of a call that a model made."""
+    before = {"tools": [world.here / "allows.hy"], "policy": world.here / "asks.hy"}
+    async with world.agent(PROBE, **before) as agent:
+        assert (await agent.run("Do it.")).status == "pending"
+        agent.broker.decide(agent.broker.requests()[0].id, Decision("once"))
+    async with world.agent("Done.") as agent:
+        await agent.resume()
+
+
+async def edited(world: World) -> None:
+    """A person has it made in place of another call."""
+
+    class Person:
+        async def request(self, *_: Any) -> Decision:
+            return Decision("edit", "ann", form=form(PROBE))
+
+    async with world.agent(consent=Person()) as agent:
+        await agent.call('(probe :text "go")')
+
+
+# What a model that speaks a dialect says, and by which routes that comes.
+SPOKEN: dict[str, tuple[tuple[Route, ...], Any]] = {
+    "call-form": (("reply",), PROBE),
+    "plist": (("reply",), '(:target :tool :action :call :tool "probe" :args (:text "stop"))'),
+    "json": (("reply",), '{"tool": "probe", "args": {"text": "stop"}}'),
+    "tags": (("reply",), "PROBE: stop"),
+    "native": (("reply",), {"tool_calls": [{"name": "probe", "arguments": {"text": "stop"}}]}),
+    "run": (("reply", "program"), {"tool_calls": [{"name": "run", "arguments": {"program": PROBE}}]}),
+}
+# Every way a call of the probe can come: the routes of the calls in which it lies and its own, and how it is
+# brought.
+WAYS: dict[str, tuple[tuple[Route, ...], Callable[[World], Awaitable[None]]]] = {
+    **{dialect: (routes, reply(said, dialect)) for dialect, (routes, said) in SPOKEN.items()},
+    "nested in a program": (("reply", "program"), reply(f"(eval (do (+ 1 2) {PROBE}))")),
+    "recursive eval": (("reply", "program", "program"), reply(f"(eval (eval {json.dumps(PROBE)}))")),
+    "REPL line": (("repl", "program"), command(stdin=PROBE + "\n")),
+    "quoth call": (("call",), command("call", PROBE)),
+    "quoth eval": (("eval", "program"), command("eval", PROBE)),
+    "quoth call of a program": (("call", "program"), command("call", f"(eval {PROBE})")),
+    "Python, a text": (("python",), python(PROBE)),
+    "Python, a form": (("python",), python(PROBE, as_form=True)),
+    "a user's tool": (("python", "tool"), python("(relay)")),
+    "a user's tool, said by a model": (("reply", "tool"), reply("(relay)")),
+    "a user's tool in a program": (("python", "program", "tool"), python("(eval (relay))")),
+    "resumed call": (("call",), resumed),
+    "resumed call of a model": (("reply",), resumed_reply),
+    "edited call": (("call",), edited),
+}
+
+
+@pytest.mark.parametrize("judged", JUDGED)
+@pytest.mark.parametrize("way", WAYS)
+async def test_every_way_is_stopped_by_what_denies_and_by_nothing_else(
+    tmp_path: Path, way: str, judged: str
+) -> None:
+    _, _, status, stage = JUDGED[judged]
+    routes, bring = WAYS[way]
+    world = World(tmp_path, judged)
+    await bring(world)
+    assert (tmp_path / "stop").exists() is (status == "ok")
+    chain = world.chain()
+    assert tuple(row["route"] for row in chain) == routes
+    assert (chain[-1]["status"], chain[-1]["stage"]) == (status, stage)
+
+
+def test_no_route_and_no_dialect_is_without_such_a_test() -> None:
+    assert set(itertools.chain.from_iterable(routes for routes, _ in WAYS.values())) == set(ROUTES)
+    assert get_args(Route) == ROUTES
+    assert set(SPOKEN) == set(DIALECTS)
+    assert {status for _, _, status, _ in JUDGED.values()} == {"denied", "ok"}
+
+
+def test_the_door_refuses_a_route_it_does_not_know() -> None:
+    body, guard = Spy(), Spy()
+    door = gateway(tool("probe", body, guard=guard))
+    result = door.pass_through("(probe)", route="sideways")
+    assert (result.status, result.message) == (
+        "denied",
+        "probe came by a way that the door does not know: sideways.",
+    )
+    assert (body.ran, guard.ran) == (False, False)
+    assert [(row["status"], row["stage"], row["route"]) for row in door.rows] == [
+        ("denied", "look-up", "sideways")
+    ]
+    for route in ROUTES:
+        assert door.pass_through("(probe)", route=route).ok
+
+
+# The sources know no other route
+
+# An audit row of a person's decision, which is no call; and an example in the language of policies.
+NO_CALL = {"decision", '(route "reply")'}
+
+
+def routes_in_python(text: str) -> list[str]:
+    """The texts that are given as a route: an argument, a default, an item of a dictionary, an assignment."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(text)):
+        for value in _given_python(node):
+            found += [
+                leaf.value
+                for leaf in ast.walk(value)
+                if isinstance(leaf, ast.Constant) and isinstance(leaf.value, str)
+            ]
+    return found
+
+
+def _given_python(node: ast.AST) -> Iterator[ast.AST]:
+    if isinstance(node, ast.keyword) and node.arg == "route":
+        yield _results(node.value)
+    elif isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            if isinstance(key, ast.Constant) and key.value == "route":
+                yield _results(value)
+    elif isinstance(node, ast.AnnAssign | ast.Assign) and node.value is not None:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if any(getattr(target, "id", getattr(target, "attr", "")) == "route" for target in targets):
+            yield _results(node.value)
+    elif isinstance(node, ast.arguments):
+        named = [*node.posonlyargs, *node.args]
+        pairs = [
+            *zip(named[::-1], node.defaults[::-1], strict=False),
+            *zip(node.kwonlyargs, node.kw_defaults, strict=True),
+        ]
+        for argument, default in pairs:
+            if argument.arg == "route" and default is not None:
+                yield default
+
+
+def _results(value: ast.AST) -> ast.AST:
+    """Of ``a if test else b`` the two, and not the test; of what is computed nothing."""
+    if isinstance(value, ast.IfExp):
+        return ast.List([_results(value.body), _results(value.orelse)])  # type: ignore[list-item]
+    if isinstance(value, ast.Call | ast.Subscript | ast.Attribute | ast.Compare):
+        return ast.List([])
+    return value
+
+
+def routes_in_hy(text: str) -> list[str]:
+    """The same of Hy: ``:route "x"`` and ``"route" "x"``."""
+    found: list[str] = []
+    pending: list[Any] = list(hy.read_many(text))
+    while pending:
+        node = pending.pop()
+        if isinstance(node, hy.models.Sequence):
+            for name, value in itertools.pairwise(node):
+                given = name == hy.models.Keyword("route") or name == hy.models.String("route")
+                if given and isinstance(value, hy.models.String):
+                    found.append(str(value))
+            pending.extend(node)
+    return found
+
+
+def test_every_route_in_the_sources_is_one_of_the_table() -> None:
+    found = {route for path in sources(".py") for route in routes_in_python(path.read_text())}
+    found |= {route for path in sources(".hy") for route in routes_in_hy(path.read_text())}
+    assert found - NO_CALL == set(ROUTES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'new_call(form, route="side")',
+        'new_call(form, **{"route": "side"})',
+        'replace(call, route="program" if nested else "side")',
+        'def call(form, *, route="side"): pass',
+        'def call(form, route: Route = "side"): pass',
+        'class Run:\n    route: Route = "side"',
+        'run.route = "side"',
+    ],
+)
+def test_the_check_of_python_can_fail(text: str) -> None:
+    assert "side" in routes_in_python(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '(new-call form :route "side")',
+        '(new-call form #** {"route" "side"})',
+        '(setv marks {"a" 1  "route" "side"})',
+    ],
+)
+def test_the_check_of_hy_can_fail(text: str) -> None:
+    assert routes_in_hy(text) == ["side"]
+
+
+@pytest.mark.parametrize(
+    "text", ["path(route)", 'f("route", "side")', 'route == "side"', "f(route=call.route)", 'row["route"]']
+)
+def test_the_check_of_python_lets_other_words_be(text: str) -> None:
+    assert routes_in_python(text) == []

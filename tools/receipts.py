@@ -1,0 +1,167 @@
+"""Receipts: what came of a call, kept so that it need not be made twice.
+
+Knows the store and results; it must not know policies, models or the loop. A receipt answers a call instead
+of its body in two cases only:
+
+- a model repeats itself: the same call (form and version of the tool) of the same user and session, in answer
+  to the same message, within ``window`` seconds, and nothing was changed in between. What a person asks for
+  twice is done twice, and so is each call of a program; ``:allow-repeat`` tools are never answered so;
+- a call is carried on after an interruption: what had been done of it under the same key is not done again,
+  well or not. Of the calls inside of it only those that read are made anew.
+
+A person's no is kept like a result: a model that asks again does not make the question come again. A body
+that ran has changed something if it says so, or if its tool declares that it may.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tools.context import Call, Status, ToolResult, encodable
+from tools.store import Store
+from tools.table import CognitiveTool
+
+WINDOW_SECONDS = 300.0
+KEPT_SECONDS = 30 * 86400.0  # a suspended call may be carried on so long
+PRUNED_EVERY = 200
+CHANGING = frozenset({"writes", "runs", "memory"})
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The result of an earlier call, and which call that was."""
+
+    call: str
+    status: Status
+    value: Any
+    message: str
+
+
+class Receipts(Protocol):
+    """Finds the receipt that answers a call, if there is one, and keeps what came of a call. ``decided`` says
+    that a person refused it, ``asked`` that one was asked."""
+
+    def find(self, tool: CognitiveTool, call: Call) -> Receipt | None: ...
+
+    def keep(
+        self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
+    ) -> None: ...
+
+
+class NoReceipts:
+    """Stands where nothing is kept: every call is made."""
+
+    def find(self, tool: CognitiveTool, call: Call) -> Receipt | None:
+        return None
+
+    def keep(
+        self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
+    ) -> None:
+        """Nothing is kept."""
+
+
+class StoreReceipts:
+    """Receipts in the store. ``window`` is in seconds; with 0 no repeated call is answered by one."""
+
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        *,
+        window: float = WINDOW_SECONDS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._window = window
+        self._clock = clock
+
+    def find(self, tool: CognitiveTool, call: Call) -> Receipt | None:
+        found: list[tuple[Any, ...]] = []
+        if call.resumed:
+            found = self._store().execute(
+                "SELECT call, status, result FROM receipts WHERE key = ? AND digest = ? AND status != ''"
+                " ORDER BY seq DESC LIMIT 1",
+                (call.key, _whose(call)),
+            )
+        if not found and self._window > 0 and _is_repeatable(tool, call):
+            found = self._store().execute(
+                "SELECT call, status, result FROM receipts AS earlier"
+                " WHERE session = ? AND digest = ? AND version = ? AND message = ? AND at > ? AND repeats"
+                " AND NOT EXISTS (SELECT 1 FROM receipts AS later WHERE later.session = earlier.session"
+                "  AND later.seq > earlier.seq AND later.changed)"
+                " ORDER BY seq DESC LIMIT 1",
+                (
+                    call.session,
+                    _whose(call),
+                    tool.version,
+                    _wish(call),
+                    self._clock() - self._window,
+                ),
+            )
+        if not found:
+            return None
+        ((made, status, result),) = found
+        data = json.loads(result)
+        return Receipt(made, status, data["value"], data["message"])
+
+    def keep(
+        self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
+    ) -> None:
+        ran = result.audit["stage"] == "body" and result.status in ("ok", "error", "timeout", "cancelled")
+        ended = result.ok or decided or (ran and result.status != "cancelled")
+        repeats = (result.ok or decided) and _is_repeatable(tool, call)
+        answers = repeats or (
+            ended and _is_carried(tool, call, decided or asked or bool(result.side_effects))
+        )
+        changed = bool(result.side_effects) or (ran and not CHANGING.isdisjoint(tool.effects))
+        if not answers and not changed:
+            return
+        data = json.dumps({"value": result.value, "message": result.message}) if answers else ""
+        with self._store().transaction() as run:
+            now = self._clock()
+            ((seq,),) = run(
+                "INSERT INTO receipts (key, session, message, digest, version, call, at, repeats, changed,"
+                " status, result) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq",
+                (
+                    call.key or call.id,
+                    call.session,
+                    _wish(call),
+                    _whose(call),
+                    tool.version,
+                    call.id,
+                    now,
+                    repeats,
+                    changed,
+                    result.status if answers else "",
+                    data,
+                ),
+            )
+            if seq % PRUNED_EVERY == 0:
+                run("DELETE FROM receipts WHERE at < ?", (now - KEPT_SECONDS,))
+
+
+def _is_repeatable(tool: CognitiveTool, call: Call) -> bool:
+    """Whether a repetition of this call would be answered by its receipt."""
+    return call.route == "reply" and not tool.allow_repeat
+
+
+def _is_carried(tool: CognitiveTool, call: Call, told: bool) -> bool:
+    """Whether another passage of this call, carried on, must not make it again: a call of its own, or one
+    inside of another that does more than to read, or of which more is told."""
+    if call.parent is None:
+        return call.resumed
+    return told or any(effect != "reads" for effect in tool.effects)
+
+
+def _wish(call: Call) -> str:
+    """Which wish of the user a call serves."""
+    return encodable(f"{call.message}\n{call.turn}" if call.turn else call.message)
+
+
+def _whose(call: Call) -> str:
+    """What a receipt is bound to: the form and the user, whose rules and limits it had passed."""
+    return hashlib.sha256(f"{call.form.digest} {call.user}".encode("utf-8", "replace")).hexdigest()

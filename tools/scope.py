@@ -1,0 +1,126 @@
+"""Scopes: an allow rule over one tool, granted by a person for a while, and the one to offer for a call.
+
+Knows the language of policy files; it must not know who grants, for how long, or where grants are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from tools.context import Call, ToolError
+from tools.errors import InvalidCallError, UsageError
+from tools.form import CallForm, print_string, print_value
+from tools.predicates import Facts
+from tools.rules import Rule, read_orders
+from tools.table import CognitiveTool
+from tools.workspace import Workspace
+
+PATHS = {"path", "file", "folder", "dir", "directory", "cwd", "source", "target", "destination"}
+_ORDER = re.compile(r"\s*\(\s*(allow|ask|deny|quota|cooldown)[\s(]")
+KEPT_WORDS = 2  # of an argument vector: ["git" "push" ...]
+
+
+def arguments(tool: CognitiveTool, form: CallForm) -> dict[str, Any]:
+    """The arguments of a form as the body sees them. Raises InvalidCallError."""
+    return tool.checked(form)[1]
+
+
+def bound_form(tool: CognitiveTool, form: CallForm) -> CallForm:
+    """The form as the door will see it, each argument by its name. Raises InvalidCallError."""
+    return tool.checked(form)[0]
+
+
+def read_scope(text: str, tool: CognitiveTool) -> Rule:
+    """The one allow rule that ``text`` spells, with or without the word ``allow``; about this tool by name.
+    Raises UsageError with a caret, or a sentence."""
+    begins = _ORDER.match(text)
+    written = text if begins and begins[1] != tool.name else f"(allow {text})"
+    orders = read_orders(written, "scope")
+    if len(orders.rules) != 1 or orders.limits:
+        raise UsageError('A scope is one rule, such as (allow (write-file :path (under "src"))).')
+    (rule,) = orders.rules
+    if rule.kind != "allow" or rule.tool != tool.name:
+        raise UsageError(
+            f"A scope allows calls of {tool.name}, the tool that was asked for; not {rule.text}."
+        )
+    secret = {param.name: param.secret for param in tool.params}
+    for name, place in rule.arguments.items():
+        if name not in secret:
+            raise UsageError(place.complaint(f"{tool.name} has no argument :{name}."))
+        if secret[name]:
+            raise UsageError(place.complaint(f":{name} is secret, and a rule is not; leave it out."))
+    return rule
+
+
+def covers(rule: Rule, tool: CognitiveTool, call: Call, workspace: Workspace) -> bool:
+    """Whether the rule allows this call; what cannot be decided is not allowed."""
+    try:
+        args = arguments(tool, call.form)
+    except InvalidCallError:
+        return False
+    return rule.concerns(tool) and rule.test(args, Facts(tool, call, workspace)) is True
+
+
+def suggested(tool: CognitiveTool, form: CallForm) -> str:
+    """The narrow rule that would allow this call and those most like it: the same folder, the same program
+    and first word; the very same arguments where there is neither. Secrets are never part of a rule."""
+    secret = {param.name for param in tool.params if param.secret}
+    args = {name: value for name, value in sorted(form.args.items()) if name not in secret}
+    folders = {name: _under(value) for name, value in args.items() if is_path(name, value)}
+    words = {name: _vector(value) for name, value in args.items() if _is_vector(value)}
+    clauses = folders | words or {name: _literal(value) for name, value in args.items()}
+    inside = "".join(f" :{name} {clause}" for name, clause in clauses.items())
+    return f"(allow ({tool.name}{inside}))"
+
+
+def is_path(name: str, value: Any) -> bool:
+    """Whether an argument is the path of a file or folder, by its name."""
+    return isinstance(value, str) and bool(value) and name.rpartition("-")[2] in PATHS
+
+
+def touched(args: Mapping[str, Any], workspace: Workspace) -> list[str]:
+    """The files and folders a call names, where they really are: inside the workspace, or in full."""
+    found = []
+    for name, value in args.items():
+        if is_path(name, value):
+            try:
+                real = workspace.locate(value)
+            except ToolError:
+                continue
+            inside = real == workspace.root or workspace.root in real.parents
+            found.append(workspace.shown(real) if inside else str(real))
+    return found
+
+
+def _under(path: str) -> str:
+    """The folder of a path; the very path where that is the whole workspace, or where it may lead out of it,
+    for nothing there is under a folder."""
+    inside = PurePath(path)
+    leads_out = inside.is_absolute() or ".." in inside.parts or inside.as_posix().startswith("~")
+    if leads_out or inside.parent == PurePath():
+        return print_string(path)
+    return f"(under {print_string(inside.parent.as_posix())})"
+
+
+def _literal(value: Any) -> str:
+    """A value as rules spell it: a program that stands as an argument is a text there."""
+    if isinstance(value, str):
+        return print_string(value)
+    if isinstance(value, (list, tuple)):
+        return f"[{' '.join(map(_literal, value))}]"
+    if isinstance(value, dict):
+        pairs = (f"{print_string(str(key))} {_literal(item)}" for key, item in value.items())
+        return "{" + " ".join(pairs) + "}"
+    return print_value(value)
+
+
+def _is_vector(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(word, str) for word in value)
+
+
+def _vector(words: Any) -> str:
+    kept = " ".join(print_string(word) for word in words[:KEPT_WORDS])
+    return f"[{kept} ...]" if len(words) > KEPT_WORDS else f"[{kept}]"
