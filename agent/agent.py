@@ -483,11 +483,26 @@ class Agent:
                 if self._closed
                 else "A listener or an async tool cannot wait for its own agent; use AsyncAgent there."
             )
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        tasks: list[asyncio.Task[Any] | None] = []
+        interrupted = threading.Event()
+
+        async def watched() -> T:
+            tasks.append(asyncio.current_task())
+            if interrupted.is_set():
+                work.close()
+                raise asyncio.CancelledError
+            return await work
+
+        def cancel() -> None:
+            for task in tasks:
+                if task is not None:
+                    task.cancel()
+
         try:
-            return future.result()
-        except KeyboardInterrupt:
-            future.cancel()
+            return asyncio.run_coroutine_threadsafe(watched(), self._loop).result()
+        except KeyboardInterrupt:  # it may come while the work is being handed over: there is no future yet
+            interrupted.set()
+            self._loop.call_soon_threadsafe(cancel)
             raise
 
     def close(self) -> None:

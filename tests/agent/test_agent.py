@@ -416,6 +416,34 @@ def test_ctrl_c_reaches_the_caller_and_cancels_the_call(tmp_path: Path) -> None:
         assert [row["status"] for row in it.audit.rows()] == ["cancelled", "unknown"]
 
 
+def test_ctrl_c_while_the_work_is_handed_over_cancels_it_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, ended = threading.Event(), threading.Event()
+    hand_over = asyncio.run_coroutine_threadsafe
+
+    async def slow() -> None:
+        running.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    def interrupted(*work: Any) -> Any:
+        hand_over(*work)
+        running.wait(60)
+        raise KeyboardInterrupt
+
+    with agent(tmp_path, table=table_of(tool("slow", slow, timeout=3600))) as it:
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio, "run_coroutine_threadsafe", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                it.call("(slow)")
+        assert ended.wait(60)
+        assert it.call("(slow-down)").status == "unknown"
+        assert [row["status"] for row in it.audit.rows()] == ["cancelled", "unknown"]
+
+
 def test_closing_an_agent_ends_what_another_thread_is_waiting_for(tmp_path: Path) -> None:
     body = Spy("done")
     with agent(tmp_path, table=table_of(tool("quick", body))) as it:
