@@ -5,15 +5,18 @@ answers once, bound to the grammar of the dialect where there is one. A call is 
 argument are among the accepted ones.
 
 QUOTH_BFCL=… python tests/bench/accuracy.py [local|local-small|any --model spec] [--dialect D …] [--every N]
+    [--log FILE]
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import time
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from bfcl import PARTS, Scored, scored
@@ -102,49 +105,56 @@ def is_right(form: CallForm | None, case: Scored) -> bool:
     return case.accepts(tool.name, bound)
 
 
-async def bench(model: str, dialects: list[str], every: int) -> None:
+async def bench(model: str, dialects: list[str], every: int, log: Path | None) -> None:
+    """Every dialect answers a question before the next one is asked, so that a run cut short is fair too."""
     backend = choose_backend(model)
-    chosen = {part: scored(part)[::every] for part in PARTS}
-    print(
-        f"| {model} | "
-        + " | ".join(f"{part} right" for part in PARTS)
-        + " | unreadable | tokens out | in | s |"
-    )
-    print("|---" + "+---" * (len(PARTS) + 4) + "|")
+    scores = {name: {part: Score() for part in PARTS} for name in dialects}
     try:
-        for name in dialects:
-            scores = {part: Score() for part in PARTS}
-            for part, questions in chosen.items():
-                for case in questions:
-                    await ask(case, SPOKEN[name], backend, scores[part])
-            print(row(name, list(scores.values())), flush=True)
+        for part in PARTS:
+            for case in scored(part)[::every]:
+                for name in dialects:
+                    said = await ask(case, SPOKEN[name], backend, scores[name][part])
+                    if log is not None:
+                        with log.open("a") as lines:
+                            lines.write(json.dumps({"model": model, "dialect": name, **said}) + "\n")
     finally:
+        print(table(model, scores), flush=True)
         await backend.aclose()
 
 
-async def ask(case: Scored, dialect: Dialect, backend: Backend, score: Score) -> None:
+def table(model: str, scores: dict[str, dict[str, Score]]) -> str:
+    """The rows of the dialects in Org."""
+    head = [model, *(f"{part} right" for part in PARTS), "unreadable", "tokens out", "in", "s"]
+    rows = [row(name, list(parts.values())) for name, parts in scores.items()]
+    return "\n".join([f"| {' | '.join(head)} |", "|---" + "+---" * (len(head) - 1) + "|", *rows])
+
+
+async def ask(case: Scored, dialect: Dialect, backend: Backend, score: Score) -> dict[str, Any]:
     started = time.monotonic()
     try:
         form, usage = await answer(case, dialect, backend)
     except ModelError as error:
         print(f"{case.id}: {error}", flush=True)
         form, usage = None, None
+    right = is_right(form, case)
     score.asked += 1
     score.unreadable += form is None
-    score.right += is_right(form, case)
+    score.right += right
     score.seconds.append(time.monotonic() - started)
     if usage is not None:
         score.tokens += usage.output_tokens
         score.prompt += usage.input_tokens
+    return {"id": case.id, "right": right, "form": str(form), "question": case.question}
 
 
 def row(name: str, scores: list[Score]) -> str:
     asked = sum(score.asked for score in scores)
     rights = " | ".join(
-        f"{score.right} of {score.asked} ({score.right / score.asked:.0%})" for score in scores
+        f"{score.right} of {score.asked} ({score.right / max(1, score.asked):.0%})" for score in scores
     )
-    seconds = sum(sum(score.seconds) for score in scores) / asked
-    tokens, prompt = (sum(getattr(score, what) for score in scores) / asked for what in ("tokens", "prompt"))
+    whole = max(1, asked)
+    seconds = sum(sum(score.seconds) for score in scores) / whole
+    tokens, prompt = (sum(getattr(score, what) for score in scores) / whole for what in ("tokens", "prompt"))
     unread = sum(score.unreadable for score in scores)
     return f"| {name} | {rights} | {unread} | {tokens:.1f} | {prompt:.0f} | {seconds:.1f} |"
 
@@ -156,8 +166,9 @@ def main() -> None:
         "--dialect", action="append", choices=list(SPOKEN), help="only this one; may be repeated"
     )
     options.add_argument("--every", type=int, default=1, metavar="N", help="only every N-th question")
+    options.add_argument("--log", type=Path, metavar="FILE", help="append every answer to it as a JSON line")
     asked = options.parse_args()
-    asyncio.run(bench(asked.model, asked.dialect or list(DEFAULT), asked.every))
+    asyncio.run(bench(asked.model, asked.dialect or list(DEFAULT), asked.every, asked.log))
 
 
 if __name__ == "__main__":
