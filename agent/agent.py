@@ -31,10 +31,11 @@ from tools.form import CallForm, Code, from_model
 from tools.hycache import cache_dir
 from tools.limits import By, Cooldown, Quota, Rule, StoreLimits
 from tools.policy import RulesPolicy, load_policy, policy_files
-from tools.program import Sandbox
 from tools.receipts import StoreReceipts
+from tools.sandbox import Sandbox
 from tools.services import Services
 from tools.sexp import ReadError, read_one
+from tools.snapshots import StoreSnapshots
 from tools.store import Store, state_dir, store_path
 from tools.table import ToolTable
 from tools.workspace import Workspace
@@ -118,6 +119,7 @@ class AsyncAgent:
         self._backend: Backend | None = None if isinstance(model, str) else model
         self._store: Store | None = None
         self._sandbox = Sandbox()
+        self._snapshots = StoreSnapshots(self._opened_store)
         self._conversation: Messages | None = None
         self._running: Run | None = None
         self._closed = False
@@ -153,6 +155,7 @@ class AsyncAgent:
             session=self.session,
             user_message=user_message,
             sandbox=self._sandbox,
+            snapshots=self._snapshots,
             agent_id=self.agent_id,
             knowledge=self.knowledge,
             confidence=self.confidence,

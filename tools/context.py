@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextvars
 import dataclasses
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
@@ -17,8 +17,8 @@ from tools.form import CallForm, Value
 
 if TYPE_CHECKING:
     from tools.clock import Clock
-    from tools.program import Sandbox
     from tools.records import SearchHit, SearchOptions, SearchScope
+    from tools.sandbox import Sandbox
     from tools.services import (
         MemoryStore,
         ModelProvider,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         SharedBlocks,
         SourceManager,
     )
+    from tools.snapshots import Snapshots
     from tools.workspace import Workspace
 
 Status = Literal["ok", "error", "invalid", "unknown", "denied", "limited", "pending", "timeout", "cancelled"]
@@ -141,6 +142,13 @@ class Call:
         return self.form.tool
 
 
+class Dispatch(Protocol):
+    """Makes a nested call, through the same door. ``name`` tells this use of the tool from every other of the
+    body, whenever it is carried on; without one it is counted."""
+
+    def __call__(self, form: CallForm, name: str = "") -> Awaitable[ToolResult]: ...
+
+
 class Catalog(Protocol):
     """What tools may know of the other tools, in words for a model."""
 
@@ -178,9 +186,10 @@ class ToolContext:
     user: str = ""
     session: str = ""
     user_message: str = ""
-    dispatch: Callable[[CallForm], Awaitable[ToolResult]] | None = None
+    dispatch: Dispatch | None = None
     tool_names: tuple[str, ...] = ()
     sandbox: Sandbox | None = None
+    snapshots: Snapshots | None = None  # where programs wait
     catalog: Catalog | None = None
     side_effects: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)

@@ -218,10 +218,10 @@ class Door:
             tool_names=tuple(self.table.names()),
         )
 
-        async def nested(form: CallForm) -> ToolResult:
+        async def nested(form: CallForm, name: str = "") -> ToolResult:
             """A call the body makes: through this door, and what it did counts as done by the body too."""
             passage.made[form.digest] += 1
-            inner = _inner(call, form, passage.made[form.digest])
+            inner = _inner(call, form, name or f"{form.digest[:16]}.{passage.made[form.digest]}")
             if passage.permitted:  # the body has begun again: what it had done is not done twice
                 inner = dataclasses.replace(inner, resumed=True)
             clocks = (*context.clocks, passage.clock)
@@ -341,9 +341,9 @@ def new_call(form: CallForm, **marks: Any) -> Call:
     return Call(id=secrets.token_hex(5), form=form, resumed="key" in marks, **marks)
 
 
-def _inner(call: Call, form: CallForm, nth: int) -> Call:
-    """A call made by the body of ``call``, the ``nth`` of this form: one deeper, same user and session. Its
-    key is the same whenever the outer call is carried on."""
+def _inner(call: Call, form: CallForm, name: str) -> Call:
+    """A call made by the body of ``call``: one deeper, same user and session. Its key is the same whenever
+    the outer call is carried on."""
     return dataclasses.replace(
         call,
         id=secrets.token_hex(5),
@@ -351,7 +351,7 @@ def _inner(call: Call, form: CallForm, nth: int) -> Call:
         route="program" if call.tool == PROGRAMS else "tool",
         depth=call.depth + 1,
         parent=call.id,
-        key=f"{call.key or call.id}/{form.digest[:16]}.{nth}",
+        key=f"{call.key or call.id}/{name}",
         repairs=(),
     )
 

@@ -7,7 +7,8 @@ of its body in two cases only:
   to the same message, within ``window`` seconds, and nothing was changed in between. What a person asks for
   twice is done twice, and so is each call of a program; ``:allow-repeat`` tools are never answered so;
 - a call is carried on after an interruption: what had been done of it under the same key is not done again,
-  well or not. Of the calls inside of it only those that read are made anew.
+  well or not. Calls inside of it that only read are made anew, unless it had come to wait: then they, too,
+  answer what they had answered.
 
 A person's no is kept like a result: a model that asks again does not make the question come again. A body
 that ran has changed something if it says so, or if its tool declares that it may.
@@ -18,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -53,6 +54,9 @@ class Receipts(Protocol):
     ) -> None: ...
 
 
+_Row = tuple[CognitiveTool, Call, str, str, bool, bool]  # with status, result, repeats, changed
+
+
 class NoReceipts:
     """Stands where nothing is kept: every call is made."""
 
@@ -78,6 +82,7 @@ class StoreReceipts:
         self._store = store
         self._window = window
         self._clock = clock
+        self._reads: dict[str, list[_Row]] = {}  # what was read inside of calls that have not ended, by call
 
     def find(self, tool: CognitiveTool, call: Call) -> Receipt | None:
         found: list[tuple[Any, ...]] = []
@@ -118,30 +123,42 @@ class StoreReceipts:
             ended and _is_carried(tool, call, decided or asked or bool(result.side_effects))
         )
         changed = bool(result.side_effects) or (ran and not CHANGING.isdisjoint(tool.effects))
+        reads = self._reads.pop(call.id, [])
+        if result.status == "pending" and reads:
+            self._write(reads)
+        if call.parent is not None and ended and not answers and not changed:
+            data = json.dumps({"value": result.value, "message": result.message})
+            self._reads.setdefault(call.parent, []).append((tool, call, result.status, data, False, changed))
+            return
         if not answers and not changed:
             return
         data = json.dumps({"value": result.value, "message": result.message}) if answers else ""
+        status = result.status if answers else ""
+        self._write([(tool, call, status, data, repeats, changed)])
+
+    def _write(self, rows: Sequence[_Row]) -> None:
         with self._store().transaction() as run:
             now = self._clock()
-            ((seq,),) = run(
-                "INSERT INTO receipts (key, session, message, digest, version, call, at, repeats, changed,"
-                " status, result) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq",
-                (
-                    call.key or call.id,
-                    call.session,
-                    _wish(call),
-                    _whose(call),
-                    tool.version,
-                    call.id,
-                    now,
-                    repeats,
-                    changed,
-                    result.status if answers else "",
-                    data,
-                ),
-            )
-            if seq % PRUNED_EVERY == 0:
-                run("DELETE FROM receipts WHERE at < ?", (now - KEPT_SECONDS,))
+            for tool, call, status, data, repeats, changed in rows:
+                ((seq,),) = run(
+                    "INSERT INTO receipts (key, session, message, digest, version, call, at, repeats,"
+                    " changed, status, result) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq",
+                    (
+                        call.key or call.id,
+                        call.session,
+                        _wish(call),
+                        _whose(call),
+                        tool.version,
+                        call.id,
+                        now,
+                        repeats,
+                        changed,
+                        status,
+                        data,
+                    ),
+                )
+                if seq % PRUNED_EVERY == 0:
+                    run("DELETE FROM receipts WHERE at < ?", (now - KEPT_SECONDS,))
 
 
 def _is_repeatable(tool: CognitiveTool, call: Call) -> bool:

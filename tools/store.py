@@ -142,6 +142,14 @@ MIGRATIONS = (
     ) STRICT;
     ALTER TABLE audit ADD COLUMN repairs TEXT NOT NULL DEFAULT '';
     """,
+    """
+    CREATE TABLE snapshots (
+        name TEXT PRIMARY KEY,
+        session TEXT NOT NULL,
+        at REAL NOT NULL,
+        state BLOB NOT NULL
+    ) STRICT;
+    """,
 )
 
 

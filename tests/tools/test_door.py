@@ -34,8 +34,8 @@ from tools.context import (
 )
 from tools.door import STAGES, Door, Refusal, Reservation, dispatch, new_call
 from tools.form import CallForm, Code
-from tools.program import SandboxLimits
 from tools.receipts import Receipt
+from tools.sandbox import SandboxLimits
 from tools.store import Store
 from tools.table import ToolTable
 from tools.workspace import Workspace

@@ -21,15 +21,8 @@ from words import Gateway, Spy, complaint, files, shipped, tool
 from tools import program
 from tools.context import ALLOW, ToolContext, ask, deny
 from tools.form import CallForm, Code, print_string
-from tools.program import (
-    PURE_MACROS,
-    InnerFailure,
-    ProgramError,
-    Sandbox,
-    SandboxLimits,
-    across,
-    compile_program,
-)
+from tools.program import PURE_MACROS, ProgramError, compile_program
+from tools.sandbox import InnerFailure, Sandbox, SandboxLimits, across
 
 SMALL = SandboxLimits(seconds=0.4, memory=48 * 1024 * 1024, calls=50)
 
@@ -42,7 +35,7 @@ class Worker:
         self.sandbox = Sandbox(SMALL)
         self.calls: list[CallForm] = []
 
-    async def _call(self, form: CallForm) -> Any:
+    async def _call(self, form: CallForm, name: str) -> Any:
         self.calls.append(form)
         if form.tool == "fails":
             raise InnerFailure("denied", "fails was denied: it always is.")
@@ -260,8 +253,8 @@ def test_an_inner_denial_arrives_at_that_call_and_can_be_caught(tmp_path: Path) 
     ("guard", "effects", "status", "message"),
     [
         (Spy(False), [], "denied", "probe was denied: its guard refused these arguments. (in (probe))"),
-        (None, ["writes"], "pending", "probe waits for a person's approval: it writes files. (in (probe))"),
-        (Spy(ask("sure?")), [], "pending", "probe waits for a person's approval: sure?. (in (probe))"),
+        (None, ["writes"], "pending", "probe waits for a person's approval: it writes files."),
+        (Spy(ask("sure?")), [], "pending", "probe waits for a person's approval: sure?."),
     ],
 )
 def test_an_inner_refusal_nobody_catches_is_that_of_the_program(
@@ -334,7 +327,7 @@ def test_a_cancelled_program_leaves_the_sandbox_usable() -> None:
     async def go() -> Any:
         sandbox = Sandbox()
 
-        async def call(_: CallForm) -> Any:
+        async def call(_: CallForm, name: str) -> Any:
             await asyncio.sleep(60)
 
         try:
@@ -356,7 +349,7 @@ def test_many_programs_run_side_by_side() -> None:
     async def go() -> Any:
         sandbox = Sandbox()
 
-        async def call(form: CallForm) -> Any:
+        async def call(form: CallForm, name: str) -> Any:
             await asyncio.sleep(0.01)
             return form.args["text"]
 

@@ -43,8 +43,8 @@ from tools.define import define_tool, registering_in
 from tools.door import Door, new_call
 from tools.form import CallForm, from_model
 from tools.hycache import load_hy_file
-from tools.program import Sandbox, SandboxLimits
 from tools.receipts import StoreReceipts
+from tools.sandbox import Sandbox, SandboxLimits
 from tools.sexp import read_one
 from tools.store import Store
 from tools.table import CognitiveTool, ToolTable, cognitive_tools

@@ -4,10 +4,10 @@ Must not know the door: a program's inner calls go through ctx.dispatch."
 (eval-when-compile (require tools.macros [def-cognitive-tool]))
   ; While compiling only: at run time Hy's require looks through the whole stack, 10 ms a file.
 
-(defn :async run [form ctx]
+(defn :async run [form ctx call]
   "The sandbox is imported by the first program, so that listing the tools does not wait for it."
-  (import tools.program [run-in-context])
-  (await (run-in-context form ctx)))
+  (import tools.evaluate [run-in-context])
+  (await (run-in-context form ctx call)))
 
 (def-cognitive-tool echo
   "Return the text unchanged. Only for tests."
@@ -22,4 +22,4 @@ Must not know the door: a program's inner calls go through ctx.dispatch."
   :examples   [(eval :form (+ (* 12 3) 7))
                (eval :form (sum [4 5 6]))]
   :timeout    300
-  :body       (await (run form ctx)))
+  :body       (await (run form ctx call)))

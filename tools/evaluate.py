@@ -1,0 +1,96 @@
+"""The body of ``eval``: a program in the sandbox, its calls through the door, its place kept while it waits.
+
+Knows the context of a call, programs and the sandbox; it must not know the door, the store or the loop.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import hy
+
+from tools.context import Call, ToolContext, ToolError, ToolFailure
+from tools.form import CallForm, canonical
+from tools.program import Program, ProgramError, compile_program
+from tools.sandbox import InnerFailure, InnerPending, Waiting, short
+from tools.snapshots import Kept, SnapshotError
+
+
+async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
+    """Run ``text`` with every tool of the table callable through the door.
+
+    A call inside of it that waits for a person ends the body as pending, with the program's state kept. When
+    the call is carried on the program goes on at that very call; where its state cannot be used (another
+    version of the sandbox, another machine) it runs again from its beginning, and receipts answer what had
+    been done."""
+    sandbox, dispatch, snapshots = ctx.sandbox, ctx.dispatch, ctx.snapshots
+    if sandbox is None or dispatch is None:
+        raise ToolError("There is no sandbox here to run programs in.")
+    try:
+        program = compile_program(text)
+    except ProgramError as error:
+        raise ToolFailure("invalid", str(error)) from None
+
+    async def inner(form: CallForm, name: str) -> Any:
+        result = await dispatch(form, name)
+        if result.ok:
+            return result.value
+        if result.status == "pending":
+            raise InnerPending(result.message)
+        raise InnerFailure(result.status, f"{short(result.message)} (in {short(canonical(form), 300)})")
+
+    # The values of a session are for the programs of its turns, not for those inside of other calls.
+    whose = (call.session, call.user) if snapshots is not None and not call.depth and call.session else None
+    kept = snapshots.values(*whose) if snapshots is not None and whose else None
+    if whose:
+        _refuse_tool_names(program, ctx.tool_names)
+
+    def keep(state: bytes, listing: list[Any]) -> None:
+        if snapshots is not None and whose:
+            ctx.say(snapshots.keep_values(*whose, Kept(state, _merged(kept, listing))))
+
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    try:
+        state = snapshots.find(call.key, digest) if snapshots is not None and call.resumed else None
+        value, printed = await sandbox.run(
+            program,
+            ctx.tool_names,
+            inner,
+            state=state,
+            values=kept.state if kept else None,
+            listing=lambda: [dict(zip(("name", "type", "length"), row, strict=True)) for row in _rows(kept)],
+            keep=keep if whose else None,
+        )
+    except SnapshotError as error:
+        raise ToolFailure("error", str(error)) from None
+    except Waiting as waiting:
+        if snapshots is not None:
+            snapshots.keep(call.key or call.id, call.session, digest, waiting.state)
+        raise ToolFailure("pending", waiting.message) from None
+    except InnerFailure as failure:
+        raise ToolFailure(failure.status, failure.message) from None
+    if state is not None and snapshots is not None:
+        snapshots.drop(call.key)
+    if value is None and printed:
+        return printed.rstrip("\n")
+    if printed:
+        ctx.say(printed.rstrip("\n"))
+    return value
+
+
+def _rows(kept: Kept | None) -> list[Any]:
+    return list(kept.listing) if kept else []
+
+
+def _merged(kept: Kept | None, listing: list[Any]) -> list[Any]:
+    """What the session keeps now: each name once, with its latest type and length."""
+    return list({row[0]: row for row in [*_rows(kept), *listing]}.values())
+
+
+def _refuse_tool_names(program: Program, tools: tuple[str, ...]) -> None:
+    """A value that is kept must not hide a tool from the programs that come."""
+    for name in program.globals:
+        shown = str(hy.unmangle(name)).replace("_", "-")
+        if shown in tools:
+            raise ToolFailure("invalid", f"{shown} is a tool; give your value another name.")

@@ -1,0 +1,559 @@
+"""The sandbox: Monty workers, one run of a program in them, its inner calls handed back to the host.
+
+Knows compiled programs and Monty; it knows no door and no store: whoever runs a program says what a call
+means.
+
+A run is a tree of paths. The program itself is the path "", and each branch of a ``pmap`` is one below it.
+Where a path branches, its whole state is copied (Monty can write a suspended program down) and every copy goes
+on in a worker of its own, so that any function can be mapped, and any call in it can wait. While it waits for
+its branches, or while others want a worker, a path is written down and its worker given back; so programs that
+run programs cannot starve each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import base64
+import contextlib
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any
+
+import hy
+
+from tools.context import Status
+from tools.errors import did_you_mean
+from tools.form import MAX_DEPTH, CallForm, canonical, from_model, kebab
+from tools.program import ANSWER, BRANCH, FAILED, JOIN, TOO_DEEP, Program, ProgramError, alias
+from tools.sexp import read_one
+
+MAX_OUTPUT = 100_000
+MAX_VALUE = 2_000_000  # characters of a value that crosses the sandbox's wall, or of an argument
+MAX_MESSAGE = 2_000
+MAX_WORKERS = 32
+MAX_AT_ONCE = 8  # branches of one pmap
+VALUES = "values"  # the function that lists what the session keeps
+
+
+@dataclass(frozen=True)
+class SandboxLimits:
+    """Bounds of one run: seconds of execution (waiting for calls not counted), bytes, call depth, inner
+    calls (a branch counts as one)."""
+
+    seconds: float = 5.0
+    memory: int = 128 * 1024 * 1024
+    recursion: int = 200
+    calls: int = 500
+
+
+class InnerFailure(Exception):
+    """An inner call did not end ok. In the sandbox it is an exception the program may catch."""
+
+    def __init__(self, status: Status, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class InnerPending(Exception):
+    """An inner call waits for a person: the program stands still at it."""
+
+
+class Waiting(Exception):
+    """Raised by ``Sandbox.run`` when the program has come to stand still: ``state`` is where, as JSON data to
+    go on from, and ``message`` what it waits for."""
+
+    def __init__(self, state: dict[str, Any], message: str) -> None:
+        super().__init__(message)
+        self.state = state
+        self.message = message
+
+
+# Makes an inner call; the name is that of this very use of the tool, the same however often the program is
+# carried on. Returns the value, or raises InnerFailure or InnerPending.
+InnerCall = Callable[[CallForm, str], Awaitable[Any]]
+
+
+@dataclass
+class _Run:
+    """What one run has done so far, on all its paths."""
+
+    tools: dict[str, str]
+    call: InnerCall
+    limits: SandboxLimits
+    values: Callable[[], Any]
+    calls: int = 0
+    made: dict[str, Counter[str]] = field(default_factory=dict)
+    printed: dict[str, str] = field(default_factory=dict)
+    failures: list[InnerFailure] = field(default_factory=list)
+    answer: Any = None
+    finish: Callable[[Any], Awaitable[None]] | None = None
+
+    def count(self, calls: int = 1) -> None:
+        self.calls += calls
+        if self.calls > self.limits.calls:
+            raise ProgramError("The program was stopped: it made more calls than it may.")
+
+    def name(self, path: str, form: CallForm) -> str:
+        """The name of the next use of this very call on a path."""
+        made = self.made.setdefault(path, Counter())
+        made[form.digest] += 1
+        return f"{path}{form.digest[:16]}.{made[form.digest]}"
+
+    def written(self) -> dict[str, Any]:
+        made = {path: dict(counter) for path, counter in self.made.items()}
+        return {"calls": self.calls, "made": made, "printed": dict(self.printed)}
+
+    def read(self, state: Mapping[str, Any]) -> None:
+        self.calls = state["calls"]
+        self.made = {path: Counter(counter) for path, counter in state["made"].items()}
+        self.printed = dict(state["printed"])
+
+
+class _Paused(Exception):
+    """A path stands still; ``node`` says where, ``messages`` what it waits for."""
+
+    def __init__(self, node: dict[str, Any], messages: Sequence[str]) -> None:
+        super().__init__()
+        self.node = node
+        self.messages = messages
+
+    def at(self, blob: bytes) -> _Paused:
+        """The same, of a path that was written down as ``blob``."""
+        return _Paused({**self.node, "blob": _text(blob)}, self.messages)
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """How a branch of a pmap ended."""
+
+    value: Any = None
+    failure: tuple[str, str] | None = None  # the kind of the exception and what it says
+
+
+class Sandbox:
+    """A pool of crash-isolated Monty workers, started at the first program and stopped with ``aclose``."""
+
+    def __init__(self, limits: SandboxLimits | None = None) -> None:
+        self.limits = limits or SandboxLimits()
+        self._pool: Any = None
+        self._starting = asyncio.Lock()
+        self._free = asyncio.Semaphore(MAX_WORKERS)
+        self._wanted = asyncio.Event()  # set while a path waits for a worker
+        self._waiting = 0
+
+    async def run(
+        self,
+        program: Program,
+        names: Iterable[str],
+        call: InnerCall,
+        *,
+        state: Mapping[str, Any] | None = None,
+        values: bytes | None = None,
+        listing: Callable[[], Any] = list,
+        keep: Callable[[bytes, list[Any]], None] | None = None,
+    ) -> tuple[Any, str]:
+        """The program's value and what it printed. ``call`` answers each use of one of the tool ``names``.
+
+        With ``state`` it goes on from where an earlier run came to wait; ``values`` are what the session had
+        kept, as they were given to ``keep`` with their listing: name, type and length of each. Raises
+        ProgramError, the InnerFailure nobody caught, or Waiting."""
+        import pydantic_monty as monty
+
+        tools = {alias(hy.mangle(name)): name for name in names}
+        run = _Run(tools, call, self.limits, listing)
+        if keep is not None and program.globals:
+            run.finish = lambda session: _keep(session, program, keep)
+        try:
+            if state is not None:
+                run.read(state)
+                await self._go_on(run, "", state["node"])
+            else:
+
+                async def begin(session: Any, printed: Any) -> Any:
+                    if values is not None:
+                        await session.load_session(values)
+                    return await session.feed_start(
+                        program.python, external_lookup=_lookup(run), print_callback=printed
+                    )
+
+                await self._drive(run, "", begin)
+        except _Paused as paused:
+            # One sentence each: a person decides them one by one.
+            message = "\n".join(dict.fromkeys(paused.messages))
+            raise Waiting({**run.written(), "node": paused.node}, message) from None
+        except monty.MontyError as error:
+            raise _runtime_error(error, run.failures, tools.values()) from None
+        return run.answer, run.printed.get("", "")
+
+    @contextlib.asynccontextmanager
+    async def worker(self) -> AsyncIterator[Any]:
+        """A Monty session in a worker of its own, once one is free."""
+        pool = await self._started()
+        if self._free.locked():
+            self._waiting += 1
+            self._wanted.set()
+            try:
+                await self._free.acquire()
+            finally:
+                self._waiting -= 1
+                if not self._waiting:
+                    self._wanted.clear()
+        else:
+            await self._free.acquire()
+        try:
+            async with pool.checkout(limits=self._resource_limits()) as session:
+                yield session
+        finally:
+            self._free.release()
+
+    async def _drive(self, run: _Run, path: str, begin: Callable[[Any, Any], Awaitable[Any]]) -> _Branch:
+        """Run a path to its end, in as many workers one after the other as it takes."""
+        import pydantic_monty as monty
+
+        while True:
+            printed = monty.CollectString(MAX_OUTPUT)
+            earlier = run.printed.get(path, "")
+            try:
+                async with self.worker() as session:
+                    step = await begin(session, printed)
+                    ended = await self._until_it_waits(run, path, session, step)
+            finally:
+                run.printed[path] = (earlier + printed.output)[:MAX_OUTPUT]
+            if isinstance(ended, _Branch):
+                return ended
+            blob, answer = ended
+            try:
+                begin = _resumed(run, blob, await answer)
+            except _Paused as paused:
+                raise paused.at(blob) from None
+
+    async def _until_it_waits(
+        self, run: _Run, path: str, session: Any, step: Any
+    ) -> _Branch | tuple[bytes, Awaitable[Any]]:
+        """Go on until the path ends, or until its worker is to be given back: then what it was written down
+        as, and the answer it waits for."""
+        import pydantic_monty as monty
+
+        while True:
+            if isinstance(step, monty.MontyComplete):
+                if run.finish is not None and not path:
+                    await run.finish(session)
+                return _Branch()
+            if not isinstance(step, monty.AsyncFunctionSnapshot):
+                step = await step.resume_auto()
+            elif step.is_os_function:
+                step = await step.resume_not_handled()
+            elif step.function_name == ANSWER:
+                run.answer = across(step.args[0])
+                step = await step.resume({"return_value": None})
+            elif step.function_name == BRANCH:
+                blob = step.dump()
+                return blob, self._branches(run, path, blob, step.args[0])
+            elif step.function_name == JOIN:
+                return _Branch(across(step.args[0]))
+            elif step.function_name == FAILED:
+                return _Branch(failure=(str(step.args[0]), str(step.args[1])))
+            elif step.function_name in run.tools:
+                answer = asyncio.ensure_future(_inner(run, path, step))
+                if not await self._done_or_wanted(answer):
+                    return step.dump(), answer
+                try:
+                    step = await step.resume(answer.result())
+                except _Paused as paused:
+                    raise paused.at(step.dump()) from None
+            elif step.function_name == VALUES:
+                step = await step.resume({"return_value": run.values()})
+            else:
+                message = f"name '{step.function_name}' is not defined"
+                step = await step.resume({"exc_type": "NameError", "message": message})
+
+    async def _done_or_wanted(self, answer: asyncio.Future[Any]) -> bool:
+        """Wait for the answer of a call, or until somebody wants a worker: whether the answer is there."""
+        wanted = asyncio.ensure_future(self._wanted.wait())
+        try:
+            await asyncio.wait({answer, wanted}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            answer.cancel()
+            await asyncio.wait({answer}, timeout=2.0)
+            raise
+        finally:
+            wanted.cancel()
+        return answer.done()
+
+    async def _branches(self, run: _Run, path: str, blob: bytes, number: int) -> dict[str, Any]:
+        """Go down every branch, and answer with the list of their values or the first failure. Raises
+        _Paused when one of them waits; the others go on to their ends first."""
+        run.count(number)
+        made = run.made.setdefault(path, Counter())
+        made["branches"] += 1
+        fork = f"{path}{made['branches']}"
+        return await self._join(run, path, blob, fork, [None] * number)
+
+    async def _join(
+        self, run: _Run, path: str, blob: bytes, fork: str, nodes: Sequence[dict[str, Any] | None]
+    ) -> dict[str, Any]:
+        turns = asyncio.Semaphore(MAX_AT_ONCE)
+
+        async def go(place: int, node: dict[str, Any] | None) -> dict[str, Any]:
+            below = f"{fork}-{place}/"
+            if node is not None and "ended" in node:
+                return node
+            async with turns:
+                try:
+                    if node is None:
+                        ended = await self._drive(run, below, _resumed(run, blob, {"return_value": place}))
+                    else:
+                        ended = await self._go_on(run, below, node)
+                except _Paused as paused:
+                    return {**paused.node, "messages": list(paused.messages)}
+            return {"ended": True, "value": packed(ended.value), "failure": ended.failure}
+
+        tasks = [asyncio.ensure_future(go(place, node)) for place, node in enumerate(nodes)]
+        try:
+            ended = await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if messages := [message for node in ended for message in node.get("messages", ())]:
+            raise _Paused({"at": "branches", "fork": fork, "nodes": ended}, messages)
+        for place in range(len(nodes)):  # what they printed, in their order
+            below = f"{fork}-{place}/"
+            run.printed[path] = (run.printed.get(path, "") + run.printed.pop(below, ""))[:MAX_OUTPUT]
+        for node in ended:
+            if node["failure"] is not None:
+                return _exception(*node["failure"])
+        return {"return_value": [unpacked(node["value"]) for node in ended]}
+
+    async def _go_on(self, run: _Run, path: str, node: Mapping[str, Any]) -> _Branch:
+        """Go on from where a path was written down."""
+        blob = base64.b64decode(node["blob"])
+        try:
+            if node["at"] == "branches":
+                answer = await self._join(run, path, blob, node["fork"], node["nodes"])
+            else:
+                answer = await _answered(run, from_model(read_one(node["form"])), node["name"])
+        except _Paused as paused:
+            raise paused.at(blob) from None
+        return await self._drive(run, path, _resumed(run, blob, answer))
+
+    def _resource_limits(self) -> Any:
+        return {
+            "max_feed_duration_secs": self.limits.seconds,
+            "max_memory": self.limits.memory,
+            "max_recursion_depth": self.limits.recursion,
+            "max_suspensions": 2 * self.limits.calls + 200,  # names that are looked up count too
+            "max_total_sleep_secs": self.limits.seconds,
+        }
+
+    async def _started(self) -> Any:
+        async with self._starting:
+            if self._pool is None:
+                import pydantic_monty as monty
+
+                pool = monty.AsyncMonty(
+                    max_processes=MAX_WORKERS, checkout_timeout=30.0, request_timeout=60.0
+                )
+                await pool.__aenter__()
+                self._pool = pool
+                atexit.unregister(_let_threads_leave)
+                atexit.register(_let_threads_leave)
+        return self._pool
+
+    async def aclose(self) -> None:
+        """Stop the workers. May be called twice."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.__aexit__(None, None, None)
+
+
+def _let_threads_leave() -> None:
+    """Monty's own threads wake our event loop and may still be inside Python when the program ends. One that
+    is there when the interpreter shuts down aborts the process (seen: exit code 134, one run in twenty on a
+    busy machine); a moment without the GIL lets them out."""
+    time.sleep(0.1)
+
+
+def _resumed(run: _Run, blob: bytes, answer: Any) -> Callable[[Any, Any], Awaitable[Any]]:
+    """Begin a session with a path that was written down, and the answer it waited for."""
+
+    async def begin(session: Any, printed: Any) -> Any:
+        step = await session.load_snapshot(blob, external_lookup=_lookup(run), print_callback=printed)
+        return await step.resume(answer)
+
+    return begin
+
+
+def _lookup(run: _Run) -> dict[str, Any]:
+    return dict.fromkeys((*run.tools, ANSWER, BRANCH, JOIN, FAILED, VALUES), _placeholder)
+
+
+def _placeholder(*_: Any, **__: Any) -> None:
+    """Tells the sandbox that a name is a function; its calls are answered by ``Sandbox.run``."""
+
+
+def _text(blob: bytes) -> str:
+    return base64.b64encode(blob).decode()
+
+
+# Inner calls
+
+
+async def _inner(run: _Run, path: str, step: Any) -> Any:
+    """Answer one use of a tool: its value, or the exception it is inside the program."""
+    tool = run.tools[step.function_name]
+    run.count()
+    try:
+        named = {kebab(name): across(value) for name, value in step.kwargs.items()}
+        form = CallForm(tool, named, tuple(across(value) for value in step.args))
+    except ProgramError as error:
+        return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}
+    return await _answered(run, form, run.name(path, form))
+
+
+async def _answered(run: _Run, form: CallForm, name: str) -> Any:
+    try:
+        return {"return_value": await run.call(form, name)}
+    except InnerFailure as failure:
+        run.failures.append(failure)
+        kinds = {"denied": "PermissionError", "timeout": "TimeoutError", "invalid": "TypeError"}
+        return {"exc_type": kinds.get(failure.status, "RuntimeError"), "message": failure.message}
+    except InnerPending as pending:
+        raise _Paused({"at": "call", "form": canonical(form), "name": name}, [str(pending)]) from None
+
+
+_EXCEPTIONS = frozenset(
+    """ArithmeticError AssertionError AttributeError IndexError KeyError LookupError NameError OSError
+    OverflowError PermissionError RecursionError RuntimeError StopIteration TimeoutError TypeError
+    UnicodeError ValueError ZeroDivisionError""".split()
+)
+
+
+def _exception(kind: str, message: str) -> dict[str, Any]:
+    """What a branch failed with, to be raised where its pmap stands."""
+    if kind in _EXCEPTIONS:
+        return {"exc_type": kind, "message": message}
+    return {"exc_type": "RuntimeError", "message": f"{kind}: {message}"}
+
+
+def across(value: Any) -> Any:
+    """A copy of what the sandbox handed over: plain data of bounded size. Raises ProgramError otherwise.
+
+    A few shared lists can stand for more items than there are atoms, so the copy counts while it goes.
+    """
+    left = MAX_VALUE
+
+    def copy(item: Any, depth: int) -> Any:
+        nonlocal left
+        left -= len(item) + 8 if isinstance(item, (str, bytes)) else 8
+        if left < 0:
+            raise ProgramError(
+                f"The value is too large: written out it has more than {MAX_VALUE} characters."
+            )
+        if depth > MAX_DEPTH:
+            raise ProgramError(f"The value is nested deeper than {MAX_DEPTH}.")
+        if isinstance(item, dict):
+            return {copy(key, depth + 1): copy(inner, depth + 1) for key, inner in item.items()}
+        if isinstance(item, (list, tuple)):
+            return [copy(inner, depth + 1) for inner in item]
+        if isinstance(item, (set, frozenset)):
+            return {copy(inner, depth + 1) if not isinstance(inner, tuple) else inner for inner in item}
+        if item is None or isinstance(item, (str, bytes, bool, int, float)):
+            return item
+        if hasattr(item, "isoformat"):
+            return item.isoformat()
+        if isinstance(item, PurePath):
+            return str(item)
+        raise ProgramError(
+            f"A {type(item).__name__} cannot leave the program; use texts, numbers, lists and dictionaries."
+        )
+
+    return copy(value, 0)
+
+
+def packed(value: Any) -> Any:
+    """A value of a program as JSON data that ``unpacked`` makes the same of."""
+    if isinstance(value, dict):
+        return {"dict": [[packed(key), packed(item)] for key, item in value.items()]}
+    if isinstance(value, (set, frozenset)):
+        return {"set": [packed(item) for item in value]}
+    if isinstance(value, bytes):
+        return {"bytes": _text(value)}
+    return [packed(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def unpacked(data: Any) -> Any:
+    if isinstance(data, list):
+        return [unpacked(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    ((kind, inner),) = data.items()
+    if kind == "bytes":
+        return base64.b64decode(inner)
+    if kind == "set":
+        return {unpacked(item) if not isinstance(item, list) else tuple(unpacked(item)) for item in inner}
+    return {unpacked(key): unpacked(item) for key, item in inner}
+
+
+# What a session keeps
+
+
+async def _keep(session: Any, program: Program, keep: Callable[[bytes, list[Any]], None]) -> None:
+    """Hand over what the program leaves behind for the next one of its session."""
+    state = await session.dump()
+    step = await session.feed_start(_looks(program.globals), external_lookup={ANSWER: _placeholder})
+    keep(state, across(step.args[0]))
+
+
+def _looks(names: Iterable[str]) -> str:
+    """A program that tells the type and length of each of these values."""
+    sized = "(str, bytes, list, tuple, dict, set)"
+    looks = "\n".join(
+        f"try:\n    __seen.append([{hy.unmangle(name)!r}, type({name}).__name__,"
+        f" len({name}) if isinstance({name}, {sized}) else None])\nexcept NameError:\n    pass"
+        for name in names
+    )
+    return f"__seen = []\n{looks}\n{ANSWER}(__seen)"
+
+
+# Failures
+
+
+def short(text: str, limit: int = MAX_MESSAGE) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str]) -> Exception:
+    """What ended the program: the inner call nobody caught, or its own mistake in one sentence."""
+    display = getattr(error, "display", None)
+    said = str(display("type-msg")) if callable(display) else str(error)
+    for failure in reversed(failures):
+        if failure.message in said:
+            return failure
+    said = short(said)
+    kind, _, message = said.strip().partition(": ")
+    if kind == "NameError" and "'" in message:
+        name = message.split("'")[1]
+        known = list(tools)
+        shown = str(hy.unmangle(name)).replace("_", "-")
+        return ProgramError(f"The program uses {shown}, which is not defined." + did_you_mean(shown, known))
+    if "cannot suspend in this synchronous context" in message:
+        return ProgramError(
+            "A tool cannot be handed to map, filter or sorted; write (lfor x xs (the-tool x))."
+        )
+    if kind == "TimeoutError" and "limit exceeded" in message:
+        return ProgramError("The program was stopped: it ran longer than it may.")
+    if kind == "MemoryError" and ("limit exceeded" in message or "memory limit" in message):
+        return ProgramError("The program was stopped: it used more memory, or printed more, than it may.")
+    if "suspension limit" in message:
+        return ProgramError("The program was stopped: it made more calls than it may.")
+    if kind == "SyntaxError" and "too deeply nested" in message:
+        return ProgramError(TOO_DEEP)
+    if type(error).__name__ == "MontyCrashedError":
+        return ProgramError("The sandbox stopped the program: it used more time or memory than it may.")
+    return ProgramError(f"The program failed: {said.strip()}")
