@@ -4,10 +4,10 @@ Knows compiled programs and Monty; it knows no door and no store: whoever runs a
 means.
 
 A run is a tree of paths. The program itself is the path "", and each branch of a ``pmap`` is one below it.
-Where a path branches, its whole state is copied (Monty can write a suspended program down) and every copy goes
-on in a worker of its own, so that any function can be mapped, and any call in it can wait. While it waits for
-its branches, or while others want a worker, a path is written down and its worker given back; so programs that
-run programs cannot starve each other.
+Where a path branches, its whole state is copied (Monty can write a suspended program down) and every copy
+goes on in a worker of its own, so that any function can be mapped, and any call in it can wait. While it
+waits for its branches, or while others want a worker, a path is written down and its worker given back; so
+programs that run programs cannot starve each other.
 """
 
 from __future__ import annotations
@@ -430,7 +430,7 @@ async def _answered(run: _Run, form: CallForm, name: str) -> Any:
 _EXCEPTIONS = frozenset(
     """ArithmeticError AssertionError AttributeError IndexError KeyError LookupError NameError OSError
     OverflowError PermissionError RecursionError RuntimeError StopIteration TimeoutError TypeError
-    UnicodeError ValueError ZeroDivisionError""".split()
+    UnicodeError ValueError ZeroDivisionError""".split()  # noqa: SIM905
 )
 
 
