@@ -125,8 +125,9 @@ def grammar(
 
 
 def _only_says(tool: CognitiveTool) -> bool:
-    """No effects, and nothing but texts goes in: it can tell the model nothing but what the model told it."""
-    return not tool.effects and all(param.type is str for param in tool.params)
+    """No effects, and at most one text goes in: it can tell the model nothing but what the model told it. With
+    more arguments it is rather a tool whose author forgot to say what it does."""
+    return not tool.effects and len(tool.params) <= 1 and all(param.type is str for param in tool.params)
 
 
 def _programs() -> list[str]:
