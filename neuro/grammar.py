@@ -125,8 +125,8 @@ def grammar(
 
 
 def _only_says(tool: CognitiveTool) -> bool:
-    """No effects, and at most one text goes in: it can tell the model nothing but what the model told it. With
-    more arguments it is rather a tool whose author forgot to say what it does."""
+    """No effects, and at most one text goes in: it can tell the model nothing but what the model told it.
+    With more arguments it is rather a tool whose author forgot to say what it does."""
     return not tool.effects and len(tool.params) <= 1 and all(param.type is str for param in tool.params)
 
 
