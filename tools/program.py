@@ -65,6 +65,7 @@ PROGRAM_LIMITS = Limits(max_chars=100_000, max_depth=60, max_forms=10_000, max_d
 MAX_OUTPUT = 100_000
 MAX_VALUE = 2_000_000  # characters of a value that crosses the sandbox's wall, or of an argument
 MAX_MESSAGE = 2_000
+MAX_NAME = 200  # characters of the name of an argument
 MAX_WORKERS = 32  # a program that runs a program keeps its worker meanwhile, so the number of CPUs is too few
 
 
@@ -268,6 +269,42 @@ def _let_threads_leave() -> None:
     time.sleep(0.1)
 
 
+# What leaves the sandbox is looked at in there first, within the program's limits. The host rebuilds sets and
+# keys, and Python hashes a tuple by all that it holds: sixty tuples, each twice in the next, would keep this
+# process busy for ever, out of reach of any deadline. Objects stay inside, for one may hold such a set.
+_TOO_LARGE = f"The value is too large: written out it has more than {MAX_VALUE} characters."
+_NO_DATA = "cannot leave the program; use texts, numbers, lists and dictionaries."
+_WALL = f"""
+def __fits(*level):
+    left = {MAX_VALUE // 8}
+    while level:
+        level = [value for value in level if type(value) not in __PLAIN]
+        many = [value for value in level if type(value) in __MANY]
+        left -= sum(map(len, many))
+        if left < 0:
+            raise ValueError("{_TOO_LARGE}")
+        odd = [] if len(many) == len(level) else [value for value in level if type(value) not in __MANY]
+        level = [item for items in many for item in items]
+        for value in odd:
+            if isinstance(value, dict):
+                level += [value.keys(), value.values()]
+            else:
+                __let_out(value)
+def __let_out(value):
+    import datetime, pathlib
+    if not isinstance(value, (datetime.date, datetime.time, datetime.timedelta, pathlib.Path)):
+        raise ValueError(f"A {{type(value).__name__}} {_NO_DATA}")
+def __guarded(call):
+    def tool(*args, **kwargs):
+        __fits(args, kwargs)
+        return call(*args, **kwargs)
+    return tool
+__PLAIN = (str, int, float, bool, type(None), bytes)
+__MANY = (list, tuple, set, frozenset, type({{}}.keys()), type({{}}.values()), type({{}}.items()))
+{_ANSWER} = __guarded(__wall_{_ANSWER})
+"""
+
+
 class Sandbox:
     """A pool of crash-isolated Monty workers, started at the first program and stopped with ``aclose``."""
 
@@ -290,16 +327,19 @@ class Sandbox:
         printed = monty.CollectString(MAX_OUTPUT)
         failures: list[InnerFailure] = []
         answer: Any = None
+        walls = [f"{name} = __guarded(__wall_{name})\n" for name in tools if name in program.python]
+        tools = {f"__wall_{name}": tool for name, tool in tools.items()}
+        answered = f"__wall_{_ANSWER}"
         pool = await self._started()
         try:
-            async with pool.checkout(limits=self._resource_limits()) as session:
+            async with pool.checkout(limits=self._resource_limits(len(walls) + 2)) as session:
                 step = await session.feed_start(
-                    program.python,
-                    external_lookup=dict.fromkeys((*tools, _ANSWER), _placeholder),
+                    "".join((_WALL, *walls, program.python)),
+                    external_lookup=dict.fromkeys((*tools, answered), _placeholder),
                     print_callback=printed,
                 )
                 while not isinstance(step, monty.MontyComplete):
-                    if isinstance(step, monty.AsyncFunctionSnapshot) and step.function_name == _ANSWER:
+                    if isinstance(step, monty.AsyncFunctionSnapshot) and step.function_name == answered:
                         answer = across(step.args[0])
                         step = await step.resume({"return_value": None})
                     elif isinstance(step, monty.AsyncFunctionSnapshot) and step.function_name in tools:
@@ -316,12 +356,13 @@ class Sandbox:
         except monty.MontyError as error:
             raise _runtime_error(error, failures, tools.values()) from None
 
-    def _resource_limits(self) -> Any:
+    def _resource_limits(self, own: int) -> Any:
+        """The limits of one run, in which ``own`` suspensions are none of the program's."""
         return {
             "max_feed_duration_secs": self.limits.seconds,
             "max_memory": self.limits.memory,
             "max_recursion_depth": self.limits.recursion,
-            "max_suspensions": self.limits.calls + 1,
+            "max_suspensions": self.limits.calls + own,
             "max_total_sleep_secs": self.limits.seconds,
         }
 
@@ -388,26 +429,27 @@ def across(value: Any) -> Any:
         nonlocal left
         left -= len(item) + 8 if isinstance(item, (str, bytes)) else 8
         if left < 0:
-            raise ProgramError(
-                f"The value is too large: written out it has more than {MAX_VALUE} characters."
-            )
+            raise ProgramError(_TOO_LARGE)
         if depth > MAX_DEPTH:
             raise ProgramError(f"The value is nested deeper than {MAX_DEPTH}.")
         if isinstance(item, dict):
-            return {copy(key, depth + 1): copy(inner, depth + 1) for key, inner in item.items()}
+            return {hashable(copy(key, depth + 1)): copy(inner, depth + 1) for key, inner in item.items()}
         if isinstance(item, (list, tuple)):
             return [copy(inner, depth + 1) for inner in item]
         if isinstance(item, (set, frozenset)):
-            return {copy(inner, depth + 1) if not isinstance(inner, tuple) else inner for inner in item}
+            return {hashable(copy(inner, depth + 1)) for inner in item}
         if item is None or isinstance(item, (str, bytes, bool, int, float)):
             return item
         if hasattr(item, "isoformat"):
             return item.isoformat()
         if isinstance(item, PurePath):
             return str(item)
-        raise ProgramError(
-            f"A {type(item).__name__} cannot leave the program; use texts, numbers, lists and dictionaries."
-        )
+        raise ProgramError(f"A {type(item).__name__} {_NO_DATA}")
+
+    def hashable(item: Any) -> Any:
+        if isinstance(item, (list, set)):
+            return (tuple if isinstance(item, list) else frozenset)(map(hashable, item))
+        return item
 
     return copy(value, 0)
 
@@ -421,7 +463,12 @@ async def _inner(
 ) -> Any:
     """Answer one use of a tool: its value, or the exception it is inside the program."""
     try:
-        named = {kebab(name): across(value) for name, value in kwargs.items()}
+        named: dict[str, Any] = {}
+        for spelt, value in kwargs.items():
+            if (name := kebab(spelt)) in named or len(name) > MAX_NAME:
+                why = "stands twice" if name in named else "is no name"
+                raise ProgramError(f"The argument :{_short(name, MAX_NAME)} {why}.")
+            named[name] = across(value)
         form = CallForm(tool, named, tuple(across(value) for value in args))
     except ProgramError as error:
         return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}
@@ -459,6 +506,8 @@ def _runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str
         return ProgramError("The program was stopped: it ran longer than it may.")
     if kind == "MemoryError" and ("limit exceeded" in message or "memory limit" in message):
         return ProgramError("The program was stopped: it used more memory, or printed more, than it may.")
+    if kind == "ValueError" and message.endswith((_TOO_LARGE, _NO_DATA)):
+        return ProgramError(message)
     if "suspension limit" in message:
         return ProgramError("The program was stopped: it made more calls than it may.")
     if kind == "SyntaxError" and "too deeply nested" in message:

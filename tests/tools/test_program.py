@@ -676,7 +676,7 @@ BOMBS = {
     ),
     "(do (setv x []) (for [_ (range 5000)] (setv x [x])) x)": "The value is nested deeper than 100.",
     "(defclass A []) (A)": (
-        "A MontyClassProxy cannot leave the program; use texts, numbers, lists and dictionaries."
+        "A A cannot leave the program; use texts, numbers, lists and dictionaries."
     ),
     '(while True (print "aaaaaaaaaaaaaaaaaaaa"))': (
         "The program was stopped: it used more memory, or printed more, than it may."
