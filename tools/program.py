@@ -278,12 +278,11 @@ _WALL = f"""
 def __fits(*level):
     left = {MAX_VALUE // 8}
     while level:
-        level = [value for value in level if type(value) not in __PLAIN]
         many = [value for value in level if type(value) in __MANY]
         left -= sum(map(len, many))
         if left < 0:
             raise ValueError("{_TOO_LARGE}")
-        odd = [] if len(many) == len(level) else [value for value in level if type(value) not in __MANY]
+        odd = [] if len(many) == len(level) else [value for value in level if type(value) not in __KNOWN]
         level = [item for items in many for item in items]
         for value in odd:
             if isinstance(value, dict):
@@ -299,8 +298,8 @@ def __guarded(call):
         __fits(args, kwargs)
         return call(*args, **kwargs)
     return tool
-__PLAIN = (str, int, float, bool, type(None), bytes)
 __MANY = (list, tuple, set, frozenset, type({{}}.keys()), type({{}}.values()), type({{}}.items()))
+__KNOWN = (str, int, float, bool, type(None), bytes, *__MANY)
 {_ANSWER} = __guarded(__wall_{_ANSWER})
 """
 
