@@ -112,3 +112,13 @@ async def test_a_worker_that_is_left_is_seen(busy: AsyncAgent) -> None:
     await busy.eval("1")
     assert sandboxes() >= 1
     await busy.aclose()
+
+
+async def test_programs_inside_of_programs_wait_for_no_worker_that_waits_for_them(busy: AsyncAgent) -> None:
+    nested = [(f'(+ 1 (eval "(+ {n} (later :n 1))"))', "ok", n + 2) for n in range(PROGRAMS)]
+    try:
+        await round_of(busy, nested)
+        assert sandboxes() <= MAX_WORKERS
+    finally:
+        await busy.aclose()
+    assert sandboxes() == 0
