@@ -675,9 +675,7 @@ BOMBS = {
         "The value is too large: written out it has more than 2000000 characters."
     ),
     "(do (setv x []) (for [_ (range 5000)] (setv x [x])) x)": "The value is nested deeper than 100.",
-    "(defclass A []) (A)": (
-        "A A cannot leave the program; use texts, numbers, lists and dictionaries."
-    ),
+    "(defclass A []) (A)": ("A A cannot leave the program; use texts, numbers, lists and dictionaries."),
     '(while True (print "aaaaaaaaaaaaaaaaaaaa"))': (
         "The program was stopped: it used more memory, or printed more, than it may."
     ),
