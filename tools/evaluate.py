@@ -8,11 +8,9 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-import hy
-
 from tools.context import Call, ToolContext, ToolError, ToolFailure
 from tools.form import CallForm, canonical
-from tools.program import Program, ProgramError, compile_program
+from tools.program import ProgramError, compile_program
 from tools.sandbox import InnerFailure, InnerPending, Waiting, short
 from tools.snapshots import Kept, SnapshotError
 
@@ -43,8 +41,6 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
     # The values of a session are for the programs of its turns, not for those inside of other calls.
     whose = (call.session, call.user) if snapshots is not None and not call.depth and call.session else None
     kept = snapshots.values(*whose) if snapshots is not None and whose else None
-    if whose:
-        _refuse_tool_names(program, ctx.tool_names)
 
     def keep(state: bytes, listing: list[Any]) -> None:
         if snapshots is not None and whose:
@@ -88,11 +84,3 @@ def _rows(kept: Kept | None) -> list[Any]:
 def _merged(kept: Kept | None, listing: list[Any]) -> list[Any]:
     """What the session keeps now: each name once, with its latest type and length."""
     return list({row[0]: row for row in [*_rows(kept), *listing]}.values())
-
-
-def _refuse_tool_names(program: Program, tools: tuple[str, ...]) -> None:
-    """A value that is kept must not hide a tool from the programs that come."""
-    for name in program.globals:
-        shown = str(hy.unmangle(name)).replace("_", "-")
-        if shown in tools:
-            raise ToolFailure("invalid", f"{shown} is a tool; give your value another name.")

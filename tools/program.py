@@ -73,6 +73,8 @@ def pmap(function, *sequences):
 """,
 }
 PROGRAM_LIMITS = Limits(max_chars=100_000, max_depth=60, max_forms=10_000, max_digits=1000)
+# What would run a text, or give the names of the sandbox as a dictionary: both go past the check of names.
+_PAST_THE_CHECK = frozenset({"exec", "locals", "globals", "vars"})
 
 
 class ProgramError(ToolError):
@@ -231,6 +233,8 @@ def _check_symbol(node: Any, text: str) -> None:
             raise _refusal(node, text, "the module hy cannot be reached from a program")
         if name.startswith(("__", "_hy")):
             raise _refusal(node, text, f"{part} is internal and cannot be used in a program")
+    if hy.mangle(str(node).partition(".")[0] or "_") in _PAST_THE_CHECK:
+        raise _refusal(node, text, f"{node} cannot be used in a program", "write the forms themselves")
 
 
 def _check_head(node: Any, text: str) -> None:

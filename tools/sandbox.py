@@ -35,6 +35,7 @@ from tools.sexp import read_one
 MAX_OUTPUT = 100_000
 MAX_VALUE = 2_000_000  # characters of a value that crosses the sandbox's wall, or of an argument
 MAX_MESSAGE = 2_000
+MAX_NAME = 200  # characters of the name of an argument
 MAX_WORKERS = 32
 MAX_AT_ONCE = 8  # branches of one pmap
 VALUES = "values"  # the function that lists what the session keeps
@@ -74,6 +75,53 @@ class Waiting(Exception):
         self.message = message
 
 
+# What leaves the sandbox is looked at in there first, within the program's limits. The host rebuilds sets and
+# keys, and Python hashes a tuple by all that it holds: sixty tuples, each twice in the next, would keep this
+# process busy for ever, out of reach of any deadline. Objects stay inside, for one may hold such a set.
+_TOO_LARGE = f"The value is too large: written out it has more than {MAX_VALUE} characters."
+_NO_DATA = "cannot leave the program; use texts, numbers, lists and dictionaries."
+_WALL = f"""
+def __fits(*level):
+    left = {MAX_VALUE // 8}
+    while level:
+        level = [value for value in level if type(value) not in __PLAIN]
+        many = [value for value in level if type(value) in __MANY]
+        left -= sum(map(len, many))
+        if left < 0:
+            raise ValueError("{_TOO_LARGE}")
+        odd = [] if len(many) == len(level) else [value for value in level if type(value) not in __MANY]
+        level = [item for items in many for item in items]
+        for value in odd:
+            if isinstance(value, dict):
+                level += [value.keys(), value.values()]
+            else:
+                __let_out(value)
+def __let_out(value):
+    import datetime, pathlib
+    if not isinstance(value, (datetime.date, datetime.time, datetime.timedelta, pathlib.Path)):
+        raise ValueError(f"A {{type(value).__name__}} {_NO_DATA}")
+def __guarded(call):
+    def tool(*args, **kwargs):
+        __fits(args, kwargs)
+        return call(*args, **kwargs)
+    return tool
+__PLAIN = (str, int, float, bool, type(None), bytes)
+__MANY = (list, tuple, set, frozenset, type({{}}.keys()), type({{}}.values()), type({{}}.items()))
+"""
+
+
+def _outside(name: str) -> str:
+    """What the host's own function is called in the sandbox; the program's name is that of its guard."""
+    return f"__wall_{name}"
+
+
+def _walled(program: Program, tools: Iterable[str]) -> str:
+    """The program with a guard before every function of the host that a value of it goes to."""
+    needed = [name for name in (*tools, BRANCH, JOIN, FAILED) if name in program.python]
+    guards = [f"{name} = __guarded({_outside(name)})\n" for name in (*needed, ANSWER)]
+    return "".join((_WALL, *guards, program.python))
+
+
 # Makes an inner call; the name is that of this very use of the tool, the same however often the program is
 # carried on. Returns the value, or raises InnerFailure or InnerPending.
 InnerCall = Callable[[CallForm, str], Awaitable[Any]]
@@ -83,7 +131,7 @@ InnerCall = Callable[[CallForm, str], Awaitable[Any]]
 class _Run:
     """What one run has done so far, on all its paths."""
 
-    tools: dict[str, str]
+    outside: dict[str, str]  # the tools by the names of the host's functions
     call: InnerCall
     limits: SandboxLimits
     values: Callable[[], Any]
@@ -166,7 +214,7 @@ class Sandbox:
         import pydantic_monty as monty
 
         tools = {alias(hy.mangle(name)): name for name in names}
-        run = _Run(tools, call, self.limits, listing)
+        run = _Run({_outside(name): tool for name, tool in tools.items()}, call, self.limits, listing)
         if keep is not None and program.globals:
             run.finish = lambda session: _keep(session, program, keep)
         try:
@@ -179,7 +227,7 @@ class Sandbox:
                     if values is not None:
                         await session.load_session(values)
                     return await session.feed_start(
-                        program.python, external_lookup=_lookup(run), print_callback=printed
+                        _walled(program, tools), external_lookup=_lookup(run), print_callback=printed
                     )
 
                 await self._drive(run, "", begin)
@@ -249,17 +297,17 @@ class Sandbox:
                 step = await step.resume_auto()
             elif step.is_os_function:
                 step = await step.resume_not_handled()
-            elif step.function_name == ANSWER:
+            elif step.function_name == _outside(ANSWER):
                 run.answer = across(step.args[0])
                 step = await step.resume({"return_value": None})
-            elif step.function_name == BRANCH:
+            elif step.function_name == _outside(BRANCH):
                 blob = step.dump()
                 return blob, partial(self._branches, run, path, blob, step.args[0])
-            elif step.function_name == JOIN:
+            elif step.function_name == _outside(JOIN):
                 return _Branch(across(step.args[0]))
-            elif step.function_name == FAILED:
+            elif step.function_name == _outside(FAILED):
                 return _Branch(failure=(str(step.args[0]), str(step.args[1])))
-            elif step.function_name in run.tools:
+            elif step.function_name in run.outside:
                 answer = asyncio.ensure_future(_inner(run, path, step))
                 if not await self._done_or_wanted(answer):
                     return step.dump(), partial(_of, answer)
@@ -395,7 +443,8 @@ async def _of(answer: asyncio.Future[Any]) -> Any:
 
 
 def _lookup(run: _Run) -> dict[str, Any]:
-    return dict.fromkeys((*run.tools, ANSWER, BRANCH, JOIN, FAILED, VALUES), _placeholder)
+    own = map(_outside, (ANSWER, BRANCH, JOIN, FAILED))
+    return dict.fromkeys((*run.outside, *own, VALUES), _placeholder)
 
 
 def _placeholder(*_: Any, **__: Any) -> None:
@@ -411,10 +460,15 @@ def _text(blob: bytes) -> str:
 
 async def _inner(run: _Run, path: str, step: Any) -> Any:
     """Answer one use of a tool: its value, or the exception it is inside the program."""
-    tool = run.tools[step.function_name]
+    tool = run.outside[step.function_name]
     run.count()
     try:
-        named = {kebab(name): across(value) for name, value in step.kwargs.items()}
+        named: dict[str, Any] = {}
+        for spelt, value in step.kwargs.items():
+            if (name := kebab(spelt)) in named or len(name) > MAX_NAME:
+                why = "stands twice" if name in named else "is no name"
+                raise ProgramError(f"The argument :{short(name, MAX_NAME)} {why}.")
+            named[name] = across(value)
         form = CallForm(tool, named, tuple(across(value) for value in step.args))
     except ProgramError as error:
         return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}
@@ -457,37 +511,31 @@ def across(value: Any) -> Any:
         nonlocal left
         left -= len(item) + 8 if isinstance(item, (str, bytes)) else 8
         if left < 0:
-            raise ProgramError(
-                f"The value is too large: written out it has more than {MAX_VALUE} characters."
-            )
+            raise ProgramError(_TOO_LARGE)
         if depth > MAX_DEPTH:
             raise ProgramError(f"The value is nested deeper than {MAX_DEPTH}.")
         if isinstance(item, dict):
-            return {key_of(key, depth + 1): copy(inner, depth + 1) for key, inner in item.items()}
+            return {hashable(copy(key, depth + 1)): copy(inner, depth + 1) for key, inner in item.items()}
         if isinstance(item, (list, tuple)):
             return [copy(inner, depth + 1) for inner in item]
         if isinstance(item, (set, frozenset)):
-            return {key_of(inner, depth + 1) for inner in item}
+            return {hashable(copy(inner, depth + 1)) for inner in item}
         if item is None or isinstance(item, (str, bytes, bool, int, float)):
             return item
         if hasattr(item, "isoformat"):
             return item.isoformat()
         if isinstance(item, PurePath):
             return str(item)
-        raise ProgramError(
-            f"A {type(item).__name__} cannot leave the program; use texts, numbers, lists and dictionaries."
-        )
-
-    def key_of(item: Any, depth: int) -> Any:
-        """A copy that can be a key, as the item could."""
-        copied = copy(item, depth)
-        return hashable(copied) if isinstance(copied, list) else copied
+        raise ProgramError(f"A {type(item).__name__} {_NO_DATA}")
 
     return copy(value, 0)
 
 
-def hashable(items: list[Any]) -> tuple[Any, ...]:
-    return tuple(hashable(item) if isinstance(item, list) else item for item in items)
+def hashable(item: Any) -> Any:
+    """The copy of what was a key, so that it can be one."""
+    if isinstance(item, (list, set)):
+        return (tuple if isinstance(item, list) else frozenset)(map(hashable, item))
+    return item
 
 
 def packed(value: Any) -> Any:
@@ -510,13 +558,8 @@ def unpacked(data: Any) -> Any:
     if kind == "bytes":
         return base64.b64decode(inner)
     if kind == "set":
-        return {_key(item) for item in inner}
-    return {_key(key): unpacked(item) for key, item in inner}
-
-
-def _key(data: Any) -> Any:
-    key = unpacked(data)
-    return hashable(key) if isinstance(key, list) else key
+        return {hashable(unpacked(item)) for item in inner}
+    return {hashable(unpacked(key)): unpacked(item) for key, item in inner}
 
 
 # What a session keeps
@@ -525,17 +568,26 @@ def _key(data: Any) -> Any:
 async def _keep(session: Any, program: Program, keep: Callable[[bytes, list[Any]], None]) -> None:
     """Hand over what the program leaves behind for the next one of its session."""
     state = await session.dump()
-    step = await session.feed_start(_looks(program.globals), external_lookup={ANSWER: _placeholder})
-    while getattr(step, "function_name", None) != ANSWER:
+    known = {_outside(ANSWER): _placeholder}
+    step = await session.feed_start(_looks(program.globals), external_lookup=known)
+    while getattr(step, "function_name", None) != _outside(ANSWER):
         step = await step.resume_auto()
     keep(state, across(step.args[0]))
+
+
+def spelt(name: str) -> str:
+    """A name of Python's as the program writes it."""
+    try:
+        return str(hy.unmangle(name)).replace("_", "-")
+    except KeyError:  # it only looks as if it had been mangled
+        return name
 
 
 def _looks(names: Iterable[str]) -> str:
     """A program that tells the type and length of each of these values."""
     sized = "(str, bytes, list, tuple, dict, set)"
     looks = "\n".join(
-        f"try:\n    __seen.append([{hy.unmangle(name)!r}, type({name}).__name__,"
+        f"try:\n    __seen.append([{spelt(name)!r}, type({name}).__name__,"
         f" len({name}) if isinstance({name}, {sized}) else None])\nexcept NameError:\n    pass"
         for name in names
     )
@@ -561,7 +613,7 @@ def _runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str
     if kind == "NameError" and "'" in message:
         name = message.split("'")[1]
         known = list(tools)
-        shown = str(hy.unmangle(name)).replace("_", "-")
+        shown = spelt(name.removeprefix(_outside("")))
         return ProgramError(f"The program uses {shown}, which is not defined." + did_you_mean(shown, known))
     if "cannot suspend in this synchronous context" in message:
         return ProgramError(
@@ -571,6 +623,8 @@ def _runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str
         return ProgramError("The program was stopped: it ran longer than it may.")
     if kind == "MemoryError" and ("limit exceeded" in message or "memory limit" in message):
         return ProgramError("The program was stopped: it used more memory, or printed more, than it may.")
+    if kind == "ValueError" and message.endswith((_TOO_LARGE, _NO_DATA)):
+        return ProgramError(message)
     if "suspension limit" in message:
         return ProgramError("The program was stopped: it made more calls than it may.")
     if kind == "SyntaxError" and "too deeply nested" in message:

@@ -532,10 +532,10 @@ def test_a_program_that_stood_still_leaves_its_values_when_it_ends(desk: Desk) -
     assert desk.eval("[x y z]").value == [1, 2, 3]
 
 
-def test_a_value_cannot_hide_a_tool(desk: Desk) -> None:
-    refused = desk.eval("(setv look 1)")
-    assert (refused.status, refused.message) == ("invalid", "look is a tool; give your value another name.")
-    assert desk.eval("(do (defn f [look] look) (f 2))").value == 2
+def test_a_value_hides_a_tool_from_its_own_program_only(desk: Desk) -> None:
+    assert desk.eval("(setv look 1) look").value == 1
+    assert desk.eval("(defn spoil [] (global look) (setv look 2)) (spoil) look").value == 2
+    assert desk.eval("(look 3)").value == 30
 
 
 def test_what_was_kept_and_changed_is_refused(desk: Desk) -> None:

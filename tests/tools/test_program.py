@@ -664,13 +664,11 @@ def test_a_huge_number_is_no_value_of_a_tool(tmp_path: Path) -> None:
 BOMBS = {
     "(while True 1)": "The program was stopped: it ran longer than it may.",
     "(* [0] (** 10 9))": "The program was stopped: it used more memory, or printed more, than it may.",
-    "(do (setv x 1) (for [_ (range 60)] (setv x [x x])) x)": (
+    "(do (setv x (* [1] 1000)) (* [x] 1000))": (
         "The value is too large: written out it has more than 2000000 characters."
     ),
     "(do (setv x []) (for [_ (range 5000)] (setv x [x])) x)": "The value is nested deeper than 100.",
-    "(defclass A []) (A)": (
-        "A MontyClassProxy cannot leave the program; use texts, numbers, lists and dictionaries."
-    ),
+    "(defclass A []) (A)": ("A A cannot leave the program; use texts, numbers, lists and dictionaries."),
     '(while True (print "aaaaaaaaaaaaaaaaaaaa"))': (
         "The program was stopped: it used more memory, or printed more, than it may."
     ),
