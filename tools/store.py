@@ -142,6 +142,14 @@ MIGRATIONS = (
     ) STRICT;
     ALTER TABLE audit ADD COLUMN repairs TEXT NOT NULL DEFAULT '';
     """,
+    """
+    CREATE TABLE sub_agents (
+        key TEXT PRIMARY KEY,
+        digest TEXT NOT NULL,
+        at REAL NOT NULL,
+        state TEXT NOT NULL
+    ) STRICT;
+    """,
 )
 
 
