@@ -1,7 +1,7 @@
 """What a run may still spend, and how a share of it is lent to a sub-agent and comes back.
 
 Knows numbers only. A share is taken before the sub-agent begins, so that several at once can never spend more
-than there is; one that finds nothing left waits for what the others give back.
+than there is; one that finds too little left waits for what the others give back.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+
+ENOUGH = (
+    4  # steps with which a sub-agent can do something; for fewer it waits while others may give some back
+)
 
 
 class SpentError(Exception):
@@ -40,19 +44,24 @@ class Budget:
     def calls_left(self) -> int:
         return self.calls - self.calls_taken
 
+    @property
+    def _lendable(self) -> int:
+        return self.steps_left - self.kept
+
     @asynccontextmanager
     async def lend(
         self, share: Budget, steps: int | None = None, calls: int | None = None
     ) -> AsyncIterator[None]:
         """Within it ``share`` has so many steps and calls more, of those that are left: half of them if no
         number is named. What it does not take comes back. Raises SpentError."""
-        while self.steps_left <= self.kept:
-            if not self._borrowers:
-                raise SpentError
+        enough = ENOUGH if steps is None else min(ENOUGH, steps)
+        while self._lendable < enough and self._borrowers:
             self._returned.clear()
             await self._returned.wait()
-        lent_steps = _part(self.steps_left - self.kept, steps)
-        lent_calls = _part(self.calls_left, calls)
+        if self._lendable <= 0:
+            raise SpentError
+        lent_steps = min(self._lendable, max(enough, _half(self._lendable)) if steps is None else steps)
+        lent_calls = min(self.calls_left, _half(self.calls_left) if calls is None else max(0, calls))
         self.steps_taken += lent_steps
         self.calls_taken += lent_calls
         self._borrowers += 1
@@ -67,6 +76,5 @@ class Budget:
             self._returned.set()
 
 
-def _part(left: int, wanted: int | None) -> int:
-    left = max(0, left)
-    return min(left, (left + 1) // 2 if wanted is None else max(0, wanted))
+def _half(number: int) -> int:
+    return (number + 1) // 2

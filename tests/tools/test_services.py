@@ -16,6 +16,7 @@ from words import Later, Spy, complaint, files, gateway, load, shipped, tool
 from tools import Block, SearchHit, SearchOptions, Services, Source, ToolContext, Workspace
 from tools.context import ALLOW, Call, ToolError, Verdict, deny
 from tools.errors import UsageError
+from tools.form import CallForm
 from tools.services import NO_SERVICES, PROTOCOLS, PermissionBroker
 
 # What a missing service says
@@ -49,7 +50,7 @@ MISSING: list[tuple[str, Callable[[ToolContext], Any], str]] = [
     ("list_shared_blocks", lambda ctx: ctx.shared_blocks.list_shared_blocks(), SHARED),
     ("may_use", lambda ctx: ctx.team.may_use("openai:gpt-5-mini"), TEAM),
     ("model", lambda ctx: ctx.team.model("openai:gpt-5-mini"), TEAM),
-    ("run", lambda ctx: ctx.team.run("Look.", call=Call("c1", form("(probe)")), context=ctx), TEAM),
+    ("run", lambda ctx: ctx.team.run("Look.", call=Call("c1", CallForm("probe")), context=ctx), TEAM),
     ("request", lambda ctx: ctx.permission.request("edit persona", "it is yours"), PERMISSION),
 ]
 
