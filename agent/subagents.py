@@ -18,6 +18,7 @@ from agent.run import Inner, Listener, Reply, Run, SubAgent, Turn
 from agent.services import OwnModel
 from agent.suspended import read_into, read_messages, written_run
 from neuro.backends.base import Backend, Messages, Usage
+from neuro.backends.choose import PROVIDERS
 from neuro.belt import BeltCatalog
 from neuro.dialects import Dialect
 from tools.context import ALLOW, Call, Status, ToolContext, ToolError, ToolFailure, Verdict, ask, deny
@@ -59,8 +60,9 @@ class Team:
         self._door: Door = agent.door if run is None else run.door
 
     async def may_use(self, model: str) -> Verdict:
-        """What stays with the one who answers already, or on this machine, is allowed; to tell anybody else,
-        and to open a file as a model, a person is asked. A script in Hy would run here, so it is denied."""
+        """What stays with the one who answers already, or on this machine, is allowed. To tell anybody else,
+        and to open a file as a model, whatever rules there are for reading it, a person is asked. A script in
+        Hy would run here, so it is denied."""
         provider, _, name = model.partition(":")
         own = self._agent.model_name
         if provider == "scripted":
@@ -68,10 +70,9 @@ class Team:
                 self._script(name)
             except ToolError as error:
                 return deny(str(error))
-            return ALLOW
         if model in (own, *EMBEDDED) or (name and provider == own.partition(":")[0] != "local"):
             return ALLOW
-        if provider in ("local", "openai", "anthropic", "ollama", "llamacpp"):
+        if name and provider in PROVIDERS:
             return ask(f"it would use another model, {model}")
         return ALLOW  # there is no such model, and the body says so
 
@@ -81,17 +82,17 @@ class Team:
         return OwnModel(lambda: backend, self._spend)
 
     def _backend(self, spec: str | None) -> Backend:
-        if spec is None:
-            return self._agent.backend() if self._run is None else self._run.backend
-        if spec == self._agent.model_name:
-            return self._agent.backend()
-        provider, _, name = spec.partition(":")
-        if provider == "scripted" and name:
-            spec = f"scripted:{self._script(name)}"
+        if spec is None and self._run is not None:
+            return self._run.backend
         try:
+            if spec is None or spec == self._agent.model_name:
+                return self._agent.backend()
+            provider, _, name = spec.partition(":")
+            if provider == "scripted" and name:
+                spec = f"scripted:{self._script(name)}"
             return self._agent.other_backend(spec)
         except UsageError as error:
-            raise ToolError(str(error)) from None
+            raise ToolError(f"There is no model to ask. {error}") from None
 
     def _script(self, name: str) -> Path:
         """A script that a model may choose: a text of the workspace. Raises ToolError."""

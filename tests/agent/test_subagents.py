@@ -491,6 +491,20 @@ async def test_a_denied_call_is_told_to_the_sub_agent(office: Office) -> None:
     assert office.done == []
 
 
+async def test_a_call_that_was_allowed_is_not_asked_about_again_when_its_sub_agent_waits(
+    office: Office,
+) -> None:
+    rules = files(office.folder, {"p.hy": "(ask (cognitive-loop))\n"}) / "p.hy"
+    parts = {"lead": [LEAD, "Done."], "help": ['(mark :text "x")', "Marked."]}
+    assert (await office.run(cast(**parts), policy=rules)).status == "pending"
+    await office.decide()
+    assert (await office.resume(cast(**parts), policy=rules)).status == "pending"
+    assert office.kept() == 1
+    await office.decide()
+    assert (await office.resume(cast(**parts), policy=rules)).status == "done"
+    assert (office.done, office.kept()) == (["x"], 0)
+
+
 async def test_two_deep_it_waits_and_goes_on_too(office: Office) -> None:
     parts = {
         "lead": [LEAD, "Done."],
@@ -612,9 +626,13 @@ async def test_a_sub_agent_thinks_with_its_own_model(office: Office) -> None:
 @pytest.mark.parametrize(
     ("model", "status", "message"),
     [
-        ("opnai:x", "error", "There is no model opnai:x. Did you mean openai? Choose "),
-        ("scripted:", "error", "scripted: needs a name after the colon"),
-        ("scripted:none.txt", "error", "There is no script file "),
+        (
+            "opnai:x",
+            "error",
+            "There is no model to ask. There is no model opnai:x. Did you mean openai? Choose ",
+        ),
+        ("scripted:", "error", "There is no model to ask. scripted: needs a name after the colon"),
+        ("scripted:none.txt", "error", "There is no model to ask. There is no script file "),
         ("scripted:../secret.txt", "denied", "think was denied: ../secret.txt is outside the workspace"),
         (
             "scripted:evil.hy",
@@ -669,6 +687,19 @@ async def test_a_sub_agent_that_repeats_itself_is_answered_by_the_receipt_and_no
     program = '[(cognitive-loop "Help.") (cognitive-loop "Help.")]'
     assert (await office.eval(program, model, tools=[tool("spy", looks, effects=["reads"])])).ok
     assert looks.calls == 2
+
+
+async def test_a_file_is_not_read_as_a_script_without_asking(office: Office) -> None:
+    files(office.folder, {"secret.txt": "The key is 7."})
+    rules = files(office.folder, {"p.hy": '(deny (read-file :path "secret.txt"))'}) / "p.hy"
+    model = TalkingFunction(lambda messages: "Hi.")
+    async with office.agent(model, policy=rules) as agent:
+        assert (await agent.call('(think "Help." :model "scripted:secret.txt")')).status == "pending"
+
+
+async def test_without_a_model_it_is_told(office: Office) -> None:
+    result = await office.eval('(cognitive-loop "Help.")', "nonsense:x")
+    assert result.message.startswith("There is no model to ask. There is no model nonsense:x. Choose ")
 
 
 # What a person sees
