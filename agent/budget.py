@@ -11,9 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-ENOUGH = (
-    4  # steps with which a sub-agent can do something; for fewer it waits while others may give some back
-)
+# Steps with which a sub-agent can do something; for fewer it waits while others may give some back.
+ENOUGH = 4
 
 
 class SpentError(Exception):

@@ -140,7 +140,7 @@ class Team:
         except SpentError:
             message = "Nothing is left for a sub-agent: the run has taken its steps. Answer now."
             raise ToolFailure("limited", message) from None
-        if entry is not None and reply.status != "pending":
+        if entry is not None and reply.status in ("done", "failed"):
             kept.drop(key)
         if reply.status == "done":
             return reply.text

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Spy, TalkingFunction, files, lines, scripted, table_of, tool
+from hypothesis import given
+from hypothesis import strategies as st
+from words import Spy, TalkingFunction, files, lines, quoth, scripted, table_of, tool
 
 from agent.agent import AsyncAgent
 from agent.budget import Budget, SpentError
@@ -395,6 +397,32 @@ async def test_who_finds_nothing_left_waits_for_what_the_others_give_back() -> N
     assert budget.steps_left == 3
 
 
+@given(
+    st.integers(0, 40),
+    st.lists(st.tuples(st.none() | st.integers(1, 30), st.integers(0, 30), st.integers(0, 3)), max_size=8),
+)
+async def test_together_they_never_spend_more_than_there_is(
+    steps: int, shares: list[tuple[int | None, int, int]]
+) -> None:
+    budget, spent = Budget(steps, 0, kept=1), 0
+
+    async def work(wanted: int | None, uses: int, rests: int) -> None:
+        nonlocal spent
+        share = Budget(0, 0)
+        async with budget.lend(share, wanted):
+            assert share.steps <= (steps if wanted is None else wanted)
+            assert budget.steps_left >= 1
+            for _ in range(rests):
+                await asyncio.sleep(0)
+            share.steps_taken = min(uses, share.steps)
+        spent += share.steps_taken
+
+    ended = await asyncio.gather(*(work(*share) for share in shares), return_exceptions=True)
+    assert {type(end) for end in ended} <= {type(None), SpentError}
+    assert spent <= max(0, steps - 1)
+    assert budget.steps_taken == spent
+
+
 @pytest.mark.parametrize(
     ("steps", "wanted", "lent"),
     [(25, None, 13), (6, None, 4), (3, None, 3), (25, 2, 2), (3, 9, 3)],
@@ -505,6 +533,28 @@ async def test_a_call_that_was_allowed_is_not_asked_about_again_when_its_sub_age
     assert (office.done, office.kept()) == (["x"], 0)
 
 
+def test_from_the_command_line_a_team_is_seen_waits_and_goes_on(tmp_path: Path) -> None:
+    says = ['(read-file :path "a.txt")', "---", '(write-file :path "b.txt" :content "green")', "---", "Done."]
+    files(tmp_path, {"a.txt": "green", "team.txt": lines(says)})
+    program = '(cognitive-loop "Copy it." :tools ["read-file" "write-file"])'
+    begun = quoth("eval", program, "--model", "scripted:team.txt", "--session", "s", cwd=tmp_path)
+    assert (begun.code, begun.out) == (3, "")
+    tree = [line.partition(" ms")[0].rstrip("0123456789") for line in begun.err.splitlines()][:5]
+    assert tree == [
+        "  ▷ Copy it.",
+        '  → (read-file :path "a.txt")',
+        "  ← ok, ",
+        '  → (write-file :path "b.txt" :content "green")',
+        "  ← pending, ",
+    ]
+    (request,) = json.loads(quoth("pending", "--json", cwd=tmp_path).out)
+    assert quoth("approve", request["id"], cwd=tmp_path).code == 0
+    ended = quoth("resume", "s", cwd=tmp_path)
+    assert (ended.code, ended.out) == (0, "Done.\n")
+    assert "read-file" not in ended.err
+    assert (tmp_path / "b.txt").read_text() == "green"
+
+
 async def test_two_deep_it_waits_and_goes_on_too(office: Office) -> None:
     parts = {
         "lead": [LEAD, "Done."],
@@ -568,6 +618,21 @@ async def test_an_interrupt_ends_the_sub_agent_and_its_caller(office: Office) ->
         reply = await run
     assert (reply.status, model.stopped) == ("interrupted", 1)
     assert [call.result.status for call in reply.calls] == ["cancelled"]
+
+
+async def test_a_sub_agent_that_is_interrupted_while_it_is_carried_on_still_waits(office: Office) -> None:
+    helper = ['(mark :text "a")', "Helped."]
+    assert (await office.run(cast(lead=[LEAD, "Done."], help=helper))).status == "pending"
+    await office.decide()
+    model = Slow()
+    async with office.agent(model) as agent:
+        going_on = asyncio.create_task(agent.resume())
+        await model.thinking.wait()
+        agent.interrupt()
+        (reply,) = await going_on
+    assert (reply.status, office.done, office.kept()) == ("interrupted", ["a"], 1)
+    reply = await office.resume(cast(lead=[LEAD, "Done."], help=helper))
+    assert (reply.status, office.done, office.kept()) == ("done", ["a"], 0)
 
 
 async def test_a_cancelled_call_leaves_no_sub_agent_behind(office: Office) -> None:
