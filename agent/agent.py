@@ -6,10 +6,12 @@ They put the parts together (table, door, sandbox, model, store) and hold them o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import getpass
 import secrets
 import threading
 from collections.abc import Coroutine, Iterable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -17,11 +19,21 @@ from typing import Any, Literal, Self, TypeVar, cast
 
 from agent.run import Listener, Reply, Run, RunLimits, Turn
 from agent.services import check_known, with_own_model
-from agent.suspended import Suspended, alone, read_form, read_into, read_messages, written_form, written_run
+from agent.subagents import services_for
+from agent.suspended import (
+    SubAgents,
+    Suspended,
+    alone,
+    read_form,
+    read_into,
+    read_messages,
+    written_form,
+    written_run,
+)
 from agent.table import ToolSource, load_tools, with_search
 from neuro.backends.base import Backend, Messages
 from neuro.belt import BeltCatalog
-from neuro.dialects import Dialect, choose_dialect
+from neuro.dialects import CALL_FORM, Dialect, choose_dialect
 from tools.audit import Audit, StoreAudit
 from tools.consent import Broker, Person, SayYes
 from tools.context import Call, Route, ToolContext, ToolResult
@@ -132,6 +144,8 @@ class AsyncAgent:
             audit=self.audit,
         )
         self._suspended = Suspended(self._opened_store, self.session, self.user)
+        self.sub_agents = SubAgents(self._opened_store)
+        self._others: dict[str, Backend] = {}
         self.door = Door(
             self.table,
             policy=self.policy,
@@ -159,7 +173,7 @@ class AsyncAgent:
             agent_id=self.agent_id,
             knowledge=self.knowledge,
             confidence=self.confidence,
-            services=self.services,
+            services=services_for(self),
             catalog=self._catalog,
         )
 
@@ -298,13 +312,14 @@ class AsyncAgent:
             backend=backend,
             messages=messages,
             user=self.user,
-            must_act=backend.takes_grammar if self._must_act is None else self._must_act,
+            must_act=self.must_act(backend),
             limits=self.limits,
             listener=self.listener,
             dialect=self.dialect(),
             search=self._search,
         )
         run.turn = turn
+        run.context = replace(run.context, services=services_for(self, run))
         name = entry["id"] if entry else f"r{secrets.token_hex(4)}"
 
         def put_away(run: Run, turn: Turn) -> None:
@@ -332,6 +347,39 @@ class AsyncAgent:
             spec = self._model if isinstance(self._model, str) else None
             self._backend = choose_backend(spec, base_url=self._base_url, progress=weights_progress())
         return self._backend
+
+    @property
+    def model_name(self) -> str:
+        """How the model was chosen, or its name; empty if it is not chosen yet."""
+        if isinstance(self._model, str):
+            return self._model
+        return "" if self._backend is None else self._backend.name
+
+    def other_backend(self, spec: str) -> Backend:
+        """Another model, for a tool that names it: opened once, closed with the agent. Raises UsageError."""
+        self._require_open()
+        if spec not in self._others:
+            from neuro.backends.choose import choose_backend
+
+            same = spec.partition(":")[0] == self.model_name.partition(":")[0]
+            self._others[spec] = choose_backend(spec, base_url=self._base_url if same else None)
+        return self._others[spec]
+
+    def must_act(self, backend: Backend) -> bool:
+        """Whether a run of that model has to look at something before it answers."""
+        return backend.takes_grammar if self._must_act is None else self._must_act
+
+    def dialect_of(self, backend: Backend, table: ToolTable, *, searched: bool) -> tuple[Dialect, bool]:
+        """How the model of a sub-agent calls the tools of ``table``, and whether it searches them: as this
+        agent's does if it is the same model and these tools can be called so."""
+        takes_tools = bool(getattr(backend, "tool_view", "")) and len(table.shown) > 0
+        search = self._search and searched
+        for wanted in (self._wanted if backend is self._backend else None, None):
+            with contextlib.suppress(UsageError):
+                dialect, _ = choose_dialect(backend.name, wanted, takes_tools=takes_tools, search=search)
+                dialect.opening(table, search=search)  # refused where no tool can be called so
+                return dialect, search
+        return CALL_FORM, False
 
     @property
     def running(self) -> bool:
@@ -366,9 +414,15 @@ class AsyncAgent:
         try:
             await self._sandbox.aclose()
         finally:
+            opened = list(self._others.values())
+            if self._backend is not None and (self._model is None or isinstance(self._model, str)):
+                opened.append(self._backend)
             try:
-                if self._backend is not None and (self._model is None or isinstance(self._model, str)):
-                    await self._backend.aclose()
+                for ended in await asyncio.gather(
+                    *(backend.aclose() for backend in opened), return_exceptions=True
+                ):
+                    if isinstance(ended, BaseException):
+                        raise ended
             finally:
                 store, self._store = self._store, None
                 if store is not None:

@@ -362,6 +362,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def call(options: argparse.Namespace) -> int:
+    from agent.progress import Transcript
+
     form = _text(options.form)
 
     async def work(agent: AsyncAgent) -> int:
@@ -370,10 +372,12 @@ def call(options: argparse.Namespace) -> int:
         consent_cli.how_to_go_on(agent, options)
         return code
 
-    return _with_agent(options, work)
+    return _with_agent(options, work, listener=Transcript())  # sub-agents alone tell it anything
 
 
 def evaluate(options: argparse.Namespace) -> int:
+    from agent.progress import Transcript
+
     form = _text(options.form)
 
     async def work(agent: AsyncAgent) -> int:
@@ -382,7 +386,7 @@ def evaluate(options: argparse.Namespace) -> int:
         consent_cli.how_to_go_on(agent, options)
         return code
 
-    return _with_agent(options, work)
+    return _with_agent(options, work, listener=Transcript())
 
 
 def read(options: argparse.Namespace) -> int:

@@ -31,7 +31,7 @@ thousand turns use no more stack than ten."
   raises for what a model or a tool does."
   (setv turn (if waiting
                  (await (carry-on waiting run))
-                 (Bounce #(#("user" run.task)))))
+                 (Bounce #(#("user" (if run.data f"{run.task}\n\n{run.data}" run.task))))))
   (while (isinstance turn Bounce)
     (setv turn (await (cognitive-loop turn run))))
   turn)
@@ -43,8 +43,8 @@ thousand turns use no more stack than ten."
   (cond
     run.interrupted
       (.end run "interrupted" "The run was interrupted.")
-    (>= run.step run.limits.steps)
-      (.end run "failed" f"The run was stopped after {run.step} steps without an answer.")
+    (<= run.budget.steps-left 0)
+      (.end run "failed" f"The run was stopped after {run.budget.steps-taken} steps without an answer.")
     True
       (do
         (perceive stimulus run)
@@ -56,6 +56,7 @@ thousand turns use no more stack than ten."
 (defn perceive [stimulus run]
   "Append the stimulus to the conversation; nothing said before is ever changed."
   (+= run.step 1)
+  (+= run.budget.steps-taken 1)
   (for [message stimulus.messages]
     (.append run.messages #* message)))
 
@@ -67,7 +68,7 @@ thousand turns use no more stack than ten."
 (defn :async one-thought [run]
   "The model's thought, or the Ending when it cannot think or is interrupted."
   (.tell run "turn" run.step)
-  (setv must-answer (or run.must-answer (>= run.step run.limits.steps))
+  (setv must-answer (or run.must-answer (<= run.budget.steps-left 0))
         run.thinking (asyncio.ensure-future
                        (think run.messages run.backend run.door.table
                               :dialect run.dialect
@@ -79,7 +80,7 @@ thousand turns use no more stack than ten."
                               :on-text (when run.listener (fn [piece] (.tell run "text" piece))))))
   (try
     (setv thought (await run.thinking))
-    (+= run.usage thought.usage)
+    (.spend run thought.usage)
     (setv run.dialect thought.dialect)
     (when thought.note
       (.tell run "note" thought.note))
@@ -177,7 +178,7 @@ thousand turns use no more stack than ten."
 (defn results [heard run]
   "The results of a turn as the next stimulus, and for models that need it the task again, so that it is
   always in view."
-  (setv cue (if (or run.must-answer (>= (+ run.step 1) run.limits.steps))  NOW-ANSWER  AFTER-RESULT))
+  (setv cue (if (or run.must-answer (<= run.budget.steps-left 1))  NOW-ANSWER  AFTER-RESULT))
   (Bounce #(#* heard #* (if (or run.dialect.reminds run.must-answer)  [#("user" f"{run.task}\n{cue}")]  []))))
 
 (defn complaint [text run [heard #()]]
@@ -206,11 +207,14 @@ thousand turns use no more stack than ten."
           (cond
             run.interrupted
               (.refuse run.door call run.context "cancelled" "The run was interrupted before this call.")
-            (and (not key) (>= (len run.calls) run.limits.calls))
+            (and (not key) (<= run.budget.calls-left 0))
               (.refuse run.door call run.context "limited"
-                       f"This run has made its {run.limits.calls} calls; answer in plain words.")
+                       f"This run has made its {run.budget.calls-taken} calls; answer in plain words.")
             True
-              (await (.dispatch run.door call run.context)))
+              (do
+                (when (not key)
+                  (+= run.budget.calls-taken 1))
+                (await (.dispatch run.door call run.context))))
           shown
           (or known call.id)))
   (setv digest (call-digest form run))
@@ -224,7 +228,8 @@ thousand turns use no more stack than ten."
 (defn marks [place run]
   "What only the host can say of a call."
   {"route" run.route  "user" run.user  "session" run.session  "depth" run.depth
-   "round" run.step  "order" place  "message" run.task  "turn" run.turn})
+   "parent" run.parent  "round" run.step  "order" place
+   "message" run.context.user-message  "turn" run.turn})
 
 (defn shown-form [form run]
   "The form as a person may see it: what its tool has declared secret is hidden."

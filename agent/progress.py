@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
-from agent.run import CallRecord, Reply, shortened, show_value
+from agent.run import CallRecord, Inner, Reply, SubAgent, shortened, show_value
 from agent.say import complain, is_terminal, shown
 from tools.form import CallForm
 
@@ -53,14 +53,23 @@ def interrupt_politely(agent: AsyncAgent) -> bool:
 
 
 class Transcript:
-    """A listener that prints each call, its result and each fault as they happen."""
+    """A listener that prints each call, its result and each fault as they happen; those of a sub-agent are
+    set in, under its task, so that a run is seen as a tree."""
 
     def __init__(self, out: TextIO | None = None, color: bool | None = None) -> None:
         self._out = out or sys.stderr or io.StringIO()  # stderr may be closed
         self._color = is_terminal(self._out) if color is None else color
         self._waiting = False
+        self._path: tuple[SubAgent, ...] = ()  # to the sub-agent that speaks
 
     def __call__(self, event: str, data: Any) -> None:
+        if event == "inner" and isinstance(data, Inner):
+            if data.event not in ("turn", "text", "thought"):
+                self._clear()
+                self._turn_to(data.path)
+            event, data = data.event, data.data
+        elif self._path and event not in ("turn", "text", "thought"):
+            self._path = ()
         if event == "turn":
             self._wait("… reading")
         elif event == "text":
@@ -75,6 +84,16 @@ class Transcript:
             self._line("!", "33", str(data))
         elif event == "end" and isinstance(data, Reply) and data.status != "done":
             self._line("■", "33", f"{data.status}: {data.text}")
+
+    def _turn_to(self, path: tuple[SubAgent, ...]) -> None:
+        """Name the sub-agents that speak now and did not before: several may be at work at once."""
+        before = self._path
+        for place, agent in enumerate(path):
+            self._path = path[: place + 1]
+            if before[place : place + 1] != (agent,):
+                before = ()
+                self._line("▷", "35", " ".join(shortened(agent.task, 160).split()))
+        self._path = path
 
     def _wait(self, doing: str) -> None:
         """On a terminal, what the model is at, in a line that the next event wipes out."""
@@ -101,5 +120,6 @@ class Transcript:
 
     def _line(self, sign: str, color: str, text: str) -> None:
         mark = f"\x1b[{color}m{sign}\x1b[0m" if self._color else sign
-        self._out.write(f"{mark} {shown(text)}\n")
+        pad = "  " * len(self._path)
+        self._out.write(f"{pad}{mark} {shown(text)}".replace("\n", f"\n{pad}") + "\n")
         self._out.flush()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agent.budget import Budget
 from neuro.backends.base import Backend, Messages, Usage
 from neuro.dialects import CALL_FORM, Dialect
 from tools.context import Route, ToolContext, ToolResult
@@ -46,7 +47,7 @@ class Reply:
     text: str
     calls: tuple[CallRecord, ...] = ()
     usage: Usage = field(default_factory=Usage)
-    steps: int = 0
+    steps: int = 0  # those of sub-agents are among them
 
     def to_json(self) -> dict[str, Any]:
         usage = {
@@ -84,6 +85,24 @@ class RunLimits:
     tokens: int = 600
 
 
+@dataclass(frozen=True)
+class SubAgent:
+    """A sub-agent as a listener knows it: the id of the call it works for, and its task."""
+
+    call: str
+    task: str
+
+
+@dataclass(frozen=True)
+class Inner:
+    """An event of a sub-agent, as the listener of its caller hears it under the name ``inner``. ``path``
+    leads to the sub-agent, the outermost first; its length is the depth."""
+
+    path: tuple[SubAgent, ...]
+    event: str
+    data: Any
+
+
 @dataclass
 class Turn:
     """What one reply of the model led to: its calls with their results, the digests of the calls made before
@@ -109,6 +128,9 @@ class Run:
     messages: Messages
     user: str = ""
     depth: int = 0
+    parent: str | None = None  # the id of the call a sub-agent works for
+    data: str = ""  # shown to the model once, behind the task
+    spent: Callable[[Usage], None] | None = None  # told of every use of a model
     route: Route = "reply"
     must_act: bool = False
     dialect: Dialect = CALL_FORM
@@ -128,12 +150,24 @@ class Run:
     avoided: set[str] = field(default_factory=set)
     interrupted: bool = False
     thinking: asyncio.Task[Any] | None = None
+    children: list[Run] = field(default_factory=list)  # the sub-agents at work
+
+    def __post_init__(self) -> None:
+        self.budget = Budget(self.limits.steps, self.limits.calls, kept=1)
+
+    def spend(self, usage: Usage) -> None:
+        """Count a use of a model, by this run or on its behalf."""
+        self.usage += usage
+        if self.spent is not None:
+            self.spent(usage)
 
     def interrupt(self) -> None:
         """Stop at the next safe point: at once while the model is thinking, after the call while one runs."""
         self.interrupted = True
         if self.thinking is not None:
             self.thinking.cancel()
+        for child in self.children:
+            child.interrupt()
 
     def tell(self, event: str, data: Any) -> None:
         """Tell the listener; what it does with it cannot hurt the run."""
@@ -142,7 +176,7 @@ class Run:
                 self.listener(event, data)
 
     def end(self, status: RunStatus, text: str) -> Reply:
-        reply = Reply(self.session, status, text, tuple(self.calls), self.usage, self.step)
+        reply = Reply(self.session, status, text, tuple(self.calls), self.usage, self.budget.steps_taken)
         self.tell("end", reply)
         return reply
 

@@ -8,17 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from neuro.backends.base import Backend, Messages
+from neuro.backends.base import Backend, Messages, Usage
 from tools.context import ToolError
 from tools.errors import UsageError
 from tools.services import NO_MODEL, Services
 
 
 class OwnModel:
-    """The agent's own model as a ModelProvider. ``backend`` chooses it, at the first question."""
+    """The agent's own model as a ModelProvider. ``backend`` chooses it, at the first question; ``spend`` is
+    told what each answer cost."""
 
-    def __init__(self, backend: Callable[[], Backend]) -> None:
+    def __init__(
+        self, backend: Callable[[], Backend], spend: Callable[[Usage], None] = lambda usage: None
+    ) -> None:
         self._backend = backend
+        self._spend = spend
 
     async def complete(self, prompt: str, *, system: str = "", max_tokens: int = 1024) -> str:
         """The model's answer. Raises ToolError when there is no model, ModelError when it cannot answer.
@@ -32,7 +36,9 @@ class OwnModel:
         if system:
             messages.append("system", system)
         messages.append("user", prompt)
-        return (await backend.complete(messages, max_tokens=max_tokens)).text
+        completion = await backend.complete(messages, max_tokens=max_tokens)
+        self._spend(completion.usage)
+        return completion.text
 
 
 def with_own_model(services: Services | None, backend: Callable[[], Backend]) -> Services:

@@ -23,6 +23,7 @@ def tool_page(tool: CognitiveTool) -> str:
         "cooldown": f"{tool.cooldown:g} s" if tool.cooldown else "none",
         "daily limit": str(tool.daily_limit) if tool.daily_limit else "none",
         "timeout": f"{tool.timeout:g} s",
+        **({} if tool.shown else {"shown": "to programs only"}),
     }
     parts = [
         f"{tool.signature()}\n{tool.description}",

@@ -84,6 +84,29 @@ def sessions(store: Store) -> list[tuple[str, str]]:
     ]
 
 
+class SubAgents:
+    """The sub-agents that wait, each by the key of the call it works for and the digest of that call."""
+
+    def __init__(self, store: Callable[[], Store]) -> None:
+        self._store = store
+
+    def find(self, key: str, digest: str) -> dict[str, Any] | None:
+        sql = "SELECT state FROM sub_agents WHERE key = ? AND digest = ?"
+        found = self._store().execute(sql, (key, digest))
+        entry: dict[str, Any] = json.loads(found[0][0]) if found else {}
+        return entry if entry.get("version") == VERSION else None  # of another version: it begins again
+
+    def put(self, key: str, digest: str, entry: Mapping[str, Any]) -> None:
+        with self._store().transaction() as run:
+            now = time.time()
+            run("DELETE FROM sub_agents WHERE at < ?", (now - KEPT_SECONDS,))
+            state = json.dumps({**entry, "version": VERSION})
+            run("INSERT OR REPLACE INTO sub_agents VALUES (?, ?, ?, ?)", (key, digest, now, state))
+
+    def drop(self, key: str) -> None:
+        self._store().execute("DELETE FROM sub_agents WHERE key = ?", (key,))
+
+
 @contextlib.contextmanager
 def alone(store: Path, session: str) -> Iterator[None]:
     """Within it no other process resumes the session; the lock ends with its process, however that ends.
@@ -113,6 +136,7 @@ def written_run(run: Run, turn: Turn) -> dict[str, Any]:
         "messages": list(run.messages),
         "dialect": run.dialect.name,
         "step": run.step,
+        "budget": [run.budget.steps_taken, run.budget.calls_taken],
         "faults": run.faults,
         "usage": vars(run.usage),
         "calls": [_written(record) for record in run.calls],
@@ -143,6 +167,7 @@ def read_into(run: Run, entry: Mapping[str, Any]) -> Turn:
     """Set a new Run to where a written one was, and return the turn it waits in."""
     run.turn = entry["turn_id"]
     run.step, run.faults = entry["step"], entry["faults"]
+    run.budget.steps_taken, run.budget.calls_taken = entry.get("budget", (run.step, len(entry["calls"])))
     run.usage = Usage(**entry["usage"])
     run.calls = [_read(record) for record in entry["calls"]]
     run.seen = {digest: _read(record) for digest, record in entry["seen"].items()}

@@ -1,4 +1,5 @@
 """The tool belt: views of the table for a model. Each is deterministic and the same for an equal table.
+A tool that is not to be shown stands in none of them but that of programs, and can be looked up.
 
 Knows the table's public face; it neither calls a tool nor reads a reply. The wording "AVAILABLE TOOLS:", the
 line of each tool and its "Parameters:" are the first seed's (001), the lines of tags another's (000).
@@ -60,7 +61,8 @@ def belt_bytes(table: ToolTable, view: str) -> bytes:
 def belt_json(table: ToolTable, view: str) -> dict[str, Any]:
     """A view with the hash of the table it shows."""
     shown = belt(table, view) if view in TEXT_VIEWS else belt_data(table, view)
-    return {"view": view, "schema_hash": table.schema_hash, "tools": table.names(), "belt": shown}
+    seen = _seen(table, view)
+    return {"view": view, "schema_hash": seen.schema_hash, "tools": seen.names(), "belt": shown}
 
 
 # A belt is built once for a table, and again when what a model is shown of it has changed. Who runs many
@@ -74,12 +76,18 @@ def _view(table: ToolTable, view: str) -> str | bytes:
         raise UsageError(
             f"There is no view {view}; the views are {', '.join(VIEWS)}." + did_you_mean(view, VIEWS)
         )
+    table = _seen(table, view)
     key = (view, table.schema_hash)
     if key not in _built:
         while len(_built) >= MOST_BUILT:
             _built.pop(next(iter(_built)), None)
         _built[key] = VIEWS[view](table)
     return _built[key]
+
+
+def _seen(table: ToolTable, view: str) -> ToolTable:
+    """The tools a view shows: programs may use those too that are not for replies."""
+    return table if view == "run" else table.shown
 
 
 # Text views

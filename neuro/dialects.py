@@ -48,6 +48,12 @@ def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def _names(table: ToolTable) -> list[str]:
+    """The names that make a form in a text a call. A plain word that is shown to no model is none of them:
+    (think about it) is prose."""
+    return [tool.name for tool in table if tool.shown or "-" in tool.name]
+
+
 @dataclass(frozen=True)
 class Dialect:
     """One way of calling tools.
@@ -88,7 +94,7 @@ class Dialect:
 
     def read_text(self, text: str, table: ToolTable, *, cut: bool = False) -> Reading:
         """The calls of a text; ``cut``: it was broken off by its length."""
-        return read_reply(text, table.names(), cut=cut)
+        return read_reply(text, _names(table), cut=cut)
 
     def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
         """A call as this dialect writes it; for examples and measurements."""
@@ -114,12 +120,12 @@ class _Tags(Dialect):
         return super().opening(table, view=view, rules=rules)
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
-        return super().grammar(ToolTable(tagged(table).values()), **bounds)
+        return super().grammar(ToolTable(tuple(tagged(table).values())), **bounds)
 
     def read_text(self, text: str, table: ToolTable, *, cut: bool = False) -> Reading:
         tools = tagged(table)
         tags = {tag: tool.name for tag, tool in tools.items()}
-        reading = read_reply(text, table.names(), tags, cut=cut)
+        reading = read_reply(text, _names(table), tags, cut=cut)
         return replace(reading, calls=[_with_slots(call, text, tools) for call in reading.calls])
 
     def spell(self, form: CallForm, table: ToolTable | None = None) -> str:

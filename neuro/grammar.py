@@ -105,7 +105,7 @@ def grammar(
 
     Where the model may not answer yet, tools that can only give back its own words are left out too: small
     models answer through them. ``without`` names tools that may not be called now."""
-    tools = [tool for tool in table if may_call and tool.name not in without]
+    tools = [tool for tool in table.shown if may_call and tool.name not in without]
     if not may_answer:
         tools = [tool for tool in tools if not _only_says(tool)] or tools
     roots = (["calls"] if tools else []) + (["words"] if may_answer or not tools else [])

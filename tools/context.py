@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Services,
         SharedBlocks,
         SourceManager,
+        Team,
     )
     from tools.snapshots import Snapshots
     from tools.workspace import Workspace
@@ -47,8 +48,8 @@ STATUSES: tuple[Status, ...] = (
 
 # The ways a call can come to the door. One that is not named here is refused, so that each has its tests:
 # a model's reply; a person's form (quoth call), program (quoth eval) or line in the REPL; a Python program;
-# and, from inside of a call, a program in the sandbox or the body of another tool.
-Route = Literal["reply", "call", "eval", "repl", "python", "program", "tool"]
+# and, from inside of a call, a program in the sandbox, the body of another tool, or a sub-agent's model.
+Route = Literal["reply", "call", "eval", "repl", "python", "program", "tool", "agent"]
 ROUTES: tuple[Route, ...] = get_args(Route)
 
 
@@ -194,6 +195,7 @@ class ToolContext:
     side_effects: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     clocks: tuple[Clock, ...] = ()  # of the calls around this one
+    inner_clocks: tuple[Clock, ...] = ()  # those, and that of this call, for the calls it makes
     agent_id: str = ""
     knowledge: str | None = None
     confidence: float | None = None
@@ -216,6 +218,10 @@ class ToolContext:
     @property
     def model(self) -> ModelProvider:
         return self.services.model
+
+    @property
+    def team(self) -> Team:
+        return self.services.team
 
     @property
     def sources(self) -> SourceManager:

@@ -30,6 +30,7 @@ OPTIONS = (
     "timeout",
     "tag",
     "allow-repeat",
+    "shown",
     "examples",
     "replace",
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import dataclasses
 import inspect
 import secrets
@@ -204,6 +205,15 @@ class Door:
         self.receipts = receipts or NoReceipts()
         self.max_depth = max_depth
 
+    def narrowed(self, table: ToolTable) -> Door:
+        """This door with fewer tools: the same policy, limits, consent, audit and receipts. Raises
+        UnknownToolError for a tool that it does not have."""
+        for tool in table:
+            self.table.get(tool.name)
+        door = copy.copy(self)
+        door.table = table
+        return door
+
     async def dispatch(self, call: Call, context: ToolContext) -> ToolResult:
         """Take one call through all stages and return its result; never raises for anything a call can do.
 
@@ -216,6 +226,7 @@ class Door:
             side_effects=[],
             said=passage.said,
             tool_names=tuple(self.table.names()),
+            inner_clocks=(*context.clocks, passage.clock),
         )
 
         async def nested(form: CallForm, name: str = "") -> ToolResult:
@@ -224,7 +235,7 @@ class Door:
             inner = _inner(call, form, name or f"{form.digest[:16]}.{passage.made[form.digest]}")
             if passage.permitted:  # the body has begun again: what it had done is not done twice
                 inner = dataclasses.replace(inner, resumed=True)
-            clocks = (*context.clocks, passage.clock)
+            clocks = passage.context.inner_clocks
             result = await self.dispatch(inner, dataclasses.replace(context, clocks=clocks))
             passage.context.side_effects.extend(result.side_effects)
             return result

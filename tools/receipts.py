@@ -7,8 +7,8 @@ of its body in two cases only:
   to the same message, within ``window`` seconds, and nothing was changed in between. What a person asks for
   twice is done twice, and so is each call of a program; ``:allow-repeat`` tools are never answered so;
 - a call is carried on after an interruption: what had been done of it under the same key is not done again,
-  well or not. Calls inside of it that only read are made anew, unless it had come to wait: then they, too,
-  answer what they had answered.
+  well or not. Calls inside of it that only read, and cost little, are made anew, unless it had come to wait:
+  then they, too, answer what they had answered.
 
 A person's no is kept like a result: a model that asks again does not make the question come again. A body
 that ran has changed something if it says so, or if its tool declares that it may.
@@ -163,15 +163,15 @@ class StoreReceipts:
 
 def _is_repeatable(tool: CognitiveTool, call: Call) -> bool:
     """Whether a repetition of this call would be answered by its receipt."""
-    return call.route == "reply" and not tool.allow_repeat
+    return call.route in ("reply", "agent") and not tool.allow_repeat
 
 
 def _is_carried(tool: CognitiveTool, call: Call, told: bool) -> bool:
     """Whether another passage of this call, carried on, must not make it again: a call of its own, or one
-    inside of another that does more than to read, or of which more is told."""
+    inside of another that does more than to read, is expensive, or of which more is told."""
     if call.parent is None:
         return call.resumed
-    return told or any(effect != "reads" for effect in tool.effects)
+    return told or tool.cost == "expensive" or any(effect != "reads" for effect in tool.effects)
 
 
 def _wish(call: Call) -> str:

@@ -1,4 +1,4 @@
-"""What a host may give its tools beside the workspace: memory, messages, a model, search, sources, sharing.
+"""What a host may give its tools beside the workspace: memory, messages, models, search, sources, sharing.
 
 Each is a narrow protocol with a null implementation that says what is missing. Knows no store, no backend and
 no door. Whoever gives a service binds it to one agent, so that no tool can name another's blocks.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from tools.context import ToolError
+from tools.context import Call, ToolContext, ToolError, Verdict
 from tools.errors import UsageError
 
 if TYPE_CHECKING:  # what they hand over is imported when there is something to hand over
@@ -63,6 +63,38 @@ class ModelProvider(Protocol):
     """A model for tools that need one. Each question stands alone: it sees and changes no conversation."""
 
     async def complete(self, prompt: str, *, system: str = "", max_tokens: int = 1024) -> str: ...
+
+
+class Team(Protocol):
+    """Other models, and sub-agents that do a part of the work of a call."""
+
+    async def may_use(self, model: str) -> Verdict:
+        """Whether a call may choose that model by itself; for guards."""
+        ...
+
+    async def model(self, spec: str) -> ModelProvider:
+        """Another model than that of the agent. Raises ToolError for one that there is not."""
+        ...
+
+    async def run(
+        self,
+        task: str,
+        *,
+        call: Call,
+        context: ToolContext,
+        data: str = "",
+        tools: Sequence[str] | None = None,
+        model: str | None = None,
+        steps: int | None = None,
+        calls: int | None = None,
+    ) -> str:
+        """Have a sub-agent of ``call``, in whose ``context`` it works, do a task, and return what it says.
+
+        ``data`` is shown to it once, behind the task. It may use ``tools`` only, of those the caller has
+        (None: all of them), and spends at most ``steps`` and ``calls`` of what the caller has left. Raises
+        ToolFailure with the status of its end: pending when it waits for a person, and is carried on by the
+        next passage of the same call."""
+        ...
 
 
 class PermissionBroker(Protocol):
@@ -139,6 +171,9 @@ NO_SOURCES: SourceManager = _missing(
 NO_SHARED_BLOCKS: SharedBlocks = _missing(
     SharedBlocks, f"There are no shared blocks here; give the agent some: {_give('shared_blocks')}"
 )
+NO_TEAM: Team = _missing(
+    Team, f"There are no other models or agents here; give the agent a team: {_give('team')}"
+)
 NO_PERMISSION: PermissionBroker = _missing(
     PermissionBroker, "There is nobody here to ask for permission; give the agent somebody: Agent(consent=…)."
 )
@@ -154,6 +189,7 @@ class Services:
     search: Search = NO_SEARCH
     sources: SourceManager = NO_SOURCES
     shared_blocks: SharedBlocks = NO_SHARED_BLOCKS
+    team: Team = NO_TEAM
 
     def __post_init__(self) -> None:
         for field, protocol in zip(fields(self), PROTOCOLS, strict=True):
@@ -166,5 +202,5 @@ class Services:
                     )
 
 
-PROTOCOLS = (MemoryStore, Router, ModelProvider, Search, SourceManager, SharedBlocks)  # in the order above
+PROTOCOLS = (MemoryStore, Router, ModelProvider, Search, SourceManager, SharedBlocks, Team)  # as above
 NO_SERVICES = Services()

@@ -150,6 +150,14 @@ MIGRATIONS = (
         state BLOB NOT NULL
     ) STRICT;
     """,
+    """
+    CREATE TABLE sub_agents (
+        key TEXT PRIMARY KEY,
+        digest TEXT NOT NULL,
+        at REAL NOT NULL,
+        state TEXT NOT NULL
+    ) STRICT;
+    """,
 )
 
 

@@ -30,6 +30,7 @@ class CognitiveTool:
 
     ``effects`` says what the body may touch (none of EFFECTS = pure); ``timeout`` is in seconds;
     ``cooldown`` in seconds per user and ``daily_limit`` in calls per user and day, 0 meaning none (seed 000).
+    One that is not ``shown`` is in no belt; it can be looked up, and called, all the same.
     ``source`` is the text the tool was written as, ``form`` that text as one canonical form.
     """
 
@@ -45,6 +46,7 @@ class CognitiveTool:
     timeout: float = 30.0
     tag: str = ""
     allow_repeat: bool = False
+    shown: bool = True
     examples: tuple[CallForm, ...] = ()
     source: str = ""
     form: str = ""
@@ -75,7 +77,7 @@ class CognitiveTool:
             raise DefinitionError(f"{self.name}: :cooldown and :daily-limit are numbers.")
         if not (self.cooldown >= 0 and self.daily_limit >= 0):
             raise DefinitionError(f"{self.name}: :cooldown and :daily-limit are not negative.")
-        for option in ("gate", "allow_repeat", "replace"):
+        for option in ("gate", "allow_repeat", "shown", "replace"):
             if not isinstance(getattr(self, option), bool):
                 raise DefinitionError(f"{self.name}: :{option.replace('_', '-')} is True or False.")
         if not isinstance(self.tag, str):
@@ -131,6 +133,7 @@ class CognitiveTool:
             "tag": self.tag,
             "allow_repeat": self.allow_repeat,
             "examples": [canonical(example) for example in self.examples],
+            **({} if self.shown else {"shown": False}),
         }
 
     @cached_property
@@ -162,6 +165,7 @@ class ToolTable:
         self._tools[tool.name] = tool
         self.__dict__.pop("schema_hash", None)
         self.__dict__.pop("secrets", None)
+        self.__dict__.pop("shown", None)
         return tool
 
     def get(self, name: str) -> CognitiveTool:
@@ -195,6 +199,12 @@ class ToolTable:
     def secrets(self) -> frozenset[str]:
         """The names of all secret parameters of all tools."""
         return frozenset(param.name for tool in self for param in tool.params if param.secret)
+
+    @cached_property
+    def shown(self) -> ToolTable:
+        """The table of those a model is shown: this one, if that is all of them."""
+        seen = tuple(tool for tool in self if tool.shown)
+        return self if len(seen) == len(self) else ToolTable(seen)
 
     @cached_property
     def schema_hash(self) -> str:

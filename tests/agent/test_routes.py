@@ -131,6 +131,35 @@ async def resumed_reply(world: World) -> None:
         await agent.resume()
 
 
+async def sub_agent(world: World) -> None:
+    """A sub-agent of a person makes it."""
+    async with world.agent(PROBE, "Done.") as agent:
+        await agent.call('(cognitive-loop "Do it.")', route="python")
+
+
+async def sub_agent_of_a_model(world: World) -> None:
+    """A sub-agent of a model makes it."""
+    async with world.agent('(cognitive-loop :task "Do it.")', PROBE, "Done.", "Done.") as agent:
+        await agent.run("Do it.")
+
+
+async def programs_and_sub_agents(world: World) -> None:
+    """A program makes it, of a sub-agent that a program runs, and that was given the probe by name."""
+    async with world.agent(f"(eval {PROBE})", "Done.") as agent:
+        program = '(cognitive-loop "Do it." :tools ["eval" "probe"])'
+        await agent.eval(program, route="python")
+
+
+async def resumed_sub_agent(world: World) -> None:
+    """It is the call of a sub-agent that waits, is approved, and is carried on by another agent."""
+    before = {"tools": [world.here / "allows.hy"], "policy": world.here / "asks.hy"}
+    async with world.agent(PROBE, **before) as agent:
+        assert (await agent.call('(cognitive-loop "Do it.")')).status == "pending"
+        agent.broker.decide(agent.broker.requests()[0].id, Decision("once"))
+    async with world.agent("Done.") as agent:
+        await agent.resume()
+
+
 async def edited(world: World) -> None:
     """A person has it made in place of another call."""
 
@@ -166,6 +195,13 @@ WAYS: dict[str, tuple[tuple[Route, ...], Callable[[World], Awaitable[None]]]] = 
     "a user's tool": (("python", "tool"), python("(relay)")),
     "a user's tool, said by a model": (("reply", "tool"), reply("(relay)")),
     "a user's tool in a program": (("python", "program", "tool"), python("(eval (relay))")),
+    "sub-agent": (("python", "agent"), sub_agent),
+    "sub-agent of a model": (("reply", "agent"), sub_agent_of_a_model),
+    "program of a sub-agent in a program": (
+        ("python", "program", "agent", "program"),
+        programs_and_sub_agents,
+    ),
+    "resumed sub-agent": (("call", "agent"), resumed_sub_agent),
     "resumed call": (("call",), resumed),
     "resumed call of a model": (("reply",), resumed_reply),
     "edited call": (("call",), edited),

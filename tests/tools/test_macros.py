@@ -59,6 +59,7 @@ FULL = """(def-cognitive-tool pick-line
   :timeout    (* 2 4)
   :tag        "LINE"
   :allow-repeat True
+  :shown      False
   :replace    True
   :examples   [(pick-line :text "a" :number 1)
                (pick-line "a")]
@@ -82,7 +83,7 @@ def test_a_definition_with_every_option_becomes_that_tool(tmp_path: Path) -> Non
         "open",
     )
     assert (made.cooldown, made.daily_limit, made.timeout, made.tag) == (0.5, 7, 8, "LINE")
-    assert (made.allow_repeat, made.replace, made.guarded) == (True, True, True)
+    assert (made.allow_repeat, made.shown, made.replace, made.guarded) == (True, False, True, True)
     assert made.examples == (form('(pick-line :text "a" :number 1)'), form('(pick-line "a")'))
     assert made.module.startswith("quoth_user_")
 
@@ -194,6 +195,7 @@ OPTIONS = [
     "timeout",
     "tag",
     "allow-repeat",
+    "shown",
     "examples",
     "replace",
 ]
@@ -290,7 +292,7 @@ MISUSES: list[tuple[str, str, str]] = [
         '(def-shell-tool x "D." :body 1)',
         ":body",
         "x: there is no option :body; the options are :argv :cwd :guard :parameters :effects :cost :gate "
-        ":gate-failure :cooldown :daily-limit :timeout :tag :allow-repeat :examples :replace.",
+        ":gate-failure :cooldown :daily-limit :timeout :tag :allow-repeat :shown :examples :replace.",
     ),
     (
         '(def-shell-tool x "D." :argv "ls -l")',

@@ -16,6 +16,7 @@ from words import Later, Spy, complaint, files, gateway, load, shipped, tool
 from tools import Block, SearchHit, SearchOptions, Services, Source, ToolContext, Workspace
 from tools.context import ALLOW, Call, ToolError, Verdict, deny
 from tools.errors import UsageError
+from tools.form import CallForm
 from tools.services import NO_SERVICES, PROTOCOLS, PermissionBroker
 
 # What a missing service says
@@ -28,6 +29,7 @@ MODEL = "There is no model for tools here; give the agent one: Agent(services=Se
 SEARCH = "There is nothing to search here; give the agent a search: Agent(services=Services(search=…))."
 SOURCES = "There are no sources here; give the agent some: Agent(services=Services(sources=…))."
 SHARED = "There are no shared blocks here; give the agent some: Agent(services=Services(shared_blocks=…))."
+TEAM = "There are no other models or agents here; give the agent a team: Agent(services=Services(team=…))."
 PERMISSION = "There is nobody here to ask for permission; give the agent somebody: Agent(consent=…)."
 
 MISSING: list[tuple[str, Callable[[ToolContext], Any], str]] = [
@@ -46,6 +48,9 @@ MISSING: list[tuple[str, Callable[[ToolContext], Any], str]] = [
     ("share_block", lambda ctx: ctx.shared_blocks.share_block("persona", "b"), SHARED),
     ("unshare_block", lambda ctx: ctx.shared_blocks.unshare_block("persona", "b"), SHARED),
     ("list_shared_blocks", lambda ctx: ctx.shared_blocks.list_shared_blocks(), SHARED),
+    ("may_use", lambda ctx: ctx.team.may_use("openai:gpt-5-mini"), TEAM),
+    ("model", lambda ctx: ctx.team.model("openai:gpt-5-mini"), TEAM),
+    ("run", lambda ctx: ctx.team.run("Look.", call=Call("c1", CallForm("probe")), context=ctx), TEAM),
     ("request", lambda ctx: ctx.permission.request("edit persona", "it is yours"), PERMISSION),
 ]
 

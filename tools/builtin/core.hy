@@ -21,5 +21,5 @@ Must not know the door: a program's inner calls go through ctx.dispatch."
   :parameters [form {:type form  :doc "The program"}]
   :examples   [(eval :form (+ (* 12 3) 7))
                (eval :form (sum [4 5 6]))]
-  :timeout    300
+  :timeout    1800
   :body       (await (run form ctx call)))

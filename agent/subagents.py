@@ -1,0 +1,240 @@
+"""The team an agent gives its tools: other models, and sub-agents that do a part of the work of a call.
+
+Knows runs, doors and how a run that waits is kept; the tools think and cognitive-loop (tools/builtin/team.hy)
+know only the service. A sub-agent is a run of the same loop, one call deeper: its door is its caller's with
+fewer tools, what it spends is its caller's, and what it does has the call it works for as its parent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.budget import Budget, SpentError
+from agent.run import Inner, Listener, Reply, Run, SubAgent, Turn
+from agent.services import OwnModel
+from agent.suspended import read_into, read_messages, written_run
+from neuro.backends.base import Backend, Messages, Usage
+from neuro.backends.choose import PROVIDERS
+from neuro.belt import BeltCatalog
+from neuro.dialects import Dialect
+from tools.context import ALLOW, Call, Status, ToolContext, ToolError, ToolFailure, Verdict, ask, deny
+from tools.door import Door
+from tools.errors import UnknownToolError, UsageError
+from tools.services import NO_TEAM, ModelProvider, Services
+from tools.table import ToolTable
+
+if TYPE_CHECKING:
+    from agent.agent import AsyncAgent
+
+EMBEDDED = ("local", "local-small")
+STATUS_OF: dict[str, Status] = {"failed": "error", "pending": "pending", "interrupted": "cancelled"}
+
+
+def services_for(agent: AsyncAgent, run: Run | None = None) -> Services:
+    """What the calls of a run may use, or those of a person if there is no run; what the agent's own models
+    cost is spent by the run."""
+    given, spend = agent.services, _uncounted if run is None else run.spend
+    own = isinstance(given.model, OwnModel)
+    model = OwnModel(agent.backend if run is None else lambda: run.backend, spend) if own else given.model
+    team = Team(agent, run, spend) if given.team is NO_TEAM else given.team
+    return replace(given, model=model, team=team)
+
+
+def _uncounted(usage: Usage) -> None:
+    """Nobody counts what a call costs that no run makes."""
+
+
+class Team:
+    """The team of one run, or of a call that a person made."""
+
+    def __init__(self, agent: AsyncAgent, run: Run | None, spend: Callable[[Usage], None]) -> None:
+        self._agent = agent
+        self._run = run
+        self._spend = spend
+        limits = agent.limits
+        self._budget = Budget(limits.steps, limits.calls) if run is None else run.budget
+        self._door: Door = agent.door if run is None else run.door
+
+    async def may_use(self, model: str) -> Verdict:
+        """What stays with the one who answers already, or on this machine, is allowed. To tell anybody else,
+        and to open a file as a model, whatever rules there are for reading it, a person is asked. A script in
+        Hy would run here, so it is denied."""
+        provider, _, name = model.partition(":")
+        own = self._agent.model_name
+        if provider == "scripted":
+            try:
+                self._script(name)
+            except ToolError as error:
+                return deny(str(error))
+        if model in (own, *EMBEDDED) or (name and provider == own.partition(":")[0] != "local"):
+            return ALLOW
+        if name and provider in PROVIDERS:
+            return ask(f"it would use another model, {model}")
+        return ALLOW  # there is no such model, and the body says so
+
+    async def model(self, spec: str) -> ModelProvider:
+        """Another model than that of the agent."""
+        backend = self._backend(spec)
+        return OwnModel(lambda: backend, self._spend)
+
+    def _backend(self, spec: str | None) -> Backend:
+        if spec is None and self._run is not None:
+            return self._run.backend
+        try:
+            if spec is None or spec == self._agent.model_name:
+                return self._agent.backend()
+            provider, _, name = spec.partition(":")
+            if provider == "scripted" and name:
+                spec = f"scripted:{self._script(name)}"
+            return self._agent.other_backend(spec)
+        except UsageError as error:
+            raise ToolError(f"There is no model to ask. {error}") from None
+
+    def _script(self, name: str) -> Path:
+        """A script that a model may choose: a text of the workspace. Raises ToolError."""
+        real = self._agent.workspace.resolve(name)
+        if real.suffix == ".hy":
+            raise ToolError(f"{name} is a program, which only a person may choose as a model.")
+        return real
+
+    async def run(
+        self,
+        task: str,
+        *,
+        call: Call,
+        context: ToolContext,
+        data: str = "",
+        tools: Sequence[str] | None = None,
+        model: str | None = None,
+        steps: int | None = None,
+        calls: int | None = None,
+    ) -> str:
+        """Have a sub-agent do a task; see tools/services.py."""
+        run = self._sub_run(task, call, context, data, tools, self._backend(model))
+        key, kept = call.key or call.id, self._agent.sub_agents
+
+        def put_away(run: Run, turn: Turn) -> None:
+            kept.put(key, call.form.digest, written_run(run, turn))
+
+        run.put_away = put_away
+        entry = kept.find(key, call.form.digest) if call.resumed else None
+        waiting: Turn | None = None
+        if entry is not None:
+            run.messages = read_messages(entry)
+            waiting = read_into(run, entry)
+            for record in run.calls:
+                context.side_effects.extend(record.result.side_effects)
+        own = run.budget
+        lent = self._budget.lend(
+            own,
+            None if steps is None else max(1, steps - own.steps_taken),
+            None if calls is None else calls - own.calls_taken,
+        )
+        try:
+            async with lent:
+                reply = await self._go(run, waiting)
+        except SpentError:
+            message = "Nothing is left for a sub-agent: the run has taken its steps. Answer now."
+            raise ToolFailure("limited", message) from None
+        if entry is not None and reply.status in ("done", "failed"):
+            kept.drop(key)
+        if reply.status == "done":
+            return reply.text
+        raise ToolFailure(STATUS_OF[reply.status], reply.text)
+
+    async def _go(self, run: Run, waiting: Turn | None) -> Reply:
+        if self._run is not None:
+            run.interrupted = self._run.interrupted
+            self._run.children.append(run)
+        try:
+            reply: Reply = await import_module("agent.loop").run_loop(run, waiting)
+        finally:
+            if self._run is not None:
+                self._run.children.remove(run)
+        return reply
+
+    def _sub_run(
+        self,
+        task: str,
+        call: Call,
+        context: ToolContext,
+        data: str,
+        tools: Sequence[str] | None,
+        backend: Backend,
+    ) -> Run:
+        """A run of the sub-agent that has not begun. Its calls have keys made from the key of ``call``, so
+        that those that were finished are found when it is carried on."""
+        table = self._door.table if tools is None else chosen(self._door.table, tools)
+        dialect, search = self._agent.dialect_of(backend, table, searched=tools is None)
+        key = call.key or call.id
+        run = Run(
+            task=task,
+            session=call.session,
+            door=self._door.narrowed(table),
+            context=context,
+            backend=backend,
+            messages=_begin(table, dialect, search),
+            user=call.user,
+            depth=call.depth + 1,
+            parent=call.id,
+            data=data,
+            spent=self._spend,
+            route="agent",
+            must_act=not data and len(table) > 0 and self._agent.must_act(backend),
+            dialect=dialect,
+            search=search,
+            limits=self._agent.limits,
+            name=f"{key}/agent",
+            turn=key,
+        )
+        run.context = replace(
+            context,
+            dispatch=None,
+            side_effects=[],
+            said=[],
+            clocks=context.inner_clocks,
+            catalog=BeltCatalog(table),
+            services=services_for(self._agent, run),
+        )
+        run.listener = self._heard(SubAgent(call.id, task), context)
+        return run
+
+    def _heard(self, who: SubAgent, context: ToolContext) -> Listener:
+        """A listener that passes on what the sub-agent tells, with its name; what its calls did was done by
+        the call it works for."""
+        agent, caller = self._agent, self._run
+
+        def listen(event: str, data: Any) -> None:
+            if event == "result":
+                context.side_effects.extend(data.result.side_effects)
+            inner = data if event == "inner" else Inner((), event, data)
+            told = replace(inner, path=(who, *inner.path))
+            if caller is not None:
+                caller.tell("inner", told)
+            elif agent.listener is not None:
+                agent.listener("inner", told)
+
+        return listen
+
+
+def chosen(table: ToolTable, names: Sequence[str]) -> ToolTable:
+    """The tools of these names, all of them to be shown. Raises ToolError, which names the nearest."""
+    found = {}
+    for name in names:
+        try:
+            tool = table.get(name)
+        except UnknownToolError as error:
+            raise ToolError(f"A sub-agent can be given no tool that its caller has not. {error}") from None
+        found[tool.name] = tool if tool.shown else replace(tool, shown=True)
+    return ToolTable(tuple(found.values()))
+
+
+def _begin(table: ToolTable, dialect: Dialect, search: bool) -> Messages:
+    messages: Messages = import_module("neuro.think").begin_conversation(
+        table, dialect=dialect, search=search
+    )
+    return messages
