@@ -25,6 +25,7 @@ from hy.compiler import hy_compile
 from tools.context import Status, ToolContext, ToolError, ToolFailure
 from tools.errors import did_you_mean
 from tools.form import MAX_DEPTH, CallForm, canonical, kebab
+from tools.idioms import rewrite
 from tools.sexp import Limits, ReadError, read_all
 
 # Core macros whose expansion is pure: it makes Python syntax and runs nothing while compiling.
@@ -39,7 +40,7 @@ PURE_MACROS = frozenset(
     """.split()  # noqa: SIM905
 )
 INSTEAD = {
-    "quote": 'write a list as [1 2] and a text as "x"',
+    "quote": 'write a text as f"…" outside of it',
     "quasiquote": "write a list as [1 2]",
     "with": "call read-file instead of opening files",
     "defmacro": "define a function with defn",
@@ -59,7 +60,7 @@ MAX_WORK = 30_000
 # own result writes them out again and again. A program cannot say this name.
 _ANSWER = "__answer"
 _ITEMS = "__items"  # nor this one
-PROGRAM_LIMITS = Limits(max_chars=100_000, max_depth=60, max_forms=10_000, max_digits=1000)
+PROGRAM_LIMITS = Limits(max_chars=100_000, max_depth=60, max_forms=10_000, max_digits=1000, booleans=True)
 MAX_OUTPUT = 100_000
 MAX_VALUE = 2_000_000  # characters of a value that crosses the sandbox's wall, or of an argument
 MAX_MESSAGE = 2_000
@@ -98,18 +99,22 @@ class InnerFailure(Exception):
         self.message = message
 
 
-def compile_program(text: str) -> Program:
-    """Read, check and compile. Raises ProgramError, with a caret at the form at fault."""
+def compile_program(text: str, names: Iterable[str] = ()) -> Program:
+    """Read, rewrite, check and compile. ``names`` are the tools'. Raises ProgramError, with a caret."""
     try:
         forms = read_all(text, PROGRAM_LIMITS)
     except ReadError as error:
         raise ProgramError(f"{error}\n{error.caret()}") from None
     if not forms:
         raise ProgramError("The program is empty.")
-    for form in forms:
+    try:
+        forms = rewrite(forms, names)
+    except RecursionError:
+        raise ProgramError(_TOO_DEEP) from None
+    for form in forms:  # after the rewriting: nothing comes into a program that is not checked
         check(form, text)
     try:
-        whole = m.Expression([m.Symbol("do"), *map(with_texts, forms)]).replace(forms[0], recursive=False)
+        whole = m.Expression([m.Symbol("do"), *forms]).replace(forms[0], recursive=False)
         body, value = hy_compile(
             whole, types.ModuleType("program"), get_expr=True, import_stdlib=False, source=text
         )
@@ -171,26 +176,6 @@ class _Collected(ast.NodeTransformer):
     def visit_Yield(self, node: ast.Yield) -> ast.Call:
         items = ast.Attribute(ast.Name(_ITEMS, ast.Load()), "append", ast.Load())
         return ast.copy_location(ast.Call(items, [node.value or ast.Constant(None)], []), node)
-
-
-# Where a keyword can only be a value, it is the text it spells: (get hit :path).
-_KEYWORDS_ARE_TEXT = frozenset(
-    map(m.Symbol, "get = != in not-in setv setx if when cond and or do return".split())  # noqa: SIM905
-)
-
-
-def with_texts(node: Any) -> Any:
-    """``node`` with keywords in value positions as strings. Depth is bounded by the reader."""
-    if not isinstance(node, m.Sequence) or isinstance(node, (m.FString, m.FComponent)):
-        return node
-    values = isinstance(node, (m.List, m.Dict, m.Set, m.Tuple))
-    if isinstance(node, m.Expression) and node and node[0] in _KEYWORDS_ARE_TEXT:
-        values = True
-    items = [
-        m.String(item.name).replace(item) if values and isinstance(item, m.Keyword) else with_texts(item)
-        for item in node
-    ]
-    return type(node)(items).replace(node, recursive=False)
 
 
 def check(form: Any, text: str) -> None:
@@ -355,7 +340,7 @@ async def run_in_context(text: str, ctx: ToolContext) -> Any:
         raise InnerFailure(result.status, f"{_short(result.message)} (in {_short(canonical(form), 300)})")
 
     try:
-        program = compile_program(text)
+        program = compile_program(text, ctx.tool_names)
     except ProgramError as error:
         raise ToolFailure("invalid", str(error)) from None
     try:
