@@ -54,7 +54,7 @@ def _mangled(name: str) -> str:
         return name
 
 
-def _core(name: str) -> bool:
+def is_core(name: str) -> bool:
     """Whether Hy itself takes this head for a macro, whatever the program binds."""
     return _mangled(name) in getattr(builtins, "_hy_macros", {})
 
@@ -88,7 +88,7 @@ def _plain(items: Iterable[Any]) -> bool:
     return not any(_is(i, "unpack-iterable", "unpack-mapping") for i in items)
 
 
-def _symbols(node: Any) -> Iterator[str]:
+def symbols_in(node: Any) -> Iterator[str]:
     """Every name inside ``node``, mangled. It keeps its own stack."""
     pending = [node]
     while pending:
@@ -115,21 +115,21 @@ def bound_in(forms: Iterable[Any]) -> Iterator[str]:
             for target in rest[::2]:
                 targets = target[:1] if isinstance(target, m.Expression) and head == "define" else target
                 if not _is(target, "get", "."):
-                    yield from _symbols(targets if isinstance(targets, m.Object) else m.List(targets))
+                    yield from symbols_in(targets if isinstance(targets, m.Object) else m.List(targets))
         elif head in ("defn", "defun", "defclass"):
             yield from (_mangled(str(item)) for item in rest[:2] if isinstance(item, m.Symbol))
         elif head in ("import", "global", "nonlocal"):
-            yield from _symbols(node)
+            yield from symbols_in(node)
         elif head in ("for", "except", "doseq", "dotimes", "dolist") and rest:
             first = rest[0]
             targets = first[:1] if isinstance(first, m.Sequence) else ()
             if head == "for" and isinstance(first, m.List):
                 targets = tuple(target for target, _ in _clauses(first))
-            yield from _symbols(m.List(targets))
+            yield from symbols_in(m.List(targets))
         elif head == "match":
             for pattern in rest[1::2] + rest[2::2]:
                 if isinstance(pattern, (m.Symbol, m.List, m.Tuple, m.Dict)):
-                    yield from _symbols(pattern)
+                    yield from symbols_in(pattern)
 
 
 def _clauses(items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
@@ -149,7 +149,7 @@ class _Rewriter:
     def __init__(self, forms: Sequence[Any], names: Iterable[str]) -> None:
         self.tools = frozenset(map(_mangled, names))
         self.bound: Names = self.tools | frozenset(bound_in(forms))
-        self.taken = set(_symbols(m.List(forms))) | self.bound
+        self.taken = set(symbols_in(m.List(forms))) | self.bound
         self.made = 0
 
     def fresh(self, node: Any) -> Any:
@@ -213,12 +213,14 @@ class _Rewriter:
 
     def expression(self, node: Any, env: Names) -> Any:
         while True:
-            if not isinstance(node, m.Expression) or not node:
+            if not isinstance(node, m.Expression):
                 return self.value(node, env)
+            if not node:
+                return node
             head = node[0]
             name = ":" if isinstance(head, m.Keyword) else head_of(node)
             rule = RULES.get(name)
-            if rule is None or (_mangled(name) in env and not _core(name)):
+            if rule is None or (_mangled(name) in env and not is_core(name)):
                 break
             made = rule(self, node, env)
             if made is None:
@@ -230,7 +232,7 @@ class _Rewriter:
         if name in AS_THEY_ARE:
             return node
         first = head if isinstance(head, (m.Symbol, m.Keyword)) else self.form_at(head, env)
-        if _core(name) or (_is(head, ".") and len(head) == 3 and str(head[2]) in TEXT_METHODS):
+        if is_core(name) or (_is(head, ".") and len(head) == 3 and str(head[2]) in TEXT_METHODS):
             return self.of(m.Expression, node, [first, *self.values(node[1:], env)])
         return self.of(m.Expression, node, [first, *self.arguments(node[1:], env)])
 
@@ -281,7 +283,7 @@ class _Rewriter:
             target = items[place : place + 1]
             made += target
             made += self.values(items[place + 1 : place + 2], env)
-            env |= frozenset(_symbols(m.List(target)))
+            env |= frozenset(symbols_in(m.List(target)))
             place += 2
         return made, env
 
@@ -291,7 +293,7 @@ class _Rewriter:
         """``(for [x xs] (f x))`` whose value is used: Hy's own is None, so the list of values is meant."""
         if not (_is(node, "for") and len(node) == 3 and isinstance(node[1], m.List) and node[1]):
             return node
-        inside = {str(name) for name in _symbols(node)}
+        inside = {str(name) for name in symbols_in(node)}
         if inside & {"break", "continue", "return"} or _is(node[2], *EFFECTS):
             return node
         return self.form(node, "lfor", *node[1], node[2])
@@ -323,10 +325,10 @@ def _walk_function(w: _Rewriter, node: Any, env: Names) -> list[Any]:
         parameters = []
         for parameter in node[place]:
             if isinstance(parameter, m.List) and len(parameter) == 2:
-                inner |= frozenset(_symbols(parameter[0]))
+                inner |= frozenset(symbols_in(parameter[0]))
                 parameter = w.of(m.List, parameter, [parameter[0], w.value(parameter[1], env)])
             else:
-                inner |= frozenset(_symbols(parameter))
+                inner |= frozenset(symbols_in(parameter))
             parameters.append(parameter)
         made.append(w.of(m.List, node[place], parameters))
         made += w.body(node[place + 1 :], inner)
@@ -342,7 +344,7 @@ def _walk_let(w: _Rewriter, node: Any, env: Names) -> list[Any]:
             bindings.append(item)
         else:
             bindings.append(w.value(item, env))
-            env |= frozenset(_symbols(node[1][place - 1]))
+            env |= frozenset(symbols_in(node[1][place - 1]))
     return [node[0], w.of(m.List, node[1], bindings), *w.body(node[2:], env)]
 
 
@@ -468,7 +470,7 @@ CONSTANTS = {
 
 def _renamed(name: str) -> Rule:
     def rule(w: _Rewriter, node: Any, env: Names) -> Any:
-        if not _core(name) and _mangled(name) in env:
+        if not is_core(name) and _mangled(name) in env:
             return None
         return w.form(node, name, *node[1:])
 
@@ -480,7 +482,7 @@ def _template(pattern: str, means: str) -> Rule:
     _, *parameters = map(str, read_one(pattern))
     shape = read_one(means)
     needed = {
-        n for n in _symbols(shape) if n not in parameters and hasattr(builtins, n) and n not in CONSTANTS
+        n for n in symbols_in(shape) if n not in parameters and hasattr(builtins, n) and n not in CONSTANTS
     }
 
     def fill(w: _Rewriter, part: Any, node: Any, given: dict[str, Any]) -> Any:
@@ -523,8 +525,9 @@ def _filtered(keep: bool) -> Rule:
         if len(node) != 3 or not _plain(node[2:]):
             return None
         name = w.fresh(node)
+        clauses: list[Any] = []
         if str(node[1]) in CONSTANTS:
-            clauses, test = [], name
+            test = name
         else:
             clauses, call = w.function(node, node[1])
             test = call(name)
@@ -564,7 +567,7 @@ def _reduce(w: _Rewriter, node: Any, env: Names) -> Any:
 def _apply(w: _Rewriter, node: Any, env: Names) -> Any:
     if len(node) < 3 or not _plain(node[1:]):
         return None
-    if len(node) == 3 and _core(str(node[1])):  # an operator takes no unpacked arguments
+    if len(node) == 3 and is_core(str(node[1])):  # an operator takes no unpacked arguments
         return w.form(node, "reduce", *node[1:])
     _, call = w.function(node, node[1])
     head = call()[0] if isinstance(node[1], m.Symbol) or _is(node[1], "quote", ".") else node[1]
@@ -637,9 +640,12 @@ def _nth(w: _Rewriter, node: Any, env: Names) -> Any:
 
 
 def _keyword_call(w: _Rewriter, node: Any, env: Names) -> Any:
-    if not node[0].name or len(node) not in (2, 3) or not _plain(node[1:]):
+    name = node[0].name
+    if not name.replace("-", "_").isidentifier() or len(node) not in (2, 3) or not _plain(node[1:]):
         return None
-    return w.form(node, _dotted(w, node, "get"), node[1], m.String(node[0].name).replace(node), *node[2:])
+    if _mangled(name) in w.tools or isinstance(node[1], m.Keyword):  # a call with a colon too many
+        return None
+    return w.form(node, _dotted(w, node, "get"), node[1], m.String(name).replace(node), *node[2:])
 
 
 def _dotted(w: _Rewriter, node: Any, name: str) -> Any:
@@ -724,7 +730,7 @@ def _quote(w: _Rewriter, node: Any, env: Names) -> Any:
 
 
 def _data(w: _Rewriter, node: Any) -> Any:
-    """Quoted forms as plain data: a name or keyword is its text, a form a list. None: an f-string is there."""
+    """Quoted forms as plain data: a name or keyword is its text, a form a list. None: an f-string."""
     if isinstance(node, m.Symbol):
         name = CONSTANTS.get(str(node))
         return (m.Symbol(name) if name else m.String(str(node))).replace(node)
@@ -824,7 +830,7 @@ def _sees_before(pairs: list[tuple[Any, Any]]) -> bool:
     """Whether a value says a name that is bound before it."""
     before: set[str] = set()
     for name, value in pairs:
-        if before & set(_symbols(value)):
+        if before & set(symbols_in(value)):
             return True
         before.add(_mangled(str(name)))
     return False
@@ -1011,8 +1017,8 @@ IDIOMS: tuple[Idiom, ...] = (
         "A list; a tool may be the function.", _map,
     ),
     Idiom(
-        "filter filterv remove-if-not", "(filter odd? [1 2 3])", "(lfor it_1 [1 2 3] :if (odd? it_1) it_1)", [1,
-        3],
+        "filter filterv remove-if-not", "(filter odd? [1 2 3])",
+        "(lfor it_1 [1 2 3] :if (odd? it_1) it_1)", [1, 3],
         "A list of what passes; a tool may be the test.", _filtered(True),
     ),
     Idiom(

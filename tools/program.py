@@ -22,8 +22,8 @@ import hy
 import hy.models as m
 from hy.compiler import hy_compile
 
+from tools import teach
 from tools.context import Status, ToolContext, ToolError, ToolFailure
-from tools.errors import did_you_mean
 from tools.form import MAX_DEPTH, CallForm, canonical, kebab
 from tools.idioms import rewrite
 from tools.sexp import Limits, ReadError, read_all
@@ -43,13 +43,10 @@ INSTEAD = {
     "quote": 'write a text as f"…" outside of it',
     "quasiquote": "write a list as [1 2]",
     "with": "call read-file instead of opening files",
-    "defmacro": "define a function with defn",
     "require": "only functions can be used here",
     "do_mac": "nothing runs while a program is compiled",
     "eval_and_compile": "nothing runs while a program is compiled",
     "eval_when_compile": "nothing runs while a program is compiled",
-    "await": "calls wait by themselves",
-    "yield": "return a list",
     "py": "write Lisp",
     "pys": "write Lisp",
 }
@@ -101,16 +98,23 @@ class InnerFailure(Exception):
 
 def compile_program(text: str, names: Iterable[str] = ()) -> Program:
     """Read, rewrite, check and compile. ``names`` are the tools'. Raises ProgramError, with a caret."""
+    names = tuple(names)
     try:
         forms = read_all(text, PROGRAM_LIMITS)
     except ReadError as error:
+        lesson = teach.unreadable(text, error)
+        if lesson is not None:
+            raise _at(text, lesson.line, lesson.column, lesson.message) from None
         raise ProgramError(f"{error}\n{error.caret()}") from None
     if not forms:
         raise ProgramError("The program is empty.")
     try:
         forms = rewrite(forms, names)
+        lesson = teach.spot(forms, text, names)
     except RecursionError:
         raise ProgramError(_TOO_DEEP) from None
+    if lesson is not None:
+        raise _at(text, lesson.line, lesson.column, lesson.message)
     for form in forms:  # after the rewriting: nothing comes into a program that is not checked
         check(form, text)
     try:
@@ -239,6 +243,8 @@ def _compile_error(error: Exception, text: str) -> ProgramError:
     last = [line.strip() for line in message.splitlines() if line.strip()] or [type(error).__name__]
     why = last[-1].split(": ", 1)[-1]
     line, column = getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1
+    if "end of macro call" in why or "[ … ]" in why:  # Hy's own words for its parser
+        why = teach.misused(text, line, column) or why
     return _at(text, line, column, why)
 
 
@@ -295,7 +301,7 @@ class Sandbox:
                         step = await step.resume_auto()
                 return answer, printed.output
         except monty.MontyError as error:
-            raise _runtime_error(error, failures, tools.values()) from None
+            raise _runtime_error(error, failures, tools.values(), program.text) from None
 
     def _resource_limits(self) -> Any:
         return {
@@ -418,7 +424,7 @@ def _short(text: str, limit: int = MAX_MESSAGE) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str]) -> Exception:
+def _runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str], text: str) -> Exception:
     """What ended the program: the inner call nobody caught, or its own mistake in one sentence."""
     display = getattr(error, "display", None)
     said = str(display("type-msg")) if callable(display) else str(error)
@@ -427,11 +433,9 @@ def _runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str
             return failure
     said = _short(said)
     kind, _, message = said.strip().partition(": ")
-    if kind == "NameError" and "'" in message:
-        name = message.split("'")[1]
-        known = list(tools)
-        shown = str(hy.unmangle(name)).replace("_", "-")
-        return ProgramError(f"The program uses {shown}, which is not defined." + did_you_mean(shown, known))
+    lesson = teach.failed(kind, message, text, tools)
+    if lesson is not None:
+        return ProgramError(lesson)
     if "cannot suspend in this synchronous context" in message:
         return ProgramError(
             "A tool cannot be handed to map, filter or sorted; write (lfor x xs (the-tool x))."
