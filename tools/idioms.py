@@ -971,7 +971,7 @@ IDIOMS: tuple[Idiom, ...] = (
         _function,
     ),
     Idiom(
-        "fn lambda", "(lambda (x) (* x x))", "(fn [x] (* x x))", None,
+        "fn lambda", "((lambda (x) (* x x)) 3)", "((fn [x] (* x x)) 3)", 9,
         "A function without a name.", _function,
     ),
     Idiom("define", "(define (f x) x)", "(defn f [x] x)", None, "Scheme's definition.", _define),

@@ -18,7 +18,7 @@ import hy.models as m
 
 from tools.errors import did_you_mean, nearest
 from tools.form import kebab, print_string
-from tools.idioms import IDIOMS, RULES, head_of, is_core, symbols_in
+from tools.idioms import IDIOMS, RULES, head_of, is_core, rewrite, symbols_in
 from tools.sexp import Limits, ReadError, read_all
 
 MAX_LESSON = 200  # characters of a message
@@ -325,9 +325,9 @@ _METHODS = frozenset(
 # Heads of other Lisps (and Pythons) that are not read here: {*} is all that follows, {1} the first of it.
 FOREIGN: Final[dict[str, str]] = {
     **dict.fromkeys(("setf", "setq", "set!", "set", "var", "const"), "(setv {*})"),
-    "car": "(first {*})",
-    "cdr": "(rest {*})",
-    "cadr": "(second {*})",
+    "car": "(first {1})",
+    "cdr": "(rest {1})",
+    "cadr": "(second {1})",
     "incf": "(+= {1} 1)",
     "decf": "(-= {1} 1)",
     "push": "(.append {2} {1})",
@@ -340,7 +340,6 @@ FOREIGN: Final[dict[str, str]] = {
     "number->string": "(str {1})",
     "string->number": "(int {1})",
     "throw": "(raise (Exception {1}))",
-    "catch": "(except [e Exception] {-1})",
     "defmacro": "(defn {*})",
     "await": "{1}",
     "async": "{1}",
@@ -348,7 +347,7 @@ FOREIGN: Final[dict[str, str]] = {
     "deref": "{1}",
     "reset!": "(setv {1} {2})",
     "swap!": "(setv {1} ({2} {1}))",
-    "yield": "(return {1})",
+    "yield": "[{*}]",
     "not-empty": "(len {1})",
     "append!": "(.append {1} {2})",
     "string?": "(isinstance {1} str)",
@@ -360,6 +359,28 @@ FOREIGN: Final[dict[str, str]] = {
     "format": '(.format "{{}}" {-1})',
     "with-open": '(read-file :path "a.txt")',
 }
+
+
+_HOLE = re.compile(r"\{(\*|-?\d)\}")
+_TAKES = {
+    "(cut {*})": (2, 4),
+    "(match {*})": (3, MAX_PYTHON),
+}
+_EXAMPLES = {
+    "(setv {*})": "(setv x 1)",
+    "(cut {*})": "(cut x 0 2)",
+    "(match {*})": '(match x 1 "a"  _ "b")',
+    "(defn {*})": "(defn double [x] (* 2 x))",
+}
+
+
+def _stands(fixed: str) -> bool:
+    """Whether the outermost form is right."""
+    try:
+        lesson = spot(rewrite(read_all(fixed, _LIMITS)), fixed)
+    except (ReadError, RecursionError):
+        return False
+    return lesson is None or lesson.column > 1
 
 
 class _Spotter:
@@ -574,10 +595,13 @@ class _Spotter:
         places = {"*": " ".join(given), **{str(i): text for i, text in enumerate(given, 1)}}
         if given:
             places["-1"] = given[-1]
+        least, most = _TAKES.get(shape, (1, MAX_PYTHON))
         try:
-            fixed = re.sub(r"\{(\*|-?\d)\}", lambda found: places[found[1]], shape)
+            fixed = _HOLE.sub(lambda found: places[found[1]], shape)
+            if not least <= len(given) <= most or not _stands(fixed):
+                raise KeyError
         except KeyError:
-            fixed = re.sub(r"\{(\*|-?\d)\}", "x", shape)
+            fixed = _HOLE.sub("x", _EXAMPLES.get(shape, shape))
         return _told(_WHY.get(name, f"{name} is not known here"), fixed.replace("{{}}", "{}"))
 
     # special forms with parts that do not fit
@@ -595,6 +619,19 @@ class _Spotter:
             texts = [*texts[:2], f"(do {' '.join(texts[2:])})"]
         fixed = f"(if {' '.join(texts)})" if 2 <= len(texts) <= 3 else None
         return _told("if takes a test, a value and another value", fixed, "(if (> x 1) x 1)")
+
+    def _try(self, node: Any) -> str | None:
+        parts = []
+        for item in node[1:]:
+            text = self.source.of(item)
+            if head_of(item) == "catch" and len(item) > 3:
+                kind = item[1] if isinstance(item[1], m.Symbol) else m.Symbol("Exception")
+                kind = kind if str(kind) in _BUILTINS else "Exception"
+                text = f"(except [{item[2]} {kind}] {self.source.all(item[3:])})"
+            parts.append(text)
+        if not any(head_of(item) == "catch" for item in node):
+            return None
+        return _told("try takes except", f"(try {' '.join(parts)})", "(try (/ 1 0) (except [e Exception] 0))")
 
     def _let(self, node: Any) -> str | None:
         of, all_ = self.source.of, self.source.all
@@ -706,7 +743,7 @@ class _Spotter:
         return _told("while takes a test and what is done", fixed, "(while (< n 3) (+= n 1))")
 
 
-_SPECIAL = frozenset("if let setv fn defn defun for lfor cond get when while".split())  # noqa: SIM905
+_SPECIAL = frozenset("if let setv fn defn defun for lfor cond get when while try".split())  # noqa: SIM905
 _WHY: Final = {
     "await": "calls wait by themselves",
     "async": "calls wait by themselves",
@@ -718,7 +755,6 @@ _WHY: Final = {
     "recur": "loop and recur are not known here",
     "yield": "a function returns a list",
     "throw": "errors are raised",
-    "catch": "try takes except",
     "case": "case is not known here; _ is the rest in a match",
     "with-open": "files are read by tools",
 }
@@ -790,7 +826,7 @@ def undefined(name: str, text: str, names: Iterable[str]) -> str:
             if not close and isinstance(word, m.Symbol) and _same(str(word), name):
                 fixed = whole.replace(source.of(item), print_string(source.of(item)), 1)
                 if len(fixed) <= MAX_FIXED:
-                    return f"{said} Set it with setv before; a text stands in double quotes: {fixed}."
+                    return f"{said} Set it first; a text stands in quotes: {fixed}."
         if head_of(node) != ".":
             pending.extend(node[::-1])
     return said + hint
@@ -810,7 +846,7 @@ def failed(kind: str, message: str, text: str, names: Iterable[str]) -> str | No
         return undefined(name, text, names)
     found = re.match(r"'(\w+)' object is not callable", message)
     if kind == "TypeError" and found:
-        return f"The program calls a value ({found[1]}): x is it, (x) calls it; a list is [x y], a part (get x 0)."
+        return f"The program calls a value ({found[1]}): x is it, (x) calls it, (get x 0) is a part."
     return None
 
 
@@ -910,8 +946,8 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "Clojure's catch",
         "(try (/ 1 0) (catch Exception e 0))",
-        "try takes except; write (except [e Exception] 0)",
-        "(except [e Exception] 0)",
+        "try takes except; write (try (/ 1 0) (except [e Exception] 0))",
+        "(try (/ 1 0) (except [e Exception] 0))",
     ),
     Mistake("car", "(car [1 2])", "car is not known here; write (first [1 2])", "(first [1 2])"),
     Mistake("setf", "(setf x 1)", "setf is not known here; write (setv x 1)", "(setv x 1)"),
@@ -1175,20 +1211,20 @@ MISTAKES: tuple[Mistake, ...] = (
     ),
     Mistake(
         "an unknown function",
-        '(raed-file "a.txt")',
-        'The program uses raed-file, which is not defined. Did you mean read-file? Write (read-file "a.txt").',
-        '(read-file "a.txt")',
+        '(ehco "a")',
+        'The program uses ehco, which is not defined. Did you mean echo? Write (echo "a").',
+        '(echo "a")',
     ),
     Mistake(
         "an unknown variable",
         "(len total)",
-        'The program uses total, which is not defined. Set it with setv before; a text stands in double quotes: (len "total").',
+        'The program uses total, which is not defined. Set it first; a text stands in quotes: (len "total").',
         '(len "total")',
     ),
     Mistake(
         "a value that is called",
         "(do (setv xs [1 2]) (xs 0))",
-        "The program calls a value (list): x is it, (x) calls it; a list is [x y], a part (get x 0).",
+        "The program calls a value (list): x is it, (x) calls it, (get x 0) is a part.",
         "(get x 0)",
     ),
 )
