@@ -243,7 +243,7 @@ def _compile_error(error: Exception, text: str) -> ProgramError:
     last = [line.strip() for line in message.splitlines() if line.strip()] or [type(error).__name__]
     why = last[-1].split(": ", 1)[-1]
     line, column = getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1
-    if "end of macro call" in why or "[ … ]" in why:  # Hy's own words for its parser
+    if any(words in why for words in ("end of macro call", "[ … ]", "some(", "binding target")):  # Hy's own
         why = teach.misused(text, line, column) or why
     return _at(text, line, column, why)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -241,7 +241,7 @@ def unreadable(text: str, error: ReadError) -> Lesson | None:
     """What to say of a text the reader refuses, if more than it says itself."""
 
     def lesson(what: str, fixed: str | None) -> Lesson | None:
-        if fixed is None or len(fixed) > MAX_FIXED or not _reads(fixed):
+        if fixed is None or len(fixed) > MAX_FIXED or "\n" in fixed or not _reads(fixed):
             return None
         return Lesson(error.line, error.column, _told(what, fixed))
 
@@ -265,7 +265,7 @@ def unreadable(text: str, error: ReadError) -> Lesson | None:
         return lesson(f"there is one {text[error.offset]} too many", f"{before} {rest}".strip())
     closers = re.search(r"add ([)\]}]+) at the end", error.hint)
     if error.incomplete and closers:
-        return lesson(error.message, stripped + closers[1])
+        return lesson(f"{error.message}; {error.hint}", stripped + closers[1])
     if error.message.startswith("this ") and "does not close" in error.message:
         for opener in ")]}":
             for fixed in (
@@ -328,6 +328,7 @@ FOREIGN: Final[dict[str, str]] = {
     "car": "(first {1})",
     "cdr": "(rest {1})",
     "cadr": "(second {1})",
+    "null": "(not {1})",
     "incf": "(+= {1} 1)",
     "decf": "(-= {1} 1)",
     "push": "(.append {2} {1})",
@@ -399,6 +400,8 @@ class _Spotter:
             node, inside = pending.pop()
             if isinstance(node, m.Symbol):
                 message = self.symbol(node)
+            elif isinstance(node, (m.Integer, m.Float)):
+                message = self.number(node)
             elif isinstance(node, m.Expression):
                 message = self.expression(node, inside)
             elif isinstance(node, (m.List, m.Dict, m.Tuple)):
@@ -444,11 +447,24 @@ class _Spotter:
             return _told('a text stands in plain double quotes, "so"', fixed)
         if name == "," or (name.endswith(",") and len(name) > 1):
             return _told("values stand side by side, without commas", None, name.rstrip(",") or "[1 2]")
+        if name.endswith(":") and len(name) > 1:
+            return _told("no colon stands behind a word", name.rstrip(":"))
         if name.startswith("@") and len(name) > 1:
             return _told("a variable is its name alone", name[1:])
         if _PATH.match(name) and len(name.strip("/.")) > 1 and free and name not in RULES:
             return _told("a text stands in double quotes", print_string(name))
         return None
+
+    def number(self, node: Any) -> str | None:
+        """1,2,3 is read as 123; only 1,000 can be meant so."""
+        text = self.source.of(node).rstrip(",")
+        if (
+            "," not in text
+            or text[0] not in "-0123456789"
+            or re.fullmatch(r"-?\d{1,3}(,\d{3})+(\.\d*)?", text)
+        ):
+            return None
+        return _told("values stand side by side, without commas", text.replace(",", " "))
 
     def collection(self, node: Any) -> str | None:
         of = self.source.of
@@ -495,8 +511,7 @@ class _Spotter:
         head = node[0]
         if any(isinstance(item, m.Symbol) and str(item).endswith(",") for item in node):
             return _told("values stand side by side, without commas", self.source.clean(node))
-        infix = self.infix(node)
-        if infix:
+        if infix := self.infix(node):
             return infix
         if isinstance(head, m.Keyword):
             return _told(
@@ -518,14 +533,11 @@ class _Spotter:
         if name == "return" and not inside:
             return _told("a program's value is that of its last form", self.source.all(node[1:]) or "None")
         if name == "lambda":
-            fixed = from_python(of(node)[1:-1])
-            return _told(
-                "a function is (fn [x] …)", fixed if fixed and ":" in of(node) else None, "(fn [x] (* x 2))"
-            )
-        special = getattr(self, "_" + name.replace("defun", "defn"), None) if name in _SPECIAL else None
-        if special:
-            said: str | None = special(node)
-            return said
+            python = from_python(of(node)[1:-1]) if ":" in of(node) else None
+            return _told("a function is (fn [x] …)", python, "(fn [x] (* x 2))")
+        if name in _SPECIAL:
+            special: Callable[[Any], str | None] = getattr(self, "_" + name.replace("defun", "defn"))
+            return special(node)
         if self.free(name) and (name in FOREIGN or name in _METHODS):
             return self.foreign(node, name)
         if is_core(name):
@@ -606,7 +618,17 @@ class _Spotter:
 
     # special forms with parts that do not fit
 
+    def inside_out(self, node: Any) -> str | None:
+        """(if x > 3 1 2): the test lacks its brackets."""
+        if len(node) < 5 or not isinstance(node[2], m.Symbol) or str(node[2]) not in _INFIX:
+            return None
+        of, sign = self.source.of, {"==": "="}.get(str(node[2]), str(node[2]))
+        test = f"({sign} {of(node[1])} {of(node[3])})"
+        return _told("a test is a form", f"({node[0]} {test} {self.source.all(node[4:])})")
+
     def _if(self, node: Any) -> str | None:
+        if said := self.inside_out(node):
+            return said
         parts = [
             item
             for item in node[1:]
@@ -621,17 +643,29 @@ class _Spotter:
         return _told("if takes a test, a value and another value", fixed, "(if (> x 1) x 1)")
 
     def _try(self, node: Any) -> str | None:
-        parts = []
-        for item in node[1:]:
-            text = self.source.of(item)
-            if head_of(item) == "catch" and len(item) > 3:
-                kind = item[1] if isinstance(item[1], m.Symbol) else m.Symbol("Exception")
-                kind = kind if str(kind) in _BUILTINS else "Exception"
-                text = f"(except [{item[2]} {kind}] {self.source.all(item[3:])})"
-            parts.append(text)
-        if not any(head_of(item) == "catch" for item in node):
+        texts = [self.handler(item) or self.source.of(item) for item in node[1:]]
+        if not any(self.handler(item) for item in node[1:]):
             return None
-        return _told("try takes except", f"(try {' '.join(parts)})", "(try (/ 1 0) (except [e Exception] 0))")
+        fixed = f"(try {' '.join(texts)})"
+        return _told("try takes (except [e Exception] …)", fixed, "(try (/ 1 0) (except [e Exception] 0))")
+
+    def handler(self, node: Any) -> str | None:
+        """(catch Exception e 0), (except Exception 0) and the like, as an except; None: it is right."""
+        head = head_of(node)
+        if len(node) < 3 if head in ("catch", "except") else True:
+            return None
+        names = [node[1]] if isinstance(node[1], m.Symbol) else list(node[1])
+        body = node[2:]
+        if isinstance(node[1], m.Symbol) and isinstance(node[2], m.Symbol) and len(node) > 3:
+            names, body = [node[1], node[2]], node[3:]
+        if not all(isinstance(name, m.Symbol) for name in names) or not 1 <= len(names) <= 2:
+            return None
+        swapped = len(names) == 2 and str(names[0]) in _BUILTINS and str(names[1]) not in _BUILTINS
+        if head == "except" and isinstance(node[1], m.List) and not swapped:
+            return None
+        kind = [str(name) if str(name) in _BUILTINS else "Exception" for name in names][0 if swapped else -1]
+        bound = [str(names[1 if swapped else 0])] if len(names) == 2 else []
+        return f"(except [{' '.join([*bound, kind])}] {self.source.all(body)})"
 
     def _let(self, node: Any) -> str | None:
         of, all_ = self.source.of, self.source.all
@@ -707,6 +741,9 @@ class _Spotter:
         if len(node) > 4 and str(node[2]) == "in":
             parts = [item for item in node[1:] if str(item) != "in"]
             return _told("lfor takes no in", f"(lfor {self.source.all(parts)})")
+        if len(node) == 6 and isinstance(node[4], m.Symbol) and str(node[4]) in _INFIX:
+            last = f"({node[4]} {self.source.of(node[3])} {self.source.of(node[5])})"
+            return _told("the operator comes first", f"(lfor {self.source.all(node[1:3])} {last})")
         if len(node) < 4:
             return _told(
                 "lfor takes a name, what it goes through, and a form", None, "(lfor x [1 2] (* x x))"
@@ -732,13 +769,13 @@ class _Spotter:
 
     def _when(self, node: Any) -> str | None:
         if len(node) > 2:
-            return None
+            return self.inside_out(node)
         fixed = f"(when {self.source.of(node[1])} None)" if len(node) == 2 else None
         return _told("when takes a test and what follows from it", fixed, "(when (> x 1) x)")
 
     def _while(self, node: Any) -> str | None:
         if len(node) > 2:
-            return None
+            return self.inside_out(node)
         fixed = f"(while {self.source.of(node[1])} (break))" if len(node) == 2 else None
         return _told("while takes a test and what is done", fixed, "(while (< n 3) (+= n 1))")
 
@@ -821,14 +858,18 @@ def undefined(name: str, text: str, names: Iterable[str]) -> str:
         spelt = str(node[0]) if _same(head_of(node), name) else ""
         if spelt and close and spelt in whole and len(whole) <= MAX_FIXED:
             return f"{said}{hint} Write {whole.replace(spelt, close, 1)}."
+        if head_of(node) == "." or isinstance(node, (m.FString, m.FComponent)):
+            continue
         for item in node[1:] if isinstance(node, m.Expression) else node:
             word = item[1] if head_of(item) == "." and len(item) > 2 else item
-            if not close and isinstance(word, m.Symbol) and _same(str(word), name):
-                fixed = whole.replace(source.of(item), print_string(source.of(item)), 1)
+            plain = re.fullmatch(r"[A-Za-z][\w./-]*", name) and name not in _INFIX
+            if not close and plain and isinstance(word, m.Symbol) and _same(str(word), name):
+                (start, _), (first, last) = source.span(node), source.span(item)
+                quoted = print_string(source.of(item))
+                fixed = whole[: first - start] + quoted + whole[last - start :]
                 if len(fixed) <= MAX_FIXED:
                     return f"{said} Set it first; a text stands in quotes: {fixed}."
-        if head_of(node) != ".":
-            pending.extend(node[::-1])
+        pending.extend(node[::-1])
     return said + hint
 
 
@@ -946,7 +987,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "Clojure's catch",
         "(try (/ 1 0) (catch Exception e 0))",
-        "try takes except; write (try (/ 1 0) (except [e Exception] 0))",
+        "try takes (except [e Exception] …); write (try (/ 1 0) (except [e Exception] 0))",
         "(try (/ 1 0) (except [e Exception] 0))",
     ),
     Mistake("car", "(car [1 2])", "car is not known here; write (first [1 2])", "(first [1 2])"),
@@ -970,7 +1011,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "a missing closing bracket",
         "(+ 1 (* 2 3)",
-        "this ( is never closed; write (+ 1 (* 2 3))",
+        "this ( is never closed; add ) at the end; write (+ 1 (* 2 3))",
         "(+ 1 (* 2 3))",
     ),
     Mistake("a closing bracket too many", "(+ 1 2))", "there is one ) too many; write (+ 1 2)", "(+ 1 2)"),
@@ -1208,6 +1249,36 @@ MISTAKES: tuple[Mistake, ...] = (
         "(match)",
         'match does not fit here; write (match x 1 "a"  _ "b")',
         '(match x 1 "a"  _ "b")',
+    ),
+    Mistake(
+        "numbers run together", "[1,2,3]", "values stand side by side, without commas; write 1 2 3", "1 2 3"
+    ),
+    Mistake(
+        "a test without brackets",
+        "(if x > 3 1 2)",
+        "a test is a form; write (if (> x 3) 1 2)",
+        "(if (> x 3) 1 2)",
+    ),
+    Mistake(
+        "an except without a list",
+        "(try (/ 1 0) (except Exception 0))",
+        "try takes (except [e Exception] …); write (try (/ 1 0) (except [Exception] 0))",
+        "(try (/ 1 0) (except [Exception] 0))",
+    ),
+    Mistake(
+        "an except in the wrong order",
+        "(try (/ 1 0) (except [Exception e] 0))",
+        "try takes (except [e Exception] …); write (try (/ 1 0) (except [e Exception] 0))",
+        "(try (/ 1 0) (except [e Exception] 0))",
+    ),
+    Mistake(
+        "a colon behind a word", "(while True: (break))", "no colon stands behind a word; write True", "True"
+    ),
+    Mistake(
+        "an infix operator in lfor",
+        "(lfor i (range 3) i * 2)",
+        "the operator comes first; write (lfor i (range 3) (* i 2))",
+        "(lfor i (range 3) (* i 2))",
     ),
     Mistake(
         "an unknown function",

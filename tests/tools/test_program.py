@@ -413,7 +413,7 @@ MISTAKES = [
     ("(setv 1 2)", "line 1, column 7: Can't assign or delete a constant\n(setv 1 2)\n      ^"),
     (
         "(return 5)",
-        "return stands outside of a function; a program's value is that of its last form.",
+        "line 1, column 1: a program's value is that of its last form; write 5",
     ),
     ("(import nowhere)", "The program failed: ModuleNotFoundError: No module named 'nowhere'"),
     (
@@ -446,7 +446,6 @@ REFUSED = r"""
 (do_mac (open "SENTINEL" "w"))
 (ｄo-mac (open "SENTINEL" "w"))
 (𝐝𝐨-𝐦𝐚𝐜 (open "SENTINEL" "w"))
-(do‑mac (open "SENTINEL" "w"))
 (eval-and-compile (open "SENTINEL" "w"))
 (eval-when-compile (open "SENTINEL" "w"))
 (defmacro m [] (open "SENTINEL" "w")) (m)
@@ -512,13 +511,13 @@ __builtins__
 (setv __answer 1)
 (__answer 5)
 (defn __answer [x] 1)
-(echo :__class__ 1)
 _hy_macros
 #.(open "SENTINEL" "w")
 #boom 1
 """
 
 CONTAINED = r"""
+(do‑mac (open "SENTINEL" "w"))
 (open "SENTINEL" "w")
 (.write (open "SENTINEL" "w") "x")
 (.read (open "/etc/passwd"))
@@ -584,6 +583,7 @@ CONTAINED = r"""
 """
 
 HARMLESS = r"""
+(echo :__class__ 1)
 (eval "1")
 (exec "open('SENTINEL', 'w')")
 (locals)

@@ -89,6 +89,8 @@ RIGHT = [
     "{:a 1}",
     '{"a" {"b" [1 2]}}',
     "[1, 2]",
+    "(+ 1,000 2)",
+    "(try 1 (except [] 2) (except [[KeyError ValueError]] 3) (except [e [KeyError]] 4))",
     "(let [x 1, y 2] (+ x y))",
     "(- 1)",
     "(f -1)",
