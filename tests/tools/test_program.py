@@ -398,7 +398,7 @@ def test_what_is_printed_is_the_value_when_there_is_no_other(tmp_path: Path) -> 
 MISTAKES = [
     ("", "The program is empty."),
     ("; nothing", "The program is empty."),
-    ("(+ 1", "line 1, column 1: this ( is never closed; add ) at the end\n(+ 1\n^"),
+    ("(+ 1", "line 1, column 1: this ( is never closed; add ) at the end; write (+ 1)\n(+ 1\n^"),
     ("(+ 1\n   (foo", "line 2, column 4: this ( is never closed; add )) at the end\n   (foo\n   ^"),
     ("(/ 1 0)", "The program failed: ZeroDivisionError: division by zero"),
     ("(ehco 1)", "The program uses ehco, which is not defined. Did you mean echo?"),
