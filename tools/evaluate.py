@@ -26,7 +26,7 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
     if sandbox is None or dispatch is None:
         raise ToolError("There is no sandbox here to run programs in.")
     try:
-        program = compile_program(text)
+        program = compile_program(text, ctx.tool_names)
     except ProgramError as error:
         raise ToolFailure("invalid", str(error)) from None
 

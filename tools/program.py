@@ -18,7 +18,9 @@ import hy
 import hy.models as m
 from hy.compiler import hy_compile
 
+from tools import teach
 from tools.context import ToolError
+from tools.idioms import rewrite
 from tools.sexp import Limits, ReadError, read_all
 
 # Core macros whose expansion is pure: it makes Python syntax and runs nothing while compiling.
@@ -33,16 +35,13 @@ PURE_MACROS = frozenset(
     """.split()  # noqa: SIM905
 )
 INSTEAD = {
-    "quote": 'write a list as [1 2] and a text as "x"',
+    "quote": 'write a text as f"…" outside of it',
     "quasiquote": "write a list as [1 2]",
     "with": "call read-file instead of opening files",
-    "defmacro": "define a function with defn",
     "require": "only functions can be used here",
     "do_mac": "nothing runs while a program is compiled",
     "eval_and_compile": "nothing runs while a program is compiled",
     "eval_when_compile": "nothing runs while a program is compiled",
-    "await": "calls wait by themselves",
-    "yield": "return a list",
     "py": "write Lisp",
     "pys": "write Lisp",
 }
@@ -56,23 +55,24 @@ BRANCH = "__branch"  # goes on so many times, each time with another number, and
 JOIN = "__join"  # ends a branch with its value
 FAILED = "__failed"  # ends a branch with what it raised
 _ITEMS = "__items"  # a name of ours, too
+# What they do without the program's knowing; the names in them are those of the sandbox's wall.
 PRELUDES = {
     "pmap": f"""\
 def pmap(function, *sequences):
-    items = list(zip(*sequences))
+    items = __list(__zip(*sequences))
     if not items:
         return []
-    place = {BRANCH}(len(items))
-    if isinstance(place, list):
+    place = {BRANCH}(__len(items))
+    if __type(place) == __list:
         return place
     try:
         value = function(*items[place])
-    except BaseException as error:
-        {FAILED}(type(error).__name__, str(error))
+    except __BaseException as error:
+        {FAILED}(__type(error).__name__, __str(error))
     {JOIN}(value)
 """,
 }
-PROGRAM_LIMITS = Limits(max_chars=100_000, max_depth=60, max_forms=10_000, max_digits=1000)
+PROGRAM_LIMITS = Limits(max_chars=100_000, max_depth=60, max_forms=10_000, max_digits=1000, booleans=True)
 # What would run a text, or give the names of the sandbox as a dictionary: both go past the check of names.
 _PAST_THE_CHECK = frozenset({"exec", "locals", "globals", "vars"})
 
@@ -91,18 +91,29 @@ class Program:
     globals: tuple[str, ...] = ()
 
 
-def compile_program(text: str) -> Program:
-    """Read, check and compile. Raises ProgramError, with a caret at the form at fault."""
+def compile_program(text: str, names: Iterable[str] = ()) -> Program:
+    """Read, rewrite, check and compile. ``names`` are the tools'. Raises ProgramError, with a caret."""
+    names = tuple(names)
     try:
         forms = read_all(text, PROGRAM_LIMITS)
     except ReadError as error:
+        lesson = teach.unreadable(text, error)
+        if lesson is not None:
+            raise _at(text, lesson.line, lesson.column, lesson.message) from None
         raise ProgramError(f"{error}\n{error.caret()}") from None
     if not forms:
         raise ProgramError("The program is empty.")
-    for form in forms:
+    try:
+        forms = rewrite(forms, names)
+        lesson = teach.spot(forms, text, names)
+    except RecursionError:
+        raise ProgramError(TOO_DEEP) from None
+    if lesson is not None:
+        raise _at(text, lesson.line, lesson.column, lesson.message)
+    for form in forms:  # after the rewriting: nothing comes into a program that is not checked
         check(form, text)
     try:
-        whole = m.Expression([m.Symbol("do"), *map(with_texts, forms)]).replace(forms[0], recursive=False)
+        whole = m.Expression([m.Symbol("do"), *forms]).replace(forms[0], recursive=False)
         body, value = hy_compile(
             whole, types.ModuleType("program"), get_expr=True, import_stdlib=False, source=text
         )
@@ -120,8 +131,8 @@ def compile_program(text: str) -> Program:
         raise ProgramError('Keywords are only argument names in a program; a text is written "name".')
     used = {node.id for tree in (body, value) for node in ast.walk(tree) if isinstance(node, ast.Name)}
     preludes = "".join(source for name, source in PRELUDES.items() if name in used)
-    names = tuple(dict.fromkeys(_globals(body.body)))
-    return Program(text, f"{preludes}{statements}\n{ANSWER}({answer})", names)
+    given = tuple(dict.fromkeys(_globals(body.body)))
+    return Program(text, f"{preludes}{statements}\n{ANSWER}({answer})", given)
 
 
 def _globals(statements: Iterable[ast.AST]) -> Iterator[str]:
@@ -181,26 +192,6 @@ class _Collected(ast.NodeTransformer):
     def visit_Yield(self, node: ast.Yield) -> ast.Call:
         items = ast.Attribute(ast.Name(_ITEMS, ast.Load()), "append", ast.Load())
         return ast.copy_location(ast.Call(items, [node.value or ast.Constant(None)], []), node)
-
-
-# Where a keyword can only be a value, it is the text it spells: (get hit :path).
-_KEYWORDS_ARE_TEXT = frozenset(
-    map(m.Symbol, "get = != in not-in setv setx if when cond and or do return".split())  # noqa: SIM905
-)
-
-
-def with_texts(node: Any) -> Any:
-    """``node`` with keywords in value positions as strings. Depth is bounded by the reader."""
-    if not isinstance(node, m.Sequence) or isinstance(node, (m.FString, m.FComponent)):
-        return node
-    values = isinstance(node, (m.List, m.Dict, m.Set, m.Tuple))
-    if isinstance(node, m.Expression) and node and node[0] in _KEYWORDS_ARE_TEXT:
-        values = True
-    items = [
-        m.String(item.name).replace(item) if values and isinstance(item, m.Keyword) else with_texts(item)
-        for item in node
-    ]
-    return type(node)(items).replace(node, recursive=False)
 
 
 def check(form: Any, text: str) -> None:
@@ -266,4 +257,6 @@ def _compile_error(error: Exception, text: str) -> ProgramError:
     last = [line.strip() for line in message.splitlines() if line.strip()] or [type(error).__name__]
     why = last[-1].split(": ", 1)[-1]
     line, column = getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1
+    if any(words in why for words in ("end of macro call", "[ … ]", "some(", "binding target")):  # Hy's own
+        why = teach.misused(text, line, column) or why
     return _at(text, line, column, why)

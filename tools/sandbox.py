@@ -16,6 +16,7 @@ import asyncio
 import atexit
 import base64
 import contextlib
+import hashlib
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -26,8 +27,8 @@ from typing import Any
 
 import hy
 
+from tools import teach
 from tools.context import Status
-from tools.errors import did_you_mean
 from tools.form import MAX_DEPTH, CallForm, canonical, from_model, kebab
 from tools.program import ANSWER, BRANCH, FAILED, JOIN, TOO_DEEP, Program, ProgramError, alias
 from tools.sexp import read_one
@@ -80,34 +81,40 @@ class Waiting(Exception):
 # process busy for ever, out of reach of any deadline. Objects stay inside, for one may hold such a set.
 _TOO_LARGE = f"The value is too large: written out it has more than {MAX_VALUE} characters."
 _NO_DATA = "cannot leave the program; use texts, numbers, lists and dictionaries."
+# It uses its own names for what it needs: a program may give len another meaning, but cannot say __len.
 _WALL = f"""
+import datetime as __datetime, pathlib as __pathlib
+__dict, __error, __isinstance, __len, __sum, __type = dict, ValueError, isinstance, len, sum, type
+__list, __str, __zip, __BaseException = list, str, zip, BaseException
+__PLAIN = (str, int, float, bool, type(None), bytes)
+__MANY = (list, tuple, set, frozenset, type({{}}.keys()), type({{}}.values()), type({{}}.items()))
+__OTHER = (__datetime.date, __datetime.time, __datetime.timedelta, __pathlib.Path)
 def __fits(*level):
     left = {MAX_VALUE // 8}
     while level:
-        level = [value for value in level if type(value) not in __PLAIN]
-        many = [value for value in level if type(value) in __MANY]
-        left -= sum(map(len, many))
+        level = [value for value in level if __type(value) not in __PLAIN]
+        many = [value for value in level if __type(value) in __MANY]
+        left -= __sum([__len(items) for items in many])
         if left < 0:
-            raise ValueError("{_TOO_LARGE}")
-        odd = [] if len(many) == len(level) else [value for value in level if type(value) not in __MANY]
+            raise __error("{_TOO_LARGE}")
+        odd = [] if __len(many) == __len(level) else [value for value in level if __type(value) not in __MANY]
         level = [item for items in many for item in items]
         for value in odd:
-            if isinstance(value, dict):
+            if __isinstance(value, __dict):
                 level += [value.keys(), value.values()]
-            else:
-                __let_out(value)
-def __let_out(value):
-    import datetime, pathlib
-    if not isinstance(value, (datetime.date, datetime.time, datetime.timedelta, pathlib.Path)):
-        raise ValueError(f"A {{type(value).__name__}} {_NO_DATA}")
+            elif not __isinstance(value, __OTHER):
+                raise __error(f"A {{__type(value).__name__}} {_NO_DATA}")
 def __guarded(call):
     def tool(*args, **kwargs):
         __fits(args, kwargs)
         return call(*args, **kwargs)
     return tool
-__PLAIN = (str, int, float, bool, type(None), bytes)
-__MANY = (list, tuple, set, frozenset, type({{}}.keys()), type({{}}.values()), type({{}}.items()))
+{ANSWER}, {BRANCH}, {JOIN}, {FAILED} = [
+    __guarded(call) for call in (__wall_{ANSWER}, __wall_{BRANCH}, __wall_{JOIN}, __wall_{FAILED})
+]
 """
+# What a session keeps has its wall in it; another wall is another version of what is kept.
+WALL_VERSION = hashlib.sha256(_WALL.encode()).hexdigest()[:16]
 
 
 def _outside(name: str) -> str:
@@ -115,11 +122,11 @@ def _outside(name: str) -> str:
     return f"__wall_{name}"
 
 
-def _walled(program: Program, tools: Iterable[str]) -> str:
-    """The program with a guard before every function of the host that a value of it goes to."""
-    needed = [name for name in (*tools, BRANCH, JOIN, FAILED) if name in program.python]
-    guards = [f"{name} = __guarded({_outside(name)})\n" for name in (*needed, ANSWER)]
-    return "".join((_WALL, *guards, program.python))
+def _walled(program: Program, tools: Iterable[str], *, begun: bool) -> str:
+    """The program with a guard before every function of the host that a value of it goes to. In a session
+    that has ``begun`` the guards stand already, but for those of the tools."""
+    guards = [f"{name} = __guarded({_outside(name)})\n" for name in tools if name in program.python]
+    return "".join(("" if begun else _WALL, *guards, program.python))
 
 
 # Makes an inner call; the name is that of this very use of the tool, the same however often the program is
@@ -227,7 +234,9 @@ class Sandbox:
                     if values is not None:
                         await session.load_session(values)
                     return await session.feed_start(
-                        _walled(program, tools), external_lookup=_lookup(run), print_callback=printed
+                        _walled(program, tools, begun=values is not None),
+                        external_lookup=_lookup(run),
+                        print_callback=printed,
                     )
 
                 await self._drive(run, "", begin)
@@ -236,7 +245,7 @@ class Sandbox:
             message = "\n".join(dict.fromkeys(paused.messages))
             raise Waiting({**run.written(), "node": paused.node}, message) from None
         except monty.MontyError as error:
-            raise _runtime_error(error, run.failures, tools.values()) from None
+            raise _runtime_error(error, run.failures, tools.values(), program.text) from None
         return run.answer, run.printed.get("", "")
 
     @contextlib.asynccontextmanager
@@ -585,10 +594,10 @@ def spelt(name: str) -> str:
 
 def _looks(names: Iterable[str]) -> str:
     """A program that tells the type and length of each of these values."""
-    sized = "(str, bytes, list, tuple, dict, set)"
+    sized = "__type(%s) in (*__PLAIN[:1], *__PLAIN[-1:], *__MANY[:3], __dict)"
     looks = "\n".join(
-        f"try:\n    __seen.append([{spelt(name)!r}, type({name}).__name__,"
-        f" len({name}) if isinstance({name}, {sized}) else None])\nexcept NameError:\n    pass"
+        f"try:\n    __seen.append([{spelt(name)!r}, __type({name}).__name__,"
+        f" __len({name}) if {sized % name} else None])\nexcept NameError:\n    pass"
         for name in names
     )
     return f"__seen = []\n{looks}\n{ANSWER}(__seen)"
@@ -601,7 +610,7 @@ def short(text: str, limit: int = MAX_MESSAGE) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str]) -> Exception:
+def _runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str], text: str) -> Exception:
     """What ended the program: the inner call nobody caught, or its own mistake in one sentence."""
     display = getattr(error, "display", None)
     said = str(display("type-msg")) if callable(display) else str(error)
@@ -610,11 +619,9 @@ def _runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str
             return failure
     said = short(said)
     kind, _, message = said.strip().partition(": ")
-    if kind == "NameError" and "'" in message:
-        name = message.split("'")[1]
-        known = list(tools)
-        shown = spelt(name.removeprefix(_outside("")))
-        return ProgramError(f"The program uses {shown}, which is not defined." + did_you_mean(shown, known))
+    lesson = teach.failed(kind, message.replace(_outside(""), ""), text, tools)
+    if lesson is not None:
+        return ProgramError(lesson)
     if "cannot suspend in this synchronous context" in message:
         return ProgramError(
             "A tool cannot be handed to map, filter or sorted; write (lfor x xs (the-tool x))."

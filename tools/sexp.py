@@ -121,6 +121,7 @@ class Limits:
     max_depth: int = 200
     max_forms: int = 100_000  # every node counts, not only those at the top
     max_digits: int = 1000
+    booleans: bool = False  # read #t and #f, which are no Hy, as True and False
 
 
 DEFAULT: Final = Limits()
@@ -517,6 +518,8 @@ class _Reader:
                 raise self.error("a # stands alone here", start, "remove it", incomplete=stop == self.end)
             if opener == "#[":
                 return "", *self._bracket_string(start)
+        if self.limits.booleans and opener in ("#t", "#f", "#true", "#false"):
+            return "", Symbol("True" if opener[1] == "t" else "False"), stop
         key = opener[1:] if opener[1] in "tf" else opener[1]
         hint = _DISPATCH_HINTS.get(key, "write a plain form")
         if key in "_*^":

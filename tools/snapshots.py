@@ -128,7 +128,9 @@ def _place(session: str, user: str) -> str:
 @cache
 def sandbox_version() -> str:
     """Of what reads and writes states; those of another are not loaded."""
-    return f"{version('pydantic-monty')} {version('pydantic-monty-runtime')}"
+    from tools.sandbox import WALL_VERSION
+
+    return f"{version('pydantic-monty')} {version('pydantic-monty-runtime')} {WALL_VERSION}"
 
 
 def _key_name(key: bytes) -> bytes:

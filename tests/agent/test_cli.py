@@ -366,7 +366,11 @@ POINTED: list[tuple[list[str], str, str]] = [
         f"invalid: line 1, column 5: {NO_DO_MAC}",
         'f"{(do-mac 1)}"',
     ),
-    (["eval", "(+ 1"], "invalid: line 1, column 1: this ( is never closed; add ) at the end", "(+ 1"),
+    (
+        ["eval", "(+ 1"],
+        "invalid: line 1, column 1: this ( is never closed; add ) at the end; write (+ 1)",
+        "(+ 1",
+    ),
     (
         ["eval", "#.(print 1)"],
         "invalid: line 1, column 1: reader macros are not read here: #.; nothing is evaluated while reading",

@@ -74,14 +74,14 @@ def test_a_broken_form_is_told_and_the_next_line_is_read(here: Path) -> None:
     said = piped(here, "(+ 1]", "(do-mac 1)", "(+ 1 2)", "(+ 1")
     assert (said.code, said.out) == (0, "3\n")
     assert said.err == lines(
-        "invalid: line 1, column 5: this ] does not close the ( at line 1, column 1; write ) instead",
+        "invalid: line 1, column 5: this ] does not close the ( at line 1, column 1; write (+ 1)",
         "(+ 1]",
         "    ^",
         "invalid: line 1, column 2: do-mac cannot be used in a program; "
         "nothing runs while a program is compiled",
         "(do-mac 1)",
         " ^",
-        "invalid: line 1, column 1: this ( is never closed; add ) at the end",
+        "invalid: line 1, column 1: this ( is never closed; add ) at the end; write (+ 1)",
         "(+ 1",
         "^",
     )

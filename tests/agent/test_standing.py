@@ -227,6 +227,8 @@ BRANCHES: list[tuple[str, Any]] = [
     ('(try (pmap (fn [n] (/ 1 n)) [1 0]) (except [e ZeroDivisionError] "caught"))', "caught"),
     ('(try (pmap (fn [n] (get {} n)) [1 0]) (except [e KeyError] "caught"))', "caught"),
     ('(pmap (fn [n] (try (/ 1 n) (except [e ZeroDivisionError] "none"))) [1 0])', [1.0, "none"]),
+    ("(gather (look 1) (+ 2 3) (look 2))", [10, 5, 20]),
+    ("(gather)", []),
     ('(do (defn pmap [f xs] "mine") (pmap look [1]))', "mine"),
 ]
 

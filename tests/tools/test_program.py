@@ -121,6 +121,9 @@ WORKS: list[tuple[str, Any]] = [
     ("(setv d {}) (setv (get d :k) :v) d", {"k": "v"}),
     ("[:a #(1 2) {:b None} #{3}]", ["a", [1, 2], {"b": None}, {3}]),
     ("(in :a [:a :b])", True),
+    (":alone", "alone"),
+    ("(list (map echo [1 2]))", [[1], [2]]),
+    ("(quote a)", "a"),
     ("(chainc 1 < 2 <= 2)", True),
     ("(.pop [1 2 3])", 3),
     ("(sorted [3 1 2] :reverse True)", [3, 2, 1]),
@@ -388,7 +391,7 @@ def test_what_is_printed_is_the_value_when_there_is_no_other(tmp_path: Path) -> 
 MISTAKES = [
     ("", "The program is empty."),
     ("; nothing", "The program is empty."),
-    ("(+ 1", "line 1, column 1: this ( is never closed; add ) at the end\n(+ 1\n^"),
+    ("(+ 1", "line 1, column 1: this ( is never closed; add ) at the end; write (+ 1)\n(+ 1\n^"),
     ("(+ 1\n   (foo", "line 2, column 4: this ( is never closed; add )) at the end\n   (foo\n   ^"),
     ("(/ 1 0)", "The program failed: ZeroDivisionError: division by zero"),
     ("(ehco 1)", "The program uses ehco, which is not defined. Did you mean echo?"),
@@ -397,19 +400,18 @@ MISTAKES = [
     ('(+ 1 "a")', "The program failed: TypeError: unsupported operand type(s) for +: 'int' and 'str'"),
     ('(raise (ValueError "mine"))', "The program failed: ValueError: mine"),
     (
-        "(list (map echo [1 2]))",
+        "(sorted [1 2] :key echo)",
         "A tool cannot be handed to map, filter or sorted; write (lfor x xs (the-tool x)).",
     ),
-    (":alone", 'Keywords are only argument names in a program; a text is written "name".'),
     ("(setv 1 2)", "line 1, column 7: Can't assign or delete a constant\n(setv 1 2)\n      ^"),
     (
         "(return 5)",
-        "return stands outside of a function; a program's value is that of its last form.",
+        "line 1, column 1: a program's value is that of its last form; write 5",
     ),
     ("(import nowhere)", "The program failed: ModuleNotFoundError: No module named 'nowhere'"),
     (
-        "\f(quote a)",
-        'line 1, column 3: quote cannot be used in a program; write a list as [1 2] and a text as "x"',
+        "\f(quasiquote a)",
+        "line 1, column 3: quasiquote cannot be used in a program; write a list as [1 2]",
     ),
 ]
 
@@ -437,7 +439,6 @@ REFUSED = r"""
 (do_mac (open "SENTINEL" "w"))
 (ｄo-mac (open "SENTINEL" "w"))
 (𝐝𝐨-𝐦𝐚𝐜 (open "SENTINEL" "w"))
-(do‑mac (open "SENTINEL" "w"))
 (eval-and-compile (open "SENTINEL" "w"))
 (eval-when-compile (open "SENTINEL" "w"))
 (defmacro m [] (open "SENTINEL" "w")) (m)
@@ -478,7 +479,8 @@ f"{hy.R.os}"
 (defclass A [(do-mac 1)] 1)
 (defclass [(hy.eval 1)] A [])
 `(a ~(do-mac 1))
-'(a b)
+`(a b)
+'f"{(do-mac 1)}"
 ~x
 (unquote (do-mac 1))
 #{(do-mac 1)}
@@ -502,13 +504,13 @@ __builtins__
 (setv __answer 1)
 (__answer 5)
 (defn __answer [x] 1)
-(echo :__class__ 1)
 _hy_macros
 #.(open "SENTINEL" "w")
 #boom 1
 """
 
 CONTAINED = r"""
+(do‑mac (open "SENTINEL" "w"))
 (open "SENTINEL" "w")
 (.write (open "SENTINEL" "w") "x")
 (.read (open "/etc/passwd"))
@@ -574,6 +576,7 @@ CONTAINED = r"""
 """
 
 HARMLESS = r"""
+(echo :__class__ 1)
 (eval "1")
 (exec "open('SENTINEL', 'w')")
 (locals)
@@ -624,6 +627,7 @@ def test_a_program_that_reaches_for_the_host_is_refused_before_it_is_compiled(
     said = complaint(ProgramError, lambda: compile_program(text))
     first, *rest = said.split("\n")
     assert first.startswith("line 1, column ")
+    assert "Hy has seen it" not in first
     assert rest[-1].strip() == "^"
     assert len(first) < 250
 
