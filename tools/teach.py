@@ -538,7 +538,8 @@ class _Spotter:
         if name in _SPECIAL:
             special: Callable[[Any], str | None] = getattr(self, "_" + name.replace("defun", "defn"))
             return special(node)
-        if self.free(name) and (name in FOREIGN or name in _METHODS):
+        ours = (name == "values" and len(node) == 1) or (name == "set" and len(node) == 2)  # Python's set
+        if not ours and self.free(name) and (name in FOREIGN or name in _METHODS):
             return self.foreign(node, name)
         if is_core(name):
             return None

@@ -540,6 +540,15 @@ def test_a_value_hides_a_tool_from_its_own_program_only(desk: Desk) -> None:
     assert desk.eval("(look 3)").value == 30
 
 
+def test_what_a_session_calls_len_does_not_move_the_wall(desk: Desk) -> None:
+    desk.eval(
+        "(defn len [_] 0) (defn type [_] str) (setv dict 1 ValueError 2 list 3 zip 4 str 5 isinstance 6)"
+    )
+    endless = desk.eval("(setv x 1) (for [_ (range 60)] (setv x #(x x))) #{x}")
+    assert endless.status == "error"
+    assert desk.eval("(pmap (fn [n] n) [1 2])").value == [1, 2]
+
+
 def test_what_was_kept_and_changed_is_refused(desk: Desk) -> None:
     desk.eval("(setv x 1)")
     desk.store("UPDATE snapshots SET state = substr(state, 1, 60)")

@@ -126,6 +126,7 @@ def test_a_hostile_program_is_contained(host: Host, monkeypatch: pytest.MonkeyPa
     before = host.condition()
     host.new_rows()
 
+    host.agent._agent.session = escape.name  # what one leaves behind is nothing to the next
     result = host.agent.eval(host.at_home(escape.program))
 
     told = json.dumps(result.value) if result.ok else result.message
