@@ -105,7 +105,7 @@ def grammar(
 
 def _only_says(tool: CognitiveTool) -> bool:
     """No effects, and nothing but texts goes in: it can tell the model nothing but what the model told it."""
-    return not tool.effects and all(param.type is str for param in tool.params)
+    return not tool.effects and all(param.type is str for param in tool.offered)
 
 
 def _programs() -> list[str]:
@@ -124,8 +124,8 @@ def _programs() -> list[str]:
 
 def _call(tool: CognitiveTool, number: int, spelling: Spelling) -> list[str]:
     """The rule of a tool's calls, and those of its optional arguments, named by its ``number``."""
-    required = [param for param in tool.params if param.required]
-    optional = tuple((place, param) for place, param in enumerate(tool.params) if not param.required)
+    required = [param for param in tool.offered if param.required]
+    optional = tuple((place, param) for place, param in enumerate(tool.offered) if not param.required)
     parts = [_quoted(spelling.opened(tool.name))]
     parts += [_argument(param, spelling, begun=place > 0) for place, param in enumerate(required)]
     rules: dict[str, str] = {}

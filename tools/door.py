@@ -111,6 +111,9 @@ class Consent(Protocol):
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | Instead | None: ...
 
+    def begins(self, tool: CognitiveTool, call: Call) -> None:
+        """The program of ``call`` begins to run."""
+
     def waits(self, call: Call, instead: CallForm | None = None) -> None:
         """The call was allowed, or ``instead`` was to be made in its place, and that has come to wait for
         another decision."""
@@ -131,6 +134,9 @@ class NobodyToAsk:
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | Instead | None:
         return deny(f"a person's approval is needed ({reason}), and nobody can be asked here")
+
+    def begins(self, tool: CognitiveTool, call: Call) -> None:
+        """Nothing was approved."""
 
     def waits(self, call: Call, instead: CallForm | None = None) -> None:
         """Nothing is kept."""
@@ -582,6 +588,9 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
         passage.reservation.commit()
     except Exception as error:
         return Outcome("limited", message=f"{tool.name} is limited: {_uncounted(error)}.")
+    if tool.name == PROGRAMS and passage.call.parent is None:
+        with contextlib.suppress(Exception):  # then each of its calls is asked by itself
+            door.consent.begins(tool, passage.call)
     try:
         told = len(passage.said)
         while True:

@@ -10,7 +10,6 @@ is not read any more.
 from __future__ import annotations
 
 import copy
-import hashlib
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -26,6 +25,7 @@ from tools.form import CallForm, canonical, kebab
 from tools.holes import Marks, hidden
 from tools.look import Look
 from tools.plan import Event, Note, Plan, Planned, Split, make_plan
+from tools.plans import program_digest
 from tools.program import ANSWER, Program, ProgramError, alias, compile_program
 from tools.redact import SECRET, Redactor
 from tools.sandbox import MAX_OUTPUT, VALUES, InnerFailure, Sandbox, _placeholder, _runtime_error, across, short
@@ -80,7 +80,7 @@ async def dry_run(text: str, ctx: ToolContext, call: Call, *, pure: bool = False
         look.listing = [dict(zip(("name", "type", "length"), row, strict=True)) for row in kept.listing]
     events: list[Event] = []
     await look.program(program, _Path(events), values=look.values)
-    return make_plan(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), events)
+    return make_plan(program_digest(text), events)
 
 
 class _DryRun:
@@ -245,7 +245,7 @@ class _DryRun:
 
     async def _inner(self, look: Look, planned: Planned, path: _Path) -> dict[str, Any]:
         """A program in the program."""
-        if look.form.args.get("dry-run") not in (None, False):
+        if look.form.args.get("dry-run", False):
             return {"return_value": self.marks.of_call(self._shown(look))}
         if self.programs >= MAX_PROGRAMS:
             raise _Cut(f"there are more than {MAX_PROGRAMS} programs inside of each other")

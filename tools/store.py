@@ -150,6 +150,15 @@ MIGRATIONS = (
         state BLOB NOT NULL
     ) STRICT;
     """,
+    """
+    CREATE TABLE plans (
+        request TEXT PRIMARY KEY,
+        program TEXT NOT NULL,
+        shapes TEXT NOT NULL,
+        text TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX requests_used_by ON requests (used_by);
+    """,
 )
 
 
