@@ -156,7 +156,7 @@ def parser() -> argparse.ArgumentParser:
     )
     evaluate = command("eval", "Run a Lisp program in the sandbox; its inner calls pass the door.")
     evaluate.add_argument("form", metavar="FORM", help="such as '(* 6 7)'; - reads it from stdin")
-    dry = {"dest": "dry_run", "action": "store_const"}
+    dry: dict[str, Any] = {"dest": "dry_run", "action": "store_const"}
     evaluate.add_argument(
         "--dry-run", **dry, const=True, help="only show what it may call; nothing is done but reading"
     )

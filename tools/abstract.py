@@ -53,9 +53,7 @@ def for_dry_run(program: Program, word: str) -> str:
     tree = ast.parse(program.python)
     own = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     given = [name for name in PRELUDES if name in own and name in INSTEAD]
-    tree.body = [
-        node for node in tree.body if not (isinstance(node, ast.FunctionDef) and node.name in given)
-    ]
+    tree.body = [node for node in tree.body if not (isinstance(node, ast.FunctionDef) and node.name in given)]
     careful = ast.fix_missing_locations(_Careful().visit(tree))
     return helpers(word) + "".join(INSTEAD[name] for name in given) + ast.unparse(careful)
 
@@ -70,7 +68,11 @@ def _call(name: str, *args: ast.expr) -> ast.Call:
 
 def _data(value: Any) -> ast.expr:
     """A constant, or a list of them."""
-    return ast.List([_data(item) for item in value], ast.Load()) if isinstance(value, list) else ast.Constant(value)
+    return (
+        ast.List([_data(item) for item in value], ast.Load())
+        if isinstance(value, list)
+        else ast.Constant(value)
+    )
 
 
 def _let(name: str, value: ast.expr) -> ast.NamedExpr:
@@ -100,7 +102,9 @@ def _within(nodes: Iterable[ast.AST], skip: tuple[type[ast.AST], ...] = _OWN_SCO
 
 def _changed(nodes: Sequence[ast.AST]) -> list[str]:
     """The names that these statements give a value to."""
-    names = {node.id for node in _within(nodes) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    names = {
+        node.id for node in _within(nodes) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
     return sorted(name for name in names if not name.startswith("__"))
 
 
@@ -110,7 +114,7 @@ def _jumps(nodes: Sequence[ast.AST]) -> ast.Constant:
 
 def shown_name(name: str) -> str:
     """A variable as its program calls it."""
-    if name.startswith("_hy_let_") or name.startswith("_hy_exc_"):
+    if name.startswith(("_hy_let_", "_hy_exc_")):
         name = name[8:].rpartition("_")[0]
     return "a value" if name.startswith("_hy_") else str(hy.unmangle(name))
 
@@ -212,9 +216,7 @@ class _Careful(ast.NodeTransformer):
         )
         go = ast.Compare(_let(made, asked), [ast.Is()], [_name("__GO")])
         method = ast.Attribute(_name(owner), node.func.attr, ast.Load())
-        really = ast.Call(
-            method, [ast.Starred(_name(given), ast.Load())], [ast.keyword(None, _name(words))]
-        )
+        really = ast.Call(method, [ast.Starred(_name(given), ast.Load())], [ast.keyword(None, _name(words))])
         return ast.IfExp(go, really, _name(made))
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
@@ -226,7 +228,9 @@ class _Careful(ast.NodeTransformer):
                 parts.append(_call("__fmt", self._expr(part.value), letter, spec))
             else:
                 parts.append(part)
-        return ast.Call(ast.Attribute(ast.Constant(""), "join", ast.Load()), [ast.List(parts, ast.Load())], [])
+        return ast.Call(
+            ast.Attribute(ast.Constant(""), "join", ast.Load()), [ast.List(parts, ast.Load())], []
+        )
 
     def _comprehension(self, kind: str, node: Any) -> ast.AST:
         for name in ("elt", "key", "value"):
@@ -289,7 +293,11 @@ class _Careful(ast.NodeTransformer):
         return self._assign(node.target, self._expr(node.value)) if node.value else ast.Pass()
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        sign, value, target = ast.Constant(_OPERATORS[type(node.op)] + "="), self._expr(node.value), node.target
+        sign, value, target = (
+            ast.Constant(_OPERATORS[type(node.op)] + "="),
+            self._expr(node.value),
+            node.target,
+        )
         if isinstance(target, ast.Name):
             return self._assign(target, _call("__op", sign, _name(target.id), value))
         owner, place = self._new(), self._new()
@@ -346,9 +354,7 @@ class _Careful(ast.NodeTransformer):
     def visit_Try(self, node: ast.Try) -> Any:
         mark = self._new()
         if not node.handlers:
-            return ast.Try(
-                self._all(node.body), [], self._all(node.orelse), self._all(node.finalbody)
-            )
+            return ast.Try(self._all(node.body), [], self._all(node.orelse), self._all(node.finalbody))
         self._tries.append((mark, node, _changed(node.body)))
         body = self._all(node.body)
         body += self._fails(*self._tries.pop())
@@ -451,4 +457,3 @@ def _kind(handler: ast.ExceptHandler) -> str:
         kind = kind.elts[0]
     name = kind.id if isinstance(kind, ast.Name) else "Exception"
     return "Exception" if name == "BaseException" else name
-

@@ -15,10 +15,10 @@ person decides of it:
 - deny: the reason becomes the result of the call.
 
 An approval is marked as used, and synced, before the body begins: a process that is killed in between has
-used it. A plan, what a dry run found that a program may call, is approved as a whole, once: for one run of
-that very program, and in it for the calls that the plan names (tools/plans.py). Only a call that came to wait again, for a decision its body needs, keeps it for when that very call
-is carried on. The true form is kept only while the request is open, and that of an edit until it is made;
-what is shown of either hides declared secrets.
+used it. Only a call that came to wait again, for a decision its body needs, keeps it for when that very call
+is carried on. A plan, what a dry run found that a program may call, is approved as a whole, once: for one run
+of that very program, and in it for the calls that the plan names (tools/plans.py). The true form is kept only while the request is open, and
+that of an edit until it is made; what is shown of either hides declared secrets.
 """
 
 from __future__ import annotations
@@ -407,7 +407,9 @@ class Broker:
         tool, text = self._table.get(call.tool), str(call.form.args["form"])
         asks = replace(call, form=plans.request_form(tool, text, plan))
         digest = request_digest(asks.form, tool.version, call.session)
-        hide = Redactor(replace(asks.form, args={"form": Code(text)}), (), self._table.secrets, by_looks=False)
+        hide = Redactor(
+            replace(asks.form, args={"form": Code(text)}), (), self._table.secrets, by_looks=False
+        )
         shown = canonical(replace(asks.form, args={**asks.form.args, "form": hide.form.args["form"]}))
         number = len(plan["shapes"])
         reason = f"it is the plan of a program, with {count(number, 'call')} that would be asked"

@@ -28,11 +28,20 @@ from tools.plan import Event, Note, Plan, Planned, Split, make_plan
 from tools.plans import program_digest
 from tools.program import ANSWER, Program, ProgramError, alias, compile_program
 from tools.redact import SECRET, Redactor
-from tools.sandbox import MAX_OUTPUT, VALUES, InnerFailure, Sandbox, _placeholder, _runtime_error, across, short
+from tools.sandbox import (
+    MAX_OUTPUT,
+    VALUES,
+    InnerFailure,
+    Sandbox,
+    _placeholder,
+    _runtime_error,
+    across,
+    short,
+)
 from tools.unknowns import CHOOSE, NOTE
 
 MAX_PATHS = 64
-MAX_DECISIONS = 40  # one after the other
+MAX_DECISIONS = 20  # one after the other
 MAX_CALLS = 500  # on all paths
 MAX_PROGRAMS = 8  # inside of each other
 PROGRAMS = "eval"
@@ -72,7 +81,9 @@ async def dry_run(text: str, ctx: ToolContext, call: Call, *, pure: bool = False
         program = compile_program(text)
     except ProgramError as error:
         raise ToolFailure("invalid", str(error)) from None
-    whose = (call.session, call.user) if ctx.snapshots is not None and not call.depth and call.session else None
+    whose = (
+        (call.session, call.user) if ctx.snapshots is not None and not call.depth and call.session else None
+    )
     kept = ctx.snapshots.values(*whose) if ctx.snapshots is not None and whose else None
     look = _DryRun(ctx, pure)
     if kept is not None:
@@ -178,7 +189,7 @@ class _DryRun:
             return await step.resume({"exc_type": "NameError", "message": message}), path
         return await step.resume({"return_value": None}), path
 
-    async def _call(self, tool: str, step: Any, path: _Path) -> dict[str, Any]:
+    async def _call(self, tool: str, step: Any, path: _Path) -> Any:
         """One call the program comes to: looked at, and made if that does no more than read."""
         assert self.ctx.look is not None, "asked before"
         self.calls += 1
@@ -274,7 +285,9 @@ class _DryRun:
         left = []
         for one in look.left:
             count = one.count
-            left.append(one.words if count is None else f"{max(0, count - path.made[look.form.tool])} {one.words}")
+            left.append(
+                one.words if count is None else f"{max(0, count - path.made[look.form.tool])} {one.words}"
+            )
         shown = self._shown(look)
         node = {
             "call": str(shown),
@@ -335,5 +348,3 @@ def _quiet() -> Any:
     import pydantic_monty as monty
 
     return monty.CollectString(MAX_OUTPUT)
-
-

@@ -105,7 +105,9 @@ def matches(pattern: Pattern, value: Any) -> bool:
         pieces = ".*".join(map(re.escape, pattern["like"]))
         return isinstance(value, str) and re.fullmatch(pieces, value, re.DOTALL) is not None
     if "list" in pattern:
-        return _same_length(pattern["list"], value, (list, tuple)) and all(map(matches, pattern["list"], value))
+        return _same_length(pattern["list"], value, (list, tuple)) and all(
+            map(matches, pattern["list"], value)
+        )
     inner = pattern["dict"]
     return _same_length(inner, value, (dict,)) and all(
         key in value and matches(part, value[key]) for key, part in inner.items()
@@ -113,7 +115,7 @@ def matches(pattern: Pattern, value: Any) -> bool:
 
 
 def _same_length(pattern: Any, value: Any, kinds: tuple[type, ...]) -> bool:
-    return isinstance(value, kinds) and len(value) == len(pattern)
+    return type(value) in kinds and len(value) == len(pattern)
 
 
 def _digest(value: Any) -> str:

@@ -1,7 +1,7 @@
 """What the door would say of a call: looked up, checked, judged by policy and guard, and not made.
 
-Knows the door's stages. Nothing is reserved, nobody is asked, nothing is recorded. An argument may be unknown;
-what depends on it is asked rather than allowed, since nobody can tell.
+Knows the door's stages. Nothing is reserved, nobody is asked, nothing is recorded. An argument may be
+unknown; what depends on it is asked rather than allowed, since nobody can tell.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tools.context import Call, ToolContext, Verdict
 from tools.door import Door, Passage, ask_guard, ask_policy, check_arguments, look_up
 from tools.errors import InvalidCallError, QuothError
 from tools.form import CallForm
+from tools.policy import EffectsPolicy, by_effects
 from tools.predicates import UNKNOWN
 from tools.schema import bind
 from tools.scope import is_path
@@ -31,8 +32,8 @@ class Left:
 
 @dataclass(frozen=True)
 class Look:
-    """A call as the door sees it. ``paths`` are the files it names, None where that cannot be told; ``secret``
-    names its arguments that are not shown."""
+    """A call as the door sees it. ``paths`` are the files it names, None where that cannot be told;
+    ``secret`` names its arguments that are not shown."""
 
     form: CallForm
     verdict: Literal["allow", "ask", "deny", "invalid", "unknown"]
@@ -50,7 +51,9 @@ async def look_at(
     door: Door, call: Call, context: ToolContext, unknown: Callable[[Any], bool], guards: bool
 ) -> Look:
     """Look at a call. ``unknown`` says whether a value is; without ``guards`` no guard is run either."""
-    passage = Passage(call, dataclasses.replace(context, dry=False))
+    names = tuple(door.table.names())
+    own = dataclasses.replace(context, dry=False, side_effects=[], said=[], tool_names=names)
+    passage = Passage(call, own)
     if (ended := await look_up(door, passage)) is not None:
         return Look(call.form, "unknown" if ended.status == "unknown" else "deny", ended.message)
     tool = passage.known_tool
@@ -75,8 +78,9 @@ async def look_at(
         form = passage.call.form
     verdict = await _verdict(door, passage, tool, holes, guards)
     reason = verdict.reason.rstrip(".")
-    named = {name: value for name, value in passage.args.items() if is_path(name, value if name not in holes else "x")}
-    paths = None if not named or any(name in holes for name in named) else tuple(map(str, named.values()))
+    named = [name for name, value in passage.args.items() if is_path(name, "x" if name in holes else value)]
+    known = bool(named) and not any(name in holes for name in named)
+    paths = tuple(str(passage.args[name]) for name in named) if known else None
     return Look(
         form,
         verdict.kind,
@@ -99,14 +103,15 @@ async def _verdict(
     if found.kind == "deny" or not tool.guarded:
         return found
     if not guards:
-        return Verdict(found.kind, f"{found.reason}; its guard was not asked")
+        return Verdict(found.kind, f"{found.reason or 'the policy allows it'}; its guard was not asked")
     passage.verdicts.pop("guard", None)
     ended = await ask_guard(door, passage)
     if ended is not None:
         return Verdict("deny", _after(passage.verdicts.get("guard", ""), ended.message))
     said = passage.verdicts.get("guard", "allow")
     if said.startswith("ask"):
-        return Verdict("ask", "; ".join(part for part in (_asked(found), _after(said, "it asks first")) if part))
+        asked = _asked(found), _after(said, "it asks first")
+        return Verdict("ask", "; ".join(part for part in asked if part))
     return found
 
 
@@ -125,16 +130,18 @@ async def _strict(door: Door, passage: Passage) -> Verdict:
     said = passage.verdicts.get("policy", "")
     kind: Literal["allow", "ask", "deny"] = "deny" if ended else "ask" if said.startswith("ask") else "allow"
     reason = _after(said, "")
+    if not reason and isinstance(door.policy, EffectsPolicy):
+        return by_effects(passage.known_tool)
     if not reason and callable(explain):
         reason = explain(passage.known_tool, passage.call, passage.args, passage.context).verdict.reason
     return Verdict(kind, reason or passage.verdicts.get("rule", ""))
 
 
-def _by_policy(
-    door: Door, passage: Passage, tool: CognitiveTool, holes: list[str], depends: str
-) -> Verdict:
+def _by_policy(door: Door, passage: Passage, tool: CognitiveTool, holes: list[str], depends: str) -> Verdict:
     """The same where arguments are unknown: only what holds for every value of theirs is certain."""
     explain = getattr(door.policy, "explain", None)
+    if isinstance(door.policy, EffectsPolicy):
+        return by_effects(tool)
     try:
         if not callable(explain):
             return Verdict("ask", depends)
@@ -152,4 +159,3 @@ def _left(door: Door, tool: CognitiveTool, call: Call) -> tuple[Left, ...]:
     look = getattr(door.limits, "left", None)
     found = look(tool, call) if callable(look) else ()
     return tuple(Left(count, words) for count, words in found)
-

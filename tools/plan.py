@@ -1,4 +1,4 @@
-"""The plan of a program: what a dry run found on all its paths, as one tree, as text and as shapes to approve.
+"""The plan of a program: what a dry run found on all its paths, as a tree, as text and as shapes to approve.
 
 Knows data only. The paths of a program are put together again where they go on alike, so that what follows a
 condition stands once, behind it. A shape says of a call what must be so of it for an approval of the whole
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Node = dict[str, Any]
+DEEPEST = 20  # steps inside of steps
 
 
 @dataclass(eq=True)
@@ -86,11 +87,9 @@ class Plan:
 def make_plan(program: str, events: list[Event]) -> Plan:
     """Put the paths together, and count."""
     joined = join(events)
-    counts: dict[str, tuple[Node, int | None]] = {}
-    for key, (shape, times) in _count(joined).items():
-        counts[key] = (shape, times)
-    shapes = [shape | {"times": times} for _, (shape, times) in sorted(counts.items())]
-    return Plan(program, _fold(joined), shapes, not any(_cut(joined)))
+    shapes = [shape | {"times": times} for _, (shape, times) in sorted(_count(joined).items())]
+    steps = _fold(joined)
+    return Plan(program, steps, shapes, not _lost(steps))
 
 
 def join(events: Sequence[Event]) -> list[Event]:
@@ -144,30 +143,39 @@ def _added(one: Counts, other: Counts) -> Counts:
     return both
 
 
-def _cut(events: Sequence[Event]) -> Iterator[bool]:
-    for event in events:
-        if isinstance(event, Note):
-            yield event.kind in ("cut", "lost")
-        elif isinstance(event, Planned):
-            yield from _cut(event.inside)
-        else:
-            for _, way in event.ways:
-                yield from _cut(way)
+def _lost(steps: Sequence[Node]) -> bool:
+    """Whether anything was cut or lost sight of."""
+    return any(
+        "cut" in step
+        or "lost" in step
+        or _lost(step.get("steps", ()))
+        or _lost(step.get("inside", ()))
+        or any(_lost(way["steps"]) for way in step.get("ways", ()))
+        for step in steps
+    )
 
 
-def _fold(events: Sequence[Event]) -> list[Node]:
+def _fold(events: Sequence[Event], depth: int = 0) -> list[Node]:
     """As JSON data: what stands between a beginning and its end is part of it."""
+    if depth > DEEPEST:
+        return [{"cut": "it is nested too deeply to be shown"}]
     top: list[Node] = []
     open_steps = [top]
     for event in events:
         here = open_steps[-1]
         if isinstance(event, Planned):
-            here.append(event.node | ({"inside": _fold(event.inside)} if event.inside else {}))
+            here.append(
+                event.node
+                | ({"inside": _fold(event.inside, depth + len(open_steps))} if event.inside else {})
+            )
         elif isinstance(event, Split):
-            ways = [{"way": label, "steps": _fold(way)} for label, way in event.ways]
+            ways = [{"way": label, "steps": _fold(way, depth + len(open_steps))} for label, way in event.ways]
             if any(way["steps"] for way in ways):
                 here.append({"split": event.kind, "on": event.text, "ways": ways})
         elif event.kind in ("each", "while"):
+            if len(open_steps) + depth > DEEPEST:
+                here.append({"cut": "it is nested too deeply to be shown"})
+                break
             node: Node = {event.kind: event.text, "steps": []}
             here.append(node)
             open_steps.append(node["steps"])

@@ -61,9 +61,7 @@ def claim(run: Statement, tool: CognitiveTool, call: Call, now: float) -> None:
     )
 
 
-def covering(
-    run: Statement, tool: CognitiveTool, call: Call, now: float
-) -> tuple[str, str] | None:
+def covering(run: Statement, tool: CognitiveTool, call: Call, now: float) -> tuple[str, str] | None:
     """The request, and who decided it, of the plan that covers this call of the run that claimed it; the call
     has then been counted."""
     if call.route != "program":

@@ -13,7 +13,7 @@ BEGIN, END = "\ue000", "\ue001"
 CHOOSE = "__choose"  # which way: kind, text, one label for each
 NOTE = "__note"  # what begins, ends, or cannot be followed
 
-HELPERS = '''
+HELPERS = """
 __B = "\ue000@@"
 __E = "\ue001"
 __S = {"n": 0, "loops": 0, "maybe": False, "forks": 0}
@@ -299,7 +299,8 @@ def __shape(v, spec):
     if spec is None:
         return v
     if __vague(v):
-        return [__anything() if part == "*" else __shape(__hole("part of " + __show(v)), part) for part in spec]
+        text = "part of " + __show(v)
+        return [__anything() if part == "*" else __shape(__hole(text), part) for part in spec]
     if "*" in spec or not isinstance(v, (list, tuple)) or len(v) != len(spec):
         return v
     return [__shape(v[place], spec[place]) for place in range(len(spec))]
@@ -456,7 +457,8 @@ def __method(name, o, a, k):
             return __GO
         if name in ("get", "pop", "setdefault") and a and not __deep(a[0]) and not __many(o):
             return __GO
-        if name in ("copy", "clear", "keys", "values", "items", "pop", "reverse") and not strange and not __many(o):
+        plain = not strange and not __many(o)
+        if plain and name in ("copy", "clear", "keys", "values", "items", "pop", "reverse"):
             return __GO
         if strange or __deep(o):
             if changes:
@@ -474,7 +476,7 @@ __CHANGES = {"append": 1, "insert": 1, "extend": 1, "update": 1, "add": 1, "pop"
              "remove": 1, "discard": 1, "setdefault": 1, "sort": 1, "reverse": 1}
 import math as __math
 __MODULE = type(__math)
-'''
+"""
 
 # Functions that programs are given, as a dry run has them.
 INSTEAD = {
