@@ -467,8 +467,11 @@ class Agent:
     def call(self, form: str | CallForm) -> ToolResult:
         return self._wait(self._agent.call(form, route="python"))
 
-    def eval(self, program: str) -> ToolResult:
-        return self._wait(self._agent.eval(program, route="python"))
+    def eval(self, program: str, *, dry_run: bool | Literal["pure"] = False) -> ToolResult:
+        return self._wait(self._agent.eval(program, route="python", dry_run=dry_run))
+
+    def ask_for_plan(self, program: str, plan: Mapping[str, Any]) -> str:
+        return self._agent.ask_for_plan(program, plan)
 
     def run(self, task: str) -> Reply:
         return self._wait(self._agent.run(task))

@@ -17,8 +17,9 @@ person decides of it:
 An approval is marked as used, and synced, before the body begins: a process that is killed in between has
 used it. Only a call that came to wait again, for a decision its body needs, keeps it for when that very call
 is carried on. A plan, what a dry run found that a program may call, is approved as a whole, once: for one run
-of that very program, and in it for the calls that the plan names (tools/plans.py). The true form is kept only while the request is open, and
-that of an edit until it is made; what is shown of either hides declared secrets.
+of that very program, and in it for the calls that the plan names (tools/plans.py). The true form is kept only
+while the request is open, and that of an edit until it is made; what is shown of either hides declared
+secrets.
 """
 
 from __future__ import annotations

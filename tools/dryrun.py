@@ -72,6 +72,16 @@ class _Path:
 Begin = Callable[[Any], Awaitable[Any]]
 
 
+@dataclass
+class _Walk:
+    """One program on its way: the path that is gone now, those still to go, and how one is gone on with."""
+
+    path: _Path
+    way: Callable[[bytes, int], Begin]
+    todo: list[tuple[Begin, _Path]]
+    answers: list[Any] = field(default_factory=list)
+
+
 async def dry_run(text: str, ctx: ToolContext, call: Call, *, pure: bool = False) -> Plan:
     """Go through the program ``text`` as the body of ``call``. When ``pure`` nothing runs at all, neither
     reading tools nor guards. Raises ToolFailure for a program that cannot be read."""
@@ -130,44 +140,38 @@ class _DryRun:
 
             return go_on
 
-        answers: list[Any] = []
-        todo: list[tuple[Begin, _Path]] = [(begin, start)]
-        while todo:
-            begins, path = todo.pop()
+        walk = _Walk(start, way, [(begin, start)])
+        while walk.todo:
+            begins, walk.path = walk.todo.pop()
             if self.paths >= MAX_PATHS:
-                path.add("cut", f"there are more than {MAX_PATHS} paths")
+                walk.path.add("cut", f"there are more than {MAX_PATHS} paths")
                 continue
             self.paths += 1
             try:
                 async with self.sandbox.worker() as session:
                     step = await begins(session)
                     while not isinstance(step, monty.MontyComplete):
-                        step, path = await self._step(step, path, answers, todo, way)
+                        step = await self._step(step, walk)
             except _Cut as cut:
-                path.add("cut", str(cut))
+                walk.path.add("cut", str(cut))
             except monty.MontyError as error:
                 said = _runtime_error(error, self.raised, self.tools.values())
-                path.add("fails", self.marks.text(str(said)))
-        return answers
+                walk.path.add("fails", self.marks.text(str(said)))
+            except ProgramError as error:  # a value that cannot leave the sandbox
+                walk.path.add("fails", self.marks.text(str(error)))
+        return walk.answers
 
-    async def _step(
-        self,
-        step: Any,
-        path: _Path,
-        answers: list[Any],
-        todo: list[tuple[Begin, _Path]],
-        way: Callable[[bytes, int], Begin],
-    ) -> tuple[Any, _Path]:
+    async def _step(self, step: Any, walk: _Walk) -> Any:
         """Answer one question of the sandbox."""
         import pydantic_monty as monty
 
         if not isinstance(step, monty.AsyncFunctionSnapshot):
-            return await step.resume_auto(), path
+            return await step.resume_auto()
         if step.is_os_function:
-            return await step.resume_not_handled(), path
-        name = step.function_name
+            return await step.resume_not_handled()
+        name, path, answer = step.function_name, walk.path, None
         if name == ANSWER:
-            answers.append(across(step.args[0]))
+            walk.answers.append(across(step.args[0]))
         elif name == NOTE:
             path.add(str(step.args[0]), self.marks.text(str(step.args[1])))
         elif name == CHOOSE:
@@ -178,16 +182,16 @@ class _DryRun:
             path.events.append(split)
             blob = step.dump()
             for number in range(len(labels) - 1, 0, -1):
-                todo.append((way(blob, number), path.to(split.ways[number][1])))
-            return await step.resume({"return_value": 0}), path.to(split.ways[0][1])
+                walk.todo.append((walk.way(blob, number), path.to(split.ways[number][1])))
+            walk.path, answer = path.to(split.ways[0][1]), 0
         elif name == VALUES:
-            return await step.resume({"return_value": self.listing}), path
+            answer = self.listing
         elif name in self.tools:
-            return await step.resume(await self._call(self.tools[name], step, path)), path
+            return await step.resume(await self._call(self.tools[name], step, path))
         else:
             message = f"name '{name}' is not defined"
-            return await step.resume({"exc_type": "NameError", "message": message}), path
-        return await step.resume({"return_value": None}), path
+            return await step.resume({"exc_type": "NameError", "message": message})
+        return await step.resume({"return_value": answer})
 
     async def _call(self, tool: str, step: Any, path: _Path) -> Any:
         """One call the program comes to: looked at, and made if that does no more than read."""
