@@ -17,7 +17,7 @@ from typing import Any, Literal, Self, TypeVar, cast
 
 from agent.run import Listener, Reply, Run, RunLimits, Turn
 from agent.services import check_known, with_own_model
-from agent.suspended import Suspended, alone, read_form, read_into, read_messages, written_run
+from agent.suspended import Suspended, alone, read_form, read_into, read_messages, written_form, written_run
 from agent.table import ToolSource, load_tools, with_search
 from neuro.backends.base import Backend, Messages
 from neuro.belt import BeltCatalog
@@ -183,7 +183,13 @@ class AsyncAgent:
         name = key or call.id
         if result.status == "pending":
             self._suspended.put(
-                {"id": name, "kind": "call", "form": str(form), "route": route, "given": self._given}
+                {
+                    "id": name,
+                    "kind": "call",
+                    "form": written_form(form),
+                    "route": route,
+                    "given": self._given,
+                }
             )
         elif key:
             self._suspended.drop(name)

@@ -20,7 +20,7 @@ from neuro.backends.base import Messages, Usage
 from neuro.dialects import DIALECTS
 from tools.context import ToolResult
 from tools.errors import UsageError
-from tools.form import CallForm, from_model
+from tools.form import CallForm, Code, from_model
 from tools.sexp import read_one
 from tools.store import Store, state_dir
 
@@ -167,6 +167,15 @@ def _read(data: Mapping[str, Any]) -> CallRecord:
     return CallRecord(read_form(data["form"]), result, shown, data["key"], data["call_id"])
 
 
-def read_form(text: str) -> CallForm:
+def written_form(form: CallForm) -> str | dict[str, Any]:
+    """A form as JSON data. A program is kept as it was written: it may be several forms, with comments."""
+    if not form.positional and all(isinstance(value, Code) for value in form.args.values()):
+        return {"tool": form.tool, "code": {name: str(value) for name, value in form.args.items()}}
+    return str(form)
+
+
+def read_form(data: str | Mapping[str, Any]) -> CallForm:
     """The form that was written down."""
-    return from_model(read_one(text))
+    if isinstance(data, str):
+        return from_model(read_one(data))
+    return CallForm(data["tool"], {name: Code(text) for name, text in data["code"].items()})

@@ -18,6 +18,7 @@ from neuro.belt import belt, belt_bytes
 from neuro.grammar import JSON as JSON_SPELLING
 from neuro.grammar import LISP, Spelling, grammar
 from neuro.grammar import PLIST as PLIST_SPELLING
+from neuro.grammar import TAGS as TAGS_SPELLING
 from neuro.json_calls import NAMESPACE
 from neuro.reader import read_reply
 from neuro.reading import Fault, FoundCall, Reading
@@ -112,6 +113,9 @@ class _Tags(Dialect):
             raise UsageError("The dialect tags needs tools with a :tag, and this table has none.")
         return super().opening(table, view=view, rules=rules)
 
+    def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
+        return super().grammar(ToolTable(tagged(table).values()), **bounds)
+
     def read_text(self, text: str, table: ToolTable, *, cut: bool = False) -> Reading:
         tools = tagged(table)
         tags = {tag: tool.name for tag, tool in tools.items()}
@@ -142,7 +146,7 @@ class _Run(Dialect):
         return replace(reading, calls=[replace(call, form=_program(call.form)) for call in reading.calls])
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
-        return None if self.spelling is None else grammar(_program_table(), spelling=LISP, **bounds)
+        return None if self.spelling is None else grammar(table, spelling=LISP, programs=True, **bounds)
 
     def read_text(self, text: str, table: ToolTable, *, cut: bool = False) -> Reading:
         return read_reply(text, [*table.names(), "run"], cut=cut)
@@ -154,7 +158,7 @@ class _Run(Dialect):
 CALL_FORM = Dialect("call-form", "lisp", rules.text_rules(str), spelling=LISP)
 PLIST = _Plist("plist", "plist", rules.text_rules(plist), spelling=PLIST_SPELLING)
 JSON = _Json("json", "json", rules.text_rules(lambda form: _dumps(to_json(form))), spelling=JSON_SPELLING)
-TAGS = _Tags("tags", "tags", rules.TAGS)
+TAGS = _Tags("tags", "tags", rules.TAGS, spelling=TAGS_SPELLING)
 NATIVE = Dialect("native", "", rules.NATIVE, native=True, reminds=False)
 RUN = _Run("run", "run", rules.RUN_NATIVE, native=True, reminds=False)
 RUN_TEXT = _Run("run", "run", rules.RUN_TEXT, spelling=LISP)
@@ -295,13 +299,6 @@ def _run_table() -> ToolTable:
     """The one tool of the dialect; nothing dispatches it, for it is read as a call of eval."""
     program = Param("program", str, rules.RUN_PROGRAM)
     return ToolTable((CognitiveTool("run", rules.RUN_TOOL, (program,)),))
-
-
-@cache
-def _program_table() -> ToolTable:
-    """The same tool for a grammar: its program is Lisp, and not a text that holds some."""
-    program = Param("program", Code, rules.RUN_PROGRAM)
-    return ToolTable((CognitiveTool("run", rules.RUN_TOOL, (program,), effects=("reads",)),))
 
 
 def _program(form: CallForm) -> CallForm:

@@ -30,6 +30,7 @@ jvalue ::= str | float | jbool | "null" | jlist | jdict
 jlist ::= "[" (jvalue (", " jvalue)*)? "]"
 jdict ::= "{" (str ": " jvalue (", " str ": " jvalue)*)? "}"
 jstrlist ::= "[" (str (", " str)*)? "]"
+line ::= [^ {"\\x00-\\x1f\\x7f] [^\\x00-\\x1f\\x7f]*
 atom ::= [A-Za-z0-9_+*/<>=!?.:&|%^-]+
 ws ::= " " | "\n" " "*
 words ::= [^\x00-/:-@\[-`a-z{-\x7f] [^\x00]*
@@ -52,7 +53,7 @@ class Spelling:
     """How a dialect writes a call: what opens it, stands before the first argument and between two, names an
     argument, and closes it; and whether values are JSON."""
 
-    opened: Callable[[str], str]
+    opened: Callable[[CognitiveTool], str]
     first: str
     between: str
     named: Callable[[str], str]
@@ -60,22 +61,34 @@ class Spelling:
     json: bool = False
 
 
-LISP = Spelling(lambda tool: f"({tool}", " ", " ", lambda name: f":{name} ", ")")
+LISP = Spelling(lambda tool: f"({tool.name}", " ", " ", lambda name: f":{name} ", ")")
 PLIST = Spelling(
-    lambda tool: f"(:target :tool :action :call :tool {print_string(tool)} :args (",
+    lambda tool: f"(:target :tool :action :call :tool {print_string(tool.name)} :args (",
     "",
     " ",
     lambda name: f":{name} ",
     "))",
 )
 JSON = Spelling(
-    lambda tool: f'{{"tool": {json.dumps(tool)}, "args": {{',
+    lambda tool: f'{{"tool": {json.dumps(tool.name)}, "args": {{',
     "",
     ", ",
     lambda name: f"{json.dumps(name)}: ",
     "}}",
     json=True,
 )
+TAGS = Spelling(
+    lambda tool: f"{tool.tag}: {{",
+    "",
+    ", ",
+    lambda name: f"{json.dumps(name)}: ",
+    "}",
+    json=True,
+)
+# What a program of the dialect run may begin with, beside a tool; inside of it any name may stand.
+HEADS = """do let if when cond for while lfor dfor sfor setv defn try not and or + - * / // % ** = != < > <=
+    >= in len sum max min abs round sorted reversed str int float bool list dict set range zip enumerate any
+    all get cut . print pmap gather values""".split()  # noqa: SIM905
 
 
 def grammar(
@@ -85,8 +98,10 @@ def grammar(
     may_answer: bool = True,
     may_call: bool = True,
     without: Collection[str] = (),
+    programs: bool = False,
 ) -> str:
     """One or several calls, or an answer in plain words; ``may_answer`` or ``may_call`` false forbids one.
+    With ``programs`` a call is a program for ``run``.
 
     Where the model may not answer yet, tools that can only give back its own words are left out too: small
     models answer through them. ``without`` names tools that may not be called now."""
@@ -98,14 +113,21 @@ def grammar(
     rules = [f"root ::= {' | '.join(roots)}"]
     if tools:
         names = " | ".join(f"call-{tool.name}" for tool in tools)
-        rules += ['calls ::= call ("\\n" call){0,7}', f"call ::= {names}"]
+        rules.append('calls ::= call ("\\n" call){0,7}')
+        if programs:
+            heads = " | ".join(map(_quoted, HEADS))
+            rules += ['call ::= "(run :program " program ")"', f"program ::= {names} | known"]
+            rules += ['known ::= "(" head (ws item0)* ")"', f"head ::= {heads}"]
+        else:
+            rules.append(f"call ::= {names}")
         rules += [rule for number, tool in enumerate(tools) for rule in _call(tool, number, spelling)]
     return "\n".join([*rules, *_programs()]) + "\n" + _COMMON.strip() + "\n"
 
 
 def _only_says(tool: CognitiveTool) -> bool:
-    """No effects, and nothing but texts goes in: it can tell the model nothing but what the model told it."""
-    return not tool.effects and all(param.type is str for param in tool.offered)
+    """No effects, and at most one text goes in: it can tell the model nothing but what the model told it.
+    With more arguments it is rather a tool whose author forgot to say what it does."""
+    return not tool.effects and len(tool.offered) <= 1 and all(param.type is str for param in tool.offered)
 
 
 def _programs() -> list[str]:
@@ -126,16 +148,24 @@ def _call(tool: CognitiveTool, number: int, spelling: Spelling) -> list[str]:
     """The rule of a tool's calls, and those of its optional arguments, named by its ``number``."""
     required = [param for param in tool.offered if param.required]
     optional = tuple((place, param) for place, param in enumerate(tool.offered) if not param.required)
-    parts = [_quoted(spelling.opened(tool.name))]
+    parts = [_quoted(spelling.opened(tool))]
     parts += [_argument(param, spelling, begun=place > 0) for place, param in enumerate(required)]
     rules: dict[str, str] = {}
     if optional:
         parts.append(_optional(number, optional, spelling, bool(required), rules))
     parts.append(_quoted(spelling.closed))
+    if spelling is TAGS and takes_line(tool):
+        parts = [f"({' '.join(parts)} | {_quoted(f'{tool.tag}: ')} line)"]
     return [
         f"call-{tool.name} ::= {' '.join(parts)}",
         *(f"{name} ::= {body}" for name, body in rules.items()),
     ]
+
+
+def takes_line(tool: CognitiveTool) -> bool:
+    """Whether the rest of a tagged line is the one thing the tool needs, as in ``RESEARCH: query``."""
+    needed = [param for param in tool.offered if param.required]
+    return len(needed) == 1 and needed[0].type is str and not needed[0].choices
 
 
 def _argument(param: Param, spelling: Spelling, *, begun: bool) -> str:

@@ -31,8 +31,12 @@ def tagged(table: ToolTable) -> dict[str, CognitiveTool]:
 
 
 def tag_line(tool: CognitiveTool) -> str:
-    """``RESEARCH: [query]``: what a model writes to call the tool."""
-    return f"{tool.tag}: " + " ".join(_slot(param) for param in _slots(tool))
+    """``RESEARCH: [query]``: what a model writes to call the tool. Where several texts are needed, a model
+    that is shown one beside the other cannot tell where each ends; so it is shown their names."""
+    slots = _slots(tool)
+    if not all(param.choices for param in slots[:-1]):
+        return f"{tool.tag}: {{" + ", ".join(f'"{param.name}": {_slot(param)}' for param in slots) + "}"
+    return f"{tool.tag}: " + " ".join(map(_slot, slots))
 
 
 def spell_tag(tool: CognitiveTool, form: CallForm) -> str:

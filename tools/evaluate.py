@@ -48,7 +48,9 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
 
     def keep(state: bytes, listing: list[Any]) -> None:
         if snapshots is not None and whose:
-            ctx.say(snapshots.keep_values(*whose, Kept(state, _merged(kept, listing))))
+            trouble = snapshots.keep_values(*whose, Kept(state, _merged(kept, listing)))
+            if trouble:
+                ctx.say(trouble)
 
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     try:

@@ -130,9 +130,7 @@ def _globals(statements: Iterable[ast.AST]) -> Iterator[str]:
         elif isinstance(node, ast.Lambda):
             continue
         else:
-            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-            setting = isinstance(node, (ast.Assign, ast.NamedExpr, ast.AnnAssign))
-            names = [target.id for target in targets if setting and isinstance(target, ast.Name)]
+            names = [node.id] if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else []
             inside = list(ast.iter_child_nodes(node))
         yield from (name for name in names if not name.startswith("_hy"))
         yield from _globals(inside)

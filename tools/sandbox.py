@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -228,15 +229,15 @@ class Sandbox:
                 return ended
             blob, answer = ended
             try:
-                begin = _resumed(run, blob, await answer)
+                begin = _resumed(run, blob, await answer())
             except _Paused as paused:
                 raise paused.at(blob) from None
 
     async def _until_it_waits(
         self, run: _Run, path: str, session: Any, step: Any
-    ) -> _Branch | tuple[bytes, Awaitable[Any]]:
+    ) -> _Branch | tuple[bytes, Callable[[], Awaitable[Any]]]:
         """Go on until the path ends, or until its worker is to be given back: then what it was written down
-        as, and the answer it waits for."""
+        as, and how to come by the answer it waits for."""
         import pydantic_monty as monty
 
         while True:
@@ -253,7 +254,7 @@ class Sandbox:
                 step = await step.resume({"return_value": None})
             elif step.function_name == BRANCH:
                 blob = step.dump()
-                return blob, self._branches(run, path, blob, step.args[0])
+                return blob, partial(self._branches, run, path, blob, step.args[0])
             elif step.function_name == JOIN:
                 return _Branch(across(step.args[0]))
             elif step.function_name == FAILED:
@@ -261,7 +262,7 @@ class Sandbox:
             elif step.function_name in run.tools:
                 answer = asyncio.ensure_future(_inner(run, path, step))
                 if not await self._done_or_wanted(answer):
-                    return step.dump(), answer
+                    return step.dump(), partial(_of, answer)
                 try:
                     step = await step.resume(answer.result())
                 except _Paused as paused:
@@ -389,6 +390,10 @@ def _resumed(run: _Run, blob: bytes, answer: Any) -> Callable[[Any, Any], Awaita
     return begin
 
 
+async def _of(answer: asyncio.Future[Any]) -> Any:
+    return await answer
+
+
 def _lookup(run: _Run) -> dict[str, Any]:
     return dict.fromkeys((*run.tools, ANSWER, BRANCH, JOIN, FAILED, VALUES), _placeholder)
 
@@ -458,11 +463,11 @@ def across(value: Any) -> Any:
         if depth > MAX_DEPTH:
             raise ProgramError(f"The value is nested deeper than {MAX_DEPTH}.")
         if isinstance(item, dict):
-            return {copy(key, depth + 1): copy(inner, depth + 1) for key, inner in item.items()}
+            return {key_of(key, depth + 1): copy(inner, depth + 1) for key, inner in item.items()}
         if isinstance(item, (list, tuple)):
             return [copy(inner, depth + 1) for inner in item]
         if isinstance(item, (set, frozenset)):
-            return {copy(inner, depth + 1) if not isinstance(inner, tuple) else inner for inner in item}
+            return {key_of(inner, depth + 1) for inner in item}
         if item is None or isinstance(item, (str, bytes, bool, int, float)):
             return item
         if hasattr(item, "isoformat"):
@@ -473,7 +478,16 @@ def across(value: Any) -> Any:
             f"A {type(item).__name__} cannot leave the program; use texts, numbers, lists and dictionaries."
         )
 
+    def key_of(item: Any, depth: int) -> Any:
+        """A copy that can be a key, as the item could."""
+        copied = copy(item, depth)
+        return hashable(copied) if isinstance(copied, list) else copied
+
     return copy(value, 0)
+
+
+def hashable(items: list[Any]) -> tuple[Any, ...]:
+    return tuple(hashable(item) if isinstance(item, list) else item for item in items)
 
 
 def packed(value: Any) -> Any:
@@ -496,8 +510,13 @@ def unpacked(data: Any) -> Any:
     if kind == "bytes":
         return base64.b64decode(inner)
     if kind == "set":
-        return {unpacked(item) if not isinstance(item, list) else tuple(unpacked(item)) for item in inner}
-    return {unpacked(key): unpacked(item) for key, item in inner}
+        return {_key(item) for item in inner}
+    return {_key(key): unpacked(item) for key, item in inner}
+
+
+def _key(data: Any) -> Any:
+    key = unpacked(data)
+    return hashable(key) if isinstance(key, list) else key
 
 
 # What a session keeps
@@ -507,6 +526,8 @@ async def _keep(session: Any, program: Program, keep: Callable[[bytes, list[Any]
     """Hand over what the program leaves behind for the next one of its session."""
     state = await session.dump()
     step = await session.feed_start(_looks(program.globals), external_lookup={ANSWER: _placeholder})
+    while getattr(step, "function_name", None) != ANSWER:
+        step = await step.resume_auto()
     keep(state, across(step.args[0]))
 
 

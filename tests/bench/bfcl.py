@@ -140,7 +140,7 @@ def tool_of(doc: dict[str, Any]) -> CognitiveTool:
         _param(name, node, name in required) for name, node in doc["parameters"]["properties"].items()
     )
     name = plain_name(doc["name"])
-    return CognitiveTool(name, doc["description"], params, tag=name.upper())
+    return CognitiveTool(name, doc["description"], params, tag=name.upper(), effects=("reads",))
 
 
 def form_of(case: Case) -> CallForm:

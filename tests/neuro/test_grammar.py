@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 from importlib import import_module
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from words import tool
 
-from neuro.grammar import JSON, LISP, PLIST, Spelling, grammar
+from neuro.grammar import JSON, LISP, PLIST, TAGS, Spelling, grammar
 from tools.form import Code
 from tools.table import CognitiveTool, ToolTable, cognitive_tools
 
@@ -99,7 +99,8 @@ THREE = {"a": {"type": str}, "b": {"type": int, "default": 1}, "c": {"type": boo
 
 def language(found: dict[str, str], name: str = "call-three") -> re.Pattern[str]:
     """The rules as a regular expression, which is possible where none refers to itself."""
-    known = {"str": r'"[^"]*"', "int": r"-?\d+", "bool": "True|False", "jbool": "true|false"}
+    known = {"str": r'"[^"]*"', "line": r"[^ {].*", "int": r"-?\d+"}
+    known |= {"bool": "True|False", "jbool": "true|false"}
 
     def expand(body: str) -> str:
         parts = re.findall(r'"(?:[^"\\]|\\.)*"|[a-z][a-z0-9-]*|[()|?*]', body)
@@ -157,6 +158,36 @@ def test_optional_arguments_come_in_any_order_and_once(
     pattern = language(rules(grammar(table(tool("three", params=THREE)), spelling=spelling)))
     assert [text for text in right if not pattern.fullmatch(text)] == []
     assert [text for text in wrong if pattern.fullmatch(text)] == []
+
+
+TAGGED = [
+    ({"query": {"type": str}}, ["RESEARCH: two words", 'RESEARCH: {"query": "x"}'], ["RESEARCH: "]),
+    ({"n": {"type": int}}, ['RESEARCH: {"n": 3}'], ["RESEARCH: 3", 'RESEARCH: {"n": "3"}']),
+    (
+        {"a": {"type": str}, "b": {"type": str}},
+        ['RESEARCH: {"a": "x", "b": "y"}'],
+        ["RESEARCH: x y", 'RESEARCH: {"a": "x"}'],
+    ),
+]
+
+
+@pytest.mark.parametrize(("params", "right", "wrong"), TAGGED)
+def test_a_tagged_call_is_a_line_or_names_its_arguments(
+    params: dict[str, dict[str, Any]], right: list[str], wrong: list[str]
+) -> None:
+    found = rules(grammar(table(tool("research", tag="RESEARCH", params=params)), spelling=TAGS))
+    pattern = language(found, "call-research")
+    assert [text for text in right if not pattern.fullmatch(text)] == []
+    assert [text for text in wrong if pattern.fullmatch(text)] == []
+
+
+def test_a_program_begins_with_a_tool_or_a_word_of_the_language() -> None:
+    found = rules(grammar(table(tool("look", params={"n": {"type": int}})), programs=True))
+    assert found["call"] == '"(run :program " program ")"'
+    assert found["program"] == "call-look | known"
+    assert language(found, "call-look").fullmatch("(look :n 3)")
+    assert '"let"' in found["head"]
+    assert '"look-up"' not in found["head"]
 
 
 @pytest.mark.parametrize("spelling", [LISP, PLIST, JSON], ids=["lisp", "plist", "json"])

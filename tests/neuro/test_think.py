@@ -222,10 +222,10 @@ async def test_a_model_is_bound_to_its_own_dialect(dialect: str, opened: str) ->
     assert f"call-look ::= {opened}" in (model.grammars[0] or "")
 
 
-async def test_a_dialect_of_tags_binds_nobody() -> None:
+async def test_a_dialect_of_tags_binds_to_the_tools_that_have_one() -> None:
     model, tagged = GrammarModel(), tool("look", tag="LOOK")
-    await THINK.think(Messages(), model, table_of(tagged), dialect=DIALECTS["tags"])
-    assert model.grammars == [None]
+    await THINK.think(Messages(), model, table_of(tagged, tool("other")), dialect=DIALECTS["tags"])
+    assert "call ::= call-look\n" in (model.grammars[0] or "")
 
 
 def test_the_rules_name_only_tools_that_ship() -> None:
