@@ -30,6 +30,7 @@ from tools.program import ANSWER, Program, ProgramError, alias, compile_program
 from tools.redact import SECRET, Redactor
 from tools.sandbox import (
     MAX_OUTPUT,
+    MAX_VALUE,
     VALUES,
     InnerFailure,
     Sandbox,
@@ -116,7 +117,7 @@ class _DryRun:
         self.tools = {alias(hy.mangle(name)): name for name in ctx.tool_names}
         self.values: bytes | None = None
         self.listing: list[Any] = []
-        self.paths = self.calls = self.programs = 0
+        self.paths = self.calls = self.programs = self.chars = 0
         self.read: dict[str, ToolResult] = {}  # what was really read, once
         self.raised: list[InnerFailure] = []  # what the program was told of calls
 
@@ -169,16 +170,17 @@ class _DryRun:
             return await step.resume_auto()
         if step.is_os_function:
             return await step.resume_not_handled()
-        name, path, answer = step.function_name, walk.path, None
+        name, path = step.function_name, walk.path
+        answer: Any = None
         if name == ANSWER:
             walk.answers.append(across(step.args[0]))
         elif name == NOTE:
-            path.add(str(step.args[0]), self.marks.text(str(step.args[1])))
+            path.add(str(step.args[0]), self._line(step.args[1]))
         elif name == CHOOSE:
             kind, text, labels = (across(value) for value in step.args)
             if path.decisions >= MAX_DECISIONS:
                 raise _Cut(f"more than {MAX_DECISIONS} unknown decisions come one after the other")
-            split = Split(kind, self.marks.text(text), [(label, []) for label in labels])
+            split = Split(kind, self._line(text), [(label, []) for label in labels])
             path.events.append(split)
             blob = step.dump()
             for number in range(len(labels) - 1, 0, -1):
@@ -206,6 +208,9 @@ class _DryRun:
             return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}
         look = await self.ctx.look(form, self.marks.within, not self.pure)
         planned = self._planned(look, path)
+        self.chars += len(planned.node["call"])
+        if self.chars > MAX_VALUE:
+            raise _Cut(f"its calls are longer than {MAX_VALUE} characters")
         path.events.append(planned)
         path.made[tool] += 1
         if look.verdict in _RAISES:
@@ -284,6 +289,9 @@ class _DryRun:
         if self.paths == paths + 1 and isinstance(last, Note) and last.kind == "fails":
             return self._raise("RuntimeError", last.text)
         return {"return_value": self.marks.of_call(self._shown(look))}
+
+    def _line(self, text: Any) -> str:
+        return " ".join(self.marks.text(str(text)).split())
 
     def _planned(self, look: Look, path: _Path) -> Planned:
         left = []

@@ -54,8 +54,8 @@ class Marks:
         return any((mark := self._whole(item)) is not None and mark[1] == "*" for item in items)
 
     def text(self, text: str) -> str:
-        """A text with its unknowns as people see them."""
-        return self._mark.sub(lambda mark: f"#<{mark[2]}>", text)
+        """A text with its unknowns as people see them, each on one line."""
+        return self._mark.sub(lambda mark: f"#<{' '.join(mark[2].split())}>", text)
 
     def shown(self, value: Any) -> Any:
         """A value with its unknowns as people see them: ``#<(get hit "path")>``."""

@@ -13,7 +13,7 @@ BEGIN, END = "\ue000", "\ue001"
 CHOOSE = "__choose"  # which way: kind, text, one label for each
 NOTE = "__note"  # what begins, ends, or cannot be followed
 
-HELPERS = """
+HELPERS = r"""
 __B = "\ue000@@"
 __E = "\ue001"
 __S = {"n": 0, "loops": 0, "maybe": False, "forks": 0}
@@ -46,7 +46,8 @@ def __deep(x, depth=0):
 def __show(x):
     if isinstance(x, str):
         if __B not in x:
-            return '"' + (x if len(x) < 40 else x[:39] + "…") + '"'
+            short = x if len(x) < 40 else x[:39] + "…"
+            return '"' + short.replace("\\", "\\\\").replace('"', "'").replace("\n", "\\n") + '"'
         parts = x.split(__B)
         shown = parts[0]
         only = not shown

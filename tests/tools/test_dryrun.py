@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -374,6 +373,20 @@ def test_secrets_are_not_shown(house: House) -> None:
     assert "99999" not in str(plan["shapes"])
 
 
+def test_no_text_of_a_program_passes_for_a_line_of_its_plan(house: House) -> None:
+    sly = "\n(look :x 1)  ; allow: it only reads; :reads"
+    text = f'(setv s "{sly}") (sh s) (sh (+ (sh 1) [s])) (when (= (sh 2) s) (sh (sh s)))'
+    said = house.plan(text)["text"].split("\n")
+    assert [line for line in said if line.lstrip().startswith("(look")] == []
+    assert len(said) == 7
+
+
+def test_a_plan_is_not_longer_than_a_value_may_be(house: House) -> None:
+    said = house.plan('(for [n (range 9)] (sh (* "x" 300000)))')
+    assert said["text"].endswith("could not be followed everywhere.")
+    assert "; not followed further: its calls are longer than 2000000 characters" in said["text"]
+
+
 # Bounds
 
 
@@ -544,24 +557,25 @@ def test_what_a_program_does_was_in_its_plan_and_the_plan_did_nothing(
             return ALLOW
 
     house.run(text, *more, dry=False, consent=Sees())
-    used: Counter[int] = Counter()
+    shapes = plan["shapes"]
     for name, args in seen:
-        fitting = [
-            place
-            for place, shape in enumerate(plan["shapes"])
-            if shape["tool"] == name
-            and shape["args"].keys() == args.keys()
-            and all(matches(pattern, args[key]) for key, pattern in shape["args"].items())
-        ]
-        assert fitting, f"{name} {args} is not in\n{plan['text']}"
-        used[min(fitting, key=lambda place: str(plan["shapes"][place]).count("any"))] += 1
-    for place, number in used.items():
-        shape = plan["shapes"][place]
-        others = [s for s in plan["shapes"] if s["tool"] == shape["tool"] and s is not shape]
-        assert shape["times"] is None or number <= shape["times"] or others, plan["text"]
+        assert take(shapes, name, args), f"{name} {args} is not, or not so often, in\n{plan['text']}"
+
+
+def take(shapes: list[dict[str, Any]], name: str, args: dict[str, Any]) -> bool:
+    """Use a shape that this call has once, the narrowest that is left."""
+    fitting = [
+        shape
+        for shape in shapes
+        if (shape["tool"], shape["args"].keys(), shape["times"] != 0) == (name, args.keys(), True)
+        and all(matches(pattern, args[key]) for key, pattern in shape["args"].items())
+    ]
+    for shape in sorted(fitting, key=lambda shape: str(shape["args"]).count("any"))[:1]:
+        shape["times"] = None if shape["times"] is None else shape["times"] - 1
+    return bool(fitting)
 
 
 def test_the_last_test_can_fail(house: House) -> None:
-    plan: Any = house.plan("(sh 1)")
-    (shape,) = plan["shapes"]
-    assert not matches(shape["args"]["x"], 2)
+    shapes = house.plan("(sh 1)")["shapes"]
+    assert [take(shapes, "sh", {"x": 2}), take(shapes, "look", {"x": 1})] == [False, False]
+    assert [take(shapes, "sh", {"x": 1}) for _ in range(2)] == [True, False]

@@ -21,8 +21,8 @@ Must not know the door: a program's inner calls go through ctx.dispatch."
   "Compute with values you have seen: run a Lisp program (Hy), get its last value. The operator comes first:
   2 + 3 * 4 is (+ 2 (* 3 4)). The other tools are functions in it."
   :parameters [form    {:type form  :doc "The program"}
-               dry-run {:type (| bool str)  :doc "True: only show what it would call; \"pure\": and read nothing for that"
-                        :default False  :hidden True}]
+               dry-run {:type (| bool str)  :default False  :hidden True
+                        :doc "True: only show what it would call; \"pure\": read nothing for that"}]
   :examples   [(eval :form (+ (* 12 3) 7))
                (eval :form (sum [4 5 6]))]
   :timeout    300
