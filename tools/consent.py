@@ -202,6 +202,8 @@ class Broker:
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
         """A program begins to run: an approval of its plan is for this run from now on."""
+        if not self._store().execute("SELECT 1 FROM plans WHERE program = ?", (plans.program_of(call),)):
+            return
         with self._store().transaction() as run:
             plans.claim(run, tool, call, self._clock())
 

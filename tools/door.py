@@ -465,12 +465,12 @@ async def ask_guard(door: Door, passage: Passage) -> Outcome | None:
     guard = tool._guard
     if guard is None:
         return None
-    given = _bindings(guard, passage, deny=deny, ask=ask)
-    unknown = [name for name, value in passage.args.items() if value is UNKNOWN]
-    if unknown and ("call" in given or any(value is UNKNOWN for value in given.values())):
-        names = ", ".join(f":{name}" for name in unknown)
-        return _weigh(passage, "guard", ask(f"it depends on {names} for its guard"))
     try:
+        given = _bindings(guard, passage, deny=deny, ask=ask)
+        unknown = [name for name, value in passage.args.items() if value is UNKNOWN]
+        if unknown and ("call" in given or any(value is UNKNOWN for value in given.values())):
+            names = ", ".join(f":{name}" for name in unknown)
+            return _weigh(passage, "guard", ask(f"it depends on {names} for its guard"))
         said = await run_function(guard, given, passage.context, GUARD_SECONDS)
     except TimeoutError:
         return _weigh(passage, "guard", deny(f"its guard did not answer within {GUARD_SECONDS:g} s"))

@@ -157,6 +157,7 @@ MIGRATIONS = (
         shapes TEXT NOT NULL,
         text TEXT NOT NULL
     ) STRICT;
+    CREATE INDEX plans_program ON plans (program);
     CREATE INDEX requests_used_by ON requests (used_by);
     """,
 )
