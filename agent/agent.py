@@ -10,7 +10,7 @@ import contextlib
 import getpass
 import secrets
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -216,9 +216,23 @@ class AsyncAgent:
         """Calls that waited, and whose decisions this one has used up."""
         return [] if self._store is None else self.broker.made_again(call)
 
-    async def eval(self, program: str, *, route: Route = "eval") -> ToolResult:
-        """A Lisp program in the sandbox: a call of the ``eval`` tool. Its inner calls pass the door too."""
-        return await self.call(CallForm("eval", {"form": Code(program)}), route=route)
+    async def eval(
+        self, program: str, *, route: Route = "eval", dry_run: bool | Literal["pure"] = False
+    ) -> ToolResult:
+        """A Lisp program in the sandbox: a call of the ``eval`` tool. Its inner calls pass the door too.
+
+        With ``dry_run`` the value is a plan of what it may call (tools/plan.py), and nothing is done but
+        reading; ``"pure"`` does not even read."""
+        more = {"dry-run": dry_run} if dry_run else {}
+        return await self.call(CallForm("eval", {"form": Code(program), **more}), route=route)
+
+    def ask_for_plan(self, program: str, plan: Mapping[str, Any]) -> str:
+        """Leave a request to approve, as a whole, the plan that a dry run of ``program`` in this session came
+        to; the id of the request."""
+        self._require_open()
+        form, _ = self.table.get("eval").checked(CallForm("eval", {"form": Code(program)}))
+        call = new_call(form, route="eval", user=self.user, session=self.session)
+        return self.broker.ask_for_plan(call, plan)
 
     async def run(self, task: str) -> Reply:
         """One task through the loop, in a conversation of its own."""
@@ -513,8 +527,11 @@ class Agent:
     def call(self, form: str | CallForm) -> ToolResult:
         return self._wait(self._agent.call(form, route="python"))
 
-    def eval(self, program: str) -> ToolResult:
-        return self._wait(self._agent.eval(program, route="python"))
+    def eval(self, program: str, *, dry_run: bool | Literal["pure"] = False) -> ToolResult:
+        return self._wait(self._agent.eval(program, route="python", dry_run=dry_run))
+
+    def ask_for_plan(self, program: str, plan: Mapping[str, Any]) -> str:
+        return self._agent.ask_for_plan(program, plan)
 
     def run(self, task: str) -> Reply:
         return self._wait(self._agent.run(task))

@@ -156,6 +156,11 @@ def parser() -> argparse.ArgumentParser:
     )
     evaluate = command("eval", "Run a Lisp program in the sandbox; its inner calls pass the door.")
     evaluate.add_argument("form", metavar="FORM", help="such as '(* 6 7)'; - reads it from stdin")
+    dry: dict[str, Any] = {"dest": "dry_run", "action": "store_const"}
+    evaluate.add_argument(
+        "--dry-run", **dry, const=True, help="only show what it may call; nothing is done but reading"
+    )
+    evaluate.add_argument("--dry-run=pure", **dry, const="pure", help="the same, and nothing is read either")
     add_audit(command("audit", "Show what was called in this workspace, or verify that nobody changed it."))
     policy_cli.add_commands(commands, _common)
     consent_cli.add_commands(command)
@@ -379,6 +384,8 @@ def evaluate(options: argparse.Namespace) -> int:
     from agent.progress import Transcript
 
     form = _text(options.form)
+    if options.dry_run:
+        return consent_cli.dry_run(options, form)
 
     async def work(agent: AsyncAgent) -> int:
         result = await agent.eval(form)

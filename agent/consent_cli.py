@@ -58,7 +58,11 @@ def pending(options: argparse.Namespace) -> int:
     with _broker(options) as broker:
         if options.id:
             found = _find(options, broker)
-            print_json(found.to_json()) if as_json else print_line(page(found, time.time()))
+            plan = broker.plan_of(found.id) if broker else ""
+            if as_json:
+                print_json(found.to_json() | ({"plan": plan} if plan else {}))
+            else:
+                print_line(page(found, time.time(), plan))
             return 0
         waiting = broker.requests(session=getattr(options, "session", None)) if broker else []
     if as_json:
@@ -149,6 +153,44 @@ def _confirmed(options: argparse.Namespace, decision: Decision) -> bool:
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+# Plans
+
+
+def dry_run(options: argparse.Namespace, program: str) -> int:
+    """Show what a program may call; in a session that was named, leave a request for the whole."""
+    from agent.cli import _show_result, _with_agent
+
+    async def work(agent: AsyncAgent) -> int:
+        result = await agent.eval(program, dry_run=options.dry_run)
+        as_json = getattr(options, "json", False)
+        if not result.ok:
+            return _show_result(result, as_json)
+        plan, asks = result.value, bool(result.value["shapes"])
+        named = getattr(options, "session", None)
+        request = agent.ask_for_plan(program, plan) if asks and named else None
+        if as_json:
+            print_json(plan | {"request": request})
+            return 0
+        print_line(plan["text"])
+        print_line(f"; plan {plan['digest']}")
+        for line in _how_to_approve(asks, request, named, _place(options)):
+            complain(line)
+        return 0
+
+    return _with_agent(options, work)
+
+
+def _how_to_approve(asks: bool, request: str | None, session: str | None, place: str) -> list[str]:
+    if not asks:
+        return ["Nothing in it would be asked."]
+    if request is None:
+        return ["To approve it as a whole, give the dry run a session: --session NAME"]
+    return [
+        f"To approve it as a whole: quoth approve {request}{place}",
+        f"Then run it in that session: quoth eval FORM --session {shlex.quote(session or '')}{place}",
+    ]
 
 
 # Going on

@@ -113,14 +113,15 @@ def _indented(text: str, by: int) -> str:
     return text.replace("\n", "\n" + " " * by)
 
 
-def page(request: Request, now: float) -> str:
-    """One request in full."""
+def page(request: Request, now: float, plan: str = "") -> str:
+    """One request in full, with the plan it is about."""
     rows = {
         "because": request.reason,
         "touches": ", ".join(request.touches) or "no file it names",
         "asked by": f"{request.user}, session {request.session}, route {request.route}",
         "asked at": when(request.asked),
         "in answer to": request.message,
+        "the plan": plan,
         "inside of": f"call {request.parent}" if request.parent else "",
         "decided": _fate(request, now),
     }

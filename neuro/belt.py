@@ -153,7 +153,7 @@ VIEWS: dict[str, Callable[[ToolTable], str | bytes]] = {**TEXT_VIEWS, **JSON_VIE
 
 def _lisp_tool(tool: CognitiveTool) -> str:
     lines = [f"- {tool.name}: {_one_line(tool.description)}"]
-    lines.append("  Parameters: " + (", ".join(_lisp_param(param) for param in tool.params) or "none"))
+    lines.append("  Parameters: " + (", ".join(_lisp_param(param) for param in tool.offered) or "none"))
     lines += [f"  Example: {example}" for example in tool.examples]
     return "\n".join(lines)
 
@@ -167,7 +167,7 @@ def _lisp_param(param: Param) -> str:
 
 def _plist_tool(tool: CognitiveTool) -> str:
     lines = [f"- {tool.name}: {_one_line(tool.description)}"]
-    lines.append("  Parameters: (" + " ".join(_plist_param(param) for param in tool.params) + ")")
+    lines.append("  Parameters: (" + " ".join(_plist_param(param) for param in tool.offered) + ")")
     lines += [f"  Example: {plist(example)}" for example in tool.examples if not example.positional]
     return "\n".join(lines)
 
@@ -182,8 +182,8 @@ def _plist_param(param: Param) -> str:
 
 def _tags_tool(tool: CognitiveTool) -> str:
     lines = [tag_line(tool), f"  {_one_line(tool.description)}"]
-    if tool.params:
-        lines.append("  Parameters: " + ", ".join(_lisp_param(param)[1:] for param in tool.params))
+    if tool.offered:
+        lines.append("  Parameters: " + ", ".join(_lisp_param(param)[1:] for param in tool.offered))
     return "\n".join(lines)
 
 
@@ -219,7 +219,7 @@ class BeltCatalog:
 
 
 def _score(tool: CognitiveTool, wanted: set[str]) -> int:
-    docs = " ".join(f"{param.name} {param.doc}" for param in tool.params)
+    docs = " ".join(f"{param.name} {param.doc}" for param in tool.offered)
     return (
         4 * len(wanted & _stems(tool.name))
         + 2 * len(wanted & _stems(tool.description))

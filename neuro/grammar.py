@@ -127,7 +127,7 @@ def grammar(
 def _only_says(tool: CognitiveTool) -> bool:
     """No effects, and at most one text goes in: it can tell the model nothing but what the model told it.
     With more arguments it is rather a tool whose author forgot to say what it does."""
-    return not tool.effects and len(tool.params) <= 1 and all(param.type is str for param in tool.params)
+    return not tool.effects and len(tool.offered) <= 1 and all(param.type is str for param in tool.offered)
 
 
 def _programs() -> list[str]:
@@ -146,8 +146,8 @@ def _programs() -> list[str]:
 
 def _call(tool: CognitiveTool, number: int, spelling: Spelling) -> list[str]:
     """The rule of a tool's calls, and those of its optional arguments, named by its ``number``."""
-    required = [param for param in tool.params if param.required]
-    optional = tuple((place, param) for place, param in enumerate(tool.params) if not param.required)
+    required = [param for param in tool.offered if param.required]
+    optional = tuple((place, param) for place, param in enumerate(tool.offered) if not param.required)
     parts = [_quoted(spelling.opened(tool))]
     parts += [_argument(param, spelling, begun=place > 0) for place, param in enumerate(required)]
     rules: dict[str, str] = {}
@@ -164,7 +164,7 @@ def _call(tool: CognitiveTool, number: int, spelling: Spelling) -> list[str]:
 
 def takes_line(tool: CognitiveTool) -> bool:
     """Whether the rest of a tagged line is the one thing the tool needs, as in ``RESEARCH: query``."""
-    needed = [param for param in tool.params if param.required]
+    needed = [param for param in tool.offered if param.required]
     return len(needed) == 1 and needed[0].type is str and not needed[0].choices
 
 

@@ -69,7 +69,7 @@ def json_lines(tools: Iterable[CognitiveTool]) -> list[str]:
 def hints(tool: CognitiveTool) -> dict[str, bool]:
     """MCP's hints, from the effects. A program may call any tool, so a tool that takes one is open to all."""
     effects = set(tool.effects)
-    if any(param.type is Code for param in tool.params):
+    if any(param.type is Code for param in tool.offered):
         effects |= {"writes", "runs", "net"}
     changes = bool(effects - {"reads"})
     return {

@@ -46,7 +46,7 @@ def spell_tag(tool: CognitiveTool, form: CallForm) -> str:
 
 def _slots(tool: CognitiveTool) -> list[Param]:
     """The parameters plain text can fill: those required, or the first when none is."""
-    return [param for param in tool.params if param.required] or list(tool.params[:1])
+    return [param for param in tool.offered if param.required] or list(tool.offered[:1])
 
 
 def _slot(param: Param) -> str:

@@ -16,8 +16,10 @@ person decides of it:
 
 An approval is marked as used, and synced, before the body begins: a process that is killed in between has
 used it. Only a call that came to wait again, for a decision its body needs, keeps it for when that very call
-is carried on. The true form is kept only while the request is open, and that of an edit until it is made;
-what is shown of either hides declared secrets.
+is carried on. A plan, what a dry run found that a program may call, is approved as a whole, once: for one run
+of that very program, and in it for the calls that the plan names (tools/plans.py). The true form is kept only
+while the request is open, and that of an edit until it is made; what is shown of either hides declared
+secrets.
 """
 
 from __future__ import annotations
@@ -26,18 +28,20 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, get_args
 
+from tools import plans
 from tools.audit import Audit, StoreAudit
 from tools.context import ALLOW, PERMISSION, Call, Route, Verdict, ask, deny, encodable
 from tools.door import Instead
 from tools.errors import InvalidCallError, UsageError, did_you_mean
-from tools.form import CallForm, canonical, from_model
+from tools.form import CallForm, Code, canonical, from_model
 from tools.policy import by_effects
 from tools.redact import Redactor, redact
+from tools.schema import count
 from tools.scope import arguments, bound_form, covers, read_scope, suggested, touched
 from tools.sexp import ReadError, read_one
 from tools.store import Statement, Store
@@ -156,7 +160,7 @@ class Broker:
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | Instead | None:
         """What was decided of this very call; else what the person says now; else it is pending."""
         digest = request_digest(call.form, tool.version, call.session)
-        if (settled := self._settle(tool, call, digest)) is not None:
+        if (settled := self._settle(tool, call, digest) or self._planned(tool, call)) is not None:
             return settled
         person = self._person
         if person is not None and not getattr(person, "human", True):
@@ -195,6 +199,23 @@ class Broker:
                 call.id,
             ),
         )
+
+    def begins(self, tool: CognitiveTool, call: Call) -> None:
+        """A program begins to run: an approval of its plan is for this run from now on."""
+        if not self._store().execute("SELECT 1 FROM plans WHERE program = ?", (plans.program_of(call),)):
+            return
+        with self._store().transaction() as run:
+            plans.claim(run, tool, call, self._clock())
+
+    def _planned(self, tool: CognitiveTool, call: Call) -> Verdict | None:
+        """Allow a call that belongs to the plan of the program that makes it."""
+        if call.route != "program":
+            return None
+        with self._store().transaction() as run:
+            found = plans.covering(run, tool, call, self._clock())
+        if found is None:
+            return None
+        return Verdict("allow", f"approved with its plan by {_who(found[1])} (request {found[0]})")
 
     def made_again(self, call: Call) -> list[str]:
         """The ids of the calls whose decisions ``call`` has used up: they need not be carried on any more."""
@@ -383,6 +404,37 @@ class Broker:
 
     # For people
 
+    def ask_for_plan(self, call: Call, plan: Mapping[str, Any]) -> str:
+        """The id of an open request to approve a plan as a whole: what the dry run ``call`` of its program
+        came to. Only the host asks for that."""
+        tool, text = self._table.get(call.tool), str(call.form.args["form"])
+        asks = replace(call, form=plans.request_form(tool, text, plan))
+        digest = request_digest(asks.form, tool.version, call.session)
+        hide = Redactor(
+            replace(asks.form, args={"form": Code(text)}), (), self._table.secrets, by_looks=False
+        )
+        shown = canonical(replace(asks.form, args={**asks.form.args, "form": hide.form.args["form"]}))
+        number = len(plan["shapes"])
+        reason = f"it is the plan of a program, with {count(number, 'call')} that would be asked"
+        with self._store().transaction() as run:
+            now = self._clock()
+            found = run(
+                "SELECT id FROM requests WHERE digest = ? AND user = ? AND state = 'pending' AND expires > ?",
+                (digest, call.user, now),
+            )
+            if found:
+                return str(found[0][0])
+            opened = self._insert(
+                run, tool, asks, reason, now, PENDING_SECONDS, shown=shown, touches="[]", rule=""
+            )
+            plans.keep(run, opened, plan)
+        return opened
+
+    def plan_of(self, request: str) -> str:
+        """What the plan says that a request is about; empty for a request of one call."""
+        with self._store().transaction() as run:
+            return plans.text_of(run, request)
+
     def requests(self, *, session: str | None = None, every: bool = False) -> list[Request]:
         """The open requests, the oldest first; with ``every`` the decided and used ones too."""
         sql = f"SELECT {_SHOWN} FROM requests WHERE 1"  # noqa: S608
@@ -416,6 +468,8 @@ class Broker:
             )
         if decision.kind == "deny" or decision.kind == "once":
             return decision
+        if plans.PLAN in form.args:
+            raise UsageError("A plan is approved as it is, for one run of its program; or denied.")
         if decision.kind == "duration":
             return replace(decision, seconds=decision.seconds or DURATION_SECONDS)
         tool = self._tool(asked)

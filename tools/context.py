@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextvars
 import dataclasses
 import math
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
@@ -17,6 +17,7 @@ from tools.form import CallForm, Value
 
 if TYPE_CHECKING:
     from tools.clock import Clock
+    from tools.look import Look
     from tools.records import SearchHit, SearchOptions, SearchScope
     from tools.sandbox import Sandbox
     from tools.services import (
@@ -145,9 +146,19 @@ class Call:
 
 class Dispatch(Protocol):
     """Makes a nested call, through the same door. ``name`` tells this use of the tool from every other of the
-    body, whenever it is carried on; without one it is counted."""
+    body, whenever it is carried on; without one it is counted. A ``dry`` call, and all that it makes, does
+    nothing but read: the door sees to that."""
 
-    def __call__(self, form: CallForm, name: str = "") -> Awaitable[ToolResult]: ...
+    def __call__(self, form: CallForm, name: str = "", dry: bool = False) -> Awaitable[ToolResult]: ...
+
+
+class Looks(Protocol):
+    """Says what would become of a nested call, and makes it not. ``unknown`` says which values are not known
+    yet; without ``guards`` not even a guard is run."""
+
+    def __call__(
+        self, form: CallForm, unknown: Callable[[Any], bool], guards: bool = True
+    ) -> Awaitable[Look]: ...
 
 
 class Catalog(Protocol):
@@ -178,7 +189,8 @@ def _no_permission() -> PermissionBroker:
 class ToolContext:
     """What a body or guard may know and use, all of it set by the host.
 
-    ``dispatch`` makes a nested call, through the same door. ``knowledge`` is what the host's knowledge base
+    ``dispatch`` makes a nested call, through the same door, and ``look`` only looks at one. In a ``dry``
+    context no call does more than read, and nobody is asked. ``knowledge`` is what the host's knowledge base
     holds on the message, ``confidence`` how sure the model said it is (0 to 1). ``services`` holds what the
     host gave; ``permission`` asks a person on behalf of this one call.
     """
@@ -188,6 +200,8 @@ class ToolContext:
     session: str = ""
     user_message: str = ""
     dispatch: Dispatch | None = None
+    look: Looks | None = None
+    dry: bool = False
     tool_names: tuple[str, ...] = ()
     sandbox: Sandbox | None = None
     snapshots: Snapshots | None = None  # where programs wait

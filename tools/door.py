@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tools.audit import Audit, MemoryAudit
 from tools.clock import Clock
@@ -42,10 +42,14 @@ from tools.context import (
 from tools.errors import InvalidCallError, QuothError, UnknownToolError
 from tools.execute import brief, run_function
 from tools.form import CallForm, from_json
-from tools.policy import EffectsPolicy, Policy
+from tools.policy import SILENT_EFFECTS, EffectsPolicy, Policy
+from tools.predicates import UNKNOWN
 from tools.receipts import NoReceipts, Receipts
 from tools.redact import Redactor, redact
 from tools.table import CognitiveTool, ToolTable, cognitive_tools
+
+if TYPE_CHECKING:
+    from tools.look import Look
 
 GUARD_SECONDS = 10.0
 GATE_SECONDS = 2.0
@@ -108,6 +112,9 @@ class Consent(Protocol):
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | Instead | None: ...
 
+    def begins(self, tool: CognitiveTool, call: Call) -> None:
+        """The program of ``call`` begins to run."""
+
     def waits(self, call: Call, instead: CallForm | None = None) -> None:
         """The call was allowed, or ``instead`` was to be made in its place, and that has come to wait for
         another decision."""
@@ -128,6 +135,9 @@ class NobodyToAsk:
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | Instead | None:
         return deny(f"a person's approval is needed ({reason}), and nobody can be asked here")
+
+    def begins(self, tool: CognitiveTool, call: Call) -> None:
+        """Nothing was approved."""
 
     def waits(self, call: Call, instead: CallForm | None = None) -> None:
         """Nothing is kept."""
@@ -229,19 +239,26 @@ class Door:
             inner_clocks=(*context.clocks, passage.clock),
         )
 
-        async def nested(form: CallForm, name: str = "") -> ToolResult:
+        async def nested(form: CallForm, name: str = "", dry: bool = False) -> ToolResult:
             """A call the body makes: through this door, and what it did counts as done by the body too."""
             passage.made[form.digest] += 1
             inner = _inner(call, form, name or f"{form.digest[:16]}.{passage.made[form.digest]}")
             if passage.permitted:  # the body has begun again: what it had done is not done twice
                 inner = dataclasses.replace(inner, resumed=True)
             clocks = passage.context.inner_clocks
-            result = await self.dispatch(inner, dataclasses.replace(context, clocks=clocks))
+            around = dataclasses.replace(context, clocks=clocks, dry=dry or context.dry)
+            result = await self.dispatch(inner, around)
             passage.context.side_effects.extend(result.side_effects)
             return result
 
+        async def look(form: CallForm, unknown: Callable[[Any], bool], guards: bool = True) -> Look:
+            """What would become of such a call."""
+            from tools.look import look_at  # here: it knows the door
+
+            return await look_at(self, _inner(call, form, "look"), context, unknown, guards)
+
         passage.context = dataclasses.replace(
-            passage.context, dispatch=nested, permission=_Permission(passage.permitted)
+            passage.context, dispatch=nested, look=look, permission=_Permission(passage.permitted)
         )
         stage, outcome = "look-up", Outcome("cancelled", message=f"{call.tool} was cancelled.")
         try:
@@ -392,7 +409,14 @@ async def look_up(door: Door, passage: Passage) -> Outcome | None:
         if "eval" in door.table and not error.nearest:
             hint = " To compute something, give a Lisp program to eval: (eval (* 2 (+ 3 4)))."
         return Outcome("unknown", message=f"{error}{hint}")
+    if passage.context.dry and not only_reads(passage.tool):
+        return Outcome("denied", message=f"{call.tool} does more than read, and this is a dry run.")
     return None
+
+
+def only_reads(tool: CognitiveTool) -> bool:
+    """Whether a dry run may make a call of this tool."""
+    return set(tool.effects) <= SILENT_EFFECTS and tool.cost != "expensive"
 
 
 async def check_arguments(door: Door, passage: Passage) -> Outcome | None:
@@ -453,9 +477,12 @@ async def ask_guard(door: Door, passage: Passage) -> Outcome | None:
     if guard is None:
         return None
     try:
-        said = await run_function(
-            guard, _bindings(guard, passage, deny=deny, ask=ask), passage.context, GUARD_SECONDS
-        )
+        given = _bindings(guard, passage, deny=deny, ask=ask)
+        unknown = [name for name, value in passage.args.items() if value is UNKNOWN]
+        if unknown and ("call" in given or any(value is UNKNOWN for value in given.values())):
+            names = ", ".join(f":{name}" for name in unknown)
+            return _weigh(passage, "guard", ask(f"it depends on {names} for its guard"))
+        said = await run_function(guard, given, passage.context, GUARD_SECONDS)
     except TimeoutError:
         return _weigh(passage, "guard", deny(f"its guard did not answer within {GUARD_SECONDS:g} s"))
     except Exception as error:
@@ -516,6 +543,8 @@ async def _ask_permission(door: Door, passage: Passage, needed: PermissionNeeded
 
 async def _ask_person(door: Door, passage: Passage, call: Call, reason: str) -> Outcome | None:
     """Ask, while the deadlines of the calls around this one stand still."""
+    if passage.context.dry:
+        return Outcome("denied", message=f"{call.tool} asks a person, and this is a dry run.")
     tool, clocks = passage.known_tool, passage.context.clocks
     for clock in clocks:
         clock.pause()
@@ -570,6 +599,9 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
         passage.reservation.commit()
     except Exception as error:
         return Outcome("limited", message=f"{tool.name} is limited: {_uncounted(error)}.")
+    if tool.name == PROGRAMS and passage.call.parent is None:
+        with contextlib.suppress(Exception):  # then each of its calls is asked by itself
+            door.consent.begins(tool, passage.call)
     try:
         told = len(passage.said)
         while True:

@@ -77,6 +77,17 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
     return value
 
 
+async def look_in_context(text: str, ctx: ToolContext, call: Call, how: bool | str) -> Any:
+    """What ``text`` would call, and nothing done: as text for a model, as data for whoever shows it to a
+    person."""
+    from tools.dryrun import dry_run  # here: few programs are looked at
+
+    if how not in (True, "pure"):
+        raise ToolFailure("invalid", 'eval: :dry-run is True or "pure".')
+    plan = await dry_run(text, ctx, call, pure=how == "pure")
+    return plan.text if call.route in ("reply", "program", "tool") else plan.to_json()
+
+
 def _rows(kept: Kept | None) -> list[Any]:
     return list(kept.listing) if kept else []
 

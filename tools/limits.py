@@ -145,6 +145,24 @@ class StoreLimits:
             )
         return _Place(store, self._clock, place, "; ".join(one.words for one in found))
 
+    def left(self, tool: CognitiveTool, call: Call) -> list[tuple[int | None, str]]:
+        """What each limit leaves for calls like this one, nothing taken: how many and of how many, or what
+        it says where it does not count."""
+        rules = self._rules_for(tool)
+        if not rules:
+            return []
+        with self._store().transaction() as run:
+            now = self._clock()
+            found: list[tuple[int | None, str]] = []
+            for rule in rules:
+                if isinstance(rule, Cooldown):
+                    found.append((None, self._cooled(run, rule, tool.name, call, now).words))
+                    continue
+                start, end, length = self._window(rule.per, now)
+                used = len(_uses(run, rule.by, tool.name, call, start, end))
+                found.append((max(0, rule.count - used), f"of {rule.count} left {_span(rule, length)}"))
+        return found
+
     def _rules_for(self, tool: CognitiveTool) -> list[Rule]:
         own: list[Rule] = []
         if tool.cooldown:
@@ -158,7 +176,7 @@ class StoreLimits:
             return self._cooled(run, rule, tool, call, now)
         start, end, length = self._window(rule.per, now)
         used = _uses(run, rule.by, tool, call, start, end)
-        span = f"{_PERIOD.get(rule.per, f'within {_length(length)}')}{_BY[rule.by]}"
+        span = _span(rule, length)
         free = rule.count - len(used)
         if free > 0:
             return _Found(None, f"{free - 1} of {rule.count} left {span}")
@@ -229,6 +247,10 @@ _PERIOD: dict[object, str] = {
 }
 _BY = {"user": "", "session": " in this session", "all": " by everybody"}
 _SAME = {"user": " AND user = ?", "session": " AND session = ?", "all": ""}
+
+
+def _span(rule: Quota, length: float) -> str:
+    return f"{_PERIOD.get(rule.per, f'within {_length(length)}')}{_BY[rule.by]}"
 
 
 def _uses(

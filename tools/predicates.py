@@ -20,6 +20,7 @@ MATCH_SECONDS = 0.1  # for all patterns that are tried on one call
 
 Truth: TypeAlias = bool | None
 _MISSING: Any = object()
+UNKNOWN: Any = object()  # an argument of a call that is only planned: nothing about it can be decided
 _UNTIDY = frozenset(("", ".", ".."))
 _ABSOLUTE = ("/", "~", "")  # or empty: the first character of what is not simply below the root
 
@@ -329,6 +330,8 @@ def _leads_through(place: Trail, folder: str, facts: Facts) -> bool | None:
 def argument(name: str, predicate: Predicate, missing: Truth) -> Predicate:
     def test(args: Any, facts: Facts) -> Truth:
         value = args.get(name, _MISSING)
+        if value is UNKNOWN:
+            return True if predicate is anything else None
         return missing if value is _MISSING else predicate(value, facts)
 
     return test

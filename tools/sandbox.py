@@ -39,6 +39,7 @@ MAX_MESSAGE = 2_000
 MAX_NAME = 200  # characters of the name of an argument
 MAX_WORKERS = 32
 MAX_AT_ONCE = 8  # branches of one pmap
+OWN = (ANSWER, BRANCH, JOIN, FAILED)
 VALUES = "values"  # the function that lists what the session keeps
 
 
@@ -117,16 +118,16 @@ def __guarded(call):
 WALL_VERSION = hashlib.sha256(_WALL.encode()).hexdigest()[:16]
 
 
-def _outside(name: str) -> str:
+def outside(name: str) -> str:
     """What the host's own function is called in the sandbox; the program's name is that of its guard."""
     return f"__wall_{name}"
 
 
-def _walled(program: Program, tools: Iterable[str], *, begun: bool) -> str:
-    """The program with a guard before every function of the host that a value of it goes to. In a session
-    that has ``begun`` the guards stand already, but for those of the tools."""
-    guards = [f"{name} = __guarded({_outside(name)})\n" for name in tools if name in program.python]
-    return "".join(("" if begun else _WALL, *guards, program.python))
+def walled(python: str, functions: Iterable[str], *, begun: bool) -> str:
+    """A program with a guard before every one of these functions of the host that it says. In a session that
+    has ``begun`` the wall itself stands already."""
+    guards = [f"{name} = __guarded({outside(name)})\n" for name in functions if name in python]
+    return "".join(("" if begun else _WALL, *guards, python))
 
 
 # Makes an inner call; the name is that of this very use of the tool, the same however often the program is
@@ -221,7 +222,7 @@ class Sandbox:
         import pydantic_monty as monty
 
         tools = {alias(hy.mangle(name)): name for name in names}
-        run = _Run({_outside(name): tool for name, tool in tools.items()}, call, self.limits, listing)
+        run = _Run({outside(name): tool for name, tool in tools.items()}, call, self.limits, listing)
         if keep is not None and program.globals:
             run.finish = lambda session: _keep(session, program, keep)
         try:
@@ -234,7 +235,7 @@ class Sandbox:
                     if values is not None:
                         await session.load_session(values)
                     return await session.feed_start(
-                        _walled(program, tools, begun=values is not None),
+                        walled(program.python, tools, begun=values is not None),
                         external_lookup=_lookup(run),
                         print_callback=printed,
                     )
@@ -245,7 +246,7 @@ class Sandbox:
             message = "\n".join(dict.fromkeys(paused.messages))
             raise Waiting({**run.written(), "node": paused.node}, message) from None
         except monty.MontyError as error:
-            raise _runtime_error(error, run.failures, tools.values(), program.text) from None
+            raise runtime_error(error, run.failures, tools.values(), program.text) from None
         return run.answer, run.printed.get("", "")
 
     @contextlib.asynccontextmanager
@@ -306,15 +307,15 @@ class Sandbox:
                 step = await step.resume_auto()
             elif step.is_os_function:
                 step = await step.resume_not_handled()
-            elif step.function_name == _outside(ANSWER):
+            elif step.function_name == outside(ANSWER):
                 run.answer = across(step.args[0])
                 step = await step.resume({"return_value": None})
-            elif step.function_name == _outside(BRANCH):
+            elif step.function_name == outside(BRANCH):
                 blob = step.dump()
                 return blob, partial(self._branches, run, path, blob, step.args[0])
-            elif step.function_name == _outside(JOIN):
+            elif step.function_name == outside(JOIN):
                 return _Branch(across(step.args[0]))
-            elif step.function_name == _outside(FAILED):
+            elif step.function_name == outside(FAILED):
                 return _Branch(failure=(str(step.args[0]), str(step.args[1])))
             elif step.function_name in run.outside:
                 answer = asyncio.ensure_future(_inner(run, path, step))
@@ -452,8 +453,12 @@ async def _of(answer: asyncio.Future[Any]) -> Any:
 
 
 def _lookup(run: _Run) -> dict[str, Any]:
-    own = map(_outside, (ANSWER, BRANCH, JOIN, FAILED))
-    return dict.fromkeys((*run.outside, *own, VALUES), _placeholder)
+    return placeholders((*run.outside, *map(outside, OWN), VALUES))
+
+
+def placeholders(names: Iterable[str]) -> dict[str, Any]:
+    """For the sandbox: that these names are functions, whose calls the host answers."""
+    return dict.fromkeys(names, _placeholder)
 
 
 def _placeholder(*_: Any, **__: Any) -> None:
@@ -577,9 +582,9 @@ def unpacked(data: Any) -> Any:
 async def _keep(session: Any, program: Program, keep: Callable[[bytes, list[Any]], None]) -> None:
     """Hand over what the program leaves behind for the next one of its session."""
     state = await session.dump()
-    known = {_outside(ANSWER): _placeholder}
+    known = {outside(ANSWER): _placeholder}
     step = await session.feed_start(_looks(program.globals), external_lookup=known)
-    while getattr(step, "function_name", None) != _outside(ANSWER):
+    while getattr(step, "function_name", None) != outside(ANSWER):
         step = await step.resume_auto()
     keep(state, across(step.args[0]))
 
@@ -610,7 +615,7 @@ def short(text: str, limit: int = MAX_MESSAGE) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str], text: str) -> Exception:
+def runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str], text: str) -> Exception:
     """What ended the program: the inner call nobody caught, or its own mistake in one sentence."""
     display = getattr(error, "display", None)
     said = str(display("type-msg")) if callable(display) else str(error)
@@ -619,7 +624,7 @@ def _runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str
             return failure
     said = short(said)
     kind, _, message = said.strip().partition(": ")
-    lesson = teach.failed(kind, message.replace(_outside(""), ""), text, tools)
+    lesson = teach.failed(kind, message.replace(outside(""), ""), text, tools)
     if lesson is not None:
         return ProgramError(lesson)
     if "cannot suspend in this synchronous context" in message:

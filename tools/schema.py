@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
 RESERVED = ("call", "ctx", "deny", "ask")
-SPEC_KEYS = ("type", "doc", "default", "choices", "min", "max", "secret")
+SPEC_KEYS = ("type", "doc", "default", "choices", "min", "max", "secret", "hidden")
 
 
 class _Required:
@@ -56,6 +56,7 @@ class Param:
     """One declared parameter. ``default`` is REQUIRED when the call must give it.
 
     The value of a ``secret`` one is for the tool alone: it stands neither in the audit nor in any question.
+    A ``hidden`` one is taken where it is named, and stands in no view: it is no part of what the tool is for.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Param:
     min: float | None = None
     max: float | None = None
     secret: bool = False
+    hidden: bool = False
 
     @property
     def required(self) -> bool:
@@ -141,8 +143,9 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
             raise DefinitionError(f"{where}: :{bound} is a number, not {print_value(limit)}.")
         if not set(typing.get_args(hint) or (hint,)) <= {int, float, type(None)}:
             raise DefinitionError(f"{where}: :{bound} is for int and float, not for {type_name(hint)}.")
-    if not isinstance(spec.get("secret", False), bool):
-        raise DefinitionError(f"{where}: :secret is True or False, not {print_value(spec['secret'])}.")
+    for flag in ("secret", "hidden"):
+        if not isinstance(spec.get(flag, False), bool):
+            raise DefinitionError(f"{where}: :{flag} is True or False, not {print_value(spec[flag])}.")
     param = Param(
         name=name,
         type=hint,
@@ -152,8 +155,11 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
         min=spec.get("min"),
         max=spec.get("max"),
         secret=spec.get("secret", False),
+        hidden=spec.get("hidden", False),
     )
     _check_default(where, param)
+    if param.hidden and param.required:
+        raise DefinitionError(f"{where}: a :hidden parameter needs a :default, for nobody is told of it.")
     return param
 
 
@@ -274,10 +280,11 @@ def bind(
     for value in (*bound.values(), *positional):
         if too_deep(value):
             raise InvalidCallError(f"{tool}: an argument is nested deeper than {MAX_DEPTH}.")
-    free = [param.name for param in params if param.name not in bound]
+    offered = [param.name for param in params if not param.hidden]
+    free = [name for name in offered if name not in bound]
     if len(positional) > len(free):
         extra = print_value(positional[len(free)])
-        raise InvalidCallError(f"{tool} takes {count(len(params), 'argument')}; {extra} is one too many.")
+        raise InvalidCallError(f"{tool} takes {count(len(offered), 'argument')}; {extra} is one too many.")
     bound.update(zip(free, positional, strict=False))
     return bound
 
@@ -382,7 +389,7 @@ def _faults(error: Any, by_name: Mapping[str, Param]) -> list[str]:
             fault = f":{name} is missing"
         elif detail["type"] == "extra_forbidden" and len(location) == 1:
             close = nearest(name, by_name)
-            names = ", ".join(f":{known}" for known in by_name)
+            names = ", ".join(f":{known}" for known, param in by_name.items() if not param.hidden)
             hint = f"did you mean :{close}?" if close else f"it takes {names}" if names else "it takes none"
             fault = f":{name} is unknown ({hint})"
         else:

@@ -158,6 +158,16 @@ MIGRATIONS = (
         state TEXT NOT NULL
     ) STRICT;
     """,
+    """
+    CREATE TABLE plans (
+        request TEXT PRIMARY KEY,
+        program TEXT NOT NULL,
+        shapes TEXT NOT NULL,
+        text TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX plans_program ON plans (program);
+    CREATE INDEX requests_used_by ON requests (used_by);
+    """,
 )
 
 

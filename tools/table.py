@@ -95,6 +95,11 @@ class CognitiveTool:
         return self._guard is not None
 
     @cached_property
+    def offered(self) -> tuple[Param, ...]:
+        """The parameters that are shown."""
+        return tuple(param for param in self.params if not param.hidden)
+
+    @cached_property
     def model(self) -> type[BaseModel]:
         """The strict input model, compiled at first use."""
         return build_model(self.name, self.params)
@@ -102,11 +107,15 @@ class CognitiveTool:
     @cached_property
     def schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments: inline, no ``$ref``, ``additionalProperties`` false."""
-        return json_schema(self.model)
+        schema = json_schema(self.model)
+        for param in self.params:
+            if param.hidden:
+                schema["properties"].pop(param.name, None)
+        return schema
 
     def signature(self) -> str:
         """``(grep-search :pattern str [:path str = "."])``."""
-        return "(" + " ".join([self.name, *(param.signature() for param in self.params)]) + ")"
+        return "(" + " ".join([self.name, *(param.signature() for param in self.offered)]) + ")"
 
     def checked(self, form: CallForm) -> tuple[CallForm, dict[str, Any]]:
         """A call of this tool as its canonical self, each given argument by its name, and the arguments as

@@ -69,6 +69,26 @@ def uses(store: Store) -> list[bool]:
 # What a caller is told
 
 
+def test_what_is_left_can_be_looked_at_and_nothing_is_taken(store: Store, clock: Clock) -> None:
+    here = limited(store, clock, Quota("probe", 2, "hour"), daily_limit=3, cooldown=10)
+    limits, probe = here.door.limits, here.door.table.get("probe")
+    assert isinstance(limits, StoreLimits)
+    for _ in range(2):
+        assert limits.left(probe, new_call(CallForm("probe"))) == [
+            (None, "next after a cooldown of 10 s"),
+            (3, "of 3 left today"),
+            (2, "of 2 left within an hour"),
+        ]
+    assert here.pass_through("(probe)").ok
+    assert limits.left(probe, new_call(CallForm("probe"))) == [
+        (None, "its cooldown is 10 s, next at 12:00:10 UTC, in 10 s"),
+        (2, "of 3 left today"),
+        (1, "of 2 left within an hour"),
+    ]
+    assert uses(store) == [True]
+    assert limits.left(tool("other"), new_call(CallForm("other"))) == []
+
+
 def test_a_daily_limit_says_what_is_left_and_when_there_is_more(store: Store, clock: Clock) -> None:
     here = limited(store, clock, daily_limit=3)
     assert [here.pass_through("(probe)").message for _ in range(4)] == [

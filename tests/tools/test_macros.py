@@ -200,7 +200,7 @@ OPTIONS = [
     "replace",
 ]
 KNOWN = " ".join(f":{name}" for name in ["parameters", "guard", "body", *OPTIONS])
-SPEC = ":type :doc :default :choices :min :max :secret"
+SPEC = ":type :doc :default :choices :min :max :secret :hidden"
 
 MISUSES: list[tuple[str, str, str]] = [
     # the definition, the text under the caret, the sentence

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from words import complaint, gateway, tool
 
 from tools.context import ToolResult
-from tools.errors import DefinitionError
+from tools.errors import DefinitionError, InvalidCallError
 from tools.form import CallForm, Code
 from tools.schema import strict_model
 
@@ -241,7 +241,7 @@ def test_every_input_model_is_a_strict_model() -> None:
 # Definitions
 
 HINT = "use str, int, float, bool, list, dict, form, or (get list str), (| str None)"
-KEYS = ":type, :doc, :default, :choices, :min, :max, :secret"
+KEYS = ":type, :doc, :default, :choices, :min, :max, :secret, :hidden"
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("Bad", {}, "a parameter's name is lower-case letters, digits and hyphens."),
     ("a_b", {}, "a parameter's name is lower-case letters, digits and hyphens."),
@@ -251,6 +251,8 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("class", {}, "class is reserved; choose another name."),
     ("x", {"typ": int}, f"unknown key :typ; the keys are {KEYS}. Did you mean type?"),
     ("x", {"zzz": int}, f"unknown key :zzz; the keys are {KEYS}."),
+    ("x", {"hidden": True}, "a :hidden parameter needs a :default, for nobody is told of it."),
+    ("x", {"hidden": "yes"}, ':hidden is True or False, not "yes".'),
     ("x", {"type": "str"}, f"str is no type for a parameter; {HINT}."),
     ("x", {"type": set}, f"set is no type for a parameter; {HINT}."),
     ("x", {"type": list[set]}, f"list of set is no type for a parameter; {HINT}."),
@@ -271,6 +273,20 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("x", {"type": int, "min": 1, "default": 0}, "the default 0 is outside its :min and :max."),
     ("x", {"type": int, "max": 1, "default": 2}, "the default 2 is outside its :min and :max."),
 ]
+
+
+def test_a_hidden_parameter_is_taken_by_name_and_stands_in_no_view() -> None:
+    params: dict[str, Any] = {"a": {}, "b": {"type": bool, "default": False, "hidden": True}}
+    made = tool(params=params)
+    assert made.checked(CallForm("probe", {"a": "x", "b": True}))[1] == {"a": "x", "b": True}
+    assert made.checked(CallForm("probe", {}, ("x",)))[1] == {"a": "x", "b": False}
+    assert (made.signature(), list(made.schema["properties"])) == ("(probe :a str)", ["a"])
+    assert complaint(InvalidCallError, lambda: made.checked(CallForm("probe", {}, ("x", True)))) == (
+        "probe takes 1 argument; True is one too many."
+    )
+    assert complaint(InvalidCallError, lambda: made.checked(CallForm("probe", {"a": "x", "q": 1}))) == (
+        "probe: :q is unknown (it takes :a)."
+    )
 
 
 @pytest.mark.parametrize(("name", "spec", "sentence"), WRONG)

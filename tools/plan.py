@@ -1,0 +1,253 @@
+"""The plan of a program: what a dry run found on all its paths, as a tree, as text and as shapes to approve.
+
+Knows data only. The paths of a program are put together again where they go on alike, so that what follows a
+condition stands once, behind it. A shape says of a call what must be so of it for an approval of the whole
+plan to cover it, and how often it may come.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Node = dict[str, Any]
+DEEPEST = 20  # steps inside of steps
+
+
+@dataclass(eq=True)
+class Planned:
+    """One call that the program may make. ``shape`` is what an approval would cover, ``inside`` what the
+    program in it would do, ``made`` the status of one that was made to go on with its value."""
+
+    node: Node
+    shape: Node | None = None
+    inside: list[Event] = field(default_factory=list)
+
+
+@dataclass(eq=True)
+class Note:
+    """Something begins or ends here (each, while, where, end), is lost sight of (lost), or the path ends
+    (fails, cut)."""
+
+    kind: str
+    text: str = ""
+
+
+@dataclass(eq=True)
+class Split:
+    """The path goes on in several ways; each has its label."""
+
+    kind: str
+    text: str
+    ways: list[tuple[str, list[Event]]]
+
+
+Event = Planned | Note | Split
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a dry run found. ``complete`` says that nothing was cut or lost sight of, ``shapes`` the calls
+    that would be asked, and ``program`` is the digest of the text."""
+
+    program: str
+    steps: list[Node]
+    shapes: list[Node]
+    complete: bool
+    value: str = ""
+
+    @property
+    def digest(self) -> str:
+        """What an approval of the whole is bound to: the program, and the calls it covers."""
+        data = json.dumps([self.program, self.shapes], sort_keys=True)
+        return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @property
+    def text(self) -> str:
+        """The tree, one line a call."""
+        lines = list(_lines(self.steps, "")) or ["The program makes no call."]
+        if not self.complete:
+            lines.append("; This is not all: the program could not be followed everywhere.")
+        return "\n".join(lines)
+
+    def to_json(self) -> Node:
+        return {
+            "digest": self.digest,
+            "program": self.program,
+            "complete": self.complete,
+            "steps": self.steps,
+            "shapes": self.shapes,
+            "text": self.text,
+        }
+
+
+def make_plan(program: str, events: list[Event]) -> Plan:
+    """Put the paths together, and count."""
+    joined = join(events)
+    shapes = [shape | {"times": times} for _, (shape, times) in sorted(_count(joined).items())]
+    steps = _fold(joined)
+    return Plan(program, steps, shapes, not _lost(steps))
+
+
+def join(events: Sequence[Event]) -> list[Event]:
+    """The same, with what all ways of a split end with behind it, and no split that makes no difference."""
+    done: list[Event] = []
+    for event in events:
+        if not isinstance(event, Split):
+            done.append(event)
+            continue
+        ways = [(label, join(way)) for label, way in event.ways]
+        tail: list[Event] = []
+        while all(way for _, way in ways) and all(way[-1] == ways[0][1][-1] for _, way in ways):
+            tail.insert(0, ways[0][1][-1])
+            for _, way in ways:
+                way.pop()
+        if any(way for _, way in ways):
+            done.append(Split(event.kind, event.text, ways))
+        done += tail
+    return done
+
+
+Counts = dict[str, tuple[Node, int | None]]
+
+
+def _count(events: Sequence[Event], loops: int = 0) -> Counts:
+    """How often each shape may come at most; None for any number."""
+    found: Counts = {}
+    for event in events:
+        if isinstance(event, Note):
+            loops += (event.kind in ("each", "while")) - (event.kind == "end")
+        elif isinstance(event, Planned):
+            if event.shape is not None:
+                key = json.dumps(event.shape, sort_keys=True)
+                found = _added(found, {key: (event.shape, None if loops else 1)})
+            found = _added(found, _count(event.inside, loops))
+        else:
+            most: Counts = {}
+            for _, way in event.ways:
+                for key, (shape, times) in _count(way, loops).items():
+                    before = most.get(key, (shape, 0))[1]
+                    most[key] = (shape, None if times is None or before is None else max(times, before))
+            found = _added(found, most)
+    return found
+
+
+def _added(one: Counts, other: Counts) -> Counts:
+    both = dict(one)
+    for key, (shape, times) in other.items():
+        before = both.get(key, (shape, 0))[1]
+        both[key] = (shape, None if times is None or before is None else times + before)
+    return both
+
+
+def _lost(steps: Sequence[Node]) -> bool:
+    """Whether anything was cut or lost sight of."""
+    return any(
+        "cut" in step
+        or "lost" in step
+        or _lost(step.get("steps", ()))
+        or _lost(step.get("inside", ()))
+        or any(_lost(way["steps"]) for way in step.get("ways", ()))
+        for step in steps
+    )
+
+
+def _fold(events: Sequence[Event], depth: int = 0) -> list[Node]:
+    """As JSON data: what stands between a beginning and its end is part of it."""
+    if depth > DEEPEST:
+        return [{"cut": "it is nested too deeply to be shown"}]
+    top: list[Node] = []
+    open_steps = [top]
+    for event in events:
+        here = open_steps[-1]
+        if isinstance(event, Planned):
+            here.append(
+                event.node
+                | ({"inside": _fold(event.inside, depth + len(open_steps))} if event.inside else {})
+            )
+        elif isinstance(event, Split):
+            ways = [{"way": label, "steps": _fold(way, depth + len(open_steps))} for label, way in event.ways]
+            if any(way["steps"] for way in ways):
+                here.append({"split": event.kind, "on": event.text, "ways": ways})
+        elif event.kind in ("each", "while"):
+            if len(open_steps) + depth > DEEPEST:
+                here.append({"cut": "it is nested too deeply to be shown"})
+                break
+            node: Node = {event.kind: event.text, "steps": []}
+            here.append(node)
+            open_steps.append(node["steps"])
+        elif event.kind == "end":
+            if len(open_steps) > 1:
+                open_steps.pop()
+                if not open_steps[-1][-1]["steps"]:
+                    open_steps[-1].pop()
+            else:
+                here.append({"after": "loop"})
+        elif event.kind == "where":
+            here.append({"where": event.text})
+        else:
+            here.append({event.kind: event.text})
+    return _tidy(top)
+
+
+def _tidy(steps: list[Node]) -> list[Node]:
+    """Without marks after which nothing comes."""
+    while steps and ("after" in steps[-1] or "where" in steps[-1]):
+        steps.pop()
+    return [step for step in steps if step.get("steps", True)]
+
+
+def _lines(steps: Sequence[Node], pad: str) -> Iterator[str]:
+    for step in steps:
+        if "call" in step:
+            yield f"{pad}{_indented(step['call'], pad)}  ; {_said(step)}"
+            yield from _lines(step.get("inside", ()), pad + "  ")
+        elif "split" in step:
+            yield from _ways(step, pad)
+        elif "each" in step or "while" in step:
+            yield pad + (f"for each of {step['each']}" if "each" in step else f"while {step['while']}")
+            yield from _lines(step["steps"], pad + "  ")
+        elif "where" in step:
+            yield f"{pad}where {step['where']}"
+        elif "after" in step:
+            yield f"{pad}after the loop"
+        else:
+            ((kind, text),) = step.items()
+            said = {"fails": "it ends here", "cut": "not followed further", "lost": "lost sight of"}[kind]
+            yield f"{pad}; {said}: {_indented(text, pad)}"
+
+
+def _ways(step: Node, pad: str) -> Iterator[str]:
+    for place, way in enumerate(step["ways"]):
+        if not way["steps"]:
+            continue
+        label, text = way["way"], step["on"]
+        if step["split"] == "if":
+            empty = not step["ways"][0]["steps"]
+            head = f"if {text}" if place == 0 else f"if not {text}" if empty else "else"
+        elif step["split"] == "loop":
+            head = f"if there is any of {text}" if place == 0 else f"if there is none of {text}"
+        elif step["split"] == "try":
+            head = f"if that fails with {label}" if place else "if that goes well"
+        else:
+            head = f"if {text} is {label}"
+        yield pad + head
+        yield from _lines(way["steps"], pad + "  ")
+
+
+def _indented(text: str, pad: str) -> str:
+    return text.replace("\n", "\n" + pad + "  ")
+
+
+def _said(step: Node) -> str:
+    """The verdict on a call, and what is to be known of it."""
+    parts = [f"{step['verdict']}: {step['reason']}" if step["reason"] else step["verdict"]]
+    effects = " ".join(f":{effect}" for effect in step["effects"]) or "no effects"
+    parts.append(effects if step["cost"] == "free" else f"{effects}, :{step['cost']}")
+    parts += step["left"]
+    if step["made"]:
+        parts.append("made" if step["made"] == "ok" else f"made, and it ended {step['made']}")
+    return "; ".join(parts)
