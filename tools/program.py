@@ -20,8 +20,9 @@ from hy.compiler import hy_compile
 
 from tools import teach
 from tools.context import ToolError
-from tools.idioms import rewrite
+from tools.rewrite import rewrite
 from tools.sexp import Limits, ReadError, read_all
+from tools.spot import spot
 
 # Core macros whose expansion is pure: it makes Python syntax and runs nothing while compiling.
 PURE_MACROS = frozenset(
@@ -105,7 +106,7 @@ def compile_program(text: str, names: Iterable[str] = ()) -> Program:
         raise ProgramError("The program is empty.")
     try:
         forms = rewrite(forms, names)
-        lesson = teach.spot(forms, text, names)
+        lesson = spot(forms, text, names)
     except RecursionError:
         raise ProgramError(TOO_DEEP) from None
     if lesson is not None:

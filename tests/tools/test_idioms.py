@@ -14,10 +14,13 @@ from words import complaint
 
 from tools import program
 from tools.form import CallForm, print_string, show
-from tools.idioms import CONSTANTS, IDIOMS, MAX_STEPS, RULES, VALUES, Idiom, is_core, rewrite
+from tools.idiom_calls import MAX_STEPS
+from tools.idioms import IDIOMS, RULES, VALUES, Idiom
 from tools.program import PROGRAM_LIMITS, ProgramError, compile_program
+from tools.rewrite import rewrite
 from tools.sandbox import Sandbox
 from tools.sexp import read_all
+from tools.shapes import CONSTANTS, is_core
 
 TOOLS = ("echo", "even")
 Run = Callable[[str], Any]

@@ -12,12 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from words import complaint
 
+from tools.foreign import FOREIGN
 from tools.form import CallForm
-from tools.idioms import IDIOMS, rewrite
+from tools.idioms import IDIOMS
+from tools.lesson import MAX_LESSON
+from tools.mistakes import MISTAKES, Mistake
 from tools.program import PROGRAM_LIMITS, ProgramError, compile_program
+from tools.rewrite import rewrite
 from tools.sandbox import Sandbox
 from tools.sexp import read_all
-from tools.teach import FOREIGN, MAX_LESSON, MISTAKES, USAGE, Mistake, from_python, spot, undefined
+from tools.spot import spot
+from tools.teach import USAGE, undefined
+from tools.translate import from_python
 
 TOOLS = ("echo", "read-file")
 PLACE = re.compile(r"line \d+, column \d+: ")

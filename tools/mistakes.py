@@ -1,0 +1,426 @@
+"""What models get wrong when they write Lisp: a table, data for the tests and for the documentation.
+
+It must not know what finds a mistake, or who is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """``wrong`` is told ``message``, which shows ``fixed``."""
+
+    name: str
+    wrong: str
+    message: str
+    fixed: str
+
+
+MISTAKES: tuple[Mistake, ...] = (
+    Mistake(
+        "four parts in if",
+        "(if a b c d)",
+        "if takes a test, a value and another value; write (if a b (do c d))",
+        "(if a b (do c d))",
+    ),
+    Mistake(
+        "else as a word",
+        "(if (> 2 1) 1 else 2)",
+        "if takes a test, a value and another value; write (if (> 2 1) 1 2)",
+        "(if (> 2 1) 1 2)",
+    ),
+    Mistake(
+        "a JSON dictionary",
+        '{"a": 1, "b": 2}',
+        'a dictionary holds keys and values, without colons and commas; write {"a" 1 "b" 2}',
+        '{"a" 1 "b" 2}',
+    ),
+    Mistake(
+        "a Python dictionary",
+        "{'a': 1, 'b': 2}",
+        'a dictionary holds keys and values, without colons and commas; write {"a" 1 "b" 2}',
+        '{"a" 1 "b" 2}',
+    ),
+    Mistake(
+        "an odd dictionary",
+        '{"a" 1 "b"}',
+        'a dictionary has a value for each key; write {"a" 1 "b" None}',
+        '{"a" 1 "b" None}',
+    ),
+    Mistake(
+        "commas in a list",
+        '["a", "b"]',
+        'values stand side by side, without commas; write ["a" "b"]',
+        '["a" "b"]',
+    ),
+    Mistake(
+        "commas between arguments",
+        "(max a, b)",
+        "values stand side by side, without commas; write (max a b)",
+        "(max a b)",
+    ),
+    Mistake(
+        "a call in square brackets",
+        '[read-file "a.txt"]',
+        '[ begins a list; a call stands in ( ); write (read-file "a.txt")',
+        '(read-file "a.txt")',
+    ),
+    Mistake("an infix operator", "(1 + 2)", "the operator comes first; write (+ 1 2)", "(+ 1 2)"),
+    Mistake(
+        "infix operators of several ranks",
+        "(1 + 2 * 3)",
+        "the operator comes first; write (+ 1 (* 2 3))",
+        "(+ 1 (* 2 3))",
+    ),
+    Mistake("an infix comparison", "(x == 5)", "the operator comes first; write (= x 5)", "(= x 5)"),
+    Mistake("a sum without brackets", "1 + 2", "this is Python; write (+ 1 2)", "(+ 1 2)"),
+    Mistake("an assignment", "x = 5", "this is Python; write (setv x 5)", "(setv x 5)"),
+    Mistake("a walrus", "(x := 5)", "the operator comes first; write (setv x 5)", "(setv x 5)"),
+    Mistake(
+        "Clojure's loop",
+        "(loop [i 0] (recur (+ i 1)))",
+        "loop and recur are not known here; write (for [i (range 3)] (print i))",
+        "(for [i (range 3)] (print i))",
+    ),
+    Mistake(
+        "a macro definition",
+        "(defmacro twice [x] (* 2 x))",
+        "macros cannot be defined in a program; write (defn twice [x] (* 2 x))",
+        "(defn twice [x] (* 2 x))",
+    ),
+    Mistake(
+        "Clojure's short function",
+        "(map #(+ % 1) [1 2])",
+        "#( begins a tuple; a function is (fn [x] …); write (fn [it] (+ it 1))",
+        "(fn [it] (+ it 1))",
+    ),
+    Mistake("Clojure's deref", "(+ @total 1)", "a variable is its name alone; write total", "total"),
+    Mistake(
+        "Clojure's swap!",
+        "(swap! total inc)",
+        "there are no atoms; a variable is set by setv; write (setv total (inc total))",
+        "(setv total (inc total))",
+    ),
+    Mistake(
+        "Clojure's case",
+        '(case x 1 "a" "b")',
+        'case is not known here; _ is the rest in a match; write (match x 1 "a" _ "b")',
+        '(match x 1 "a" _ "b")',
+    ),
+    Mistake(
+        "Clojure's catch",
+        "(try (/ 1 0) (catch Exception e 0))",
+        "try takes (except [e Exception] …); write (try (/ 1 0) (except [e Exception] 0))",
+        "(try (/ 1 0) (except [e Exception] 0))",
+    ),
+    Mistake("car", "(car [1 2])", "car is not known here; write (first [1 2])", "(first [1 2])"),
+    Mistake("setf", "(setf x 1)", "setf is not known here; write (setv x 1)", "(setv x 1)"),
+    Mistake(
+        "format", '(format t "~a" 1)', 'format is not known here; write (.format "{}" 1)', '(.format "{}" 1)'
+    ),
+    Mistake("incf", "(incf x)", "incf is not known here; write (+= x 1)", "(+= x 1)"),
+    Mistake(
+        "throw",
+        '(throw "bad")',
+        'errors are raised; write (raise (Exception "bad"))',
+        '(raise (Exception "bad"))',
+    ),
+    Mistake(
+        "an idiom that does not fit",
+        "(nth [1 2] 0 5)",
+        "nth does not fit here; write (nth [5 6] 1)",
+        "(nth [5 6] 1)",
+    ),
+    Mistake(
+        "a missing closing bracket",
+        "(+ 1 (* 2 3)",
+        "this ( is never closed; add ) at the end; write (+ 1 (* 2 3))",
+        "(+ 1 (* 2 3))",
+    ),
+    Mistake("a closing bracket too many", "(+ 1 2))", "there is one ) too many; write (+ 1 2)", "(+ 1 2)"),
+    Mistake(
+        "a missing opening bracket",
+        'read-file "a.txt")',
+        'the ( before the first word is missing; write (read-file "a.txt")',
+        '(read-file "a.txt")',
+    ),
+    Mistake(
+        "a wrong closing bracket",
+        "(let [x 1) x)",
+        "this ) does not close the [ at line 1, column 6; write (let [x 1] x)",
+        "(let [x 1] x)",
+    ),
+    Mistake(
+        "a Python function",
+        "def f(x): return x + 1",
+        "this is Python; write (defn f [x] (+ x 1))",
+        "(defn f [x] (+ x 1))",
+    ),
+    Mistake(
+        "a Python loop",
+        "for x in xs: print(x)",
+        "this is Python; write (for [x xs] (print x))",
+        "(for [x xs] (print x))",
+    ),
+    Mistake(
+        "only the head of a Python loop",
+        "for x in xs:",
+        "this is Python; write (for [x xs] None)",
+        "(for [x xs] None)",
+    ),
+    Mistake(
+        "a Python call with a named argument",
+        'read_file(path="a.txt")',
+        'this is Python; write (read-file :path "a.txt")',
+        '(read-file :path "a.txt")',
+    ),
+    Mistake(
+        "a Python call that is awaited",
+        'await read_file("a.txt")',
+        'this is Python; write (read-file "a.txt")',
+        '(read-file "a.txt")',
+    ),
+    Mistake("a Python method", "s.upper()", "this is Python; write (.upper s)", "(.upper s)"),
+    Mistake("a Python import", "import os", "this is Python; write (import os)", "(import os)"),
+    Mistake(
+        "a Python lambda",
+        "(lambda x: x + 1)",
+        "a function is (fn [x] …); write (fn [x] (+ x 1))",
+        "(fn [x] (+ x 1))",
+    ),
+    Mistake(
+        "a Python comprehension",
+        "[x * 2 for x in [1, 2]]",
+        "a list of computed values is made by lfor; write (lfor x [1 2] (* x 2))",
+        "(lfor x [1 2] (* x 2))",
+    ),
+    Mistake("a Python return", "return 5", "this is Python; write 5", "5"),
+    Mistake(
+        "a Python call in a form",
+        '(len (print("a")))',
+        'the bracket stands before the name; write (print "a")',
+        '(print "a")',
+    ),
+    Mistake(
+        "a name without a value in let",
+        "(let [x] x)",
+        "let takes a list of names and values; write (let [x None] x)",
+        "(let [x None] x)",
+    ),
+    Mistake(
+        "an equals sign in let",
+        "(let [x = 5] x)",
+        "let takes a list of names and values; write (let [x 5] x)",
+        "(let [x 5] x)",
+    ),
+    Mistake(
+        "let without a list",
+        "(let x 5 (+ x 1))",
+        "let takes a list of names and values; write (let [x 5] (+ x 1))",
+        "(let [x 5] (+ x 1))",
+    ),
+    Mistake(
+        "a colon before the operator",
+        '(:read-file "a.txt")',
+        'what is called has no colon; write (read-file "a.txt")',
+        '(read-file "a.txt")',
+    ),
+    Mistake(
+        "a text in single quotes",
+        "(read-file 'my file.txt')",
+        'a text stands in double quotes; write (read-file "my file.txt")',
+        '(read-file "my file.txt")',
+    ),
+    Mistake(
+        "smart quotes",
+        "(read-file “a.txt”)",
+        'a text stands in plain double quotes, "so"; write (read-file "a.txt")',
+        '(read-file "a.txt")',
+    ),
+    Mistake(
+        "an argument with an equals sign",
+        '(read-file path="a.txt")',
+        'an argument\'s name is a keyword before its value; write (read-file :path "a.txt")',
+        '(read-file :path "a.txt")',
+    ),
+    Mistake(
+        "an argument with a colon behind",
+        '(read-file path: "a.txt")',
+        'an argument\'s name is a keyword before its value; write (read-file :path "a.txt")',
+        '(read-file :path "a.txt")',
+    ),
+    Mistake(
+        "an argument like an option's",
+        '(read-file --path "a.txt")',
+        'an argument\'s name is a keyword before its value; write (read-file :path "a.txt")',
+        '(read-file :path "a.txt")',
+    ),
+    Mistake(
+        "an argument without a value",
+        "(read-file :path)",
+        "the argument :path has no value; write (read-file :path None)",
+        "(read-file :path None)",
+    ),
+    Mistake(
+        "a file without quotes",
+        "(read-file :path README.org)",
+        'a text stands in double quotes; write "README.org"',
+        '"README.org"',
+    ),
+    Mistake(
+        "a path without quotes",
+        "(read-file src/main.py)",
+        'a text stands in double quotes; write "src/main.py"',
+        '"src/main.py"',
+    ),
+    Mistake("a number in brackets", "(5)", "5 is no function; write 5", "5"),
+    Mistake(
+        "a list in round brackets",
+        '("a" "b")',
+        'a text is no function; a list is [ ]; write ["a" "b"]',
+        '["a" "b"]',
+    ),
+    Mistake(
+        "a tool in quotes",
+        '("read-file" "a.txt")',
+        'what is called has no quotes; write (read-file "a.txt")',
+        '(read-file "a.txt")',
+    ),
+    Mistake(
+        "brackets around a form", "((+ 1 2))", "the value of a form is no function; write (+ 1 2)", "(+ 1 2)"
+    ),
+    Mistake(
+        "await",
+        '(await (read-file "a.txt"))',
+        'calls wait by themselves; write (read-file "a.txt")',
+        '(read-file "a.txt")',
+    ),
+    Mistake(
+        "return outside of a function",
+        "(return 5)",
+        "a program's value is that of its last form; write 5",
+        "5",
+    ),
+    Mistake(
+        "setv without a value",
+        "(setv x)",
+        "setv takes names and values; write (setv x None)",
+        "(setv x None)",
+    ),
+    Mistake(
+        "setv with an equals sign",
+        "(setv x = 5)",
+        "setv takes names and values; write (setv x 5)",
+        "(setv x 5)",
+    ),
+    Mistake(
+        "defn without brackets",
+        "(defn f x (* x 2))",
+        "a function has a list of parameters; write (defn f [x] (* x 2))",
+        "(defn f [x] (* x 2))",
+    ),
+    Mistake(
+        "fn without brackets",
+        "(fn x (* x 2))",
+        "parameters stand in a list; write (fn [x] (* x 2))",
+        "(fn [x] (* x 2))",
+    ),
+    Mistake(
+        "for without brackets",
+        "(for x in [1 2] (print x))",
+        "for takes a list of a name and what it goes through; write (for [x [1 2]] (print x))",
+        "(for [x [1 2]] (print x))",
+    ),
+    Mistake(
+        "in in a for",
+        "(for [x in [1 2]] (print x))",
+        "for takes a list of a name and what it goes through; write (for [x [1 2]] (print x))",
+        "(for [x [1 2]] (print x))",
+    ),
+    Mistake(
+        "brackets in lfor",
+        "(lfor [x [1 2]] (* x x))",
+        "lfor takes its names without a list; write (lfor x [1 2] (* x x))",
+        "(lfor x [1 2] (* x x))",
+    ),
+    Mistake(
+        "an odd cond",
+        '(cond (= 1 2) "a" "b")',
+        'cond takes tests and values in turn; write (cond (= 1 2) "a" True "b")',
+        '(cond (= 1 2) "a" True "b")',
+    ),
+    Mistake(
+        "get without a key",
+        '(get {"a" 1})',
+        'get takes a collection and a key; write (get {"a" 1} 0)',
+        '(get {"a" 1} 0)',
+    ),
+    Mistake(
+        "a method as a function",
+        '(split "a b" " ")',
+        'split is a method; write (.split "a b" " ")',
+        '(.split "a b" " ")',
+    ),
+    Mistake(
+        "an empty while",
+        "(while)",
+        "while takes a test and what is done; write (while (< n 3) (+= n 1))",
+        "(while (< n 3) (+= n 1))",
+    ),
+    Mistake(
+        "a bad match",
+        "(match)",
+        'match does not fit here; write (match x 1 "a"  _ "b")',
+        '(match x 1 "a"  _ "b")',
+    ),
+    Mistake(
+        "numbers run together", "[1,2,3]", "values stand side by side, without commas; write 1 2 3", "1 2 3"
+    ),
+    Mistake(
+        "a test without brackets",
+        "(if x > 3 1 2)",
+        "a test is a form; write (if (> x 3) 1 2)",
+        "(if (> x 3) 1 2)",
+    ),
+    Mistake(
+        "an except without a list",
+        "(try (/ 1 0) (except Exception 0))",
+        "try takes (except [e Exception] …); write (try (/ 1 0) (except [Exception] 0))",
+        "(try (/ 1 0) (except [Exception] 0))",
+    ),
+    Mistake(
+        "an except in the wrong order",
+        "(try (/ 1 0) (except [Exception e] 0))",
+        "try takes (except [e Exception] …); write (try (/ 1 0) (except [e Exception] 0))",
+        "(try (/ 1 0) (except [e Exception] 0))",
+    ),
+    Mistake(
+        "a colon behind a word", "(while True: (break))", "no colon stands behind a word; write True", "True"
+    ),
+    Mistake(
+        "an infix operator in lfor",
+        "(lfor i (range 3) i * 2)",
+        "the operator comes first; write (lfor i (range 3) (* i 2))",
+        "(lfor i (range 3) (* i 2))",
+    ),
+    Mistake(
+        "an unknown function",
+        '(ehco "a")',
+        'The program uses ehco, which is not defined. Did you mean echo? Write (echo "a").',
+        '(echo "a")',
+    ),
+    Mistake(
+        "an unknown variable",
+        "(len total)",
+        'The program uses total, which is not defined. Set it first; a text stands in quotes: (len "total").',
+        '(len "total")',
+    ),
+    Mistake(
+        "a value that is called",
+        "(do (setv xs [1 2]) (xs 0))",
+        "The program calls a value (list): x is it, (x) calls it, (get x 0) is a part.",
+        "(get x 0)",
+    ),
+)
