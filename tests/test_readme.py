@@ -21,11 +21,13 @@ class Names:
     hashes. A command that is given such a name is run with the real one."""
 
     FIXED = (
-        ("hm4kq", "w7t2d", "c9xpe", "n3vbz", "g6ysa", "p2rwf"),
-        ("s5e0c81f2", "s9b37d04a", "s22c6e95b", "s70f1ad3c", "sd81b6e40", "s4fa92c7e"),
+        ("hm4kq", "w7t2d", "c9xpe", "n3vbz", "g6ysa", "p2rwf", "k8duh", "x4mce"),
+        ("s5e0c81f2", "s9b37d04a", "s22c6e95b", "s70f1ad3c", "sd81b6e40", "s4fa92c7e", "s6b20d7f9"),
     )
     REAL = (
-        re.compile(r"(?<=request )[2-9a-z]{5}\b|^[2-9a-z]{5}(?=  \()", re.MULTILINE),
+        re.compile(
+            r"(?<=request )[2-9a-z]{5}\b|(?<=quoth approve )[2-9a-z]{5}\b|^[2-9a-z]{5}(?=  \()", re.MULTILINE
+        ),
         re.compile(r"\bs[0-9a-f]{8}\b"),
     )
     PASSING = (
