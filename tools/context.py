@@ -205,6 +205,7 @@ class ToolContext:
     tool_names: tuple[str, ...] = ()
     sandbox: Sandbox | None = None
     snapshots: Snapshots | None = None  # where programs wait
+    shown: Callable[[CallForm], str] = str  # a form as people may see it, without declared secrets
     catalog: Catalog | None = None
     side_effects: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)

@@ -237,6 +237,7 @@ class Door:
             said=passage.said,
             tool_names=tuple(self.table.names()),
             inner_clocks=(*context.clocks, passage.clock),
+            shown=self._shown,
         )
 
         async def nested(form: CallForm, name: str = "", dry: bool = False) -> ToolResult:
@@ -355,6 +356,11 @@ class Door:
             "repairs": hide.text("; ".join(call.repairs)),
         }
 
+    def _shown(self, form: CallForm) -> str:
+        """A form without declared secrets."""
+        params = self.table.get(form.tool).params if form.tool in self.table else ()
+        return str(Redactor(form, params, self.table.secrets, by_looks=False).form)
+
     def _schema_hash(self) -> str:
         """Which tools there were to call; one whose schema cannot be made must not stop the others."""
         try:
@@ -435,6 +441,8 @@ async def find_receipt(door: Door, passage: Passage) -> Outcome | None:
     rule or its guard would deny it by now."""
     found = door.receipts.find(passage.known_tool, passage.call)
     if found is None:
+        if door.receipts.begun(passage.known_tool, passage.call):
+            passage.questions.append("it was begun before, and how that ended is not known")
         return None
     if (ended := await ask_policy(door, passage) or await ask_guard(door, passage)) is not None:
         return ended
@@ -603,6 +611,7 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
         with contextlib.suppress(Exception):  # then each of its calls is asked by itself
             door.consent.begins(tool, passage.call)
     try:
+        door.receipts.begins(tool, passage.call)
         told = len(passage.said)
         while True:
             try:

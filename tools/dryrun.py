@@ -102,7 +102,7 @@ async def dry_run(text: str, ctx: ToolContext, call: Call, *, pure: bool = False
     look = _DryRun(ctx, pure)
     if kept is not None:
         look.values = kept.state
-        look.listing = [dict(zip(("name", "type", "length"), row, strict=True)) for row in kept.listing]
+        look.listing = kept.listing
     events: list[Event] = []
     await look.program(program, _Path(events), values=look.values)
     return make_plan(program_digest(text), events)

@@ -9,10 +9,10 @@ import hashlib
 from typing import Any
 
 from tools.context import Call, ToolContext, ToolError, ToolFailure
-from tools.form import CallForm, canonical
+from tools.form import CallForm
 from tools.program import ProgramError, compile_program
 from tools.sandbox import InnerFailure, InnerPending, Waiting, short
-from tools.snapshots import Kept, SnapshotError
+from tools.snapshots import Kept, SnapshotError, Snapshots
 
 
 async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
@@ -36,40 +36,45 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
             return result.value
         if result.status == "pending":
             raise InnerPending(result.message)
-        raise InnerFailure(result.status, f"{short(result.message)} (in {short(canonical(form), 300)})")
+        raise InnerFailure(result.status, f"{short(result.message)} (in {short(ctx.shown(form), 300)})")
 
     # The values of a session are for the programs of its turns, not for those inside of other calls.
     whose = (call.session, call.user) if snapshots is not None and not call.depth and call.session else None
-    kept = snapshots.values(*whose) if snapshots is not None and whose else None
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    try:
+        kept = snapshots.values(*whose) if snapshots is not None and whose else None
+        state = snapshots.find(call.key, digest) if snapshots is not None and call.resumed else None
+    except SnapshotError as error:
+        raise ToolFailure("error", str(error)) from None
+    base = state.pop("base") if state is not None else kept.generation if kept else ""
 
-    def keep(state: bytes, listing: list[Any]) -> None:
+    def keep(values: bytes, listing: list[dict[str, Any]]) -> None:
         if snapshots is not None and whose:
-            trouble = snapshots.keep_values(*whose, Kept(state, _merged(kept, listing)))
+            trouble = snapshots.keep_values(*whose, Kept(values, listing, base))
             if trouble:
                 ctx.say(trouble)
 
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     try:
-        state = snapshots.find(call.key, digest) if snapshots is not None and call.resumed else None
         value, printed = await sandbox.run(
             program,
             ctx.tool_names,
             inner,
             state=state,
             values=kept.state if kept else None,
-            listing=lambda: [dict(zip(("name", "type", "length"), row, strict=True)) for row in _rows(kept)],
+            listing=kept.listing if kept else (),
             keep=keep if whose else None,
         )
-    except SnapshotError as error:
-        raise ToolFailure("error", str(error)) from None
     except Waiting as waiting:
-        if snapshots is not None:
-            snapshots.keep(call.key or call.id, call.session, digest, waiting.state)
+        if snapshots is not None and waiting.state:
+            snapshots.keep(call.key or call.id, call.session, digest, {**waiting.state, "base": base})
         raise ToolFailure("pending", waiting.message) from None
     except InnerFailure as failure:
+        _ended(snapshots, call)
         raise ToolFailure(failure.status, failure.message) from None
-    if state is not None and snapshots is not None:
-        snapshots.drop(call.key)
+    except ProgramError:
+        _ended(snapshots, call)
+        raise
+    _ended(snapshots, call)
     if value is None and printed:
         return printed.rstrip("\n")
     if printed:
@@ -88,10 +93,7 @@ async def look_in_context(text: str, ctx: ToolContext, call: Call, how: bool | s
     return plan.text if call.route in ("reply", "program", "tool") else plan.to_json()
 
 
-def _rows(kept: Kept | None) -> list[Any]:
-    return list(kept.listing) if kept else []
-
-
-def _merged(kept: Kept | None, listing: list[Any]) -> list[Any]:
-    """What the session keeps now: each name once, with its latest type and length."""
-    return list({row[0]: row for row in [*_rows(kept), *listing]}.values())
+def _ended(snapshots: Snapshots | None, call: Call) -> None:
+    """Nothing goes on from where the program stood: what was kept of it may hold secrets."""
+    if snapshots is not None and call.resumed:
+        snapshots.drop(call.key)

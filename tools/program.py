@@ -60,17 +60,18 @@ _ITEMS = "__items"  # a name of ours, too
 PRELUDES = {
     "pmap": f"""\
 def pmap(function, *sequences):
+    if not sequences:
+        raise __TypeError("pmap takes a function and one list or several")
     items = __list(__zip(*sequences))
     if not items:
         return []
     place = {BRANCH}(__len(items))
     if __type(place) == __list:
         return place
-    try:
-        value = function(*items[place])
+    try:  # nothing of a branch may reach what stands around its pmap
+        {JOIN}(function(*items[place]))
     except __BaseException as error:
         {FAILED}(__type(error).__name__, __str(error))
-    {JOIN}(value)
 """,
 }
 PROGRAM_LIMITS = Limits(max_chars=100_000, max_depth=60, max_forms=10_000, max_digits=1000, booleans=True)

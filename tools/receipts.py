@@ -30,6 +30,7 @@ from tools.table import CognitiveTool
 WINDOW_SECONDS = 300.0
 KEPT_SECONDS = 30 * 86400.0  # a suspended call may be carried on so long
 PRUNED_EVERY = 200
+BEGUN = "begun"  # the status of a row that is no receipt yet
 CHANGING = frozenset({"writes", "runs", "memory"})
 
 
@@ -49,6 +50,13 @@ class Receipts(Protocol):
 
     def find(self, tool: CognitiveTool, call: Call) -> Receipt | None: ...
 
+    def begins(self, tool: CognitiveTool, call: Call) -> None:
+        """The body of the call is about to begin."""
+
+    def begun(self, tool: CognitiveTool, call: Call) -> bool:
+        """Whether a body of this very call has begun, and how it ended is not known."""
+        ...
+
     def keep(
         self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
     ) -> None: ...
@@ -59,6 +67,12 @@ _Row = tuple[CognitiveTool, Call, str, str, bool, bool]  # with status, result, 
 
 class NoReceipts:
     """Stands where nothing is kept: every call is made."""
+
+    def begins(self, tool: CognitiveTool, call: Call) -> None:
+        """Nothing is kept."""
+
+    def begun(self, tool: CognitiveTool, call: Call) -> bool:
+        return False
 
     def find(self, tool: CognitiveTool, call: Call) -> Receipt | None:
         return None
@@ -88,7 +102,8 @@ class StoreReceipts:
         found: list[tuple[Any, ...]] = []
         if call.resumed:
             found = self._store().execute(
-                "SELECT call, status, result FROM receipts WHERE key = ? AND digest = ? AND status != ''"
+                "SELECT call, status, result FROM receipts"
+                " WHERE key = ? AND digest = ? AND status NOT IN ('', 'begun')"
                 " ORDER BY seq DESC LIMIT 1",
                 (call.key, _whose(call)),
             )
@@ -113,6 +128,20 @@ class StoreReceipts:
         data = json.loads(result)
         return Receipt(made, status, data["value"], data["message"])
 
+    def begins(self, tool: CognitiveTool, call: Call) -> None:
+        """Of a call that is carried on; any other that is killed is never carried on."""
+        if call.resumed and not CHANGING.isdisjoint(tool.effects):
+            self._write([(tool, call, BEGUN, "", False, False)])
+
+    def begun(self, tool: CognitiveTool, call: Call) -> bool:
+        if not call.resumed:
+            return False
+        found = self._store().execute(
+            "SELECT status FROM receipts WHERE key = ? AND digest = ? ORDER BY seq DESC LIMIT 1",
+            (call.key, _whose(call)),
+        )
+        return found == [(BEGUN,)]
+
     def keep(
         self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
     ) -> None:
@@ -126,6 +155,8 @@ class StoreReceipts:
         reads = self._reads.pop(call.id, [])
         if result.status == "pending" and reads:
             self._write(reads)
+        if result.status == "pending" and self.begun(tool, call):  # it stands still, and that is known
+            self._write([(tool, call, "", "", False, False)])
         if call.parent is not None and ended and not answers and not changed:
             data = json.dumps({"value": result.value, "message": result.message})
             self._reads.setdefault(call.parent, []).append((tool, call, result.status, data, False, changed))

@@ -17,6 +17,7 @@ import atexit
 import base64
 import contextlib
 import hashlib
+import re
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -28,14 +29,15 @@ from typing import Any
 import hy
 
 from tools import teach
-from tools.context import Status
+from tools.context import Status, ToolError, plain
 from tools.form import MAX_DEPTH, CallForm, canonical, from_model, kebab
 from tools.program import ANSWER, BRANCH, FAILED, JOIN, TOO_DEEP, Program, ProgramError, alias
-from tools.sexp import read_one
+from tools.sexp import ReadError, read_one
 
 MAX_OUTPUT = 100_000
 MAX_VALUE = 2_000_000  # characters of a value that crosses the sandbox's wall, or of an argument
 MAX_MESSAGE = 2_000
+MAX_DUMPED = 64 * 1024 * 1024  # bytes of the paths of a program that stand still
 MAX_NAME = 200  # characters of the name of an argument
 MAX_WORKERS = 32
 MAX_AT_ONCE = 8  # branches of one pmap
@@ -69,7 +71,7 @@ class InnerPending(Exception):
 
 class Waiting(Exception):
     """Raised by ``Sandbox.run`` when the program has come to stand still: ``state`` is where, as JSON data to
-    go on from, and ``message`` what it waits for."""
+    go on from (empty: too large to be kept), and ``message`` what it waits for."""
 
     def __init__(self, state: dict[str, Any], message: str) -> None:
         super().__init__(message)
@@ -86,7 +88,7 @@ _NO_DATA = "cannot leave the program; use texts, numbers, lists and dictionaries
 _WALL = f"""
 import datetime as __datetime, pathlib as __pathlib
 __dict, __error, __isinstance, __len, __sum, __type = dict, ValueError, isinstance, len, sum, type
-__list, __str, __zip, __BaseException = list, str, zip, BaseException
+__list, __str, __zip, __BaseException, __TypeError = list, str, zip, BaseException, TypeError
 __PLAIN = (str, int, float, bool, type(None), bytes)
 __MANY = (list, tuple, set, frozenset, type({{}}.keys()), type({{}}.values()), type({{}}.items()))
 __OTHER = (__datetime.date, __datetime.time, __datetime.timedelta, __pathlib.Path)
@@ -133,6 +135,8 @@ def walled(python: str, functions: Iterable[str], *, begun: bool) -> str:
 # Makes an inner call; the name is that of this very use of the tool, the same however often the program is
 # carried on. Returns the value, or raises InnerFailure or InnerPending.
 InnerCall = Callable[[CallForm, str], Awaitable[Any]]
+# Told what a program leaves behind: the sandbox's state, and name, type and length of each value.
+KeepValues = Callable[[bytes, list[dict[str, Any]]], None]
 
 
 @dataclass
@@ -142,12 +146,13 @@ class _Run:
     outside: dict[str, str]  # the tools by the names of the host's functions
     call: InnerCall
     limits: SandboxLimits
-    values: Callable[[], Any]
+    values: list[dict[str, Any]]
     calls: int = 0
     made: dict[str, Counter[str]] = field(default_factory=dict)
     printed: dict[str, str] = field(default_factory=dict)
     failures: list[InnerFailure] = field(default_factory=list)
     answer: Any = None
+    dumped: int = 0  # bytes of the paths that stand still
     finish: Callable[[Any], Awaitable[None]] | None = None
 
     def count(self, calls: int = 1) -> None:
@@ -163,12 +168,14 @@ class _Run:
 
     def written(self) -> dict[str, Any]:
         made = {path: dict(counter) for path, counter in self.made.items()}
-        return {"calls": self.calls, "made": made, "printed": dict(self.printed)}
+        failures = [[failure.status, failure.message] for failure in self.failures]
+        return {"calls": self.calls, "made": made, "printed": dict(self.printed), "failures": failures}
 
     def read(self, state: Mapping[str, Any]) -> None:
         self.calls = state["calls"]
         self.made = {path: Counter(counter) for path, counter in state["made"].items()}
         self.printed = dict(state["printed"])
+        self.failures = [InnerFailure(status, message) for status, message in state["failures"]]
 
 
 class _Paused(Exception):
@@ -179,9 +186,12 @@ class _Paused(Exception):
         self.node = node
         self.messages = messages
 
-    def at(self, blob: bytes) -> _Paused:
-        """The same, of a path that was written down as ``blob``."""
-        return _Paused({**self.node, "blob": _text(blob)}, self.messages)
+    def at(self, run: _Run, blob: bytes) -> _Paused:
+        """The same, of a path that was written down as ``blob``. What is too much is not kept: the program
+        will be run again from its beginning."""
+        run.dumped += len(blob)
+        kept = _text(blob) if run.dumped <= MAX_DUMPED else ""
+        return _Paused({**self.node, "blob": kept}, self.messages)
 
 
 @dataclass(frozen=True)
@@ -211,8 +221,8 @@ class Sandbox:
         *,
         state: Mapping[str, Any] | None = None,
         values: bytes | None = None,
-        listing: Callable[[], Any] = list,
-        keep: Callable[[bytes, list[Any]], None] | None = None,
+        listing: Sequence[dict[str, Any]] = (),
+        keep: KeepValues | None = None,
     ) -> tuple[Any, str]:
         """The program's value and what it printed. ``call`` answers each use of one of the tool ``names``.
 
@@ -222,9 +232,10 @@ class Sandbox:
         import pydantic_monty as monty
 
         tools = {alias(hy.mangle(name)): name for name in names}
-        run = _Run({outside(name): tool for name, tool in tools.items()}, call, self.limits, listing)
+        run = _Run({outside(name): tool for name, tool in tools.items()}, call, self.limits, list(listing))
         if keep is not None and program.globals:
-            run.finish = lambda session: _keep(session, program, keep)
+            known = dict.fromkeys([*(hy.mangle(value["name"]) for value in listing), *program.globals])
+            run.finish = lambda session: _keep(session, known, keep)
         try:
             if state is not None:
                 run.read(state)
@@ -244,7 +255,8 @@ class Sandbox:
         except _Paused as paused:
             # One sentence each: a person decides them one by one.
             message = "\n".join(dict.fromkeys(paused.messages))
-            raise Waiting({**run.written(), "node": paused.node}, message) from None
+            state = {**run.written(), "node": paused.node} if run.dumped <= MAX_DUMPED else {}
+            raise Waiting(state, message) from None
         except monty.MontyError as error:
             raise runtime_error(error, run.failures, tools.values(), program.text) from None
         return run.answer, run.printed.get("", "")
@@ -289,7 +301,7 @@ class Sandbox:
             try:
                 begin = _resumed(run, blob, await answer())
             except _Paused as paused:
-                raise paused.at(blob) from None
+                raise paused.at(run, blob) from None
 
     async def _until_it_waits(
         self, run: _Run, path: str, session: Any, step: Any
@@ -299,8 +311,10 @@ class Sandbox:
         import pydantic_monty as monty
 
         while True:
+            if path and (isinstance(step, monty.MontyComplete) or _is(step, ANSWER)):
+                raise ProgramError("A branch of the program left its pmap.")
             if isinstance(step, monty.MontyComplete):
-                if run.finish is not None and not path:
+                if run.finish is not None:
                     await run.finish(session)
                 return _Branch()
             if not isinstance(step, monty.AsyncFunctionSnapshot):
@@ -316,7 +330,7 @@ class Sandbox:
             elif step.function_name == outside(JOIN):
                 return _Branch(across(step.args[0]))
             elif step.function_name == outside(FAILED):
-                return _Branch(failure=(str(step.args[0]), str(step.args[1])))
+                return _Branch(failure=(short(str(step.args[0]), MAX_NAME), short(str(step.args[1]))))
             elif step.function_name in run.outside:
                 answer = asyncio.ensure_future(_inner(run, path, step))
                 if not await self._done_or_wanted(answer):
@@ -324,9 +338,9 @@ class Sandbox:
                 try:
                     step = await step.resume(answer.result())
                 except _Paused as paused:
-                    raise paused.at(step.dump()) from None
+                    raise paused.at(run, step.dump()) from None
             elif step.function_name == VALUES:
-                step = await step.resume({"return_value": run.values()})
+                step = await step.resume({"return_value": run.values})
             else:
                 message = f"name '{step.function_name}' is not defined"
                 step = await step.resume({"exc_type": "NameError", "message": message})
@@ -374,11 +388,12 @@ class Sandbox:
 
         tasks = [asyncio.ensure_future(go(place, node)) for place, node in enumerate(nodes)]
         try:
-            ended = await asyncio.gather(*tasks)
+            await asyncio.wait(tasks)  # one that fails hurts no other
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+        ended = [task.result() for task in tasks]
         if messages := [message for node in ended for message in node.get("messages", ())]:
             raise _Paused({"at": "branches", "fork": fork, "nodes": ended}, messages)
         for place in range(len(nodes)):  # what they printed, in their order
@@ -398,7 +413,7 @@ class Sandbox:
             else:
                 answer = await _answered(run, from_model(read_one(node["form"])), node["name"])
         except _Paused as paused:
-            raise paused.at(blob) from None
+            raise paused.at(run, blob) from None
         return await self._drive(run, path, _resumed(run, blob, answer))
 
     def _resource_limits(self) -> Any:
@@ -452,6 +467,10 @@ async def _of(answer: asyncio.Future[Any]) -> Any:
     return await answer
 
 
+def _is(step: Any, function: str) -> bool:
+    return getattr(step, "function_name", None) == outside(function)
+
+
 def _lookup(run: _Run) -> dict[str, Any]:
     return placeholders((*run.outside, *map(outside, OWN), VALUES))
 
@@ -482,11 +501,23 @@ async def _inner(run: _Run, path: str, step: Any) -> Any:
             if (name := kebab(spelt)) in named or len(name) > MAX_NAME:
                 why = "stands twice" if name in named else "is no name"
                 raise ProgramError(f"The argument :{short(name, MAX_NAME)} {why}.")
-            named[name] = across(value)
-        form = CallForm(tool, named, tuple(across(value) for value in step.args))
-    except ProgramError as error:
+            named[name] = plain(across(value))
+        form = CallForm(tool, named, tuple(plain(across(value)) for value in step.args))
+        _require_readable(form)
+    except (ProgramError, ToolError) as error:
         return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}
     return await _answered(run, form, run.name(path, form))
+
+
+def _require_readable(form: CallForm) -> None:
+    """A person may be asked about any call, and then it is kept as text. Raises ProgramError for one that
+    could not be read back."""
+    text = canonical(form)
+    if len(text) > 20_000 or "0x" in text or re.search(r"\d{1000}", text):
+        try:
+            read_one(text)
+        except ReadError as error:
+            raise ProgramError(f"Its arguments are too large to be kept: {error}.") from None
 
 
 async def _answered(run: _Run, form: CallForm, name: str) -> Any:
@@ -560,6 +591,8 @@ def packed(value: Any) -> Any:
         return {"set": [packed(item) for item in value]}
     if isinstance(value, bytes):
         return {"bytes": _text(value)}
+    if isinstance(value, int) and value.bit_length() > 10_000:  # more than Python prints
+        return {"int": hex(value)}
     return [packed(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
@@ -571,6 +604,8 @@ def unpacked(data: Any) -> Any:
     ((kind, inner),) = data.items()
     if kind == "bytes":
         return base64.b64decode(inner)
+    if kind == "int":
+        return int(inner, 16)
     if kind == "set":
         return {hashable(unpacked(item)) for item in inner}
     return {hashable(unpacked(key)): unpacked(item) for key, item in inner}
@@ -579,14 +614,14 @@ def unpacked(data: Any) -> Any:
 # What a session keeps
 
 
-async def _keep(session: Any, program: Program, keep: Callable[[bytes, list[Any]], None]) -> None:
-    """Hand over what the program leaves behind for the next one of its session."""
+async def _keep(session: Any, names: Iterable[str], keep: KeepValues) -> None:
+    """Hand over what a program leaves behind for the next one of its session."""
     state = await session.dump()
     known = {outside(ANSWER): _placeholder}
-    step = await session.feed_start(_looks(program.globals), external_lookup=known)
+    step = await session.feed_start(_looks(names), external_lookup=known)
     while getattr(step, "function_name", None) != outside(ANSWER):
         step = await step.resume_auto()
-    keep(state, across(step.args[0]))
+    keep(state, [dict(zip(("name", "type", "length"), row, strict=True)) for row in across(step.args[0])])
 
 
 def spelt(name: str) -> str:

@@ -37,10 +37,12 @@ class SnapshotError(UsageError):
 
 @dataclass(frozen=True)
 class Kept:
-    """What a session keeps: the sandbox's state, and name, type and length of each value."""
+    """What a session keeps: the sandbox's state, and name, type and length of each value. ``generation`` is
+    that of what is there, or that which the new values were made from."""
 
     state: bytes
-    listing: list[Any]
+    listing: list[dict[str, Any]]
+    generation: str = ""
 
 
 class Snapshots(Protocol):
@@ -79,12 +81,21 @@ class StoreSnapshots:
         self._store().execute("DELETE FROM snapshots WHERE name = ?", (f"call {key}",))
 
     def values(self, session: str, user: str) -> Kept | None:
-        found = self._get(_place(session, user))
-        return None if found is None else Kept(b64decode(found["state"]), found["listing"])
+        found = self._get(_place(session, user), "of the values of this session", "; use another session")
+        if found is None:
+            return None
+        return Kept(b64decode(found["state"]), found["listing"], found["generation"])
 
     def keep_values(self, session: str, user: str, kept: Kept) -> str:
-        state = {"state": b64encode(kept.state).decode(), "listing": kept.listing}
-        if self._put(_place(session, user), session, state):
+        place, generation = _place(session, user), secrets.token_hex(8)
+        state = {"state": b64encode(kept.state).decode(), "listing": kept.listing, "generation": generation}
+        try:
+            found = self._get(place)
+        except SnapshotError:
+            return "What the session had kept has been changed in the store; the new values were not kept."
+        if (found["generation"] if found else "") != kept.generation:
+            return "The values of the session have changed meanwhile; those of this program were not kept."
+        if self._put(place, session, state):
             return ""
         return f"The values of the session are larger than {MAX_BYTES >> 20} MiB and were not kept."
 
@@ -104,7 +115,7 @@ class StoreSnapshots:
             )
         return True
 
-    def _get(self, name: str) -> dict[str, Any] | None:
+    def _get(self, name: str, what: str = "of the program", more: str = "") -> dict[str, Any] | None:
         found = self._store().execute("SELECT state FROM snapshots WHERE name = ?", (name,))
         if not found:
             return None
@@ -114,9 +125,7 @@ class StoreSnapshots:
         if sealed[:NAME_BYTES] != _key_name(key):
             return None  # another machine wrote it
         if not hmac.compare_digest(sealed[NAME_BYTES : NAME_BYTES + MAC_BYTES], _mac(key, name, packed)):
-            raise SnapshotError(
-                "What was kept of the program has been changed in the store; it is not loaded."
-            )
+            raise SnapshotError(f"What was kept {what} was changed in the store; it is not loaded{more}.")
         state: dict[str, Any] = json.loads(zlib.decompress(packed))
         return state if state.pop("sandbox") == sandbox_version() else None
 
@@ -157,8 +166,10 @@ def _secret() -> bytes:
         os.link(new, path)
     except FileExistsError:
         pass
+    except OSError:  # a file system without links; of two that are made at once the last one stays
+        new.replace(path)
     finally:
-        new.unlink()
+        new.unlink(missing_ok=True)
     key = _read(path)
     if key is None:
         raise UsageError(f"The key of the snapshots, {path}, is damaged; remove it.")

@@ -74,6 +74,9 @@ def _stands(fixed: str) -> bool:
     return lesson is None or lesson.column > 1
 
 
+_MAPPING = frozenset({"pmap", "map", "sorted", "reduce"})  # whose first argument may be an operator
+
+
 class _Spotter:
     def __init__(self, source: Source, tools: frozenset[str], bound: frozenset[str]) -> None:
         self.source = source
@@ -259,7 +262,7 @@ class _Spotter:
 
     def infix(self, node: Any) -> str | None:
         name = head_of(node)
-        if len(node) < 3 or name in RULES or (name and is_core(name)):
+        if len(node) < 3 or name in RULES or name in _MAPPING or (name and is_core(name)):
             return None
         op = ":=" if isinstance(node[1], m.Keyword) and node[1].name == "=" else str(node[1])
         if op not in INFIX | {":="} or not isinstance(node[1], (m.Symbol, m.Keyword)):

@@ -308,6 +308,99 @@ def test_a_branch_cannot_answer_for_the_program(desk: Desk) -> None:
     assert desk.waiting == ['(send :what "x")']
 
 
+LEAVING = "(try (pmap (fn [i] (if i i (fn [] 1))) [1 0]) (except [e Exception] None)) (look 7)"
+
+
+def test_no_branch_leaves_its_pmap_to_go_on_as_the_program(desk: Desk) -> None:
+    assert desk.eval(LEAVING).value == 70
+    assert desk.looked == [7]
+
+
+def test_a_branch_whose_value_cannot_leave_hurts_no_other(desk: Desk) -> None:
+    result = desk.eval("(pmap (fn [i] (if (= i 0) (fn [] 1) (look i))) [1 2 0])")
+    assert result.message.startswith("A function cannot leave the program; ")
+    assert sorted(desk.looked) == [1, 2]
+
+
+def test_what_a_branch_raises_is_told_briefly(desk: Desk) -> None:
+    assert len(desk.eval('(pmap (fn [i] (raise (ValueError (* "a" 100000)))) [1])').message) < 3000
+
+
+def test_more_branches_than_can_be_kept_are_run_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.sandbox.MAX_DUMPED", 10_000)
+    desk.eval("(do (look 1) (pmap (fn [n] (send n)) [1 2 3]))")
+    assert desk.store("SELECT name FROM snapshots") == []
+    for _ in range(3):
+        desk.decide()
+    assert desk.resume().value == ["sent 1", "sent 2", "sent 3"]
+    assert (desk.looked, sorted(desk.sent)) == ([1], [1, 2, 3])
+
+
+def test_a_denial_from_before_the_wait_is_still_one_after_it(desk: Desk) -> None:
+    closed = tool("closed", guard=Spy(False))
+    with Agent(workspace=desk.folder, tools=[*desk.tools, closed], session="s", user="ann") as it:
+        it.eval("(pmap (fn [n] (if n (send n) (closed))) [0 1])")
+    desk.decide()
+    with Agent(workspace=desk.folder, tools=[*desk.tools, closed], session="s", user="ann") as it:
+        (ended,) = it.resume()
+    assert isinstance(ended, ToolResult)
+    assert (ended.status, ended.message) == (
+        "denied",
+        "closed was denied: its guard refused these arguments. (in (closed))",
+    )
+
+
+ARGUMENTS: list[tuple[str, Any]] = [
+    ('#{"b" "a"}', ["a", "b"]),
+    ('b"ab"', "ab"),
+    ("{#(1 2) 3}", {"(1, 2)": 3}),
+    ("(** 10 900)", 10**900),
+    ('(* "x" 30000)', "x" * 30000),
+    ('(float "inf")', "inf"),
+]
+
+
+@pytest.mark.parametrize(("written", "value"), ARGUMENTS, ids=[written for written, _ in ARGUMENTS])
+def test_an_argument_is_the_same_after_the_wait(desk: Desk, written: str, value: Any) -> None:
+    assert desk.eval(f"(do (send {written}) 1)").status == "pending"
+    desk.decide()
+    assert desk.resume().value == 1
+    assert desk.sent == [value]
+
+
+@pytest.mark.parametrize("written", ["(** 10 2000)", "(list (range 120000))"])
+def test_what_could_not_be_read_back_is_not_asked_about(desk: Desk, written: str) -> None:
+    refused = desk.eval(f"(do (send {written}) 1)")
+    assert (refused.status, desk.waiting) == ("error", [])
+    assert "send was not called. Its arguments are too large to be kept" in refused.message
+
+
+def test_a_large_number_of_a_branch_is_kept(desk: Desk) -> None:
+    desk.eval("(do (setv [big _] (pmap (fn [i] (if i (send 1) (** 2 20000))) [0 1])) (= big (** 2 20000)))")
+    desk.decide()
+    assert desk.resume().value is True
+
+
+def test_no_declared_secret_is_told_or_left_in_the_store(tmp_path: Path) -> None:
+    params = {"pw": {"type": str, "secret": True}}
+    login = tool("login", params=params, effects=["net"])
+
+    def here() -> Agent:
+        return Agent(workspace=tmp_path, tools=[login], session="s", user="ann")
+
+    with here() as it:
+        it.eval('(do (setv told "x") (login :pw "hunter2hunter2"))')
+    with here() as it:
+        it.broker.decide(it.broker.requests()[0].id, Decision("deny", "ann"))
+        (ended,) = it.resume()
+    assert isinstance(ended, ToolResult)
+    assert "the person said no" in ended.message
+    assert "hunter2" not in ended.message
+    store = Store(store_path(tmp_path))
+    assert store.execute("SELECT name FROM snapshots") == []
+    store.close()
+
+
 # Another process, another machine, another version
 
 
@@ -336,13 +429,23 @@ def go_on_and_die(folder: str, where: str) -> None:
             file.write(f"{n}\n")
         return int(made["look"](n=n))
 
+    def note(n: int) -> int:
+        with (Path(folder) / "noted.txt").open("a") as file:
+            file.write(f"{n}\n")
+        return int(die() or 0) if where == "in the note" else n
+
     number = {"n": {"type": int, "default": 1}}
     tools = [
+        tool("note", note, params=number, effects=["writes"], source="1"),
         tool("look", look, params=number, effects=["reads"], source="1"),
         tool("send", send, params={"what": {"type": Any, "default": None}}, effects=["net"], source="1"),
     ]
-    with Agent(workspace=folder, tools=tools, session="s", user="ann") as it:
-        if where == "begin":
+    rules = Path(folder) / "rules.hy"
+    policy = rules if rules.exists() else None
+    with Agent(workspace=folder, tools=tools, session="s", user="ann", policy=policy) as it:
+        if where == "begin and note":
+            print(it.eval("(do (send 1) (note 1))").status)
+        elif where == "begin":
             print(it.eval("(do (look 1) [(send 1) (look 2) (send 1)])").status)
         else:
             (result,) = it.resume()
@@ -372,6 +475,19 @@ def test_it_goes_on_through_kill_9(desk: Desk) -> None:
     assert process(desk.folder, "").stdout.strip() == "ok ['sent 1', 20, 'sent 1']"
     assert (desk.folder / "sent.txt").read_text() == "1\n1\n"
     assert (desk.folder / "looked.txt").read_text() == "1\n2\n"
+
+
+def test_an_effect_nobody_was_asked_about_is_asked_about_when_its_end_is_not_known(desk: Desk) -> None:
+    (desk.folder / "rules.hy").write_text("(allow (note))")
+    said = process(desk.folder, "begin and note")
+    assert said.stdout.strip() == "pending", said.stderr
+    desk.decide()
+    assert process(desk.folder, "in the note").returncode == -signal.SIGKILL
+    assert (desk.folder / "noted.txt").read_text() == "1\n"
+    assert process(desk.folder, "").stdout.split() == ["pending", "None"]
+    (asked,) = desk.store("SELECT reason FROM requests WHERE state = 'pending'")
+    assert asked[0] == "it was begun before, and how that ended is not known"
+    assert (desk.folder / "noted.txt").read_text() == "1\n"
 
 
 def test_an_approval_is_used_by_the_body_that_was_killed(desk: Desk) -> None:
@@ -449,7 +565,7 @@ def test_a_state_that_was_changed_is_refused(desk: Desk, spoil: Callable[[bytes]
     ended = desk.resume()
     assert (ended.status, ended.message) == (
         "error",
-        "What was kept of the program has been changed in the store; it is not loaded.",
+        "What was kept of the program was changed in the store; it is not loaded.",
     )
     assert desk.sent == []
 
@@ -555,7 +671,8 @@ def test_what_was_kept_and_changed_is_refused(desk: Desk) -> None:
     refused = desk.eval("x")
     assert (refused.status, refused.message) == (
         "error",
-        "What was kept of the program has been changed in the store; it is not loaded.",
+        "What was kept of the values of this session was changed in the store; it is not loaded; use another"
+        " session.",
     )
 
 
@@ -567,6 +684,18 @@ def test_a_value_too_large_to_be_kept_is_told(desk: Desk, monkeypatch: pytest.Mo
         "The values of the session are larger than 1 MiB and were not kept.",
     )
     assert desk.eval("(values)").value == []
+
+
+def test_values_that_changed_meanwhile_are_not_overwritten(desk: Desk) -> None:
+    desk.eval("(setv a 1)")
+    desk.eval("(setv b (send 1))")
+    desk.eval("(setv c 3)")
+    desk.decide()
+    assert desk.resume().message == (
+        "The values of the session have changed meanwhile; those of this program were not kept."
+    )
+    assert [value["name"] for value in desk.eval("(values)").value] == ["a", "c"]
+    assert desk.eval("[a c]").value == [1, 3]
 
 
 def test_a_large_value_never_enters_the_result(desk: Desk) -> None:

@@ -457,6 +457,18 @@ def test_a_body_that_calls_tools_and_is_carried_on_does_nothing_twice(store: Sto
     assert wrote.calls == 2
 
 
+def test_a_body_that_waits_twice_is_not_taken_for_one_whose_end_is_not_known(store: Store) -> None:
+    async def body(ctx: ToolContext) -> str:
+        await ctx.permission.request("more", "it is much")
+        await ctx.permission.request("all", "it is all")
+        return "done"
+
+    here = desk(store, tool("probe", body, effects=["writes"]), policy=Allow("probe"))
+    assert carry_on(here, "(probe)") == ["pending", "pending", "ok", "done"]
+    reasons = [request.reason for request in here.broker.requests(every=True)]
+    assert not any("not known" in reason for reason in reasons)
+
+
 # What is kept
 
 
