@@ -12,6 +12,7 @@ import builtins
 import types
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import hy
@@ -95,7 +96,11 @@ class Program:
 
 def compile_program(text: str, names: Iterable[str] = ()) -> Program:
     """Read, rewrite, check and compile. ``names`` are the tools'. Raises ProgramError, with a caret."""
-    names = tuple(names)
+    return _compiled(text, tuple(names))
+
+
+@lru_cache(maxsize=64)  # the same program again: carried on, dry and then in earnest, in a loop
+def _compiled(text: str, names: tuple[str, ...]) -> Program:
     try:
         forms = read_all(text, PROGRAM_LIMITS)
     except ReadError as error:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.agent import AsyncAgent
+from tools import program
 from tools.program import compile_program
 
 LISP = """
@@ -40,8 +41,12 @@ def echo(text: str) -> str:
     return text
 
 
-def with_agent(agent: AsyncAgent) -> Act:
+def with_agent(agent: AsyncAgent, *, again: bool = False) -> Act:
+    """All of it; with ``again`` the program is known from before."""
+
     async def act() -> Any:
+        if not again:
+            program._compiled.cache_clear()
         return (await agent.eval(LISP)).value
 
     return act
@@ -50,16 +55,18 @@ def with_agent(agent: AsyncAgent) -> Act:
 def with_sandbox(agent: AsyncAgent) -> Act:
     """Ours without a door: what checking, compiling and running cost."""
 
-    async def call(form: Any) -> Any:
+    async def call(form: Any, name: str) -> Any:
         return form.args["text"]
 
     async def act() -> Any:
+        program._compiled.cache_clear()
         return (await agent.context().sandbox.run(compile_program(LISP), ["echo"], call))[0]  # type: ignore[union-attr]
 
     return act
 
 
 async def only_compiled() -> Any:
+    program._compiled.cache_clear()
     compile_program(LISP)
     return ANSWER
 
@@ -100,6 +107,7 @@ async def measure(root: Path, rounds: int, repeat: int) -> None:
     async with AsyncAgent(workspace=root, model="scripted:none") as agent, monty.AsyncMonty() as pool:
         acts: dict[str, Act] = {
             "quoth, all of it": with_agent(agent),
+            "quoth, the same program again": with_agent(agent, again=True),
             "quoth without the door": with_sandbox(agent),
             "quoth, check + compile alone": only_compiled,
             "raw Monty": with_monty(pool),

@@ -662,7 +662,7 @@ def test_a_huge_number_is_no_value_of_a_tool(tmp_path: Path) -> None:
     assert evaluate(here, "(** 10 5000)").message == (
         "The value is a number of more than 4000 digits; return it in another shape."
     )
-    assert evaluate(here, "(echo (** 10 5000))").status == "invalid"
+    assert "echo was not called." in evaluate(here, "(echo (** 10 5000))").message
 
 
 BOMBS = {
