@@ -829,3 +829,27 @@ async def test_the_listener_of_a_person_who_runs_a_program_hears_of_it_too(offic
 
     await office.eval('(cognitive-loop "Help.")', cast(help="Hi."), listener=listener)
     assert heard == [(1, "turn"), (1, "text"), (1, "thought"), (1, "end")]
+
+
+def test_a_text_larger_than_a_context_is_asked_about_in_slices(tmp_path: Path) -> None:
+    book = "".join(f"Page {n}. {'A whale! ' if n % 7 == 0 else ''}{'The sea. ' * 20}\n" for n in range(500))
+    files(tmp_path, {"book.txt": book})
+    asked: list[int] = []
+
+    def reply(messages: Messages) -> str:
+        said = str(list(messages)[-1]["content"])
+        asked.append(len(said))
+        return str(said.count("A whale!"))
+
+    async def go() -> tuple[ToolResult, ToolResult]:
+        async with AsyncAgent(workspace=tmp_path, model=TalkingFunction(reply), session="s") as it:
+            kept = await it.eval('(setv book (read-file "book.txt")) (len book)')
+            found = await it.eval("""
+                (defn whales [at] (int (think "How many whales?" (cut book at (+ at 10000)))))
+                (sum (pmap whales (range 0 (len book) 10000)))""")
+            return kept, found
+
+    kept, found = asyncio.run(go())
+    assert (kept.value, found.value) == (len(book), book.count("A whale!"))
+    assert len(asked) == -(-len(book) // 10000)
+    assert max(asked) < 12_000
