@@ -168,6 +168,7 @@ class Passage:
     verdicts: dict[str, str] = field(default_factory=dict)  # who said what, for the audit
     permitted: set[str] = field(default_factory=set)  # what a person has allowed the body
     refused: bool = False  # by a person
+    begun: bool = False  # before, in a process that was killed
     clock: Clock = field(default_factory=Clock)  # stands still while a person is asked about an inner call
     made: Counter[str] = field(default_factory=Counter)  # the calls the body has made, by digest
 
@@ -441,8 +442,7 @@ async def find_receipt(door: Door, passage: Passage) -> Outcome | None:
     rule or its guard would deny it by now."""
     found = door.receipts.find(passage.known_tool, passage.call)
     if found is None:
-        if door.receipts.begun(passage.known_tool, passage.call):
-            passage.questions.append("it was begun before, and how that ended is not known")
+        passage.begun = door.receipts.begun(passage.known_tool, passage.call)
         return None
     if (ended := await ask_policy(door, passage) or await ask_guard(door, passage)) is not None:
         return ended
@@ -529,6 +529,8 @@ async def ask_gate(door: Door, passage: Passage) -> Outcome | None:
 
 async def ask_consent(door: Door, passage: Passage) -> Outcome | None:
     """A person decides what policy, guard or gate would not; nobody there means that the call waits."""
+    if passage.begun and not passage.questions:
+        passage.questions.append("it was begun before, and how that ended is not known")
     if not passage.questions:
         return None
     return await _ask_person(door, passage, passage.call, "; ".join(passage.questions))

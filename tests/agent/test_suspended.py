@@ -476,9 +476,12 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(
     ("points", "ran", "said"),
     [
-        (["turn 2", "put 3"], "1 2 3 2 4 ", "Done."),
-        (["turn 3", "put 4", "turn 4"], "1 2 3 2 4 ", "Done."),
-        # Here nobody can know how far it came: the call that was approved is asked about again.
+        (["turn 2", "turn 3"], "1 2 3 2 4 ", "Done."),
+        (["turn 3", "turn 4"], "1 2 3 2 4 ", "Done."),
+        # Here nobody can know how far it came: the call is asked about, again if it was approved.
+        (["turn 2", "put 3"], "1 2 ", "put waits for a person's approval: it was begun before"),
+        (["turn 3", "put 4"], "1 2 3 2 ", "put waits for a person's approval: it was begun before"),
+        (["put 4 done"], "1 2 3 2 4 ", "put waits for a person's approval: it was begun before"),
         (["put 1"], "", "put waits for a person's approval"),
         (["put 1 done"], "1 ", "put waits for a person's approval"),
     ],

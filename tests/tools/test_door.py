@@ -77,6 +77,12 @@ class Says:
     def find(self, *_: Any) -> Any:
         return self._say()
 
+    def begun(self, *_: Any) -> bool:
+        return False
+
+    def begins(self, *_: Any) -> None:
+        """Nothing is kept."""
+
     def keep(self, *_: Any, **__: Any) -> None:
         """Nothing is kept."""
 
