@@ -178,7 +178,7 @@ class Repl:
     def _pending(self, request: str) -> None:
         broker = self.agent.broker
         if request:
-            self._tell(page(broker.find(request), time.time()))
+            self._tell(page(broker.find(request), time.time(), broker.plan_of(request)))
         else:
             self._tell(listing(broker.requests(session=self.agent.session)) or "Nothing waits.")
 

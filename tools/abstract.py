@@ -53,7 +53,8 @@ def for_dry_run(program: Program, word: str) -> str:
     tree = ast.parse(program.python)
     own = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     given = [name for name in PRELUDES if name in own and name in INSTEAD]
-    tree.body = [node for node in tree.body if not (isinstance(node, ast.FunctionDef) and node.name in given)]
+    for name in given:  # the first is ours; what the program defines by that name comes after it
+        tree.body.remove(next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name))
     careful = ast.fix_missing_locations(_Careful().visit(tree))
     return helpers(word) + "".join(INSTEAD[name] for name in given) + ast.unparse(careful)
 

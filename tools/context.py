@@ -135,6 +135,7 @@ class Call:
     order: int = 0
     message: str = ""
     key: str = ""
+    plan: str = ""  # the key of the run whose program, or a program in that program, makes this very call
     resumed: bool = False
     repairs: tuple[str, ...] = ()
     turn: str = ""

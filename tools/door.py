@@ -386,9 +386,17 @@ def _inner(call: Call, form: CallForm, name: str) -> Call:
         route="program" if call.tool == PROGRAMS else "tool",
         depth=call.depth + 1,
         parent=call.id,
+        plan=_run_of(call),
         key=f"{call.key or call.id}/{name}",
         repairs=(),
     )
+
+
+def _run_of(call: Call) -> str:
+    """The run that what ``call`` makes belongs to: what a tool or a sub-agent does by itself is of none."""
+    if call.tool != PROGRAMS:
+        return ""
+    return call.plan if call.parent is not None else call.key or call.id
 
 
 async def dispatch(
@@ -533,7 +541,10 @@ async def ask_consent(door: Door, passage: Passage) -> Outcome | None:
         passage.questions.append("it was begun before, and how that ended is not known")
     if not passage.questions:
         return None
-    return await _ask_person(door, passage, passage.call, "; ".join(passage.questions))
+    call = passage.call
+    if passage.begun or passage.verdicts.get("gate", "").startswith("ask"):
+        call = dataclasses.replace(call, plan="")  # whoever approved a plan has not seen this question
+    return await _ask_person(door, passage, call, "; ".join(passage.questions))
 
 
 async def _ask_permission(door: Door, passage: Passage, needed: PermissionNeeded) -> Outcome | None:

@@ -20,15 +20,16 @@ from typing import Any
 import hy
 
 from tools.abstract import for_dry_run
-from tools.context import Call, ToolContext, ToolError, ToolFailure, ToolResult
+from tools.context import Call, ToolContext, ToolError, ToolFailure, ToolResult, plain
 from tools.form import CallForm, canonical, kebab
 from tools.holes import Marks, hidden
 from tools.look import Look
 from tools.plan import Event, Note, Plan, Planned, Split, make_plan
 from tools.plans import program_digest
 from tools.program import ANSWER, Program, ProgramError, alias, compile_program
-from tools.redact import SECRET, Redactor
+from tools.redact import SECRET
 from tools.sandbox import (
+    MAX_DUMPED,
     MAX_OUTPUT,
     MAX_VALUE,
     OWN,
@@ -38,6 +39,7 @@ from tools.sandbox import (
     across,
     outside,
     placeholders,
+    require_readable,
     runtime_error,
     short,
     walled,
@@ -121,6 +123,8 @@ class _DryRun:
         self.values: bytes | None = None
         self.listing: list[Any] = []
         self.paths = self.calls = self.programs = self.chars = 0
+        self.secrets: set[str] = set()  # values of declared secrets
+        self.dumped = 0
         self.read: dict[str, ToolResult] = {}  # what was really read, once
         self.raised: list[InnerFailure] = []  # what the program was told of calls
 
@@ -187,6 +191,9 @@ class _DryRun:
             split = Split(kind, self._line(text), [(label, []) for label in labels])
             path.events.append(split)
             blob = step.dump()
+            self.dumped += len(blob)
+            if self.dumped > MAX_DUMPED:
+                raise _Cut("its states are too large to go both ways")
             for number in range(len(labels) - 1, 0, -1):
                 walk.todo.append((walk.way(blob, number), path.to(split.ways[number][1])))
             walk.path, answer = path.to(split.ways[0][1]), 0
@@ -206,9 +213,10 @@ class _DryRun:
         if self.calls > MAX_CALLS:
             raise _Cut(f"there are more than {MAX_CALLS} calls")
         try:
-            named = {kebab(name): across(value) for name, value in step.kwargs.items()}
-            form = CallForm(tool, named, tuple(across(value) for value in step.args))
-        except ProgramError as error:
+            named = {kebab(name): plain(across(value)) for name, value in step.kwargs.items()}
+            form = CallForm(tool, named, tuple(plain(across(value)) for value in step.args))
+            require_readable(form)
+        except (ProgramError, ToolError) as error:
             return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}
         look = await self.ctx.look(form, self.marks.within, not self.pure)
         planned = self._planned(look, path)
@@ -223,6 +231,8 @@ class _DryRun:
         unknown = self.marks.within([*look.form.args.values()])
         if tool == PROGRAMS and not unknown:
             return await self._inner(look, planned, path)
+        if tool == PROGRAMS:
+            path.add("lost", "it runs a program that is not known yet")
         if not self.pure and not unknown and self._may_read(look, path):
             return await self._read(look, planned)
         self._changes(look, path)
@@ -274,7 +284,7 @@ class _DryRun:
         if self.programs >= MAX_PROGRAMS:
             raise _Cut(f"there are more than {MAX_PROGRAMS} programs inside of each other")
         try:
-            program = compile_program(str(look.form.args.get("form", "")))
+            program = compile_program(str(look.form.args.get("form", "")), self.ctx.tool_names)
         except ProgramError as error:
             return self._raise("TypeError", str(error))
         self.programs += 1
@@ -295,9 +305,20 @@ class _DryRun:
         return {"return_value": self.marks.of_call(self._shown(look))}
 
     def _line(self, text: Any) -> str:
-        return " ".join(self.marks.text(str(text)).split())
+        line = short(" ".join(self._without_secrets(self.marks.text(str(text))).split()), 300)
+        self.chars += len(line)
+        if self.chars > MAX_VALUE:
+            raise _Cut(f"what is to be told of it is longer than {MAX_VALUE} characters")
+        return line
+
+    def _without_secrets(self, text: str) -> str:
+        for secret in self.secrets:
+            text = text.replace(secret, SECRET)
+        return text
 
     def _planned(self, look: Look, path: _Path) -> Planned:
+        values = (look.form.args.get(name) for name in look.secret)
+        self.secrets.update(value for value in values if isinstance(value, str) and len(value) > 3)
         left = []
         for one in look.left:
             count = one.count
@@ -309,7 +330,7 @@ class _DryRun:
             "call": str(shown),
             "tool": look.form.tool,
             "verdict": look.verdict,
-            "reason": self._hide(look).text(look.reason),
+            "reason": self._without_secrets(look.reason),
             "effects": list(look.effects),
             "cost": look.cost,
             "left": left,
@@ -326,9 +347,6 @@ class _DryRun:
         shown = self.marks.shown_form(look.form)
         args = {name: SECRET if name in look.secret else value for name, value in shown.args.items()}
         return CallForm(shown.tool, args, shown.positional)
-
-    def _hide(self, look: Look) -> Redactor:
-        return Redactor(look.form, by_looks=False)
 
     def _known_functions(self, program: Program, path: _Path) -> None:
         """Functions of earlier programs of the session are as they were: not careful."""

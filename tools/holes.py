@@ -102,8 +102,7 @@ def matches(pattern: Pattern, value: Any) -> bool:
     if "sha256" in pattern:
         return bool(pattern["sha256"] == _digest(value))
     if "like" in pattern:
-        pieces = ".*".join(map(re.escape, pattern["like"]))
-        return isinstance(value, str) and re.fullmatch(pieces, value, re.DOTALL) is not None
+        return isinstance(value, str) and _like(pattern["like"], value)
     if "list" in pattern:
         return _same_length(pattern["list"], value, (list, tuple)) and all(
             map(matches, pattern["list"], value)
@@ -112,6 +111,22 @@ def matches(pattern: Pattern, value: Any) -> bool:
     return _same_length(inner, value, (dict,)) and all(
         key in value and matches(part, value[key]) for key, part in inner.items()
     )
+
+
+def _like(pieces: list[str], value: str) -> bool:
+    """Whether these pieces stand in the value in this order, the first at its beginning, the last at its end;
+    and nothing in between leads out of a folder."""
+    first, *middle, last = pieces
+    if ".." in re.split(r"[/\\]", value) and not any(".." in piece for piece in pieces):
+        return False
+    at, end = len(first), len(value) - len(last)
+    if at > end or not value.startswith(first) or not value.endswith(last):
+        return False
+    for piece in middle:
+        if (found := value.find(piece, at, end)) < 0:
+            return False
+        at = found + len(piece)
+    return True
 
 
 def _same_length(pattern: Any, value: Any, kinds: tuple[type, ...]) -> bool:

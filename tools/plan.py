@@ -105,10 +105,20 @@ def join(events: Sequence[Event]) -> list[Event]:
             tail.insert(0, ways[0][1][-1])
             for _, way in ways:
                 way.pop()
+        while tail and any(_opened(way) for _, way in ways):
+            back = tail.pop(0)
+            for _, way in ways:
+                way.append(back)
         if any(way for _, way in ways):
             done.append(Split(event.kind, event.text, ways))
         done += tail
     return done
+
+
+def _opened(way: Sequence[Event]) -> int:
+    """How many loops begin in this way and do not end in it."""
+    notes = [event.kind for event in way if isinstance(event, Note)]
+    return sum(kind in ("each", "while") for kind in notes) - notes.count("end")
 
 
 Counts = dict[str, tuple[Node, int | None]]

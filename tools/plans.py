@@ -66,7 +66,9 @@ def covering(run: Statement, tool: CognitiveTool, call: Call, now: float) -> tup
     has then been counted."""
     if call.route != "program":
         return None
-    root = call.key.partition("/")[0]
+    root = call.plan
+    if not root:
+        return None
     found = run(
         "SELECT id, decider, shapes FROM requests JOIN plans ON request = id"
         " WHERE used_by = ? AND state = 'used' AND session = ? AND user = ? AND expires > ?",

@@ -130,7 +130,7 @@ class StoreReceipts:
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
         """Of a call that is carried on; any other that is killed is never carried on."""
-        if call.resumed and not CHANGING.isdisjoint(tool.effects):
+        if call.resumed and not {"reads"}.issuperset(tool.effects):
             self._write([(tool, call, BEGUN, "", False, False)])
 
     def begun(self, tool: CognitiveTool, call: Call) -> bool:
@@ -164,7 +164,8 @@ class StoreReceipts:
         if not answers and not changed:
             return
         data = json.dumps({"value": result.value, "message": result.message}) if answers else ""
-        status = result.status if answers else ""
+        unknown = result.status == "cancelled" and self.begun(tool, call)  # it may have done anything
+        status = result.status if answers else BEGUN if unknown else ""
         self._write([(tool, call, status, data, repeats, changed)])
 
     def _write(self, rows: Sequence[_Row]) -> None:

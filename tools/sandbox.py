@@ -503,13 +503,13 @@ async def _inner(run: _Run, path: str, step: Any) -> Any:
                 raise ProgramError(f"The argument :{short(name, MAX_NAME)} {why}.")
             named[name] = plain(across(value))
         form = CallForm(tool, named, tuple(plain(across(value)) for value in step.args))
-        _require_readable(form)
+        require_readable(form)
     except (ProgramError, ToolError) as error:
         return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}
     return await _answered(run, form, run.name(path, form))
 
 
-def _require_readable(form: CallForm) -> None:
+def require_readable(form: CallForm) -> None:
     """A person may be asked about any call, and then it is kept as text. Raises ProgramError for one that
     could not be read back."""
     text = canonical(form)

@@ -324,3 +324,115 @@ def test_the_option_is_in_no_view_of_the_tools(here: Path) -> None:
     assert quoth("call", '(eval "1" "2")', cwd=here).err == (
         'quoth: invalid: eval takes 1 argument; "2" is one too many. It is called as (eval :form form).\n'
     )
+
+
+# What an approved plan does not allow
+
+
+class Shop:
+    """A workspace with a shell that remembers its calls; each agent in it might be another process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.did: list[str] = []
+
+    def agent(self, *more: Any, **options: Any) -> Agent:
+        def sh(x: str) -> str:
+            self.did.append(x)
+            return x
+
+        text = {"x": {"type": str}}
+        shell = tool("sh", sh, params=text, effects=["runs"], gate=True)
+        return agent(self.folder, tools=[shell, *more], session="s", user="ann", **options)
+
+    def approves(self, program: str, *more: Any) -> str:
+        """The plan of a program, once a person has approved it."""
+        with self.agent(*more) as it:
+            plan = it.eval(program, dry_run=True).value
+            it.broker.decide(it.ask_for_plan(program, plan), Decision("once", "ann"))
+            self.did.clear()
+            return str(plan["text"])
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+def test_a_plan_is_not_for_what_a_tool_runs_by_itself(shop: Shop) -> None:
+    async def body(ctx: Any) -> str:
+        from tools.form import CallForm, Code
+
+        return str((await ctx.dispatch(CallForm("eval", {"form": Code('(sh "hidden")')}))).status)
+
+    helper = tool("helper", body)
+    shop.approves('(setv n (sh "ls")) (helper) (sh n)', helper)
+    with shop.agent(helper) as it:
+        assert it.eval('(setv n (sh "ls")) (helper) (sh n)').ok
+        (waiting,) = it.broker.requests()
+    assert (shop.did, waiting.form) == (["ls", "ls"], '(sh :x "hidden")')
+
+
+def test_a_loop_on_one_way_does_not_lift_the_bound_of_what_comes_after(shop: Shop) -> None:
+    files(shop.folder, {"n.txt": "1"})
+    program = """
+        (setv n (int (read-file "n.txt")))
+        (for [x (if (sh "c") (sh "l1") (sh "l2"))] (read-file "n.txt"))
+        (for [i (range n)] (sh "pay"))"""
+    assert shop.approves(program).count('(sh :x "pay")') == 1
+    files(shop.folder, {"n.txt": "5"})
+    with shop.agent() as it:
+        assert it.eval(program).status == "pending"
+    assert shop.did.count("pay") == 1
+
+
+def test_a_plan_does_not_answer_the_question_of_a_gate(shop: Shop) -> None:
+    from tools.context import ask
+
+    class Gate:
+        async def check(self, *_: Any) -> Any:
+            return ask("it looks odd")
+
+    shop.approves('(sh "x")')
+    with shop.agent(gate=Gate()) as it:
+        assert it.eval('(do (sh "x") 1)').status == "pending"
+    assert shop.did == []
+
+
+def test_a_program_that_is_not_known_yet_is_told(shop: Shop) -> None:
+    assert "it runs a program that is not known yet" in shop.approves('(eval (sh "gen")) (sh "x")')
+
+
+def test_a_plan_of_a_file_in_a_folder_is_not_for_one_outside() -> None:
+    from tools.holes import matches
+
+    assert matches({"like": ["out/", ".txt"]}, "out/name.txt")
+    assert not matches({"like": ["out/", ".txt"]}, "out/../../up.txt")
+    assert matches({"like": ["../", ".txt"]}, "../name.txt")
+
+
+def test_many_pieces_are_matched_in_no_time() -> None:
+    from tools.holes import matches
+
+    assert not matches({"like": ["a"] * 8 + ["b"]}, "a" * 100_000)
+    assert matches({"like": ["a", "b", ""]}, "a-b-")
+
+
+def test_no_declared_secret_is_in_a_plan(tmp_path: Path) -> None:
+    from tools.context import ask
+
+    params = {"token": {"type": str, "secret": True}}
+    login = tool("login", params=params, effects=["net"], guard=lambda token: ask(f"token {token}?"))
+    with agent(tmp_path, tools=[login], session="s") as it:
+        plan = it.eval('(if (login :token "hunter2xyz") (= "hunter2xyz" (read-file "a")) 1)', dry_run=True)
+    assert "hunter2xyz" not in json.dumps(plan.value)
+
+
+@pytest.mark.parametrize("odd", ["#{1 2}", 'b"abc"', "{#(1 2) 3}", "(** 7 20000)"])
+def test_odd_values_do_not_end_a_dry_run(shop: Shop, odd: str) -> None:
+    with shop.agent() as it:
+        assert it.eval(f"(sh {odd})", dry_run=True).ok
+
+
+def test_a_function_called_pmap_is_the_programs_own(shop: Shop) -> None:
+    assert '(sh :x "mine")' in shop.approves('(defn pmap [f xs] (sh "mine")) (pmap 1 2)')
