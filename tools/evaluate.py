@@ -5,11 +5,11 @@ Knows the context of a call, programs and the sandbox; it must not know the door
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from tools.context import Call, ToolContext, ToolError, ToolFailure
 from tools.form import CallForm
+from tools.plans import program_digest
 from tools.program import ProgramError, compile_program
 from tools.sandbox import InnerFailure, InnerPending, Waiting, short
 from tools.snapshots import Kept, SnapshotError, Snapshots
@@ -40,7 +40,7 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
 
     # The values of a session are for the programs of its turns, not for those inside of other calls.
     whose = (call.session, call.user) if snapshots is not None and not call.depth and call.session else None
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = program_digest(text)
     try:
         kept = snapshots.values(*whose) if snapshots is not None and whose else None
         state = snapshots.find(call.key, digest) if snapshots is not None and call.resumed else None

@@ -24,7 +24,7 @@ KEPT = "DELETE FROM plans WHERE request NOT IN (SELECT id FROM requests)"
 
 
 def program_digest(text: str) -> str:
-    """What a plan is bound to: the text of its program."""
+    """What a plan, and the state of a program that waits, are bound to: the text of the program."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
