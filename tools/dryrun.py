@@ -44,6 +44,7 @@ from tools.sandbox import (
     short,
     walled,
 )
+from tools.snapshots import owner
 from tools.unknowns import CHOOSE, NOTE
 
 MAX_PATHS = 64
@@ -97,9 +98,7 @@ async def dry_run(text: str, ctx: ToolContext, call: Call, *, pure: bool = False
         program = compile_program(text, ctx.tool_names)
     except ProgramError as error:
         raise ToolFailure("invalid", str(error)) from None
-    whose = (
-        (call.session, call.user) if ctx.snapshots is not None and not call.depth and call.session else None
-    )
+    whose = owner(call) if ctx.snapshots is not None else None
     kept = ctx.snapshots.values(*whose) if ctx.snapshots is not None and whose else None
     look = _DryRun(ctx, pure)
     if kept is not None:

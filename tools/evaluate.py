@@ -12,7 +12,7 @@ from tools.form import CallForm
 from tools.plans import program_digest
 from tools.program import ProgramError, compile_program
 from tools.sandbox import InnerFailure, InnerPending, Waiting, short
-from tools.snapshots import Kept, SnapshotError, Snapshots
+from tools.snapshots import Kept, SnapshotError, Snapshots, owner
 
 
 async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
@@ -38,8 +38,7 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
             raise InnerPending(result.message)
         raise InnerFailure(result.status, f"{short(result.message)} (in {short(ctx.shown(form), 300)})")
 
-    # The values of a session are for the programs of its turns, not for those inside of other calls.
-    whose = (call.session, call.user) if snapshots is not None and not call.depth and call.session else None
+    whose = owner(call) if snapshots is not None else None
     digest = program_digest(text)
     try:
         kept = snapshots.values(*whose) if snapshots is not None and whose else None

@@ -23,6 +23,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
+from tools.context import Call
 from tools.errors import UsageError
 from tools.store import Store, state_dir
 
@@ -43,6 +44,12 @@ class Kept:
     state: bytes
     listing: list[dict[str, Any]]
     generation: str = ""
+
+
+def owner(call: Call) -> tuple[str, str] | None:
+    """Whose values a program may use and leave: its session's, where it is a turn's own; those inside of
+    other calls have none."""
+    return (call.session, call.user) if not call.depth and call.session else None
 
 
 class Snapshots(Protocol):
