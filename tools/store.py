@@ -210,14 +210,18 @@ def existing_store(workspace: Path) -> Iterator[Store | None]:
 
 
 BUSY_MS = 10_000  # how long one process waits for another
+BROKEN = "A part of this transaction has failed, so all of it is undone."
 
 
 class Store:
-    """An open store. Every write is one transaction, synced before it returns; threads take turns."""
+    """An open store. Every write is one transaction, synced before it returns; threads take turns. A
+    transaction that is begun within another of the same thread joins it."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = path
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._depth = 0  # how many transactions of the thread that holds the lock are open
+        self._broken = False  # one of them has failed, so that none may be committed
         try:
             if path != ":memory:":
                 Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -255,24 +259,42 @@ class Store:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Statement]:
         """Statements that happen together or not at all, and that no other writer, of this process or
-        another, can come between: what they read is still so when they write."""
+        another, can come between: what they read is still so when they write.
 
-        def run(sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
-            return list(self._db.execute(sql, tuple(values)))
-
+        One that is begun within another is a part of it: there is one commit, and one sync, at the end of the
+        outermost. Where a part has failed the whole is undone, also when somebody caught what it raised."""
         with self._lock:
-            run("BEGIN IMMEDIATE")
+            if not self._depth:
+                self._db.execute("BEGIN IMMEDIATE")
+                self._broken = False
+            self._depth += 1
             try:
-                yield run
-                run("COMMIT")
+                yield self._statement
+                if self._broken:
+                    raise RuntimeError(BROKEN)
+                if self._depth == 1:
+                    self._db.execute("COMMIT")
             except BaseException:
-                if self._db.in_transaction:
-                    run("ROLLBACK")
+                self._broken = True
+                if self._depth == 1 and self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
                 raise
+            finally:
+                self._depth -= 1
+
+    def _statement(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
+        """One statement of the open transaction; none once a part of it has failed, for SQLite may have
+        undone it already and would keep this one alone."""
+        if self._broken:
+            raise RuntimeError(BROKEN)
+        return list(self._db.execute(sql, tuple(values)))
 
     def execute(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run one statement in a transaction of its own and return its rows."""
+        """Run one statement in a transaction of its own, or in the one this thread has open, and return its
+        rows."""
         with self._lock:
+            if self._depth:
+                return self._statement(sql, values)
             return list(self._db.execute(sql, tuple(values)))
 
     def close(self) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -220,3 +222,148 @@ def test_many_may_open_a_new_store_at_once(tmp_path: Path) -> None:
         with ThreadPoolExecutor(6) as pool:
             for done in [pool.submit(opened) for _ in range(6)]:
                 done.result()
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Iterator[Store]:
+    """A store with a table of notes."""
+    store = Store(tmp_path / "s.sqlite")
+    store.execute("CREATE TABLE notes (x UNIQUE)")
+    yield store
+    store.close()
+
+
+def noted(notes: Store) -> list[Any]:
+    """The notes as another connection sees them: what is committed, and no more."""
+    other = apsw.Connection(str(notes.path))
+    found = [x for (x,) in other.execute("SELECT x FROM notes ORDER BY rowid")]
+    other.close()
+    return found
+
+
+def note(store: Store, what: str) -> None:
+    with store.transaction() as run:
+        run("INSERT INTO notes VALUES (?)", (what,))
+
+
+def test_a_transaction_within_another_joins_it(notes: Store) -> None:
+    with notes.transaction() as run:
+        run("INSERT INTO notes VALUES ('outer')")
+        note(notes, "inner")
+        notes.execute("INSERT INTO notes VALUES ('by itself')")
+        assert notes.execute("SELECT count(*) FROM notes") == [(3,)]
+        assert noted(notes) == []
+    assert noted(notes) == ["outer", "inner", "by itself"]
+
+
+def test_joined_transactions_are_committed_and_synced_once(notes: Store) -> None:
+    commits: list[str] = []
+    notes._db.set_commit_hook(lambda: bool(commits.append("commit")))
+    with notes.transaction(), notes.transaction():
+        note(notes, "deep")
+        note(notes, "deeper")
+    assert commits == ["commit"]
+
+
+def test_what_fails_within_undoes_all_of_it(notes: Store) -> None:
+    def fail() -> None:
+        with notes.transaction() as run:
+            run("INSERT INTO notes VALUES ('outer')")
+            with notes.transaction() as inner:
+                inner("INSERT INTO notes VALUES ('inner')")
+                raise KeyError("inner")
+
+    with pytest.raises(KeyError):
+        fail()
+    assert noted(notes) == []
+    note(notes, "later")
+    assert noted(notes) == ["later"]
+
+
+def test_what_fails_after_a_joined_one_undoes_that_too(notes: Store) -> None:
+    def fail() -> None:
+        with notes.transaction():
+            note(notes, "inner")
+            raise KeyError("outer")
+
+    with pytest.raises(KeyError):
+        fail()
+    assert noted(notes) == []
+
+
+def test_a_failed_part_that_somebody_caught_is_not_half_kept(notes: Store) -> None:
+    said = "A part of this transaction has failed, so all of it is undone."
+
+    def begin(go_on: bool) -> None:
+        with notes.transaction() as run:
+            run("INSERT INTO notes VALUES ('outer')")
+            with suppress(KeyError), notes.transaction():
+                raise KeyError
+            if go_on:
+                run("INSERT INTO notes VALUES ('more')")
+
+    for go_on in (False, True):
+        with pytest.raises(RuntimeError) as raised:
+            begin(go_on)
+        assert str(raised.value) == said
+        assert noted(notes) == []
+    note(notes, "later")
+    assert noted(notes) == ["later"]
+
+
+def test_a_statement_that_is_refused_may_be_caught_and_the_rest_is_kept(notes: Store) -> None:
+    with notes.transaction() as run:
+        run("INSERT INTO notes VALUES ('once')")
+        for again in (run, notes.execute):
+            with pytest.raises(apsw.ConstraintError):
+                again("INSERT INTO notes VALUES ('once')")
+        run("INSERT INTO notes VALUES ('more')")
+    assert noted(notes) == ["once", "more"]
+
+
+def test_another_thread_waits_until_the_outermost_has_ended(notes: Store) -> None:
+    tried = threading.Event()
+
+    def other(write: Callable[[], Any]) -> None:
+        tried.set()
+        write()
+
+    writes: dict[str, Callable[[], Any]] = {
+        "by transaction": lambda: note(notes, "by transaction"),
+        "by statement": lambda: notes.execute("INSERT INTO notes VALUES ('by statement')"),
+    }
+    for name, write in writes.items():
+        tried.clear()
+        with ThreadPoolExecutor(1) as pool:
+            with notes.transaction():
+                note(notes, f"before {name}")
+                done = pool.submit(other, write)
+                tried.wait()
+                note(notes, f"after {name}")
+                assert not done.done()
+            done.result()
+        assert noted(notes)[-3:] == [f"before {name}", f"after {name}", name]
+
+
+def test_another_threads_failure_is_not_mine(notes: Store) -> None:
+    with pytest.raises(RuntimeError), notes.transaction(), suppress(KeyError), notes.transaction():
+        raise KeyError
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(note, notes, "other").result()
+    assert noted(notes) == ["other"]
+
+
+def test_a_statement_outside_of_a_transaction_is_one_by_itself(notes: Store) -> None:
+    notes.execute("INSERT INTO notes VALUES ('alone')")
+    assert noted(notes) == ["alone"]
+    with pytest.raises(apsw.ConstraintError):
+        notes.execute("INSERT INTO notes VALUES ('alone')")
+    notes.execute("INSERT INTO notes VALUES ('again')")
+    assert noted(notes) == ["alone", "again"]
+
+
+def test_every_commit_is_synced_and_logged_ahead(notes: Store) -> None:
+    asked = [
+        notes.execute(f"PRAGMA {name}")[0][0] for name in ("journal_mode", "synchronous", "secure_delete")
+    ]
+    assert asked == ["wal", 2, 1]
