@@ -17,26 +17,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, cast
 
-from agent.run import Listener, Reply, Run, RunLimits, Turn
+from agent.recorded import Differs, RecordedBackend, RecordedDoor
+from agent.run import Listener, Reply, Run, RunLimits
 from agent.services import check_known, with_own_model
+from agent.session import Past, RunLog, Session, Unfinished, read_messages
 from agent.subagents import services_for
-from agent.suspended import (
-    SubAgents,
-    Suspended,
-    alone,
-    read_form,
-    read_into,
-    read_messages,
-    written_form,
-    written_run,
-)
 from agent.table import ToolSource, load_tools, with_search
 from neuro.backends.base import Backend, Messages
 from neuro.belt import BeltCatalog
-from neuro.dialects import CALL_FORM, Dialect, choose_dialect
+from neuro.dialects import CALL_FORM, Dialect, choose_dialect, dialect_named
 from tools.audit import Audit, StoreAudit
 from tools.consent import Broker, Person, SayYes
-from tools.context import Call, Route, ToolContext, ToolResult
+from tools.context import Route, ToolContext, ToolResult
 from tools.door import Door, Gate, new_call
 from tools.errors import InvalidCallError, UsageError
 from tools.form import CallForm, Code, from_model
@@ -50,6 +42,7 @@ from tools.sexp import ReadError, read_one
 from tools.snapshots import StoreSnapshots
 from tools.store import Store, state_dir, store_path
 from tools.table import ToolTable
+from tools.transcript import StoreCallLog, Transcript, read_form
 from tools.workspace import Workspace
 
 T = TypeVar("T")
@@ -123,10 +116,14 @@ class AsyncAgent:
         self.session = session or f"s{secrets.token_hex(4)}"
         self.limits = limits or RunLimits()
         self.listener = listener
+        self._changed = ""  # what the model is told of tools that are not what they were
         self._must_act = must_act
         self._consent = consent
         self._model = model
-        self._given = _given(tools, model, base_url, policy, self.limits) | {"dialect": dialect, "belt": belt}
+        self._options = _options(tools, model, base_url, policy, self.limits) | {
+            "dialect": dialect,
+            "belt": belt,
+        }
         self._base_url = base_url
         self._backend: Backend | None = None if isinstance(model, str) else model
         self._store: Store | None = None
@@ -143,8 +140,11 @@ class AsyncAgent:
             person=SayYes() if consent == "yes" else consent,
             audit=self.audit,
         )
-        self._suspended = Suspended(self._opened_store, self.session, self.user)
-        self.sub_agents = SubAgents(self._opened_store)
+        self.transcript = Transcript(self._opened_store)
+        self.call_log = StoreCallLog(self.transcript, self.table.secrets)
+        self._session = Session(self.transcript, self.session, self.user, store_path(self.workspace.root))
+        self._talk = ""  # the run that ``say`` goes on from
+        self._new_talk = session is None
         self._others: dict[str, Backend] = {}
         self.door = Door(
             self.table,
@@ -153,6 +153,8 @@ class AsyncAgent:
             gate=gate,
             audit=self.audit,
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
+            log=self.call_log,
+            together=lambda: self._opened_store().transaction(),
             limits=StoreLimits(self._opened_store, [*quotas, *_counted(self.policy)], zone=zone),
         )
 
@@ -190,31 +192,18 @@ class AsyncAgent:
         return await self._call(form, route)
 
     async def _call(self, form: CallForm, route: Route, key: str = "") -> ToolResult:
-        """Take a call through the door; one that waits is put away. With ``key`` it is carried on."""
-        more = {"key": key} if key else {}
-        call = new_call(form, route=route, user=self.user, session=self.session, **more)
+        """Take a call through the door. With ``key`` it is carried on."""
+        self._session.open(self._given())
+        marks: dict[str, Any] = {"key": key} if key else {}
+        call = new_call(form, route=route, user=self.user, session=self.session, **marks)
+        if not key:
+            call = replace(call, key=f"{self.session}/{call.id}")
         result = await self.door.dispatch(call, self.context())
-        name = key or call.id
-        if result.status == "pending":
-            self._suspended.put(
-                {
-                    "id": name,
-                    "kind": "call",
-                    "form": written_form(form),
-                    "route": route,
-                    "given": self._given,
-                }
-            )
-        elif key:
-            self._suspended.drop(name)
-        else:
-            for other in self._made_again(call):
-                self._suspended.drop(other)
+        if not key and result.status != "pending":
+            for other in self.broker.made_again(call):
+                said = {"status": "cancelled", "message": f"It was made again as call {call.id}."}
+                self.transcript.add(self.session, "receipt", said, key=other, status="cancelled")
         return result
-
-    def _made_again(self, call: Call) -> list[str]:
-        """Calls that waited, and whose decisions this one has used up."""
-        return [] if self._store is None else self.broker.made_again(call)
 
     async def eval(
         self, program: str, *, route: Route = "eval", dry_run: bool | Literal["pure"] = False
@@ -237,56 +226,72 @@ class AsyncAgent:
     async def run(self, task: str) -> Reply:
         """One task through the loop, in a conversation of its own."""
         self._require_open()
-        return await self._go(task, self._begin())
+        messages = self._begin()
+        reply, _ = await self._first(task, messages)
+        self._session.let_go(messages)
+        return reply
+
+    async def say(self, text: str) -> Reply:
+        """The next message of the conversation that ``say`` keeps, also from one process to the next; for a
+        REPL."""
+        self._require_open()
+        if not self._talk and not self._new_talk:
+            self._talk = self._session.last_talk()
+        return await self._follow(text)
+
+    async def follow(self, text: str) -> Reply:
+        """The next message of the conversation of the session's last run, whoever began it."""
+        self._require_open()
+        self._talk = self._session.last_run()
+        return await self._follow(text)
+
+    async def _follow(self, text: str) -> Reply:
+        if self._conversation is None:
+            self._conversation = await self._brought_back(self._talk) if self._talk else self._begin()
+        reply, self._talk = await self._first(text, self._conversation, self._talk, secrets.token_hex(4))
+        return reply
 
     async def resume(self) -> list[Reply | ToolResult]:
-        """Go on with all that waits in this session, in its order: a Reply for each run, a ToolResult for
-        each call. What nobody has decided yet waits on. Raises UsageError when nothing waits, or another
-        process is at it."""
+        """Go on with all that is unfinished in this session, in its order: a Reply for each run, a ToolResult
+        for each call. What is finished is not done again; what nobody has decided yet waits on. Raises
+        UsageError when there is nothing to go on with, or another process is at it."""
         self._require_open()
         done: list[Reply | ToolResult] = []
-        with alone(store_path(self.workspace.root), self.session):
-            entries = self._suspended.entries()
-            if not entries:
+        with self._session.driven():
+            unfinished = self._session.unfinished()
+            if not unfinished:
                 raise UsageError(f"Nothing waits in session {self.session}.")
-            self._require_tools(entries)
-            for entry in entries:
-                if entry["kind"] == "call":
-                    done.append(await self._call(read_form(entry["form"]), entry["route"], entry["id"]))
+            self._require_tools(unfinished)
+            self._session.open(self._given())
+            for one in unfinished:
+                if one.kind == "call":
+                    form = read_form(one.event.data["form"])
+                    key = f"{self.session}/{one.name}"
+                    done.append(await self._call(form, one.event.data["route"], key))
                 else:
-                    messages = read_messages(entry)
-                    if self._conversation is not None and _only_told(self._conversation, messages):
-                        self._conversation = messages  # nothing was said since: it is the same one
-                    done.append(await self._go(entry["task"], messages, entry))
+                    done.append(await self._again(one.name))
         return done
 
     @property
     def waits(self) -> bool:
-        """Whether anything of this session has been put away for ``resume``."""
-        return self._store is not None and bool(self._suspended.entries())
+        """Whether anything of this session waits for ``resume``."""
+        return self._store is not None and any(one.status == "pending" for one in self._session.unfinished())
 
-    def _require_tools(self, entries: list[dict[str, Any]]) -> None:
+    def _require_tools(self, unfinished: list[Unfinished]) -> None:
         """Raises UsageError when a call that waits is of a tool that is not here: nothing of it is lost."""
-        for entry in entries:
-            records = [entry] if entry["kind"] == "call" else entry["turn"]["records"]
-            for record in records:
-                tool = read_form(record["form"]).tool
-                if record.get("result", {}).get("status", "pending") == "pending" and tool not in self.table:
+        for one in unfinished:
+            for form in self._session.waiting_calls(one):
+                if form.tool not in self.table:
                     raise UsageError(
-                        f"A call of {tool} waits in session {self.session}, and there is no such tool here;"
-                        " give its file: --tools FILE.hy"
+                        f"A call of {form.tool} waits in session {self.session}, and there is no such tool"
+                        " here; give its file: --tools FILE.hy"
                     )
-
-    async def say(self, text: str) -> Reply:
-        """The next message of the conversation that ``say`` keeps; for a REPL."""
-        self._require_open()
-        if self._conversation is None:
-            self._conversation = self._begin()
-        return await self._go(text, self._conversation, turn=secrets.token_hex(4))
 
     def forget(self) -> None:
         """Begin a new conversation at the next ``say``."""
-        self._conversation = None
+        if self._conversation is not None:
+            self._session.let_go(self._conversation)
+        self._conversation, self._talk, self._new_talk = None, "", True
 
     def _begin(self) -> Messages:
         messages: Messages = import_module("neuro.think").begin_conversation(
@@ -307,49 +312,120 @@ class AsyncAgent:
                 self.listener("note", note)
         return self._chosen
 
-    async def _go(
-        self, task: str, messages: Messages, entry: dict[str, Any] | None = None, turn: str = ""
-    ) -> Reply:
-        """A task in a conversation, from its beginning or from where ``entry`` says that it waits. ``turn``
-        tells it from the same words said again."""
+    async def _first(
+        self, task: str, messages: Messages, after: str = "", turn: str = ""
+    ) -> tuple[Reply, str]:
+        """A new run: a task in a conversation, that of the run ``after`` if one is named. ``turn`` tells it
+        from the same words said again. Returns the name of the run too."""
         if not task.strip():
             raise UsageError("The task is empty.")
         # Words from a command line may hold bytes that are no text.
         task = task.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         backend = self.backend()
-        loop = import_module("agent.loop")
+        told = {
+            "text": task,
+            "user": self.user,
+            "turn": turn,
+            "model": backend.name,
+            "dialect": self.dialect().name,
+            "in-text": not self.dialect().native,
+            "search": self._search,
+            "must-act": self.must_act(backend),
+            "takes-grammar": backend.takes_grammar,
+            "tool-view": getattr(backend, "tool_view", ""),
+            "limits": vars(self.limits),
+        }
+        with self._session.driven():
+            self._session.open(self._given())
+            name = self._session.begin(told, after)
+            past = Past(stimulus=self.transcript.last(self.session, "stimulus", run=name))
+            return await self._go(name, past, messages), name
+
+    async def _again(self, name: str) -> Reply:
+        """Go on with a run of this session: all that has happened in it is answered by the transcript."""
+        past = self._session.past(name).without_failures()
+        here = bool(self._talk == name and self._conversation is not None)
+        messages = read_messages(self._session.messages_before(name)) if past.exchanges else Messages()
+        if not len(messages):
+            messages = self._begin()
+        reply = await self._go(name, past, messages)
+        if here:
+            self.forget()
+            self._conversation, self._talk, self._new_talk = messages, name, False
+        else:
+            self._session.let_go(messages)
+        return reply
+
+    async def _brought_back(self, name: str) -> Messages:
+        """The conversation up to the end of a run. Of one that was broken off no call is left without a
+        result, which says so."""
+        past = self._session.past(name)
+        if past.end is not None:
+            messages = read_messages(self._session.conversation(name))
+        else:
+            messages = read_messages(self._session.messages_before(name))
+            await self._go(name, past, messages, live=False)
+        talk = self._session.talk_of(messages)
+        talk.count = len(messages)
+        return messages
+
+    async def _go(
+        self,
+        name: str,
+        past: Past,
+        messages: Messages,
+        *,
+        live: bool = True,
+        differs: Differs | None = None,
+    ) -> Reply:
+        """Drive a run of this session from its stimulus; without ``live`` only as far as the transcript
+        reaches."""
+        assert past.stimulus is not None, "a run begins with a stimulus"
+        told = past.stimulus.data
+        log = RunLog(self._session, name)
+        backend = RecordedBackend(
+            self.backend if live else None,
+            past,
+            log,
+            differs=differs,
+            note=self._changed if past.left else "",
+        )
+        door = RecordedDoor(self.door, past, log, live=live, differs=differs)
         run = Run(
-            task=task,
+            task=told["text"],
             session=self.session,
-            door=self.door,
-            context=self.context(task),
+            door=door,
+            context=self.context(told["text"]),
             backend=backend,
             messages=messages,
             user=self.user,
-            must_act=self.must_act(backend),
-            limits=self.limits,
+            must_act=told["must-act"],
+            limits=self.limits if live else RunLimits(**told["limits"]),
             listener=self.listener,
-            dialect=self.dialect(),
-            search=self._search,
+            dialect=dialect_named(told["dialect"], in_text=told["in-text"]),
+            search=told["search"],
+            name=name,
+            turn=told["turn"],
+            past=past,
+            log=log if live else None,
         )
-        run.turn = turn
+        backend.run = door.run = run
         run.context = replace(run.context, services=services_for(self, run))
-        name = entry["id"] if entry else f"r{secrets.token_hex(4)}"
-
-        def put_away(run: Run, turn: Turn) -> None:
-            self._suspended.put({"id": name, "kind": "run", "given": self._given, **written_run(run, turn)})
-
-        run.put_away = put_away
-        run.name = name if entry else ""
-        waiting = read_into(run, entry) if entry else None
         before, self._running = self._running, run
         try:
-            reply: Reply = await loop.run_loop(run, waiting)
+            reply: Reply = await import_module("agent.loop").run_loop(run)
         finally:
             self._running = before
-        if entry and reply.status in ("done", "failed"):
-            self._suspended.drop(name)
         return reply
+
+    def _given(self) -> dict[str, Any]:
+        """What another process needs to make such an agent again, and what it had then."""
+        return {
+            "user": self.user,
+            **self._options,
+            "versions": {tool.name: tool.version[:16] for tool in self.table},
+            "rules": self.policy.digest,
+        }
 
     def backend(self) -> Backend:
         """The model, chosen at the first use. Raises UsageError when there is none to choose."""
@@ -451,13 +527,7 @@ class AsyncAgent:
         await self.aclose()
 
 
-def _only_told(conversation: Messages, before: Messages) -> bool:
-    """Whether nothing but results has been said since ``before``."""
-    said = list(conversation)
-    return said[: len(before)] == list(before) and all(m["role"] == "tool" for m in said[len(before) :])
-
-
-def _given(
+def _options(
     tools: Iterable[ToolSource],
     model: str | Backend | None,
     base_url: str | None,
@@ -469,7 +539,7 @@ def _given(
     return {
         "tools": [str(Path(tool).resolve()) for tool in tools if isinstance(tool, str | Path)],
         "model": _with_whole_path(model) if isinstance(model, str) else None,
-        "base_url": base_url,
+        "base-url": base_url,
         "policy": None if policy is None else str(Path(policy).resolve()),
         "limits": vars(limits),
     }

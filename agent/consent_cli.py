@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.decide import Decided, decide, listing, page, question_of, require_person
 from agent.say import complain, is_terminal, print_json, print_line, shown
-from tools.errors import UsageError, did_you_mean
+from tools.errors import UsageError
 
 if TYPE_CHECKING:
     from agent.agent import AsyncAgent
@@ -243,18 +243,15 @@ def _place(options: argparse.Namespace) -> str:
 
 
 def _waiting_session(options: argparse.Namespace) -> tuple[str, str]:
-    from agent.suspended import sessions
+    from agent.sessions import find_session, unfinished_sessions, users_of
+    from tools.transcript import Transcript
 
-    with _store(options) as store:
-        found = sessions(store) if store is not None else []
     wanted = options.of or getattr(options, "session", None)
-    if wanted:
-        users = [user for session, user in found if session == wanted]
-        if users:
-            return wanted, _one_user(options, wanted, users)
-        waiting = [name for name, _ in found]
-        hint = did_you_mean(wanted, waiting) or (f" These wait: {', '.join(waiting)}." if waiting else "")
-        raise UsageError(f"Nothing waits in session {wanted}.{hint}")
+    with _store(options) as store:
+        if wanted and store is not None:
+            session = find_session(store, wanted)
+            return session, _one_user(options, session, users_of(Transcript(lambda: store), session))
+        found = unfinished_sessions(store) if store is not None else []
     if not found:
         raise UsageError("Nothing waits in this workspace.")
     if len(found) > 1 and not options.last:
@@ -277,25 +274,27 @@ def _one_user(options: argparse.Namespace, session: str, users: list[str]) -> st
 
 
 def _is_suspended(options: argparse.Namespace, session: str) -> bool:
-    from agent.suspended import sessions
+    from agent.sessions import unfinished_sessions
 
     with _store(options) as store:
-        return store is not None and session in [name for name, _ in sessions(store)]
+        return store is not None and session in [name for name, _ in unfinished_sessions(store)]
 
 
 def _take_over(options: argparse.Namespace, session: str, user: str) -> None:
     """Give the options the session was begun with to those that are not given now."""
-    from agent.suspended import entries_of
+    from agent.session import Session
+    from tools.transcript import Transcript
 
+    given: dict[str, Any] = {}
     with _store(options) as store:
-        entries = entries_of(store, session, user) if store is not None else []
+        if store is not None:
+            given = Session(Transcript(lambda: store), session, user, Path()).given()
     options.session = session
     if not hasattr(options, "user"):
         options.user = user
-    given: dict[str, Any] = entries[-1]["given"] if entries else {}
     for name in ("model", "base_url", "policy", "dialect", "belt"):
-        if given.get(name) and not hasattr(options, name):
-            setattr(options, name, given[name])
+        if given.get(name.replace("_", "-")) and not hasattr(options, name):
+            setattr(options, name, given[name.replace("_", "-")])
     if given.get("tools") and not (hasattr(options, "tools_before") or hasattr(options, "tools_after")):
         options.tools_after = given["tools"]
     options.limits = given.get("limits")

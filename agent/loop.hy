@@ -26,12 +26,9 @@ thousand turns use no more stack than ten."
   the answer to a native call its id."
   #^ tuple messages)
 
-(defn :async run-loop [run [waiting None]]
-  "Drive cognitive-loop from the task to its Reply, or from the Turn in which the run was WAITING. Never
-  raises for what a model or a tool does."
-  (setv turn (if waiting
-                 (await (carry-on waiting run))
-                 (Bounce #(#("user" (if run.data f"{run.task}\n\n{run.data}" run.task))))))
+(defn :async run-loop [run]
+  "Drive cognitive-loop from the task to its Reply. Never raises for what a model or a tool does."
+  (setv turn (Bounce #(#("user" (if run.data f"{run.task}\n\n{run.data}" run.task)))))
   (while (isinstance turn Bounce)
     (setv turn (await (cognitive-loop turn run))))
   turn)
@@ -110,19 +107,11 @@ thousand turns use no more stack than ten."
   (setv reading thought.reading
         turn (Turn :old (set run.seen) :text reading.text :finish thought.finish
                    :errors (lfor fault reading.errors #((call-id fault) (str fault)))))
-  (for [[_ fault] turn.errors]
-    (.unreadable run.door (new-call (CallForm "") #** (marks 0 run)) run.context thought.text fault))
+  (for [[place [_ fault]] (enumerate turn.errors)]
+    (.unreadable run.door (new-call (CallForm "") #** (marks 0 run f"f{place}")) run.context thought.text fault))
   (for [[place found] (enumerate reading.calls)]
     (.append turn.records
       (replace (await (one-call found.form place run :repairs found.repairs)) :call-id (call-id found))))
-  (conclude turn run))
-
-(defn :async carry-on [turn run]
-  "Go on with a turn that waited for a person: its waiting calls are made again, and nothing else is."
-  (for [[place record] (enumerate turn.records)]
-    (when (= record.result.status "pending")
-      (setv made (await (one-call record.form place run :key record.key))
-            (get turn.records place) (replace made :call-id record.call-id))))
   (conclude turn run))
 
 (defn conclude [turn run]
@@ -130,8 +119,6 @@ thousand turns use no more stack than ten."
   (setv records turn.records
         repeats (lfor  record (unique records run)  :if (in (call-digest record.form run) turn.old)  record)
         waiting (lfor  record records  :if (= record.result.status "pending")  record.result.message))
-  (when (and waiting run.put-away)
-    (.put-away run run turn))
   (setv stuck (note-repeats repeats run)
         faults (lfor [id fault] turn.errors #(id f"A form of your reply could not be read. {fault}"))
         heard (answers (+ (lfor record records #(record.call-id (heard-of record run))) faults)))
@@ -170,7 +157,7 @@ thousand turns use no more stack than ten."
 (defn stopped [record run]
   "Why a run ends at a call that came back too often; the audit is told as well."
   (setv reason f"The run was stopped: the model made the call {record.shown} again and again.")
-  (.refuse run.door (new-call record.form #** (marks 0 run)) run.context "limited" reason)
+  (.refuse run.door (new-call record.form #** (marks 0 run "stop")) run.context "limited" reason)
   reason)
 
 ;; * What the model hears
@@ -195,39 +182,33 @@ thousand turns use no more stack than ten."
 
 ;; * One call
 
-(defn :async one-call [form place run * [key None] [repairs #()]]
-  "Take one call through the door, which answers a call that was made before by its receipt. With KEY it is
-  the call of that key that is carried on. In a run that is carried on each new call has the key of its place,
-  for the run may be killed and carried on from there once more."
+(defn :async one-call [form place run * [repairs #()]]
+  "Take one call through the door, which answers a call that was made before by its receipt."
   (setv shown (shown-form form run)
-        known (or key (when run.name f"{run.name}/{run.step}.{place}"))
-        call (new-call form :repairs repairs #** (marks place run) #** (if known {"key" known} {})))
+        call (new-call form :repairs repairs #** (marks place run)))
   (.tell run "call" shown)
   (setv record (CallRecord form
           (cond
             run.interrupted
               (.refuse run.door call run.context "cancelled" "The run was interrupted before this call.")
-            (and (not key) (<= run.budget.calls-left 0))
+            (<= run.budget.calls-left 0)
               (.refuse run.door call run.context "limited"
                        f"This run has made its {run.budget.calls-taken} calls; answer in plain words.")
             True
               (do
-                (when (not key)
-                  (+= run.budget.calls-taken 1))
+                (+= run.budget.calls-taken 1)
                 (await (.dispatch run.door call run.context))))
-          shown
-          (or known call.id)))
+          shown))
   (setv digest (call-digest form run))
-  (if key
-      (setv run.calls (lfor old run.calls (if (= old.key key) record old)))
-      (.append run.calls record))
+  (.append run.calls record)
   (remember digest record run)
   (.tell run "result" record)
   record)
 
-(defn marks [place run]
-  "What only the host can say of a call."
-  {"route" run.route  "user" run.user  "session" run.session  "depth" run.depth
+(defn marks [place run [name None]]
+  "What only the host can say of a call. Its key is the same whenever the run is carried on."
+  {"key" f"{run.session}/{run.name}/{run.step}.{(or name place)}"  "resumed" False
+   "route" run.route  "user" run.user  "session" run.session  "depth" run.depth
    "parent" run.parent  "round" run.step  "order" place
    "message" run.context.user-message  "turn" run.turn})
 

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from agent.budget import Budget
 from neuro.backends.base import Backend, Messages, Usage
@@ -19,6 +19,10 @@ from tools.door import Door
 from tools.form import CallForm, print_value
 from tools.receipts import WINDOW_SECONDS
 
+if TYPE_CHECKING:
+    from agent.recorded import RecordedDoor
+    from agent.session import Past, RunLog
+
 RunStatus = Literal["done", "failed", "pending", "interrupted"]
 Listener = Callable[[str, Any], None]
 
@@ -26,12 +30,11 @@ Listener = Callable[[str, Any], None]
 @dataclass(frozen=True)
 class CallRecord:
     """A call form of the run and the one result it got; ``shown`` is the form without declared secrets,
-    ``key`` names the call for whoever carries it on, ``call_id`` is what the provider calls it."""
+    ``call_id`` is what the provider calls it."""
 
     form: CallForm
     result: ToolResult
     shown: CallForm | None = None
-    key: str = ""
     call_id: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -118,11 +121,12 @@ class Turn:
 
 @dataclass
 class Run:
-    """The state one run carries from turn to turn."""
+    """The state one run carries from turn to turn. ``backend`` and ``door`` are those the loop sees
+    (agent/recorded.py): what has happened before is answered by the transcript."""
 
     task: str
     session: str
-    door: Door
+    door: Door | RecordedDoor
     context: ToolContext
     backend: Backend
     messages: Messages
@@ -137,9 +141,10 @@ class Run:
     search: bool = False  # whether the belt shows one line a tool
     limits: RunLimits = field(default_factory=RunLimits)
     listener: Listener | None = None
-    name: str = ""  # of a run that is carried on
+    name: str = ""  # within its session
     turn: str = ""  # tells a message of a conversation from another in the same words
-    put_away: Callable[[Run, Turn], None] | None = None  # told of the turn in which the run comes to wait
+    past: Past | None = None  # what the transcript answers
+    log: RunLog | None = None  # what is written there; None where nothing is
     calls: list[CallRecord] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     step: int = 0
@@ -161,22 +166,36 @@ class Run:
         if self.spent is not None:
             self.spent(usage)
 
+    @property
+    def recalling(self) -> bool:
+        """Whether what happens now has happened before."""
+        return self.past is not None and self.past.left
+
     def interrupt(self) -> None:
         """Stop at the next safe point: at once while the model is thinking, after the call while one runs."""
         self.interrupted = True
+        if self.log is not None:
+            with contextlib.suppress(Exception):  # the end of the run will tell
+                self.log.add("interrupt", {}, parent=self.log.reply)
         if self.thinking is not None:
             self.thinking.cancel()
         for child in self.children:
             child.interrupt()
 
     def tell(self, event: str, data: Any) -> None:
-        """Tell the listener; what it does with it cannot hurt the run."""
-        if self.listener is not None:
+        """Tell the listener; what it does with it cannot hurt the run. What has happened before it knows,
+        unless it is that of a sub-agent, which has its own way with it."""
+        if self.listener is not None and not (self.recalling and self.parent is None):
             with contextlib.suppress(Exception):
                 self.listener(event, data)
 
     def end(self, status: RunStatus, text: str) -> Reply:
         reply = Reply(self.session, status, text, tuple(self.calls), self.usage, self.budget.steps_taken)
+        if self.log is not None:
+            try:
+                self.log.ended(reply, self.messages)
+            except Exception as error:
+                self.tell("note", f"The end of the run could not be written to the transcript: {error}.")
         self.tell("end", reply)
         return reply
 

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.budget import Budget, SpentError
-from agent.run import Inner, Listener, Reply, Run, SubAgent, Turn
+from agent.recorded import RecordedBackend, RecordedDoor
+from agent.run import Inner, Listener, Reply, Run, SubAgent
 from agent.services import OwnModel
-from agent.suspended import read_into, read_messages, written_run
+from agent.session import Past, RunLog, Session, read_messages
 from neuro.backends.base import Backend, Messages, Usage
 from neuro.backends.choose import PROVIDERS
 from neuro.belt import BeltCatalog
@@ -26,6 +27,7 @@ from tools.door import Door
 from tools.errors import UnknownToolError, UsageError
 from tools.services import NO_TEAM, ModelProvider, Services
 from tools.table import ToolTable
+from tools.transcript import key_in
 
 if TYPE_CHECKING:
     from agent.agent import AsyncAgent
@@ -39,9 +41,14 @@ def services_for(agent: AsyncAgent, run: Run | None = None) -> Services:
     cost is spent by the run."""
     given, spend = agent.services, _uncounted if run is None else run.spend
     own = isinstance(given.model, OwnModel)
-    model = OwnModel(agent.backend if run is None else lambda: run.backend, spend) if own else given.model
+    model = OwnModel(agent.backend if run is None else lambda: model_of(run), spend) if own else given.model
     team = Team(agent, run, spend) if given.team is NO_TEAM else given.team
     return replace(given, model=model, team=team)
+
+
+def model_of(run: Run) -> Backend:
+    """The model itself, of a run whose loop sees the recorded one."""
+    return run.backend.live() if isinstance(run.backend, RecordedBackend) else run.backend
 
 
 def _uncounted(usage: Usage) -> None:
@@ -57,7 +64,7 @@ class Team:
         self._spend = spend
         limits = agent.limits
         self._budget = Budget(limits.steps, limits.calls) if run is None else run.budget
-        self._door: Door = agent.door if run is None else run.door
+        self._door: Door | RecordedDoor = agent.door if run is None else run.door
 
     async def may_use(self, model: str) -> Verdict:
         """What stays with the one who answers already, or on this machine, is allowed. To tell anybody else,
@@ -83,7 +90,7 @@ class Team:
 
     def _backend(self, spec: str | None) -> Backend:
         if spec is None and self._run is not None:
-            return self._run.backend
+            return model_of(self._run)
         try:
             if spec is None or spec == self._agent.model_name:
                 return self._agent.backend()
@@ -115,43 +122,28 @@ class Team:
     ) -> str:
         """Have a sub-agent do a task; see tools/services.py."""
         run = self._sub_run(task, call, context, data, tools, self._backend(model))
-        key, kept = call.key or call.id, self._agent.sub_agents
-
-        def put_away(run: Run, turn: Turn) -> None:
-            kept.put(key, call.form.digest, written_run(run, turn))
-
-        run.put_away = put_away
-        entry = kept.find(key, call.form.digest) if call.resumed else None
-        waiting: Turn | None = None
-        if entry is not None:
-            run.messages = read_messages(entry)
-            waiting = read_into(run, entry)
-            for record in run.calls:
-                context.side_effects.extend(record.result.side_effects)
         own = run.budget
         lent = self._budget.lend(
             own,
-            None if steps is None else max(1, steps - own.steps_taken),
-            None if calls is None else calls - own.calls_taken,
+            steps,
+            calls,
         )
         try:
             async with lent:
-                reply = await self._go(run, waiting)
+                reply = await self._go(run)
         except SpentError:
             message = "Nothing is left for a sub-agent: the run has taken its steps. Answer now."
             raise ToolFailure("limited", message) from None
-        if entry is not None and reply.status in ("done", "failed"):
-            kept.drop(key)
         if reply.status == "done":
             return reply.text
         raise ToolFailure(STATUS_OF[reply.status], reply.text)
 
-    async def _go(self, run: Run, waiting: Turn | None) -> Reply:
+    async def _go(self, run: Run) -> Reply:
         if self._run is not None:
             run.interrupted = self._run.interrupted
             self._run.children.append(run)
         try:
-            reply: Reply = await import_module("agent.loop").run_loop(run, waiting)
+            reply: Reply = await import_module("agent.loop").run_loop(run)
         finally:
             if self._run is not None:
                 self._run.children.remove(run)
@@ -166,31 +158,52 @@ class Team:
         tools: Sequence[str] | None,
         backend: Backend,
     ) -> Run:
-        """A run of the sub-agent that has not begun. Its calls have keys made from the key of ``call``, so
-        that those that were finished are found when it is carried on."""
+        """A run of the sub-agent, at its beginning; when ``call`` is carried on, what had happened in it is
+        answered by the transcript. Its calls have keys made from the key of ``call``."""
         table = self._door.table if tools is None else chosen(self._door.table, tools)
         dialect, search = self._agent.dialect_of(backend, table, searched=tools is None)
         key = call.key or call.id
+        name = f"{key_in(call) or call.id}/agent"
+        session = Session(self._agent.transcript, call.session, call.user, Path())
+        log = RunLog(session, name)
+        must_act = not data and len(table) > 0 and self._agent.must_act(backend)
+        past = session.past(name) if call.resumed else Past()
+        if past.stimulus is None:
+            told = {
+                "text": task,
+                "user": call.user,
+                "model": backend.name,
+                "takes-grammar": backend.takes_grammar,
+                "tool-view": getattr(backend, "tool_view", ""),
+                "limits": vars(self._agent.limits),
+            }
+            log.reply = log.add("stimulus", told, parent=self._agent.call_log.place(call.id))
+        before = session.messages_before(name) if past.exchanges else []
+        recorded = RecordedBackend(lambda: backend, past.without_failures(), log)
+        door = RecordedDoor(self._door.narrowed(table), past, log)
         run = Run(
             task=task,
             session=call.session,
-            door=self._door.narrowed(table),
+            door=door,
             context=context,
-            backend=backend,
-            messages=_begin(table, dialect, search),
+            backend=recorded,
+            messages=read_messages(before) if before else _begin(table, dialect, search),
             user=call.user,
             depth=call.depth + 1,
             parent=call.id,
             data=data,
             spent=self._spend,
             route="agent",
-            must_act=not data and len(table) > 0 and self._agent.must_act(backend),
+            must_act=must_act,
             dialect=dialect,
             search=search,
             limits=self._agent.limits,
-            name=f"{key}/agent",
+            name=name,
             turn=key,
+            past=past,
+            log=log,
         )
+        recorded.run = door.run = run
         run.context = replace(
             context,
             dispatch=None,
@@ -200,10 +213,10 @@ class Team:
             catalog=BeltCatalog(table),
             services=services_for(self._agent, run),
         )
-        run.listener = self._heard(SubAgent(call.id, task), context)
+        run.listener = self._heard(run, SubAgent(call.id, task), context)
         return run
 
-    def _heard(self, who: SubAgent, context: ToolContext) -> Listener:
+    def _heard(self, run: Run, who: SubAgent, context: ToolContext) -> Listener:
         """A listener that passes on what the sub-agent tells, with its name; what its calls did was done by
         the call it works for."""
         agent, caller = self._agent, self._run
@@ -211,6 +224,8 @@ class Team:
         def listen(event: str, data: Any) -> None:
             if event == "result":
                 context.side_effects.extend(data.result.side_effects)
+            if run.recalling:
+                return
             inner = data if event == "inner" else Inner((), event, data)
             told = replace(inner, path=(who, *inner.path))
             if caller is not None:

@@ -198,6 +198,12 @@ def named_dialect(name: str) -> Dialect:
     return DIALECTS[name]
 
 
+def dialect_named(name: str, *, in_text: bool) -> Dialect:
+    """The dialect that a run was begun with: of those that have two ways, the one in text or the other."""
+    dialect = named_dialect(name)
+    return without_tools(dialect) if in_text else dialect
+
+
 def choose_dialect(
     model: str, wanted: str | None = None, *, takes_tools: bool = True, search: bool = False
 ) -> tuple[Dialect, str]:

@@ -121,7 +121,8 @@ class Call:
     ``message`` is what the user had said when the call was made. ``key`` names the call across interruptions:
     a call that is carried on, ``resumed``, has the key of the one it carries on; a new one its own id.
     ``repairs`` say what was mended when the call was read. ``turn`` tells one wish of the user from another
-    in the same words; it is empty where the words are enough.
+    in the same words; it is empty where the words are enough. ``run`` is the run of the loop it is of, and
+    ``event`` the place in the transcript of what it comes from.
     """
 
     id: str
@@ -139,6 +140,8 @@ class Call:
     resumed: bool = False
     repairs: tuple[str, ...] = ()
     turn: str = ""
+    run: str = ""
+    event: int = 0
 
     @property
     def tool(self) -> str:

@@ -47,6 +47,7 @@ from tools.predicates import UNKNOWN
 from tools.receipts import NoReceipts, Receipts
 from tools.redact import Redactor, redact
 from tools.table import CognitiveTool, ToolTable, cognitive_tools
+from tools.transcript import CallLog, NoCallLog
 
 if TYPE_CHECKING:
     from tools.look import Look
@@ -205,6 +206,8 @@ class Door:
         consent: Consent | None = None,
         audit: Audit | None = None,
         receipts: Receipts | None = None,
+        log: CallLog | None = None,
+        together: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
         max_depth: int = MAX_DEPTH,
     ) -> None:
         self.table = table
@@ -214,6 +217,8 @@ class Door:
         self.consent = consent or NobodyToAsk()
         self.audit = audit or MemoryAudit()
         self.receipts = receipts or NoReceipts()
+        self.log = log or NoCallLog()
+        self._together = together  # what is written down within it is on disk at once, or none of it
         self.max_depth = max_depth
 
     def narrowed(self, table: ToolTable) -> Door:
@@ -319,14 +324,16 @@ class Door:
         message = outcome.message or "\n".join(passage.said)
         name = str(row["tool"])
         result = ToolResult(call.id, name, outcome.status, outcome.value, message, effects, row)
-        record = "receipt"
+        record, consent = "receipt", passage.verdicts.get("consent", "")
         try:
-            if passage.tool is not None and stage != "receipt":
-                asked = passage.verdicts.get("consent", "").startswith("allow")
-                self.receipts.keep(passage.tool, call, result, decided=passage.refused, asked=asked)
-            record = "audit row"
-            evidence = self._evidence(passage, outcome.note or message, effects)
-            self.audit.write(row | evidence | ({"form": redact(unread[:2000])} if unread else {}))
+            with self._together():
+                if passage.tool is not None and stage != "receipt":
+                    asked = consent.startswith("allow")
+                    self.receipts.keep(passage.tool, call, result, decided=passage.refused, asked=asked)
+                self.log.ends(passage.tool, call, result, consent)
+                record = "audit row"
+                evidence = self._evidence(passage, outcome.note or message, effects)
+                self.audit.write(row | evidence | ({"form": redact(unread[:2000])} if unread else {}))
         except Exception as error:
             # What cannot be recorded is not acknowledged.
             said = "The call was done, but its" if outcome.status == "ok" else "The"
@@ -372,8 +379,8 @@ class Door:
 
 def new_call(form: CallForm, **marks: Any) -> Call:
     """A Call with a fresh id; ``marks`` are the host's (route, user, session, depth, parent, round, order,
-    message). With ``key`` the call is carried on: it is the one of that key, resumed."""
-    return Call(id=secrets.token_hex(5), form=form, resumed="key" in marks, **marks)
+    message). With ``key`` it is the call of that key, carried on unless ``resumed`` says otherwise."""
+    return Call(id=secrets.token_hex(5), form=form, **{"resumed": "key" in marks, **marks})
 
 
 def _inner(call: Call, form: CallForm, name: str) -> Call:
@@ -388,6 +395,7 @@ def _inner(call: Call, form: CallForm, name: str) -> Call:
         parent=call.id,
         plan=_run_of(call),
         key=f"{call.key or call.id}/{name}",
+        event=0,
         repairs=(),
     )
 
@@ -450,7 +458,7 @@ async def find_receipt(door: Door, passage: Passage) -> Outcome | None:
     rule or its guard would deny it by now."""
     found = door.receipts.find(passage.known_tool, passage.call)
     if found is None:
-        passage.begun = door.receipts.begun(passage.known_tool, passage.call)
+        passage.begun = passage.call.resumed and door.receipts.begun(passage.known_tool, passage.call)
         return None
     if (ended := await ask_policy(door, passage) or await ask_guard(door, passage)) is not None:
         return ended
@@ -624,7 +632,9 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
         with contextlib.suppress(Exception):  # then each of its calls is asked by itself
             door.consent.begins(tool, passage.call)
     try:
-        door.receipts.begins(tool, passage.call)
+        with door._together():
+            door.receipts.begins(tool, passage.call)
+            door.log.begins(tool, passage.call, passage.verdicts.get("consent", ""))
         told = len(passage.said)
         while True:
             try:

@@ -11,6 +11,8 @@ is a UsageError: nothing starts without the rules a person gave it.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -177,6 +179,19 @@ class RulesPolicy:
         self.cooldowns: tuple[Cooldown, ...] = tuple(c for layer in layers for c in layer.orders.cooldowns)
         self._rules = tuple((layer, rule) for layer in layers for rule in layer.orders.rules)
         self._index: dict[str, _Indexed] = {}
+
+    @property
+    def digest(self) -> str:
+        """Which rules these are, in 16 hex digits: the same for the same words in the same layers."""
+        said = [
+            [
+                layer.kind,
+                [[rule.kind, rule.text] for rule in layer.orders.rules],
+                [limit.text for limit in layer.orders.limits],
+            ]
+            for layer in self.layers
+        ]
+        return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 
     def judge(
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext

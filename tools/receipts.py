@@ -129,12 +129,12 @@ class StoreReceipts:
         return Receipt(made, status, data["value"], data["message"])
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
-        """Of a call that is carried on; any other that is killed is never carried on."""
-        if call.resumed and not {"reads"}.issuperset(tool.effects):
+        """Of a call that has a key; any other that is killed is never carried on."""
+        if call.key and not {"reads"}.issuperset(tool.effects):
             self._write([(tool, call, BEGUN, "", False, False)])
 
     def begun(self, tool: CognitiveTool, call: Call) -> bool:
-        if not call.resumed:
+        if not call.key:
             return False
         found = self._store().execute(
             "SELECT status FROM receipts WHERE key = ? AND digest = ? ORDER BY seq DESC LIMIT 1",

@@ -107,14 +107,14 @@ class Redactor:
         args = {name: self._argument(kebab(str(name)), value) for name, value in form.args.items()}
         # Which parameter a place means is not known here: with a secret among them it may be that one.
         places = tuple(self._argument("", value) for value in form.positional)
-        self._found = sorted(self._values, key=len, reverse=True)
+        self.found = sorted(self._values, key=len, reverse=True)
         self.form = CallForm(form.tool, args, places)
 
     def text(self, text: str) -> str:
         """A sentence about the call, short enough to be kept."""
         if not text:
             return text
-        for value in self._found:
+        for value in self.found:
             text = text.replace(value, SECRET)
         return self._kept(text) if self._by_looks else text
 

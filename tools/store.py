@@ -168,6 +168,25 @@ MIGRATIONS = (
     CREATE INDEX plans_program ON plans (program);
     CREATE INDEX requests_used_by ON requests (used_by);
     """,
+    """
+    CREATE TABLE events (
+        session TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        at TEXT NOT NULL,
+        run TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        parent INTEGER NOT NULL,
+        key TEXT NOT NULL,
+        form TEXT NOT NULL,
+        shown TEXT,
+        digest TEXT NOT NULL,
+        status TEXT NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX events_place ON events (session, seq);
+    CREATE INDEX events_begin ON events (session, kind) WHERE kind IN ('session', 'stimulus', 'end');
+    DROP TABLE suspended;
+    DROP TABLE sub_agents;
+    """,
 )
 
 

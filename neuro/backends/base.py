@@ -79,6 +79,13 @@ class Messages:
             message["kept"] = dict(kept)
         self._messages.append(message)
 
+    def end_with(self, start: int, messages: Iterable[Message]) -> None:
+        """Put these in the place of all from ``start`` on: a conversation that is brought back goes on as it
+        was told. Nothing of it may have been written for a server yet."""
+        if any(count > start for count, _ in self._written.values()):
+            raise ValueError("what was sent cannot be changed")
+        self._messages[start:] = list(messages)
+
     def __iter__(self) -> Iterator[Message]:
         return iter(self._messages)
 
@@ -158,8 +165,11 @@ class Backend(Protocol):
     """A model. ``name`` is how a person would choose it (``openai:gpt-5``, ``local``, …);
     ``takes_grammar`` says whether ``grammar`` (GBNF) is obeyed."""
 
-    name: str
-    takes_grammar: bool
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def takes_grammar(self) -> bool: ...
 
     async def complete(
         self,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent.suspended import KEPT_SECONDS, VERSION, Suspended, alone, entries_of, sessions
 from words import (
     Spy,
     TalkingFunction,
@@ -29,7 +30,6 @@ from words import (
 
 from agent import Agent
 from agent.run import Reply, RunLimits
-from agent.suspended import KEPT_SECONDS, VERSION, Suspended, alone, entries_of, sessions
 from neuro.backends.base import Messages
 from neuro.backends.scripted import ScriptedBackend
 from tools.consent import Decision

@@ -1,0 +1,456 @@
+"""The transcript: one append-only sequence of forms for each session, and all that is kept of it.
+
+Knows the store, forms and calls; it must not know models, runs or terminals. A row is a form that a person
+can read, ``(receipt :seq 12 :at "…" :run "r1" … :status "ok" :value 42)``. What it says never changes: each
+digest is SHA-256 over the form and the digest before it, so a row that was changed, taken out or put in is
+found. A form is on disk before what it tells of is shown to a model.
+
+Declared secrets are in the true form, which stays in the store; ``shown`` is the form without them, and the
+digest is of that one, so that it is the same wherever the session is taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, Protocol, get_args
+
+from tools.context import Call, ToolResult
+from tools.errors import InvalidCallError, UsageError
+from tools.form import CallForm, Code, from_model, print_value
+from tools.redact import SECRET, Redactor
+from tools.sexp import Limits, ReadError, read_one
+from tools.store import Statement, Store
+from tools.table import CognitiveTool
+
+Kind = Literal[
+    "session",  # who opened it, with which tools, policy and model
+    "stimulus",  # a task, and how its run was begun
+    "request",  # the messages that were new to the model
+    "reply",  # what it said, or why it did not
+    "call",  # a call whose body is about to begin, or that was refused
+    "receipt",  # what came of it
+    "repair",  # what was mended when a call was read
+    "fault",  # what could not be read
+    "approval",  # what a person said of a call
+    "spent",  # what a call cost beside its own passage
+    "cleared",  # old results that are no longer shown in full
+    "summary",  # what the model goes on with in place of what was said
+    "interrupt",  # a person stopped the run
+    "end",  # how the run ended
+]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+MARKS = ("seq", "at", "run", "parent", "key")  # of every event, beside what it says
+LIMITS = Limits(max_chars=200_000_000, max_forms=20_000_000, max_digits=20_000)
+PAGE = 200
+
+
+class TranscriptError(UsageError):
+    """A transcript is not as it was written; the text says which event and what is wrong."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event. ``seq`` is its place, from 1; ``parent`` the place of the one it belongs to (0: none);
+    ``run`` the run it is of (empty for what a person called); ``key`` names a call within the session, also
+    when it is carried on. ``at`` is UTC. ``text`` is the true form, ``shown`` the one without secrets."""
+
+    session: str
+    seq: int
+    at: str
+    run: str
+    kind: Kind
+    parent: int
+    key: str
+    text: str
+    shown: str
+    digest: str
+    status: str = ""  # of a receipt or an end
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What it says, beside its marks."""
+        args = dict(_read(self.text).args)
+        return {name: value for name, value in args.items() if name not in MARKS}
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The same without secrets, as it may be shown."""
+        args = dict(_read(self.shown).args)
+        return {name: value for name, value in args.items() if name not in MARKS}
+
+    @property
+    def id(self) -> str:
+        return f"{self.session}.{self.seq}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Without secrets, as it may be shown."""
+        return {
+            "id": self.id,
+            "seq": self.seq,
+            "at": self.at,
+            "kind": self.kind,
+            "run": self.run,
+            "parent": self.parent,
+            "key": self.key,
+            **{name.replace("-", "_"): value for name, value in self.said.items()},
+            "digest": self.digest,
+        }
+
+
+def event_form(kind: str, seq: int, at: str, run: str, parent: int, key: str, data: Mapping[str, Any]) -> str:
+    """The text of an event. What is empty is left out of the marks."""
+    marks = {"seq": seq, "at": at, "run": run, "parent": parent, "key": key}
+    parts = [f":{name} {print_value(value)}" for name, value in marks.items() if value]
+    parts += [f":{name} {print_value(value)}" for name, value in data.items()]
+    return f"({kind} {' '.join(parts)})"
+
+
+def digest_of(before: str, shown: str) -> str:
+    """The digest of an event: it holds all that came before it."""
+    return hashlib.sha256(f"{before}\n{shown}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_event(session: str, text: str, before: str) -> Event:
+    """The event that a form spells, after the one whose digest is ``before``. Raises TranscriptError."""
+    form = _read(text)
+    marks = {name: form.args.get(name) for name in MARKS}
+    if form.tool not in KINDS or not isinstance(marks["seq"], int) or not isinstance(marks["at"], str):
+        raise TranscriptError(f"This is no event of a transcript: {text[:80]}")
+    kind: Any = form.tool
+    return Event(
+        session,
+        marks["seq"],
+        marks["at"],
+        str(marks["run"] or ""),
+        kind,
+        int(marks["parent"] or 0),
+        str(marks["key"] or ""),
+        text,
+        text,
+        digest_of(before, text),
+        str(form.args.get("status", "")),
+    )
+
+
+def _read(text: str) -> CallForm:
+    try:
+        return from_model(read_one(text, LIMITS))
+    except (ReadError, InvalidCallError) as error:
+        raise TranscriptError(f"An event of the transcript cannot be read: {error}") from None
+
+
+# Calls as they are written down
+
+
+def written_form(form: CallForm) -> Any:
+    """A call as data of an event: the form itself, to be read as it stands. One with the text of a program
+    in it, which may be several forms with comments, says so where it would not read back the same."""
+    if not any(isinstance(value, Code) for value in (*form.args.values(), *form.positional)):
+        return Code(str(form))
+    try:
+        if str(from_model(read_one(str(form), LIMITS))) == str(form):
+            return Code(str(form))
+    except (ReadError, InvalidCallError):
+        pass
+    args = {name: _spelt(value) for name, value in form.args.items()}
+    return {"tool": form.tool, "args": args, "positional": [_spelt(value) for value in form.positional]}
+
+
+def _spelt(value: Any) -> Any:
+    return {"code": str(value)} if isinstance(value, Code) else {"value": value}
+
+
+def read_form(data: Any) -> CallForm:
+    """The call that was written down."""
+    if not isinstance(data, Mapping):
+        return _read(str(data))
+    args = {name: _meant(value) for name, value in data["args"].items()}
+    return CallForm(data["tool"], args, tuple(_meant(value) for value in data["positional"]))
+
+
+def _meant(spelt: Mapping[str, Any]) -> Any:
+    return Code(spelt["code"]) if "code" in spelt else spelt["value"]
+
+
+# The store
+
+
+COLUMNS = "session, seq, at, run, kind, parent, key, form, shown, digest, status"
+SECRETS_KEPT = 1000  # of one session
+
+
+class Transcript:
+    """The transcripts of a workspace's store. Many sessions may be written at once; each is one sequence."""
+
+    def __init__(self, store: Callable[[], Store], clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+        self._secrets: dict[str, dict[str, None]] = {}  # texts to hide, by session
+
+    def hide(self, session: str, texts: Iterable[str]) -> None:
+        """From now on these texts are not shown in what is written of the session."""
+        known = self._secrets.setdefault(session, {})
+        for text in texts:
+            if len(known) < SECRETS_KEPT:
+                known[text] = None
+
+    def add(
+        self,
+        session: str,
+        kind: Kind,
+        data: Mapping[str, Any],
+        *,
+        run: str = "",
+        parent: int = 0,
+        key: str = "",
+        status: str = "",
+    ) -> int:
+        """Append an event and return its place. It is on disk when this returns, unless a transaction is
+        open around it: then with that."""
+        now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
+        with self._store().transaction() as execute:
+            last, before = last_event(execute, session)
+            text = event_form(kind, last + 1, now, run, parent, key, data)
+            shown = self._shown(session, text)
+            execute(
+                f"INSERT INTO events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                (
+                    session,
+                    last + 1,
+                    now,
+                    run,
+                    kind,
+                    parent,
+                    key,
+                    text,
+                    None if shown == text else shown,
+                    digest_of(before, shown),
+                    status,
+                ),
+            )
+        return last + 1
+
+    def _shown(self, session: str, text: str) -> str:
+        for secret in sorted(self._secrets.get(session, ()), key=len, reverse=True):
+            text = text.replace(secret, SECRET)
+        return text
+
+    def events(
+        self, session: str, *, run: str | None = None, kind: Kind | None = None, after: int = 0
+    ) -> Iterator[Event]:
+        """The events of a session, or those of one run or kind, in their order; read a page at a time."""
+        where, values = "", []
+        for name, wanted in (("run", run), ("kind", kind)):
+            if wanted is not None:
+                where += f" AND {name} = ?"
+                values.append(wanted)
+        sql = f"SELECT {COLUMNS} FROM events WHERE session = ? AND seq > ?{where} ORDER BY seq LIMIT {PAGE}"  # noqa: S608
+        while page := self._store().execute(sql, (session, after, *values)):
+            yield from (_event(row) for row in page)
+            after = page[-1][1]
+
+    def count(self, session: str, kind: Kind) -> int:
+        """How many events of that kind a session has."""
+        sql = "SELECT count(*) FROM events WHERE session = ? AND kind = ?"
+        ((count,),) = self._store().execute(sql, (session, kind))
+        return int(count)
+
+    def last(self, session: str, kind: Kind, *, run: str | None = None) -> Event | None:
+        """The latest event of that kind."""
+        where, values = ("", []) if run is None else (" AND run = ?", [run])
+        sql = f"SELECT {COLUMNS} FROM events WHERE session = ? AND kind = ?{where} ORDER BY seq DESC LIMIT 1"  # noqa: S608
+        found = self._store().execute(sql, (session, kind, *values))
+        return _event(found[0]) if found else None
+
+    def sessions(self) -> list[tuple[str, int, str, str]]:
+        """Each session with the number of its events and the times of the first and the last one; the one
+        that something happened in last at the end."""
+        sql = (
+            "SELECT session, count(*), min(at), max(at), max(rowid) FROM events GROUP BY session"
+            " ORDER BY max(rowid)"
+        )
+        return [(str(name), int(n), str(a), str(z)) for name, n, a, z, _ in self._store().execute(sql)]
+
+    def verify(self, session: str) -> None:
+        """Raises TranscriptError at the first event that is not as it was written."""
+        before = ""
+        for place, event in enumerate(self.events(session), 1):
+            if event.seq != place:
+                raise TranscriptError(f"Event {place} of session {session} is missing.")
+            if event.digest != digest_of(before, event.shown):
+                raise TranscriptError(f"Event {event.id} was changed after it was written.")
+            before = event.digest
+
+    def copy(self, events: Iterator[Event], session: str) -> int:
+        """Put events at the end of a session as they are; returns how many."""
+        count = 0
+        with self._store().transaction() as execute:
+            last, before = last_event(execute, session)
+            if last:
+                raise UsageError(f"There is a session {session} already.")
+            for event in events:
+                count += 1
+                if event.digest != (before := digest_of(before, event.shown)):
+                    raise TranscriptError(f"Event {event.id} was changed after it was written.")
+                execute(
+                    f"INSERT INTO events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                    (
+                        session,
+                        event.seq,
+                        event.at,
+                        event.run,
+                        event.kind,
+                        event.parent,
+                        event.key,
+                        event.text,
+                        None if event.shown == event.text else event.shown,
+                        event.digest,
+                        event.status,
+                    ),
+                )
+        return count
+
+    def remove(self, session: str) -> None:
+        """Take a session out of the store, with what waits in it. The audit keeps what was called."""
+        with self._store().transaction() as execute:
+            for table in ("events", "receipts", "snapshots", "grants"):
+                execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608
+            execute(
+                "DELETE FROM plans WHERE request IN (SELECT id FROM requests WHERE session = ?)", (session,)
+            )
+            execute("DELETE FROM requests WHERE session = ?", (session,))
+
+
+def last_event(execute: Statement, session: str) -> tuple[int, str]:
+    """The place and the digest of the last event of a session; 0 and nothing for a new one."""
+    sql = "SELECT seq, digest FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1"
+    for seq, digest in execute(sql, (session,)):
+        return int(seq), str(digest)
+    return 0, ""
+
+
+def _event(row: Sequence[Any]) -> Event:
+    session, seq, at, run, kind, parent, key, text, shown, digest, status = row
+    return Event(
+        session, seq, at, run, kind, parent, key, text, text if shown is None else shown, digest, status
+    )
+
+
+# What the door writes
+
+
+class CallLog(Protocol):
+    """Told of every call that passes the door. ``consent`` is what a person said of it, if one was asked."""
+
+    def begins(self, tool: CognitiveTool, call: Call, consent: str) -> None:
+        """The body is about to begin."""
+
+    def ends(self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: str) -> None:
+        """The call has its result, which nobody has seen yet."""
+
+
+class NoCallLog:
+    """Stands where nothing is written down."""
+
+    def begins(self, tool: CognitiveTool, call: Call, consent: str) -> None:
+        """Nothing is kept."""
+
+    def ends(self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: str) -> None:
+        """Nothing is kept."""
+
+
+@dataclass
+class _Open:
+    """A call whose body has begun; ``seq`` is the place of its event once that is written."""
+
+    tool: CognitiveTool
+    call: Call
+    consent: str
+    seq: int = 0
+
+
+class StoreCallLog:
+    """Calls in the transcript of their session. The event of a call that only reads is written with its
+    receipt: if it is killed before, it is simply made again. ``secrets`` are the parameters that the tools
+    have declared secret."""
+
+    def __init__(self, transcript: Transcript, secrets: Collection[str] = ()) -> None:
+        self._transcript = transcript
+        self._secrets = secrets
+        self._open: dict[str, _Open] = {}
+
+    def begins(self, tool: CognitiveTool, call: Call, consent: str) -> None:
+        if not call.session:
+            return
+        self._open[call.id] = _Open(tool, call, consent)
+        if not {"reads"}.issuperset(tool.effects):
+            self.place(call.id)
+
+    def place(self, call: str | None) -> int:
+        """The place of the event of a call that has begun, which is written now if it was not; 0 for one
+        that is not known."""
+        found = self._open.get(call or "")
+        if found is None:
+            return 0
+        if not found.seq:
+            found.seq = self._called(found.tool, found.call, found.consent)
+        return found.seq
+
+    def ends(self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: str) -> None:
+        if not call.session:
+            return
+        begun = self._open.pop(call.id, None)
+        seq = (begun.seq if begun is not None else 0) or self._called(tool, call, consent)
+        stage = str(result.audit.get("stage", ""))
+        data: dict[str, Any] = {"id": call.id, "status": result.status}
+        if result.ok:
+            data["value"] = result.value
+        if result.message:
+            data["message"] = result.message
+        if result.side_effects:
+            data["effects"] = list(result.side_effects)
+        if stage != "body":
+            data["stage"] = stage
+        self._transcript.add(
+            call.session,
+            "fault" if stage == "reader" else "receipt",
+            data,
+            run=call.run,
+            parent=seq,
+            key=key_in(call),
+            status=result.status,
+        )
+
+    def _called(self, tool: CognitiveTool | None, call: Call, consent: str) -> int:
+        if not call.tool:  # it could not be read
+            return call.event
+        self._hide(tool, call)
+        data: dict[str, Any] = {"id": call.id, "form": written_form(call.form)}
+        if not call.run:
+            data |= {"route": call.route, "user": call.user}
+        if tool is not None:
+            data["version"] = tool.version[:16]
+        parent = call.event or self.place(call.parent)
+        marks = {"run": call.run, "key": key_in(call)}
+        seq = self._transcript.add(call.session, "call", data, parent=parent, **marks)
+        if call.repairs:
+            what = {"what": list(call.repairs)}
+            self._transcript.add(call.session, "repair", what, parent=seq, **marks)
+        if consent and consent != "pending":
+            self._transcript.add(call.session, "approval", {"said": consent}, parent=seq, **marks)
+        return seq
+
+    def _hide(self, tool: CognitiveTool | None, call: Call) -> None:
+        params = tool.params if tool is not None else ()
+        if self._secrets or any(param.secret for param in params):
+            found = Redactor(call.form, params, self._secrets, by_looks=False).found
+            self._transcript.hide(call.session, found)
+
+
+def key_in(call: Call) -> str:
+    """The name of a call within its session."""
+    return call.key.removeprefix(f"{call.session}/")
