@@ -258,7 +258,7 @@ class AsyncAgent:
         self._require_open()
         done: list[Reply | ToolResult] = []
         with self._session.driven():
-            unfinished = self._session.unfinished()
+            unfinished = self._session.to_resume()
             if not unfinished:
                 raise UsageError(f"Nothing waits in session {self.session}.")
             self._require_tools(unfinished)

@@ -346,7 +346,7 @@ def repl(options: argparse.Namespace) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    from agent.progress import Transcript
+    from agent.progress import Progress
     from agent.run import RunLimits
 
     as_json = _option(options, "json", False)
@@ -363,11 +363,11 @@ def run(options: argparse.Namespace) -> int:
         consent_cli.how_to_go_on(agent, options)
         return EXIT_OF_RUN[reply.status]
 
-    return _with_agent(options, work, listener=Transcript(), limits=limits)
+    return _with_agent(options, work, listener=Progress(), limits=limits)
 
 
 def call(options: argparse.Namespace) -> int:
-    from agent.progress import Transcript
+    from agent.progress import Progress
 
     form = _text(options.form)
 
@@ -377,11 +377,11 @@ def call(options: argparse.Namespace) -> int:
         consent_cli.how_to_go_on(agent, options)
         return code
 
-    return _with_agent(options, work, listener=Transcript())  # sub-agents alone tell it anything
+    return _with_agent(options, work, listener=Progress())  # sub-agents alone tell it anything
 
 
 def evaluate(options: argparse.Namespace) -> int:
-    from agent.progress import Transcript
+    from agent.progress import Progress
 
     form = _text(options.form)
     if options.dry_run:
@@ -393,7 +393,7 @@ def evaluate(options: argparse.Namespace) -> int:
         consent_cli.how_to_go_on(agent, options)
         return code
 
-    return _with_agent(options, work, listener=Transcript())
+    return _with_agent(options, work, listener=Progress())
 
 
 def read(options: argparse.Namespace) -> int:

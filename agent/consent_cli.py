@@ -199,7 +199,7 @@ def _how_to_approve(asks: bool, request: str | None, session: str | None, place:
 def resume(options: argparse.Namespace) -> int:
     """Go on with a session; the exit code is the gravest of its calls and runs."""
     from agent.cli import EXIT_OF_RUN, _show_result, _with_agent
-    from agent.progress import Transcript
+    from agent.progress import Progress
     from agent.run import Reply, RunLimits
 
     session, user = _waiting_session(options)
@@ -221,7 +221,7 @@ def resume(options: argparse.Namespace) -> int:
         return max(codes)
 
     limits = RunLimits(**options.limits) if options.limits else RunLimits()
-    return _with_agent(options, work, listener=Transcript(), limits=limits)
+    return _with_agent(options, work, listener=Progress(), limits=limits)
 
 
 def how_to_go_on(agent: AsyncAgent, options: argparse.Namespace) -> None:

@@ -52,7 +52,7 @@ def interrupt_politely(agent: AsyncAgent) -> bool:
     return True
 
 
-class Transcript:
+class Progress:
     """A listener that prints each call, its result and each fault as they happen; those of a sub-agent are
     set in, under its task, so that a run is seen as a tree."""
 

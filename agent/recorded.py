@@ -27,7 +27,7 @@ from neuro.backends.base import (
 from tools.context import Call, Status, ToolContext, ToolResult
 from tools.door import Door
 from tools.errors import UsageError
-from tools.transcript import Event, key_in
+from tools.transcript import Event, key_in, secrets_in
 
 BEGUN = "It had begun when the session was broken off, and how it ended is not known."
 NOT_MADE = "It was not made: the session was broken off before it."
@@ -109,6 +109,7 @@ class RecordedBackend:
             raised = "tools" if isinstance(error, ToolsRefusedError) else "model"
             self._log.reply = self._log.add("reply", {"raised": raised, "text": str(error)}, parent=request)
             raise
+        self._hide(completion)
         self._log.reply = self._log.add("reply", reply_data(completion), parent=request)
         self._answered(messages, completion.text)
         return completion
@@ -138,6 +139,16 @@ class RecordedBackend:
         talk.count, talk.reply = len(messages), None
         return seq
 
+    def _hide(self, completion: Completion) -> None:
+        """Declared secrets are not shown in what is written from here on."""
+        run = self.run
+        if run is None or not (names := run.door.table.secrets):
+            return
+        table = run.door.table
+        for found in run.dialect.read(completion, table).calls:
+            tool = table.get(found.form.tool) if found.form.tool in table else None
+            self._log.session.transcript.hide(run.session, secrets_in(found.form, tool, names))
+
     def _answered(self, messages: Messages, text: str) -> None:
         talk = self._log.session.talk_of(messages)
         talk.count, talk.reply = len(messages), text
@@ -161,6 +172,7 @@ class RecordedBackend:
                 raise ToolsRefusedError(said["text"])
             raise ModelError(said["text"])
         completion = completion_of(said)
+        self._hide(completion)
         self._answered(messages, completion.text)
         return completion
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from agent.agent import AsyncAgent
 from agent.decide import decide, listing, page
-from agent.progress import Transcript, interrupt_politely
+from agent.progress import Progress, interrupt_politely
 from agent.run import Reply, show_value, told
 from agent.say import complain, print_json, print_line
 from agent.stdin import StdinLines
@@ -55,7 +55,7 @@ class Repl:
 
     def __init__(self, agent: AsyncAgent, as_json: bool = False) -> None:
         self.agent = agent
-        agent.listener = Transcript()
+        agent.listener = Progress()
         self.as_json = as_json
         self.interactive = sys.stdin.isatty() and sys.stdout.isatty()
         self._prompt: Any = None

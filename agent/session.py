@@ -50,13 +50,17 @@ def alone(store: Path, session: str) -> Iterator[None]:
 @dataclass(frozen=True)
 class Unfinished:
     """A run that has not ended, or a call of a person's that has no result. ``name`` is the run, or the key
-    of the call; ``status`` is ``pending``, ``interrupted``, ``failed``, or empty for what was broken off.
-    ``calls`` are those of it that wait or had begun, by key."""
+    of the call; ``status`` is ``pending``, ``interrupted``, ``failed``, or empty for what was broken off."""
 
     kind: Literal["run", "call"]
     name: str
     status: str
     event: Event
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is to be gone on with of itself; a run that failed has ended."""
+        return self.status != "failed"
 
 
 class Session:
@@ -137,6 +141,15 @@ class Session:
                     else:
                         found.pop(event.key, None)
         return list(found.values())
+
+    def to_resume(self) -> list[Unfinished]:
+        """What is to be gone on with: all that waits or was broken off; where nothing does, the last run, if
+        it failed."""
+        found = self.unfinished()
+        if waiting := [one for one in found if one.waits]:
+            return waiting
+        last = self.last_run()
+        return [one for one in found if one.name == last]
 
     def last_run(self) -> str:
         """The latest run of the user; empty if there is none."""
@@ -414,3 +427,5 @@ class RunLog:
             data["messages"] = rest
             talk.count, talk.reply = len(messages), None
         self.add("end", data, parent=self.reply, status=reply.status)
+        if reply.status == "done":
+            self.session.transcript.forget_secrets(self.session.id, self.run)

@@ -49,10 +49,7 @@ def summary(transcript: Transcript, session: str, events: int, first: str, last:
     stimuli = [e for e in transcript.events(session, kind="stimulus") if "/" not in e.run]
     ends = {e.run: e.status for e in transcript.events(session, kind="end")}
     waits = sum(
-        1
-        for user in users
-        for one in Session(transcript, session, user, Path()).unfinished()
-        if one.status in ("pending", "interrupted", "")
+        1 for user in users for one in Session(transcript, session, user, Path()).unfinished() if one.waits
     )
     status = (ends.get(stimuli[-1].run) or "unfinished") if stimuli else "calls"
     given = stimuli[0].said if stimuli else {}
@@ -104,8 +101,5 @@ def unfinished_sessions(store: Store) -> list[tuple[str, str]]:
         (name, user)
         for name, *_ in transcript.sessions()
         for user in users_of(transcript, name)
-        if any(
-            one.status in ("pending", "interrupted", "")
-            for one in Session(transcript, name, user, Path()).unfinished()
-        )
+        if any(one.waits for one in Session(transcript, name, user, Path()).unfinished())
     ]

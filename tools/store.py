@@ -184,6 +184,7 @@ MIGRATIONS = (
     ) STRICT;
     CREATE UNIQUE INDEX events_place ON events (session, seq);
     CREATE INDEX events_begin ON events (session, kind) WHERE kind IN ('session', 'stimulus', 'end');
+    CREATE INDEX events_secret ON events (session) WHERE shown IS NOT NULL;
     DROP TABLE suspended;
     DROP TABLE sub_agents;
     """,

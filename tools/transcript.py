@@ -5,8 +5,8 @@ can read, ``(receipt :seq 12 :at "…" :run "r1" … :status "ok" :value 42)``. 
 digest is SHA-256 over the form and the digest before it, so a row that was changed, taken out or put in is
 found. A form is on disk before what it tells of is shown to a model.
 
-Declared secrets are in the true form, which stays in the store; ``shown`` is the form without them, and the
-digest is of that one, so that it is the same wherever the session is taken.
+Declared secrets are in the true form, as long as the run may have to go on with it; ``shown`` is the form
+without them, which alone stays. The digest is of that one, so it is the same wherever the session is taken.
 """
 
 from __future__ import annotations
@@ -253,6 +253,14 @@ class Transcript:
             yield from (_event(row) for row in page)
             after = page[-1][1]
 
+    def forget_secrets(self, session: str, run: str) -> None:
+        """A run, or the calls of no run, have ended: nobody needs the secrets in them any more."""
+        self._store().execute(
+            "UPDATE events SET form = shown, shown = NULL"
+            " WHERE session = ? AND shown IS NOT NULL AND (run = ? OR run LIKE ? || '/%')",
+            (session, run, run),
+        )
+
     def count(self, session: str, kind: Kind) -> int:
         """How many events of that kind a session has."""
         sql = "SELECT count(*) FROM events WHERE session = ? AND kind = ?"
@@ -424,6 +432,8 @@ class StoreCallLog:
             key=key_in(call),
             status=result.status,
         )
+        if not call.run and result.status != "pending":
+            self._transcript.forget_secrets(call.session, "")
 
     def _called(self, tool: CognitiveTool | None, call: Call, consent: str) -> int:
         if not call.tool:  # it could not be read
@@ -445,10 +455,15 @@ class StoreCallLog:
         return seq
 
     def _hide(self, tool: CognitiveTool | None, call: Call) -> None:
-        params = tool.params if tool is not None else ()
-        if self._secrets or any(param.secret for param in params):
-            found = Redactor(call.form, params, self._secrets, by_looks=False).found
-            self._transcript.hide(call.session, found)
+        self._transcript.hide(call.session, secrets_in(call.form, tool, self._secrets))
+
+
+def secrets_in(form: CallForm, tool: CognitiveTool | None, names: Collection[str]) -> list[str]:
+    """The declared secrets of a call. ``names`` are the secret parameters of all tools."""
+    params = tool.params if tool is not None else ()
+    if not names and not any(param.secret for param in params):
+        return []
+    return Redactor(form, params, names, by_looks=False).found
 
 
 def key_in(call: Call) -> str:

@@ -146,7 +146,7 @@ def test_two_users_of_one_session_wait_apart(tmp_path: Path) -> None:
         assert [request.user for request in ann.broker.requests()] == ["ann"]
         approve(ann)
         assert [result.status for result in ann.resume()] == ["ok"]
-    said = quoth("resume", "s", cwd=tmp_path)
+    said = quoth("resume", "s", "--user", "bob", cwd=tmp_path)
     assert (said.code, said.err) == (1, "quoth: write-file was denied: the person said: no.\n")
 
 

@@ -17,7 +17,7 @@ from words import Spy, TalkingFunction, files, lines, quoth, scripted, table_of,
 
 from agent.agent import AsyncAgent
 from agent.budget import Budget, SpentError
-from agent.progress import Transcript
+from agent.progress import Progress
 from agent.run import Inner, Reply, RunLimits
 from neuro.backends.base import Completion, Messages, Usage
 from neuro.backends.scripted import ScriptedBackend
@@ -26,6 +26,7 @@ from tools.consent import Decision
 from tools.context import ToolContext, ToolResult
 from tools.store import Store, store_path
 from tools.table import CognitiveTool, cognitive_tools
+from tools.transcript import Transcript
 
 COST = Usage(input_tokens=10, output_tokens=1)
 
@@ -94,11 +95,18 @@ class Office:
             store.close()
 
     def kept(self) -> int:
-        """How many sub-agents wait in the store."""
+        """How many sub-agents have not come to their end."""
         store = Store(store_path(self.folder))
         try:
-            ((count,),) = store.execute("SELECT count(*) FROM sub_agents")
-            return int(count)
+            ended: dict[str, str] = {}
+            for event in [
+                event
+                for name, *_ in Transcript(lambda: store).sessions()
+                for event in Transcript(lambda: store).events(name)
+            ]:
+                if "/" in event.run:
+                    ended[event.run] = event.status if event.kind == "end" else ended.get(event.run, "")
+            return sum(1 for status in ended.values() if status not in ("done", "failed"))
         finally:
             store.close()
 
@@ -570,22 +578,6 @@ async def test_two_deep_it_waits_and_goes_on_too(office: Office) -> None:
     assert len(model.seen) == 3
 
 
-async def test_a_sub_agent_that_another_version_put_away_begins_again_and_does_nothing_twice(
-    office: Office,
-) -> None:
-    helper = ['(note :text "a")', '(mark :text "b")', "Helped."]
-    noted = [tool("note", office.mark, params={"text": {"type": str}}, effects=["memory"]), *office.tools[:2]]
-    rules = files(office.folder, {"p.hy": "(allow (note))\n"}) / "p.hy"
-    given = {"tools": noted, "policy": rules}
-    assert (await office.run(cast(lead=[LEAD, "Done."], help=helper), **given)).status == "pending"
-    store = Store(store_path(office.folder))
-    store.execute("UPDATE sub_agents SET state = '{\"version\": 0}'")
-    store.close()
-    await office.decide()
-    assert (await office.resume(cast(lead=[LEAD, "Done."], help=helper), **given)).status == "done"
-    assert office.done == ["a", "b"]
-
-
 # Stopping
 
 
@@ -777,7 +769,7 @@ async def test_a_person_sees_a_run_as_a_tree(office: Office) -> None:
         help=['(cognitive-loop :task "Deeper.")', '(look :text "b")', ""],
         deeper=['(look :text "a")', "I saw a."],
     )
-    await office.run(model, listener=Transcript(shown, color=False))
+    await office.run(model, listener=Progress(shown, color=False))
     seen = [line.partition(" ms")[0].rstrip("0123456789") for line in shown.getvalue().splitlines()]
     assert seen[:10] == [
         '→ (cognitive-loop :task "Help.")',
@@ -799,7 +791,7 @@ def test_sub_agents_at_work_at_once_are_named_when_they_speak() -> None:
     from agent.run import SubAgent
 
     shown = io.StringIO()
-    see = Transcript(shown, color=False)
+    see = Progress(shown, color=False)
     one, two = SubAgent("1", "One.\nMore."), SubAgent("2", "Two.")
     for who in (one, one, two, one):
         see("inner", Inner((who,), "fault", "Oh."))

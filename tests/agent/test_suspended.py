@@ -7,14 +7,12 @@ import runpy
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from agent.suspended import KEPT_SECONDS, VERSION, Suspended, alone, entries_of, sessions
 from words import (
     Spy,
     TalkingFunction,
@@ -30,6 +28,7 @@ from words import (
 
 from agent import Agent
 from agent.run import Reply, RunLimits
+from agent.session import Session, alone
 from neuro.backends.base import Messages
 from neuro.backends.scripted import ScriptedBackend
 from tools.consent import Decision
@@ -38,6 +37,7 @@ from tools.errors import UsageError
 from tools.form import CallForm
 from tools.store import Store, store_path
 from tools.table import CognitiveTool
+from tools.transcript import Transcript
 
 
 @pytest.fixture(autouse=True)
@@ -103,11 +103,12 @@ class Town:
             return [request.form for request in it.broker.requests()]
 
     @property
-    def suspended(self) -> list[dict[str, Any]]:
+    def unfinished(self) -> list[tuple[str, str]]:
+        """What of the session is unfinished: its kind, and how it stands."""
         store = Store(store_path(self.folder))
-        found = entries_of(store, "s", "ann")
+        found = Session(Transcript(lambda: store), "s", "ann", self.folder).unfinished()
         store.close()
-        return found
+        return [(one.kind, one.status) for one in found if one.waits]
 
     def heard(self, model: int = -1, request: int = -1) -> list[str]:
         """What was new to a model at one of its requests."""
@@ -150,7 +151,7 @@ def test_a_run_waits_is_approved_and_goes_on_from_that_call(town: Town) -> None:
         ("(put 2)", "ok"),
         ("(note 3)", "ok"),
     ]
-    assert town.suspended == []
+    assert town.unfinished == []
     assert complaint(UsageError, lambda: town.goes_on()) == "Nothing waits in session s."
 
 
@@ -190,11 +191,9 @@ def test_an_edit_is_made_in_place_of_the_call(town: Town) -> None:
 
 def test_what_is_not_decided_waits_on(town: Town) -> None:
     begun = town.begins("(note 1) (put 2)")
-    before = town.suspended
     for _ in range(2):
         assert town.ends().text == begun.text
-    (entry,) = town.suspended
-    assert (entry["id"], entry["messages"]) == (before[0]["id"], before[0]["messages"])
+    assert town.unfinished == [("run", "pending")]
     assert len(town.waiting) == 1
     town.decide()
     assert town.ends("Done.").status == "done"
@@ -226,11 +225,10 @@ def test_a_call_said_twice_in_one_breath_is_made_once(town: Town) -> None:
 
 def test_a_run_may_wait_again_and_again(town: Town) -> None:
     town.begins("(put 1)")
-    name = town.suspended[0]["id"]
     for number in (2, 3, 4):
         town.decide()
         assert town.ends(f"(note {number * 10})", f"(put {number})").status == "pending"
-        assert [entry["id"] for entry in town.suspended] == [name]
+        assert town.unfinished == [("run", "pending")]
     town.decide()
     ended = town.ends("Done.")
     assert (ended.status, ended.steps, len(ended.calls)) == ("done", 8, 7)
@@ -259,7 +257,7 @@ def test_a_run_that_goes_on_has_the_limits_and_the_memory_of_its_beginning(town:
     town.decide("deny")
     ended = town.ends("(look)", "(look)", limits=RunLimits(steps=4, repeats=9))
     assert (ended.status, ended.text) == ("failed", "The run was stopped after 4 steps without an answer.")
-    assert town.suspended == []
+    assert town.unfinished == []
 
 
 def test_a_run_that_is_stopped_while_it_goes_on_waits_on(town: Town) -> None:
@@ -285,7 +283,7 @@ def test_a_model_that_fails_while_a_run_goes_on_ends_it(town: Town) -> None:
     town.begins("(put 1)")
     town.decide()
     assert town.ends().status == "failed"
-    assert town.suspended == []
+    assert town.unfinished == []
 
 
 def test_a_resumed_run_shows_no_declared_secret(town: Town) -> None:
@@ -296,7 +294,9 @@ def test_a_resumed_run_shows_no_declared_secret(town: Town) -> None:
     assert "hunter2" not in json.dumps(ended.to_json())
     assert ended.calls[0].to_json()["form"] == '(login "[secret]")'
     rows = Store(store_path(town.folder))
-    kept = [str(row) for name in ("requests", "suspended") for row in rows.execute(f"SELECT * FROM {name}")]
+    kept = [
+        str(row) for name in ("requests", "events", "audit") for row in rows.execute(f"SELECT * FROM {name}")
+    ]
     rows.close()
     assert "hunter2" not in "\n".join(kept)
 
@@ -332,7 +332,7 @@ def test_a_call_waits_and_goes_on_as_the_same_call(town: Town) -> None:
     (result,) = town.goes_on()
     assert isinstance(result, ToolResult)
     assert (result.status, result.value, result.audit["route"]) == ("ok", "put 1", "python")
-    assert (town.puts, town.suspended) == ([1], [])
+    assert (town.puts, town.unfinished) == ([1], [])
 
 
 def test_calls_and_runs_go_on_in_the_order_they_came(town: Town) -> None:
@@ -340,7 +340,7 @@ def test_calls_and_runs_go_on_in_the_order_they_came(town: Town) -> None:
         it.call("(put 1)")
         it.run("Do it.")
         it.eval("(do (note 3) (put 4))")
-    assert [entry["kind"] for entry in town.suspended] == ["call", "run", "call"]
+    assert [kind for kind, _ in town.unfinished] == ["call", "run", "call"]
     for _ in range(3):
         town.decide()
     done = town.goes_on("Done.")
@@ -354,7 +354,7 @@ def test_a_call_that_is_denied_has_ended(town: Town) -> None:
     town.decide("deny", why="no")
     (result,) = town.goes_on()
     assert isinstance(result, ToolResult)
-    assert (result.status, town.suspended) == ("denied", [])
+    assert (result.status, town.unfinished) == ("denied", [])
 
 
 def test_a_body_that_asks_twice_is_asked_about_once_each(town: Town) -> None:
@@ -383,7 +383,7 @@ def test_who_comes_second_is_refused(town: Town) -> None:
     town.decide()
     with alone(store_path(town.folder), "s"):
         assert complaint(UsageError, lambda: town.goes_on()) == (
-            "Session s is being resumed by another process."
+            "Session s is being driven by another process."
         )
         assert town.puts == []
         with alone(store_path(town.folder), "t"), alone(store_path(town.folder / "x"), "s"):
@@ -403,7 +403,7 @@ def test_any_session_can_be_alone(tmp_path: Path, session: str) -> None:
 HOLDS = """
 import sys
 from pathlib import Path
-from agent.suspended import alone
+from agent.session import alone
 with alone(Path(sys.argv[1]), "s"):
     print("mine", flush=True)
     sys.stdin.readline()
@@ -501,51 +501,15 @@ def test_a_run_that_is_killed_while_it_goes_on_does_nothing_twice(
     assert (tmp_path / "ran").read_text() == ran
 
 
-# What is put away
-
-
-def test_entries_are_kept_in_their_order_and_replaced_in_their_place(store: Store) -> None:
-    kept = Suspended(lambda: store, "s", "ann")
-    for name in "abc":
-        kept.put({"id": name, "n": 1})
-    kept.put({"id": "b", "n": 2})
-    kept.drop("a")
-    kept.drop("never")
-    assert kept.entries() == [
-        {"id": "b", "n": 2, "version": VERSION},
-        {"id": "c", "n": 1, "version": VERSION},
-    ]
-    assert sessions(store) == [("s", "ann")]
-    for name in "bc":
-        kept.drop(name)
-    assert kept.entries() == sessions(store) == []
-
-
-def test_the_session_that_waited_last_stands_last(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [1e9]
-    monkeypatch.setattr(time, "time", lambda: now[0])
-    for name in ("a", "b", "a"):
-        now[0] += 1
-        Suspended(lambda: store, name, f"user of {name}").put({"id": str(now[0])})
-    assert sessions(store) == [("b", "user of b"), ("a", "user of a")]
-    now[0] += KEPT_SECONDS
-    Suspended(lambda: store, "c", "ann").put({"id": "x"})
-    assert [name for name, _ in sessions(store)] == ["a", "c"]
-
-
-def test_what_another_version_has_put_away_is_told(store: Store) -> None:
-    kept = Suspended(lambda: store, "s", "ann")
-    kept.put({"id": "a"})
-    store.execute("UPDATE suspended SET state = replace(state, '\"version\": 1', '\"version\": 2')")
-    assert complaint(UsageError, kept.entries) == (
-        "Session s was put away by another version of quoth, which must resume it."
-    )
+# What is kept of it
 
 
 def test_an_agent_that_was_put_together_from_words_says_with_which(town: Town) -> None:
     script = files(town.folder, {"replies.txt": "(put 1)"}) / "replies.txt"
     town.begins(model=f"scripted:{script}", policy=allowing(town, "look"))
-    given = town.suspended[0]["given"]
+    store = Store(store_path(town.folder))
+    given = Session(Transcript(lambda: store), "s", "ann", town.folder).given()
+    store.close()
     assert (given["model"], given["policy"]) == (f"scripted:{script}", str(town.folder / "given.hy"))
     assert given["limits"]["steps"] == 25
     assert given["tools"] == []

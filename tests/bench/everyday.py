@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.agent import AsyncAgent
-from agent.progress import Transcript
+from agent.progress import Progress
 from agent.run import Reply
 from neuro.backends.choose import choose_backend
 
@@ -184,7 +184,7 @@ async def bench(model: str, dialect: str | None, chosen: list[int], show: bool) 
                     model=backend,
                     dialect=dialect,
                     consent="yes",
-                    listener=Transcript() if show else None,
+                    listener=Progress() if show else None,
                 ) as agent:
                     reply = await agent.run(task.text)
                 good = task.solved(reply, root)
