@@ -83,7 +83,10 @@ def find_session(store: Store | None, wanted: str) -> str:
         return begins[0]
     if begins:
         raise UsageError(f"Several sessions begin with {wanted}: {', '.join(begins[:5])}.")
-    raise UsageError(f"There is no session {wanted} in this workspace.{did_you_mean(wanted, names)}")
+    latest = f" The latest are {', '.join(names[-5:])}." if names else ""
+    raise UsageError(
+        f"There is no session {wanted} in this workspace.{did_you_mean(wanted, names) or latest}"
+    )
 
 
 def last_session(store: Store | None) -> str:

@@ -425,8 +425,8 @@ MISTAKES = [
     ),
     (["pending", "REQUEST", "--session", "s9"], "Request REQUEST is of session s1, not s9."),
     (["approve", "REQUEST", "--session", "s9"], "Request REQUEST is of session s1, not s9."),
-    (["resume", "s2"], "Nothing waits in session s2. These wait: s1."),
-    (["resume", "--session", "other"], "Nothing waits in session other. These wait: s1."),
+    (["resume", "s2"], "There is no session s2 in this workspace. The latest are s1."),
+    (["resume", "--session", "other"], "There is no session other in this workspace. The latest are s1."),
     (["resume", "s1", "--user", "root2"], "Session s1 is ann's, and not to be resumed as root2."),
 ]
 
@@ -445,7 +445,7 @@ def test_a_mistake_in_json_is_one_object_with_the_sentence(here: Path) -> None:
     for words, sentence in (
         (["approve", "zzzzz"], "There is no request zzzzz. quoth pending lists what is open."),
         (["approve", request, "--for", "30"], "A time is written 30s, 10m, 2h or 1d, not 30."),
-        (["resume", "s9"], "Nothing waits in session s9. These wait: s1."),
+        (["resume", "s9"], "There is no session s9 in this workspace. The latest are s1."),
     ):
         assert told(here, *words) == {"status": "invalid", "message": sentence}
 
@@ -482,7 +482,7 @@ def test_a_request_expires_and_so_does_an_approval(here: Path) -> None:
 def test_an_approval_without_anything_put_away_says_what_it_is_good_for(here: Path) -> None:
     request = wait(here)
     store = Store(store_path(here))
-    store.execute("DELETE FROM suspended")
+    store.execute("DELETE FROM events")
     store.close()
     assert quoth("approve", request, cwd=here).err == (
         "quoth: There is nothing to resume; it counts when the call is made again in session s1.\n"
