@@ -20,7 +20,7 @@ WORDS = ("TODO", "DONE")  # Org's own, where a file names none
 _STARS = re.compile(r"(\*+) ")
 _PRIORITY = re.compile(r"\[#(.)\][ \t]*")
 _COMMENT = re.compile(r"COMMENT(?:[ \t]+|$)")
-_TAGS = re.compile(r"(?:^|[ \t]+):([\w@#%:]+):[ \t]*$")
+_TAGS = re.compile(r"[ \t]+:([\w@#%:]+):[ \t]*$")
 _BEGIN = re.compile(r"[ \t]*#\+begin_(\S+)[ \t]*", re.IGNORECASE)
 _END = re.compile(r"[ \t]*#\+end_(\S+)[ \t]*$", re.IGNORECASE)
 _DYNAMIC = re.compile(r"[ \t]*#\+begin:? ", re.IGNORECASE)
@@ -339,8 +339,9 @@ class Org:
         place = priority.end() if priority else place
         commented = _COMMENT.match(line, place)
         place = commented.end() if commented else place
-        tags = _TAGS.search(line, place)
-        title = line[place : tags.start() if tags else len(line)].strip(" \t")
+        # Where nothing else stands before them, tags may follow the stars; the title then is empty.
+        tags = _TAGS.search(line, place if todo or priority or commented else level)
+        title = line[place : max(place, tags.start()) if tags else len(line)].strip(" \t")
         return Entry(
             row,
             level,

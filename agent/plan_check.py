@@ -196,10 +196,8 @@ def _order(plan: Plan) -> Iterator[Fault]:
     ready = {step.id for step in plan.order}
     rings: dict[str, list[str]] = {}
     for step in plan.steps:
-        if step.id not in ready:
-            ring = _ring(step.id, plan.waits)
-            if ring:
-                rings[step.id] = ring
+        if step.id not in ready and (way := _ring(step.id, plan.waits)):
+            rings[step.id] = way
     told: set[str] = set()
     for step in plan.steps:
         if step.id in ready:

@@ -17,7 +17,8 @@ import re
 from agent import babel
 from agent.babel import HeaderError, Var
 from agent.org_edit import dedent
-from agent.plan import LANGUAGES, TODO_WORDS, Fault, Form, Plan, Section, Setting, build, phase_of
+from agent.plan import LANGUAGES, TODO_WORDS, Fault, Form, Plan, Section, Setting, phase_of
+from agent.plan_build import build
 from tools.rules import Place, Source
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")

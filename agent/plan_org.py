@@ -6,7 +6,7 @@ Knows Org files and what a plan is made of; must not know tools, checks of forms
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent import babel
@@ -23,9 +23,9 @@ from agent.plan import (
     Plan,
     Section,
     Setting,
-    build,
     phase_of,
 )
+from agent.plan_build import build
 from tools.rules import Place, Source
 
 _OPENED = re.compile(r"[ \t]*#\+begin_(src|example|quote|export|comment|verse)\b", re.IGNORECASE)
@@ -118,10 +118,7 @@ class _Reading:
         lost: list[Fault] = []
         if dead:
             lost, self.faults = self.faults, []
-        if entry.row >= 0:
-            place = self.place(entry.row, entry.heading)
-        else:
-            place = self.place(0)
+        place = self.place(max(entry.row, 0), entry.heading)
         section = Section(
             place,
             entry.level,
@@ -347,7 +344,7 @@ def _listed(words: list[str]) -> str:
     return f"{', '.join(words)} {'is' if len(words) == 1 else 'are'}"
 
 
-def _table(lines: list[str]) -> Iterator[list[Any]]:
+def _table(lines: Sequence[str]) -> Iterator[list[Any]]:
     """The rows of a table; rules are left out, numbers are numbers."""
     for line in lines:
         row = line.strip(" \t")
