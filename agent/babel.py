@@ -38,7 +38,7 @@ class Header:
     value_column: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Var:
     """``x=…``: a literal ``value``, or the ``name`` of what it is the result of."""
 

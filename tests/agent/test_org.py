@@ -9,6 +9,7 @@ import orgparse
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from org_lines import LINES
 from words import complaint
 
 from agent.org import Org, dump, load
@@ -32,17 +33,6 @@ ORG_NEWS = Path("/usr/share/emacs")  # Debian's Emacs brings some real Org files
 REAL = [DATA / "morning.org", *sorted(PLANS.glob("*.org")), *sorted(Path(__file__).parents[2].glob("*.org"))]
 REAL += sorted(ORG_NEWS.glob("*/etc/ORG-NEWS"))
 
-# Lines that mean something to Org, and what is put together of them.
-LINES = [
-    "* PLAN one", "** TODO two :tag:", "* DONE [#B] three :a:b:", "*** COMMENT four", "* ", "*bold* text", "",
-    "  ", "text", "  more text", "# remark", "#+TITLE: x", "#+TODO: PLAN | DONE", "#+NAME: n", "#+RESULTS:",
-    "#+RESULTS: n", ": 5", "  :", "#+begin_src hy :var x=1", "#+end_src", "  #+BEGIN_SRC hy", "  #+END_SRC",
-    "#+begin_example", "#+end_example", "#+begin_quote", "#+end_quote", ":PROPERTIES:", ":ID: a", ":END:",
-    "  :PROPERTIES:", "  :X+: y z", "  :END:", ":LOGBOOK:", "- note", "| a | b |", "|---|", "#+CALL: n()",
-    "SCHEDULED: <2026-13-45 Mon>", "\\begin{x}", "\\end{x}", "\tü\u2028\x0b\x0c\x00", "CLOCK: [2026]",
-    "#+BEGIN: a", "#+END:", ",* escaped", "* \tPLAN  odd   :x: ", "[[file:a.png]]", "#+PROPERTY: a b",
-    "\ufeff",
-]  # fmt: skip
 ENDS = st.sampled_from(["\n", "\n", "\n", "\r\n", "\r\r\n"])
 
 

@@ -210,7 +210,7 @@ MISTAKES = {
     ),
     "a form that does not compile": (
         block("(+ 1", "  (match))"),
-        "X",
+        '4:4: Match does not fit here; write (match x 1 "a"  _ "b").',
     ),
     "a form that reaches too far": (
         block("(do", "  (require os))"),

@@ -89,7 +89,8 @@ def test_markdown_and_org_make_the_same_plan() -> None:
 
 
 def test_places_are_those_of_the_markdown_file() -> None:
-    text = "# t\r\n## PLAN Biuld: x\r\n- RETRY: no\r\n\r\n  ```hy :var x=nope\r\n  (ecko 1)\r\n  ```\r\n## PLAN b\r\n```hy\r\n1\r\n"
+    text = "# t\n## PLAN Biuld: x\n- RETRY: no\n\n  ```hy :var x=nope\n  (ecko 1)\n  ```\n"
+    text = (text + "## PLAN b\n```hy\n1\n").replace("\n", "\r\n")
     plan = read_markdown(text.encode(), "p.md")
     assert [f"{f.place.line}:{f.place.column}: {f.message}" for f in check(plan, load_tools([]))] == [
         "2:9: There is no phase Biuld. Did you mean Build?",
