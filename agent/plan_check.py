@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from agent.plan import TODO_LINE, Fault, Form, Part, Plan, Setting
+from agent.plan import TODO_LINE, Fault, Form, Part, Plan, Setting, line_of
 from agent.plan_forms import form_faults, tool_uses
 from neuro.backends.choose import PROVIDERS
 from tools.errors import did_you_mean
@@ -75,7 +75,7 @@ def _tools(setting: Setting | None, table: ToolTable) -> Iterator[Fault]:
 
 def _words(setting: Setting) -> Iterator[tuple[str, Place]]:
     """The names in a property with their places; a value put together from several lines has one place."""
-    line = setting.place.source.text.split("\n")[setting.place.line - 1]
+    line = line_of(setting.place)
     for name in dict.fromkeys(setting.value.replace(",", " ").split()):
         column = line.find(name, setting.place.column - 1)
         yield name, Place(setting.place.source, setting.place.line, max(column + 1, setting.place.column))
