@@ -43,7 +43,9 @@ def read_plan(data: bytes, name: str) -> tuple[Org, Plan]:
 
 
 def plan_of(org: Org, name: str) -> Plan:
-    """The plan in an Org file."""
+    """The plan in an Org file; where that names no TODO words they are those of plans."""
+    if org.words != TODO_WORDS:
+        org = Org(org.lines, org.ends, org.bom, TODO_WORDS)
     return _Reading(org, name).plan()
 
 
@@ -54,6 +56,7 @@ class _Reading:
         self.faults: list[Fault] = []
         self.data: list[Data] = []
         self.names: dict[str, int] = {}
+        self.whole = list(org.keywords("PROPERTY"))
 
     def place(self, row: int, column: int = 0) -> Place:
         return Place(self.source, row + 1, column + 1)
@@ -87,7 +90,7 @@ class _Reading:
     def _file_settings(self) -> list[Setting]:
         """``#+PROPERTY:`` lines, and the drawer on top of the file."""
         found = []
-        for one in self.org.keywords("PROPERTY"):
+        for one in self.whole:
             name, _, value = one.value.partition(" ")
             column = one.column + len(one.value) - len(value.lstrip()) if value.strip() else one.column
             found.append(
@@ -198,7 +201,7 @@ class _Reading:
         found: list[tuple[Header, int]] = []
         language = babel.language(element.value).lower()
         wanted = ("HEADER-ARGS", f"HEADER-ARGS:{language.upper()}")
-        for one in self.org.keywords("PROPERTY"):
+        for one in self.whole:
             name, _, value = one.value.partition(" ")
             if name.removesuffix("+").upper() in wanted:
                 found += [(h, one.first) for h in babel.headers(value, one.column + len(name) + 1)]

@@ -160,6 +160,10 @@ def test_what_is_after_a_phase_waits_for_all_its_steps() -> None:
     assert plan(text).waits == {"a": (), "b": ("a",), "c": ("a", "b")}
 
 
+def test_a_file_read_without_the_words_of_plans_is_a_plan_all_the_same() -> None:
+    assert ids(plan_of(load(b"* PLAN a\nx\n"), "p.org").steps) == ["a"]
+
+
 def test_steps_that_wait_for_themselves_have_no_order() -> None:
     assert ids(ordered(("a", ""), ("b", "c"), ("c", "b"), ("d", "")).order) == ["a"]
 
