@@ -345,9 +345,7 @@ class AsyncAgent:
         """Go on with a run of this session: all that has happened in it is answered by the transcript."""
         past = self._session.past(name).without_failures()
         here = bool(self._talk == name and self._conversation is not None)
-        messages = read_messages(self._session.messages_before(name)) if past.exchanges else Messages()
-        if not len(messages):
-            messages = self._begin()
+        messages = self._opened_at(name)
         reply = await self._go(name, past, messages)
         if here:
             self.forget()
@@ -356,6 +354,11 @@ class AsyncAgent:
             self._session.let_go(messages)
         return reply
 
+    def _opened_at(self, name: str) -> Messages:
+        """The conversation as a run found it."""
+        before = self._session.messages_before(name)
+        return read_messages(before) if before else self._begin()
+
     async def _brought_back(self, name: str) -> Messages:
         """The conversation up to the end of a run. Of one that was broken off no call is left without a
         result, which says so."""
@@ -363,7 +366,7 @@ class AsyncAgent:
         if past.end is not None:
             messages = read_messages(self._session.conversation(name))
         else:
-            messages = read_messages(self._session.messages_before(name))
+            messages = self._opened_at(name)
             await self._go(name, past, messages, live=False)
         talk = self._session.talk_of(messages)
         talk.count = len(messages)
