@@ -42,6 +42,7 @@ from tools.errors import InvalidCallError, UsageError
 from tools.form import CallForm, Code, from_model
 from tools.hycache import cache_dir
 from tools.limits import By, Cooldown, Quota, Rule, StoreLimits
+from tools.pages import StorePages
 from tools.policy import RulesPolicy, load_policy, policy_files
 from tools.receipts import StoreReceipts
 from tools.sandbox import Sandbox
@@ -132,6 +133,7 @@ class AsyncAgent:
         self._store: Store | None = None
         self._sandbox = Sandbox()
         self._snapshots = StoreSnapshots(self._opened_store)
+        self.pages = StorePages(self._opened_store, self.session, self.user, self.limits.result_chars)
         self._conversation: Messages | None = None
         self._running: Run | None = None
         self._closed = False
@@ -175,6 +177,7 @@ class AsyncAgent:
             confidence=self.confidence,
             services=services_for(self),
             catalog=self._catalog,
+            pages=self.pages,
         )
 
     async def call(self, form: str | CallForm, *, route: Route = "call") -> ToolResult:
@@ -331,6 +334,7 @@ class AsyncAgent:
             listener=self.listener,
             dialect=self.dialect(),
             search=self._search,
+            pages=self.pages,
         )
         run.turn = turn
         run.context = replace(run.context, services=services_for(self, run))
@@ -347,6 +351,8 @@ class AsyncAgent:
             reply: Reply = await loop.run_loop(run, waiting)
         finally:
             self._running = before
+            if self._conversation is messages:
+                self._conversation = run.messages  # it may have been shortened
         if entry and reply.status in ("done", "failed"):
             self._suspended.drop(name)
         return reply

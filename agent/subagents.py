@@ -187,6 +187,7 @@ class Team:
             must_act=not data and len(table) > 0 and self._agent.must_act(backend),
             dialect=dialect,
             search=search,
+            pages=self._agent.pages,
             limits=self._agent.limits,
             name=f"{key}/agent",
             turn=key,

@@ -134,6 +134,7 @@ def written_run(run: Run, turn: Turn) -> dict[str, Any]:
         "task": run.task,
         "turn_id": run.turn,
         "messages": list(run.messages),
+        "before": run.messages.before,
         "dialect": run.dialect.name,
         "step": run.step,
         "budget": [run.budget.steps_taken, run.budget.calls_taken],
@@ -156,7 +157,7 @@ def written_run(run: Run, turn: Turn) -> dict[str, Any]:
 
 def read_messages(entry: Mapping[str, Any]) -> Messages:
     """The conversation of a run that waits."""
-    messages = Messages()
+    messages = Messages(entry.get("before", 0))
     for one in entry["messages"]:
         known = {"calls": one.get("calls", ()), "kept": one.get("kept")}
         messages.append(one["role"], one["content"], one.get("call_id", ""), **known)

@@ -168,6 +168,16 @@ MIGRATIONS = (
     CREATE INDEX plans_program ON plans (program);
     CREATE INDEX requests_used_by ON requests (used_by);
     """,
+    """
+    CREATE TABLE texts (
+        session TEXT NOT NULL,
+        user TEXT NOT NULL,
+        id TEXT NOT NULL,
+        at REAL NOT NULL,
+        text TEXT NOT NULL,
+        PRIMARY KEY (session, user, id)
+    ) STRICT;
+    """,
 )
 
 
