@@ -224,7 +224,7 @@ def shortened(text: str, limit: int, aside: Aside = lambda text, head: "") -> st
     head, tail = limit * 2 // 3, limit // 3
     said = aside(text, head)
     left = len(text) - head - tail
-    return f"{text[:head]}\n[… {left} characters left out{said or ' …'}]\n{text[-tail:]}"
+    return f"{text[:head]}\n[… {left:,} characters left out{said or ' …'}]\n{text[-tail:]}"
 
 
 def result_text(record: CallRecord, limit: int, aside: Aside = lambda text, head: "") -> str:
