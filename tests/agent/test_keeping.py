@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -12,11 +14,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loopback import KEY, failure, loopback, status
 from neuro.think import begin_conversation
-from words import TalkingFunction, scripted, story, table_of, tool
+from words import TalkingFunction, quoth, scripted, story, table_of, tool
 
 from agent import Agent
 from agent.keeping import FULL, SUMMARY, Compaction, gauge_of, keep, task_text
+from agent.progress import Transcript
 from agent.run import Run, RunLimits
 from neuro.backends import wire
 from neuro.backends.base import Completion, ContextFullError, Messages, ModelError, Usage
@@ -253,7 +257,7 @@ def test_between_two_compactions_each_request_begins_with_the_one_before(
     changed = [at for at in range(1, len(model.requests)) if model.requests[at] is not model.requests[at - 1]]
     assert breaks(model.written) == changed
     assert len(changed) == len(heard)
-    assert len(changed) < len(model.requests) / 4  # and seldom
+    assert len(changed) < len(model.requests) / 3  # and seldom
 
 
 def test_that_check_can_fail() -> None:
@@ -342,8 +346,6 @@ def test_the_model_still_knows_how_to_call_after_a_summary_if_it_was_told_later(
         with_store.close()
         return run
 
-    import asyncio
-
     asyncio.run(go())
 
 
@@ -354,8 +356,6 @@ def test_an_interrupt_while_a_summary_is_written_ends_the_run(tmp_path: Path) ->
         async def complete(self, messages: Messages, **options: Any) -> Completion:
             said = await super().complete(messages, **options)
             if self.asked:
-                import asyncio
-
                 agents[0].interrupt()
                 await asyncio.sleep(60)
             return said
@@ -597,3 +597,75 @@ async def test_whatever_was_said_the_calls_stay_whole_and_the_task_and_the_newes
     assert (size > most) is bool(ended)
     assert size <= gauge.tokens(old)
     store.close()
+
+
+# From one end to the other
+
+
+def native(id: str, text: str) -> dict[str, Any]:
+    call = {
+        "id": id,
+        "type": "function",
+        "function": {"name": "probe", "arguments": json.dumps({"text": text})},
+    }
+    return {"choices": [{"message": {"content": None, "tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+
+
+def plain(text: str) -> dict[str, Any]:
+    return {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
+
+
+def test_a_server_that_refuses_a_long_request_is_sent_a_shorter_one(tmp_path: Path) -> None:
+    with loopback(status(200, native("c1", "one"))) as server:
+        server.answers += [
+            status(200, native("c2", "two")),
+            failure(400, "maximum context length is 1800 tokens", code="context_length_exceeded"),
+            status(200, plain("One was long.")),
+            status(200, plain("Done.")),
+        ]
+        model = OpenAIBackend("gpt-5", server.base_url, KEY)
+        with Agent(
+            workspace=tmp_path, model=model, table=talking(3000), dialect="native", audit=MemoryAudit()
+        ) as agent:
+            assert agent.run("Count.").text == "Done."
+        refused, summary, shorter = (server.asked(at)["messages"] for at in (2, 3, 4))
+        tools = [server.asked(at).get("tools") for at in range(5)]
+    assert summary[:4] == refused[:4]  # what is summarised is still in the provider's cache
+    assert [message["role"] for message in shorter] == ["system", "user", "assistant", "tool"]
+    assert shorter[1]["content"] == f"Count.\n\n{SUMMARY}\nOne was long."
+    assert shorter[2:] == refused[4:]
+    assert all(tools)
+    assert tools.count(tools[0]) == 5
+
+
+def test_a_run_that_is_told_again_sends_the_same_bytes(tmp_path: Path) -> None:
+    first, again = Patient(40), Patient(40)
+    told(tmp_path, first, 4000)
+    told(tmp_path / "..", again, 4000)
+    assert first.written == again.written
+    assert first.asked == again.asked
+
+
+def test_a_person_sees_that_the_conversation_was_shortened() -> None:
+    out = io.StringIO()
+    Transcript(out)("cleared", Compaction("cleared", Messages(), 1, 3000, 1400))
+    Transcript(out)("summary", Compaction("summary", Messages(), 12, 3000, 900, "All is well."))
+    Transcript(out)("summary", Compaction("summary", Messages(), 1, 3000, 900))
+    room = "the request takes about {} tokens instead of 3,000."
+    assert out.getvalue().splitlines() == [
+        "! 1 old result cleared; " + room.format("1,400"),
+        "! 12 old messages summarised; " + room.format("900"),
+        "! 1 old message left out, without a summary; " + room.format("900"),
+    ]
+
+
+def test_the_window_can_be_named_on_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_text("Done.")
+    words = ["run", "Do it.", "--model", "scripted:r.txt"]
+    said = quoth(*words, "--max-context", "300", cwd=tmp_path)
+    assert said.code == 1
+    assert (
+        "scripted:r.txt can read 300 tokens, and the tools, which cannot be left out, take about" in said.err
+    )
+    assert quoth(*words, "--max-context", "30000", cwd=tmp_path).out == "Done.\n"
+    assert quoth(*words, "--max-context", "0", cwd=tmp_path).code == 2
