@@ -24,6 +24,7 @@ from agent.progress import Transcript
 from agent.run import Run, RunLimits
 from neuro.backends import wire
 from neuro.backends.base import Completion, ContextFullError, Messages, ModelError, Usage
+from neuro.backends.openai import OpenAIBackend
 from neuro.dialects import CALL_FORM, NATIVE
 from neuro.windows import tokens_in
 from tools.audit import MemoryAudit
@@ -173,11 +174,11 @@ def test_a_text_is_read_on_in_the_same_session_after_a_restart(tmp_path: Path) -
     with Agent(model=model, session="s1", user="ann", **options) as agent:
         agent.run("Read it.")
     (id,) = re.findall(r'more :id \\"(\w+)', model.seen[-1].decode())
-    for session, user, status in (("s1", "ann", "ok"), ("s2", "ann", "error"), ("s1", "bob", "error")):
+    for session, user, ends in (("s1", "ann", "ok"), ("s2", "ann", "error"), ("s1", "bob", "error")):
         with Agent(model=scripted(), session=session, user=user, **options) as agent:
             result = agent.call(f'(more :id "{id}" :start 5001)')
-            assert result.status == status
-            assert (result.value == "y" * 900) is (status == "ok")
+            assert result.status == ends
+            assert (result.value == "y" * 900) is (ends == "ok")
 
 
 # Clearing
