@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from agent.budget import Budget
 from neuro.backends.base import Backend, Messages, Usage
@@ -18,8 +18,10 @@ from neuro.windows import Gauge
 from tools.context import Route, ToolContext, ToolResult
 from tools.door import Door
 from tools.form import CallForm, print_value
-from tools.pages import Texts
 from tools.receipts import WINDOW_SECONDS
+
+if TYPE_CHECKING:
+    from tools.pages import Texts
 
 RunStatus = Literal["done", "failed", "pending", "interrupted"]
 Listener = Callable[[str, Any], None]
@@ -224,7 +226,7 @@ def shortened(text: str, limit: int, aside: Aside = lambda text, head: "") -> st
     head, tail = limit * 2 // 3, limit // 3
     said = aside(text, head)
     left = len(text) - head - tail
-    return f"{text[:head]}\n[… {left:,} characters left out{said or ' …'}]\n{text[-tail:]}"
+    return f"{text[:head]}\n[… {left:,} characters left out{said} …]\n{text[-tail:]}"
 
 
 def result_text(record: CallRecord, limit: int, aside: Aside = lambda text, head: "") -> str:
