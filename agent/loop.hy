@@ -8,6 +8,7 @@ thousand turns use no more stack than ten."
 (import
   asyncio
   dataclasses [dataclass replace]
+  agent.keeping [kept part-shown]
   agent.run [CallRecord Turn result-text]
   neuro.backends.base [ModelError]
   neuro.dialects [answers call-id]
@@ -67,14 +68,15 @@ thousand turns use no more stack than ten."
   (.tell run "turn" run.step)
   (setv must-answer (or run.must-answer (<= run.budget.steps-left 0))
         run.thinking (asyncio.ensure-future
-                       (think run.messages run.backend run.door.table
-                              :dialect run.dialect
-                              :search run.search
-                              :must-act (and (not must-answer) (must-look? run))
-                              :must-answer must-answer
-                              :without run.avoided
-                              :max-tokens run.limits.tokens
-                              :on-text (when run.listener (fn [piece] (.tell run "text" piece))))))
+                       (kept run (fn []
+                         (think run.messages run.backend run.door.table
+                                :dialect run.dialect
+                                :search run.search
+                                :must-act (and (not must-answer) (must-look? run))
+                                :must-answer must-answer
+                                :without run.avoided
+                                :max-tokens run.limits.tokens
+                                :on-text (when run.listener (fn [piece] (.tell run "text" piece))))))))
   (try
     (setv thought (await run.thinking))
     (.spend run thought.usage)
@@ -235,7 +237,7 @@ thousand turns use no more stack than ten."
 
 (defn heard-of [record run]
   "What the model is told of a call."
-  (setv told (result-text record run.limits.result-chars))
+  (setv told (result-text record run.limits.result-chars (part-shown run)))
   (if (and (not (telling? record)) (in (call-digest record.form run) run.repeated))
       (+ told "\nYou have made this very call before and its result was the same. Do something else.")
       told))

@@ -18,6 +18,7 @@ from agent.session import Past, PastCall, RunLog, completion_of, reply_data
 from neuro.backends.base import (
     Backend,
     Completion,
+    ContextFullError,
     Message,
     Messages,
     ModelError,
@@ -65,7 +66,16 @@ class RecordedBackend:
 
     @property
     def name(self) -> str:
-        return str(self._known.get("model", "")) if self._live is None else self._live().name
+        if self._recalling or self._live is None:
+            return str(self._known.get("model", ""))
+        return self._live().name
+
+    @property
+    def context(self) -> int | None:
+        """How many tokens the model can read, if it says so."""
+        if self._recalling or self._live is None:
+            return self._known.get("context")
+        return getattr(self._live(), "context", None)
 
     @property
     def takes_grammar(self) -> bool:
@@ -106,8 +116,7 @@ class RecordedBackend:
                 messages, grammar=grammar, max_tokens=max_tokens, on_text=on_text, **more
             )
         except ModelError as error:
-            raised = "tools" if isinstance(error, ToolsRefusedError) else "model"
-            self._log.reply = self._log.add("reply", {"raised": raised, "text": str(error)}, parent=request)
+            self._log.reply = self._log.add("reply", _raised(error), parent=request)
             raise
         self._hide(completion)
         self._log.reply = self._log.add("reply", reply_data(completion), parent=request)
@@ -170,11 +179,20 @@ class RecordedBackend:
             if said["raised"] == "tools":
                 self._refused = True
                 raise ToolsRefusedError(said["text"])
+            if said["raised"] == "full":
+                raise ContextFullError(said["text"], said["window"])
             raise ModelError(said["text"])
         completion = completion_of(said)
         self._hide(completion)
         self._answered(messages, completion.text)
         return completion
+
+
+def _raised(error: ModelError) -> dict[str, Any]:
+    """What is written down of a request that was not answered."""
+    if isinstance(error, ContextFullError):
+        return {"raised": "full", "text": str(error), "window": error.window}
+    return {"raised": "tools" if isinstance(error, ToolsRefusedError) else "model", "text": str(error)}
 
 
 class RecordedDoor:

@@ -188,6 +188,16 @@ MIGRATIONS = (
     DROP TABLE suspended;
     DROP TABLE sub_agents;
     """,
+    """
+    CREATE TABLE texts (
+        session TEXT NOT NULL,
+        user TEXT NOT NULL,
+        id TEXT NOT NULL,
+        at REAL NOT NULL,
+        text TEXT NOT NULL,
+        PRIMARY KEY (session, user, id)
+    ) STRICT;
+    """,
 )
 
 

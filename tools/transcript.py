@@ -325,7 +325,7 @@ class Transcript:
     def remove(self, session: str) -> None:
         """Take a session out of the store, with what waits in it. The audit keeps what was called."""
         with self._store().transaction() as execute:
-            for table in ("events", "receipts", "snapshots", "grants"):
+            for table in ("events", "receipts", "snapshots", "grants", "texts"):
                 execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608
             execute(
                 "DELETE FROM plans WHERE request IN (SELECT id FROM requests WHERE session = ?)", (session,)

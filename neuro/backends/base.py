@@ -21,6 +21,15 @@ class ToolsRefusedError(ModelError):
     """The server takes no native tools; the same request without them may well be answered."""
 
 
+class ContextFullError(ModelError):
+    """The request is longer than the model can read; ``window`` is how many tokens that are, 0 when the
+    server does not say."""
+
+    def __init__(self, sentence: str, window: int = 0) -> None:
+        super().__init__(sentence)
+        self.window = window
+
+
 class NativeCall(TypedDict):
     """A call as a provider spells it; ``arguments`` is JSON text, kept as it came, readable or not."""
 
@@ -51,10 +60,12 @@ class Messages:
     """An append-only conversation: neutral records, each written once for every kind of server it goes to.
 
     The bytes of request n are a prefix of those of request n+1, so providers' prompt caches hit and the
-    past is never serialised again (law "the prompt is a prefix").
+    past is never serialised again (law "the prompt is a prefix"). ``before`` counts the messages in whose
+    place others stand here.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, before: int = 0) -> None:
+        self.before = before
         self._messages: list[Message] = []
         self._written: dict[Wire, tuple[int, list[bytes]]] = {}
 
@@ -91,6 +102,11 @@ class Messages:
 
     def __len__(self) -> int:
         return len(self._messages)
+
+    @property
+    def turn(self) -> int:
+        """A number that no later request of this conversation has, also after it was shortened."""
+        return self.before + len(self._messages)
 
     def __getitem__(self, index: int) -> Message:
         return self._messages[index]

@@ -22,6 +22,7 @@ from httpx_sse import EventSource
 
 from neuro.backends.base import (
     Completion,
+    ContextFullError,
     Messages,
     ModelError,
     NativeCall,
@@ -30,6 +31,7 @@ from neuro.backends.base import (
     Usage,
     to_json,
 )
+from neuro.windows import overflow
 from tools.errors import UsageError
 
 LONGEST_WAIT = 30.0  # seconds; a server that asks for more is reported, not waited for
@@ -65,7 +67,7 @@ class Request:
     parts: dict[str, bytes]
     has_tools: bool
     on_text: Callable[[str], None] | None
-    turn: int  # how many messages it follows
+    turn: int  # which request of the conversation it is
     start: float = field(default_factory=time.monotonic)
 
 
@@ -165,7 +167,7 @@ class HttpBackend:
         options, parts = self._asked(messages, max_tokens, tools, tool_choice, on_text is not None)
         if grammar is not None and self.takes_grammar:
             options["grammar"] = grammar
-        request = Request(options, parts, tools is not None, on_text, len(messages))
+        request = Request(options, parts, tools is not None, on_text, messages.turn)
         tries = 0
         while True:
             tries += 1
@@ -307,6 +309,10 @@ class HttpBackend:
         if had_tools and _refuses_tools(status, error, said):
             self.tool_view = ""
             return ToolsRefusedError(f"{self._shown} takes no tools for {self._model} ({status}).{tail}")
+        if status in (400, 413, 500) and (window := overflow(error)) is not None:
+            return ContextFullError(
+                f"{self._shown} refused the request ({status}): {self._quote(said)}", window
+            )
         if status in (401, 403) and self._key:
             sentence = f"{self._shown} refused the key ({status}); check {self._key_variable}.{tail}"
         elif status in (401, 403):
@@ -328,7 +334,10 @@ class HttpBackend:
 
     def _failed(self, reply: Any) -> NoReturn:
         """An error told in the place of an answer."""
-        raise ModelError(f"{self._shown} failed: {self._quote(error_of(reply)['message'])}")
+        error = error_of(reply)
+        sentence = f"{self._shown} failed: {self._quote(error['message'])}"
+        window = overflow(error)
+        raise ModelError(sentence) if window is None else ContextFullError(sentence, window)
 
     @contextmanager
     def _shaped(self) -> Iterator[None]:

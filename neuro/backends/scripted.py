@@ -55,7 +55,7 @@ class ScriptedBackend:
         self.tools.append(tools)
         self.choices.append(tool_choice)
         answer = self._reply(messages)
-        completion = _completion(await answer if inspect.isawaitable(answer) else answer, len(messages))
+        completion = _completion(await answer if inspect.isawaitable(answer) else answer, messages.turn)
         if on_text is not None:
             on_text(completion.text)
         return completion
