@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent.agent import Agent, AsyncAgent
+    from agent.flight import FlightReport
     from agent.run import Reply
 
 __version__ = "0.1.0"
-__all__ = ["Agent", "AsyncAgent", "Reply", "__version__"]
+__all__ = ["Agent", "AsyncAgent", "FlightReport", "Reply", "__version__"]
 
-_HOME_OF = {"Agent": "agent.agent", "AsyncAgent": "agent.agent", "Reply": "agent.run"}
+_HOME_OF = {
+    "Agent": "agent.agent",
+    "AsyncAgent": "agent.agent",
+    "FlightReport": "agent.flight",
+    "Reply": "agent.run",
+}
 
 
 def __getattr__(name: str) -> Any:

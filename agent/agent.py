@@ -10,12 +10,12 @@ import contextlib
 import getpass
 import secrets
 import threading
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, cast
 
 from agent.recorded import Differs, RecordedBackend, RecordedDoor
 from agent.run import Listener, Reply, Run, RunLimits
@@ -46,7 +46,18 @@ from tools.table import ToolTable
 from tools.transcript import StoreCallLog, Transcript, read_form
 from tools.workspace import Workspace
 
+if TYPE_CHECKING:
+    from agent.flight import FlightReport
+
 T = TypeVar("T")
+
+
+class Stoppable(Protocol):
+    """What an interrupt stops, at its next safe point: a run, or a flight."""
+
+    interrupted: bool
+
+    def interrupt(self) -> None: ...
 
 
 class AsyncAgent:
@@ -115,6 +126,7 @@ class AsyncAgent:
         self._chosen: Dialect | None = None
         self.user = user or user_name()
         self.session = session or f"s{secrets.token_hex(4)}"
+        self._named = session or ""
         self.limits = limits or RunLimits()
         self.listener = listener
         self._changed = ""  # what the model is told of tools that are not what they were
@@ -132,7 +144,7 @@ class AsyncAgent:
         self._snapshots = StoreSnapshots(self._opened_store)
         self.pages = StorePages(self._opened_store, self.session, self.user, self.limits.result_chars)
         self._conversation: Messages | None = None
-        self._running: Run | None = None
+        self._running: Stoppable | None = None
         self._closed = False
         self.audit = audit or StoreAudit(self._opened_store)
         self.broker = Broker(
@@ -165,6 +177,11 @@ class AsyncAgent:
             self._store = Store(store_path(self.workspace.root))
         return self._store
 
+    @property
+    def store(self) -> Store:
+        """The store of the workspace, opened at the first use."""
+        return self._opened_store()
+
     def context(self, user_message: str = "") -> ToolContext:
         """The services a call of this agent may use."""
         return ToolContext(
@@ -196,7 +213,7 @@ class AsyncAgent:
 
     async def _call(self, form: CallForm, route: Route, key: str = "") -> ToolResult:
         """Take a call through the door. With ``key`` it is carried on."""
-        self._session.open(self._given())
+        self._session.open(self.given())
         marks: dict[str, Any] = {"key": key} if key else {}
         call = new_call(form, route=route, user=self.user, session=self.session, **marks)
         if not key:
@@ -263,7 +280,7 @@ class AsyncAgent:
             if not unfinished:
                 raise UsageError(f"Nothing waits in session {self.session}.")
             self._require_tools(unfinished)
-            self._session.open(self._given())
+            self._session.open(self.given())
             for one in unfinished:
                 if one.kind == "call":
                     form = read_form(one.event.data["form"])
@@ -272,6 +289,35 @@ class AsyncAgent:
                 else:
                     done.append(await self._again(one.name))
         return done
+
+    async def fly(
+        self,
+        path: str | Path,
+        *,
+        start: str = "",
+        only: str = "",
+        until: str = "",
+        parallel: bool = False,
+        again: bool = False,
+    ) -> FlightReport:
+        """Fly a flight plan: its steps are run and what they come to is written into its file.
+
+        A flight that has not ended goes on where it stood, with ``again`` all is flown anew. ``start``,
+        ``only`` and ``until`` choose the steps; with ``parallel`` those without order between them run at
+        once. Raises UsageError for a plan with faults: then nothing is run."""
+        self._require_open()
+        from agent.flight import Wanted, fly
+
+        return await fly(self, path, Wanted(start, only, until, parallel, again), self._named)
+
+    @contextlib.contextmanager
+    def stoppable(self, work: Stoppable) -> Iterator[None]:
+        """Within it an interrupt is for this work."""
+        before, self._running = self._running, work
+        try:
+            yield
+        finally:
+            self._running = before
 
     @property
     def waits(self) -> bool:
@@ -338,7 +384,7 @@ class AsyncAgent:
             "limits": vars(self.limits),
         }
         with self._session.driven():
-            self._session.open(self._given())
+            self._session.open(self.given())
             name = self._session.begin(told, after)
             past = Past(stimulus=self.transcript.last(self.session, "stimulus", run=name))
             try:
@@ -426,14 +472,11 @@ class AsyncAgent:
         )
         backend.run = door.run = run
         run.context = replace(run.context, services=services_for(self, run))
-        before, self._running = self._running, run
-        try:
+        with self.stoppable(run):
             reply: Reply = await import_module("agent.loop").run_loop(run)
-        finally:
-            self._running = before
         return reply, run.messages
 
-    def _given(self) -> dict[str, Any]:
+    def given(self) -> dict[str, Any]:
         """What another process needs to make such an agent again, and what it had then."""
         return {
             "user": self.user,
@@ -626,6 +669,9 @@ class Agent:
 
     def resume(self) -> list[Reply | ToolResult]:
         return self._wait(self._agent.resume())
+
+    def fly(self, path: str | Path, **wanted: Any) -> FlightReport:
+        return self._wait(self._agent.fly(path, **wanted))
 
     @property
     def broker(self) -> Broker:

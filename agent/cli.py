@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from agent import consent_cli, policy_cli
+from agent import consent_cli, flight_cli, policy_cli
 from agent.audit_cli import add_audit, audit
 from agent.decide import is_inside, require_person
 from agent.say import (
@@ -167,6 +167,7 @@ def parser() -> argparse.ArgumentParser:
         "--dry-run", **dry, const=True, help="only show what it may call; nothing is done but reading"
     )
     evaluate.add_argument("--dry-run=pure", **dry, const="pure", help="the same, and nothing is read either")
+    flight_cli.add_commands(command)
     add_audit(command("audit", "Show what was called in this workspace, or verify that nobody changed it."))
     policy_cli.add_commands(commands, _common)
     consent_cli.add_commands(command)
@@ -256,7 +257,10 @@ def _asks(options: argparse.Namespace) -> bool:
     return terminal and not _option(options, "no_input", False) and not is_inside()
 
 
-def _agent(options: argparse.Namespace, **more: Any) -> AsyncAgent:
+def _agent(
+    options: argparse.Namespace, *, asked: Callable[[Any], Any] = lambda person: person, **more: Any
+) -> AsyncAgent:
+    """An agent as the options want it; ``asked`` may stand before the person at the terminal."""
     from agent.agent import AsyncAgent, user_name
     from agent.consent import AskTerminal
 
@@ -265,8 +269,10 @@ def _agent(options: argparse.Namespace, **more: Any) -> AsyncAgent:
         require_person()
         consent = "yes"
     elif _asks(options):
-        consent = AskTerminal(
-            user=_option(options, "user") or user_name(), workspace=_option(options, "workspace", ".")
+        consent = asked(
+            AskTerminal(
+                user=_option(options, "user") or user_name(), workspace=_option(options, "workspace", ".")
+            )
         )
     return AsyncAgent(
         workspace=_option(options, "workspace", "."),
@@ -486,6 +492,7 @@ COMMANDS: dict[str | None, Callable[[argparse.Namespace], int]] = {
     "tools": tools,
     "belt": belt,
     "eval": evaluate,
+    "fly": flight_cli.fly,
     "audit": audit,
     "policy": policy_cli.policy,
     "trust": policy_cli.trust,

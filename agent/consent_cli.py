@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent import flight_cli
 from agent.decide import Decided, decide, listing, page, question_of, require_person
 from agent.say import complain, is_terminal, print_json, print_line, shown
 from tools.errors import UsageError
@@ -31,7 +32,8 @@ def add_commands(command: Callable[[str, str], argparse.ArgumentParser]) -> None
     pending = command("pending", "List what waits for a person's decision, or show one request.")
     pending.add_argument("id", metavar="ID", nargs="?", help="the request to show in full")
     approve = command("approve", "Approve a request: once, for a while, a kind of calls, or another call.")
-    approve.add_argument("id", metavar="ID", help="the request, as quoth pending lists it")
+    approve.add_argument("id", metavar="ID", help="the request, as quoth pending lists it; or a PLAN.org")
+    approve.add_argument("--step", metavar="STEP", help="of a plan, this step or group alone")
     approve.add_argument("--for", dest="time", metavar="TIME", help="as often as it comes within 30m, 2h, 1d")
     approve.add_argument(
         "--scope",
@@ -42,7 +44,8 @@ def add_commands(command: Callable[[str, str], argparse.ArgumentParser]) -> None
     )
     approve.add_argument("--edit", metavar="FORM", help="make this call of the same tool in its place")
     refuse = command("deny", "Deny a request; the reason is what the caller is told.")
-    refuse.add_argument("id", metavar="ID", help="the request, as quoth pending lists it")
+    refuse.add_argument("id", metavar="ID", help="the request, as quoth pending lists it; or a PLAN.org")
+    refuse.add_argument("--step", metavar="STEP", help="of a plan, this step or group alone")
     refuse.add_argument("--why", metavar="TEXT", default="", help="the reason")
     resume = command("resume", "Go on with what waited for decisions.")
     resume.add_argument("of", metavar="SESSION", nargs="?", help="the session (default: the only one)")
@@ -79,6 +82,9 @@ def approve(options: argparse.Namespace) -> int:
     from agent.consent import call_of, seconds_of
     from tools.consent import Decision
 
+    if flight_cli.is_plan(options.id):
+        return flight_cli.approve(options)
+    _no_step(options)
     if options.edit is not None and (options.scope is not None or options.time is not None):
         raise UsageError("--edit approves one other call; it does not go with --for or --scope.")
     seconds = None if options.time is None else seconds_of(options.time)
@@ -93,7 +99,17 @@ def deny(options: argparse.Namespace) -> int:
     """Record a refusal."""
     from tools.consent import Decision
 
+    if flight_cli.is_plan(options.id):
+        return flight_cli.deny(options)
+    _no_step(options)
     return _decide(options, Decision("deny", why=options.why))
+
+
+def _no_step(options: argparse.Namespace) -> None:
+    if options.step is not None:
+        raise UsageError(
+            f"--step names a step of a plan, and {options.id} is none; a plan is a file, PLAN.org."
+        )
 
 
 def _decide(options: argparse.Namespace, decision: Decision) -> int:
@@ -125,7 +141,9 @@ def _show(options: argparse.Namespace, decided: Decided, suspended: bool) -> Non
     print_line(str(decided))
     session = decided.request.session
     go_on = f"To go on: quoth resume {shlex.quote(session)}{_place(options)}"
-    if not suspended:
+    if plan := _flown(options, session):
+        go_on = f"To go on: quoth fly {shlex.quote(plan)}{_place(options)}"
+    elif not suspended:
         go_on = f"There is nothing to resume; it counts when the call is made again in session {session}."
     for line in decided.advice(go_on):
         complain(line)
@@ -271,6 +289,15 @@ def _one_user(options: argparse.Namespace, session: str, users: list[str]) -> st
     if named not in users:
         raise UsageError(f"Session {session} is {', '.join(users)}'s, and not to be resumed as {named}.")
     return str(named)
+
+
+def _flown(options: argparse.Namespace, session: str) -> str:
+    """The plan that a session flies, or nothing."""
+    from agent.flight_state import flown_in
+    from tools.transcript import Transcript
+
+    with _store(options) as store:
+        return "" if store is None else flown_in(Transcript(lambda: store), session)
 
 
 def _is_suspended(options: argparse.Namespace, session: str) -> bool:

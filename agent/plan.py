@@ -334,8 +334,8 @@ class Plan:
                 named.append([name, self.data[name].value])
             elif name in self.library and name not in seen:
                 named.append([name, self._counts(self.library[name], seen | {name})])
-            elif name == form.call and name in self.blocks:
-                named.append([name, self.blocks[name][1].text])
+            elif name == form.call and name in self.blocks and name not in seen:
+                named.append([name, self._counts(self.blocks[name][1], seen | {name})])
         given = [[var.name, var.text] for var in form.vars]
         return [form.language, form.text, form.name, form.call, given, named]
 

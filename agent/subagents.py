@@ -85,10 +85,10 @@ class Team:
 
     async def model(self, spec: str) -> ModelProvider:
         """Another model than that of the agent."""
-        backend = self._backend(spec)
+        backend = self.backend_of(spec)
         return OwnModel(lambda: backend, self._spend)
 
-    def _backend(self, spec: str | None) -> Backend:
+    def backend_of(self, spec: str | None) -> Backend:
         if spec is None and self._run is not None:
             return model_of(self._run)
         try:
@@ -121,7 +121,7 @@ class Team:
         calls: int | None = None,
     ) -> str:
         """Have a sub-agent do a task; see tools/services.py."""
-        run = self._sub_run(task, call, context, data, tools, self._backend(model))
+        run = self._sub_run(task, call, context, data, tools, self.backend_of(model))
         own = run.budget
         lent = self._budget.lend(
             own,

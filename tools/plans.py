@@ -61,6 +61,16 @@ def claim(run: Statement, tool: CognitiveTool, call: Call, now: float) -> None:
     )
 
 
+def waits(run: Statement, program: str, session: str, user: str, now: float) -> bool:
+    """Whether a plan of this program was approved in the session, and no run of it has used that yet."""
+    found = run(
+        "SELECT 1 FROM requests JOIN plans ON request = id WHERE program = ? AND session = ? AND user = ?"
+        " AND state = 'decided' AND decision = 'once' AND expires > ? AND used_by = ''",
+        (program, session, user, now),
+    )
+    return bool(found)
+
+
 def covering(run: Statement, tool: CognitiveTool, call: Call, now: float) -> tuple[str, str] | None:
     """The request, and who decided it, of the plan that covers this call of the run that claimed it; the call
     has then been counted."""

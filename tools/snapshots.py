@@ -48,8 +48,9 @@ class Kept:
 
 def owner(call: Call) -> tuple[str, str] | None:
     """Whose values a program may use and leave: its session's, where it is a turn's own; those inside of
-    other calls have none."""
-    return (call.session, call.user) if not call.depth and call.session else None
+    other calls have none, nor have the forms of a flight plan: what an approved one means must not depend on
+    what another has defined."""
+    return (call.session, call.user) if not call.depth and call.session and call.route != "flight" else None
 
 
 class Snapshots(Protocol):

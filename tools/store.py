@@ -198,6 +198,21 @@ MIGRATIONS = (
         PRIMARY KEY (session, user, id)
     ) STRICT;
     """,
+    """
+    CREATE TABLE plan_steps (
+        seq INTEGER PRIMARY KEY,
+        plan TEXT NOT NULL,
+        step TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        tools TEXT NOT NULL,
+        decision TEXT NOT NULL,
+        user TEXT NOT NULL,
+        at REAL NOT NULL,
+        why TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX plan_steps_plan ON plan_steps (plan, step);
+    CREATE INDEX events_flight ON events (session) WHERE kind = 'flight';
+    """,
 )
 
 

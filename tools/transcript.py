@@ -41,6 +41,8 @@ Kind = Literal[
     "summary",  # what the model goes on with in place of what was said
     "interrupt",  # a person stopped the run
     "end",  # how the run ended
+    "flight",  # a flight plan is flown, or how that ended
+    "step",  # what a step of it has come to
 ]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 MARKS = ("seq", "at", "run", "parent", "key")  # of every event, beside what it says

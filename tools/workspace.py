@@ -22,7 +22,8 @@ SKIPPED = {"node_modules", "__pycache__"}
 
 
 class Workspace:
-    """A root folder; ``protected`` folders inside it (our own state) are never writable."""
+    """A root folder; ``protected`` folders inside it (our own state) are never writable. ``flying`` are the
+    plans that are being flown, which no tool may change meanwhile."""
 
     def __init__(self, root: Path | str = ".", protected: tuple[Path, ...] = ()) -> None:
         try:
@@ -30,6 +31,7 @@ class Workspace:
         except OSError as error:  # the present folder may have been deleted
             raise UsageError(f"The workspace {root} cannot be used: {_why(error)}.") from None
         self.protected = tuple(folder.resolve() for folder in protected)
+        self.flying: list[Path] = []
 
     def locate(self, path: str) -> Path:
         """The real path of ``path``, which is taken relative to the root, wherever that leads. Raises
@@ -80,6 +82,8 @@ class Workspace:
         for folder in self.protected:
             if real == folder or folder in real.parents:
                 raise ToolError(f"{path} belongs to quoth itself and cannot be written by a tool.")
+        if real in self.flying:
+            raise ToolError(f"{path} is a flight plan that is being flown; no tool can change it meanwhile.")
         scratch = f".{secrets.token_hex(8)}.quoth"
         try:
             with self._parent(real, make=True) as parent:

@@ -1,0 +1,261 @@
+"""The command ``quoth fly``, and approving or denying the steps of a plan.
+
+Knows options and how things are printed; what a flight does is in agent/flight.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.decide import require_person
+from agent.say import complain, print_json, print_line
+from tools.errors import UsageError
+
+if TYPE_CHECKING:
+    from agent.agent import AsyncAgent
+    from agent.flight import FlightReport
+    from agent.flight_file import PlanFile
+    from agent.plan import Part
+
+EXIT_OF_FLIGHT = {"done": 0, "failed": 1, "pending": 3, "interrupted": 130}
+PLANS = (".org", ".md", ".markdown")
+TEXT_CHARS = 300
+
+
+def add_commands(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    """``command`` makes the parser of one command."""
+    fly = command("fly", "Run a flight plan, an Org file, step by step, and write into it what came of it.")
+    fly.add_argument("plan", metavar="PLAN.org", help="the plan; Markdown is read too, and not written to")
+    fly.add_argument("--check", action="store_true", help="only say what is wrong with it; run nothing")
+    fly.add_argument("--dry-run", action="store_true", help="only show what each step may call")
+    fly.add_argument("--from", dest="start", metavar="STEP", default="", help="begin at this step, anew")
+    fly.add_argument("--only", metavar="STEP", default="", help="run this step or group alone, anew")
+    fly.add_argument("--until", metavar="PHASE", default="", help="stop after this phase or step")
+    fly.add_argument("--parallel", action="store_true", help="run steps without order between them at once")
+    fly.add_argument("--again", action="store_true", help="fly all of it anew")
+
+
+def is_plan(argument: str) -> bool:
+    """Whether what is to be approved is a plan and no request."""
+    return argument.endswith(PLANS) or "/" in argument
+
+
+# Flying
+
+
+def fly(options: argparse.Namespace) -> int:
+    """Fly a plan, or only look at it."""
+    if options.check:
+        return check(options)
+    if options.dry_run:
+        return dry_run(options)
+    from agent.cli import _with_agent
+    from agent.flight_look import AskedAside, stderr_look
+
+    look = stderr_look()
+
+    async def work(agent: AsyncAgent) -> int:
+        try:
+            report = await agent.fly(
+                options.plan,
+                start=options.start,
+                only=options.only,
+                until=options.until,
+                parallel=options.parallel,
+                again=options.again,
+            )
+        finally:
+            look("landed", None)
+        _show(options, agent, report)
+        return EXIT_OF_FLIGHT[report.status]
+
+    return _with_agent(options, work, listener=look, asked=lambda person: AskedAside(person, look))
+
+
+def _show(options: argparse.Namespace, agent: AsyncAgent, report: FlightReport) -> None:
+    from agent.run import shortened
+
+    if getattr(options, "json", False):
+        print_json(report.to_json())
+    else:
+        for step in report.steps:
+            text = shortened(step.text, TEXT_CHARS).replace("\n", "\n    ")
+            print_line(f"{step.word:<8}{step.id}{': ' if text else ''}{text}")
+        print_line(str(report))
+    for note in report.notes:
+        complain(note)
+    if report.status == "pending":
+        place = _place(options)
+        for request in agent.broker.requests(session=report.session):
+            complain(
+                f"To decide: quoth approve {request.id}{place}, or: quoth deny {request.id}{place} --why TEXT"
+            )
+        complain(f"Then go on with: quoth fly {shlex.quote(report.plan)}{place}")
+
+
+def _place(options: argparse.Namespace) -> str:
+    workspace = getattr(options, "workspace", None)
+    return "" if workspace is None else f" --workspace {shlex.quote(workspace)}"
+
+
+# Looking
+
+
+def _file(options: argparse.Namespace, path: str) -> tuple[PlanFile, Any]:
+    """The plan and the tools it is to be checked with."""
+    from agent.cli import _table
+    from agent.flight_file import PlanFile
+
+    return PlanFile(path), _table(options)
+
+
+def check(options: argparse.Namespace) -> int:
+    """Say what is wrong with a plan; the exit code is 2 if anything is."""
+    from agent.plan_check import check as faults_of
+
+    file, table = _file(options, options.plan)
+    faults = faults_of(file.plan, table)
+    if getattr(options, "json", False):
+        print_json([fault.to_json() for fault in faults])
+    else:
+        for fault in faults:
+            print_line(str(fault))
+        if not faults:
+            steps = len(file.plan.steps)
+            print_line(f"{options.plan}: {steps} {'step' if steps == 1 else 'steps'}, nothing is wrong.")
+    return 2 if faults else 0
+
+
+def dry_run(options: argparse.Namespace) -> int:
+    """Show, step by step, which calls its forms would make, each with its verdict."""
+    from agent.cli import _with_agent
+    from agent.flight_dry import dry_flight
+
+    async def work(agent: AsyncAgent) -> int:
+        steps = await dry_flight(agent, options.plan)
+        if getattr(options, "json", False):
+            print_json(steps)
+        else:
+            print_line("\n".join(_dry_lines(steps)))
+        return 0
+
+    return _with_agent(options, work)
+
+
+def _dry_lines(steps: list[dict[str, Any]]) -> list[str]:
+    lines: list[str] = []
+    for step in steps:
+        lines.append(f"{step['place']}: {step['id']}{'  ; approved' if step['approved'] else ''}")
+        for block in step["blocks"]:
+            lines += [f"  {line}" for line in block["text"].split("\n")]
+        if step["tools"] is not None:
+            lines.append(f"  ; a model may use: {', '.join(step['tools']) or 'no tool'}")
+        if step["expect"]:
+            lines.append(f"  ; must be true: {step['expect']}")
+    return lines
+
+
+# Deciding
+
+
+def approve(options: argparse.Namespace) -> int:
+    """Approve the steps of a plan as they are now, and say what that is."""
+    for name, what in (("time", "--for"), ("scope", "--scope"), ("edit", "--edit")):
+        if getattr(options, name, None) is not None:
+            raise UsageError(f"{what} is for a request; a plan is approved step by step, as it is.")
+    return _decide(options, "once", "")
+
+
+def deny(options: argparse.Namespace) -> int:
+    """Deny the steps of a plan: they are not flown until somebody approves them."""
+    return _decide(options, "deny", options.why)
+
+
+def _decide(options: argparse.Namespace, kind: Any, why: str) -> int:
+    from agent.agent import user_name
+    from agent.flight_approval import record
+    from agent.flight_file import Mark
+    from agent.plan_check import check as faults_of
+    from tools.audit import StoreAudit
+    from tools.consent import Decision
+    from tools.store import Store, store_path
+
+    require_person()
+    file, table = _file(options, options.id)
+    if kind != "deny" and (faults := faults_of(file.plan, table)):
+        raise UsageError("\n".join(str(fault) for fault in faults))
+    named = getattr(options, "step", None)
+    steps = file.plan.leaves(file.plan.find(named)) if named else list(file.plan.steps)
+    workspace = Path(getattr(options, "workspace", "."))
+    if not workspace.is_dir():
+        raise UsageError(f"The workspace {workspace} is not a folder.")
+    by = getattr(options, "user", None) or user_name()
+    store = Store(store_path(workspace))
+    try:
+        audit = StoreAudit(lambda: store)
+        for step in steps:
+            record(store, audit, file.plan, str(file.path), step, table, Decision(kind, by, why))
+    finally:
+        store.close()
+    word = "DENIED" if kind == "deny" else "APPROVED"
+    marks = [
+        Mark(step.id, word, file.plan.digest(step), [_line(word, by, why)] if kind == "deny" else ())
+        for step in steps
+        if step.todo in ("", "PLAN", "APPROVED", "DENIED")
+    ]
+    notes = file.put(marks)
+    if getattr(options, "json", False):
+        print_json([_said(file, step, word.lower(), by, why) for step in steps])
+    else:
+        for step in steps:
+            print_line("\n".join(_page(file, step, word)))
+    for note in notes:
+        complain(note)
+    if kind != "deny":
+        complain(
+            "What models call in steps of prose is not covered; nor is what a step becomes if it is changed."
+        )
+        complain(f"To fly it: quoth fly {shlex.quote(options.id)}{_place(options)}")
+    return 0
+
+
+def _line(word: str, by: str, why: str) -> str:
+    at = datetime.fromtimestamp(time.time(), UTC).astimezone().strftime("%Y-%m-%d %a %H:%M")
+    return " ".join(f"{word} [{at}] by {by}{': ' + why if why else ''}".split())
+
+
+def _said(file: PlanFile, step: Part, decision: str, by: str, why: str) -> dict[str, Any]:
+    forms = [form.text or f"call of {form.call}" for form in step.forms if form.runs]
+    digest = file.plan.digest(step)
+    return {
+        "id": step.id,
+        "plan": str(file.path),
+        "place": str(step.place),
+        "decision": decision,
+        "digest": digest,
+        "user": by,
+        "why": why,
+        "forms": forms,
+        "objective": step.objective,
+    }
+
+
+def _page(file: PlanFile, step: Part, word: str) -> list[str]:
+    """What was decided about, as it stands in the file."""
+    from agent.flight_approval import called
+
+    lines = [f"{word:<9}{step.id}  {step.title}  (digest {file.plan.digest(step)[:12]})"]
+    for form in step.forms:
+        if form.runs:
+            given = " ".join(f"{var.name}={var.text}" for var in form.vars)
+            lines += [f"    {line}" for line in called(file.plan, form).text.split("\n")]
+            lines += [f"    ; with {given}"] if given else []
+    if step.objective:
+        lines += [f"    ; {line}" for line in step.objective.split("\n")]
+    return lines

@@ -1,0 +1,177 @@
+"""A plan's file while it is flown: TODO words, results and log lines put in, whole or not at all.
+
+Knows the disk and edits of Org; must not know tools or how steps run. A change that an editor has made
+meanwhile is kept: what is to be written is put into the text as it is now, at steps that are still what was
+flown, and nothing is written at others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.org import Org, dump
+from agent.org_edit import add_to_drawer, put_entry_results, put_results, set_todo
+from agent.plan import Part, Plan
+from agent.plan_markdown import read_markdown
+from agent.plan_org import read_plan
+from tools.errors import QuothError, UsageError
+
+MARKDOWN = (".md", ".markdown")
+TRIES = 20  # to write while somebody else writes too
+
+
+class PlanChangedError(QuothError):
+    """The file is not what was flown, so nothing was written at this step."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What is to stand at a part: its TODO word, lines of its log (the oldest first), results by block, and
+    what came of it in words. ``digest`` is that of what was flown; empty: whatever it is."""
+
+    id: str
+    word: str
+    digest: str = ""
+    log: Sequence[str] = ()
+    results: Mapping[int, str] = ()  # type: ignore[assignment]
+    text: str | None = None
+
+
+class PlanFile:
+    """The file of a plan. ``shown`` is its path as it was given."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.shown = str(path)
+        self.path = Path(path).resolve()
+        self.is_org = self.path.suffix.lower() not in MARKDOWN
+        self._data = b""
+        self._org: Org | None = None
+        self.plan = self.read()
+
+    def read(self) -> Plan:
+        """The plan in the file as it is now. Raises UsageError."""
+        self.plan = self._taken(self._bytes())
+        return self.plan
+
+    def _bytes(self) -> bytes:
+        try:
+            return self.path.read_bytes()
+        except FileNotFoundError:
+            raise UsageError(f"There is no plan {self.shown}.") from None
+        except IsADirectoryError:
+            raise UsageError(f"{self.shown} is a folder; a plan is a file.") from None
+        except OSError as error:
+            raise UsageError(f"{self.shown} cannot be read: {error.strerror}.") from None
+
+    def _taken(self, data: bytes) -> Plan:
+        self._data = data
+        if not self.is_org:
+            return read_markdown(data, self.shown)
+        self._org, plan = read_plan(data, self.shown)
+        return plan
+
+    def put(self, marks: Sequence[Mark]) -> list[str]:
+        """Write marks into the file; what cannot be written comes back as sentences. A Markdown plan is left
+        as it is."""
+        if not self.is_org:
+            return self._changed(marks)
+        for _ in range(TRIES):
+            try:
+                self._look()
+            except UsageError as error:
+                return [str(error)]
+            assert self._org is not None, "it is an Org file"
+            org, faults = self._org, []
+            for mark in marks:
+                try:
+                    org = _marked(org, self._part(mark), mark)
+                except QuothError as error:
+                    faults.append(str(error))
+            new = dump(org)
+            if new == self._data:
+                return faults
+            try:
+                if self._replace(new):
+                    self._data, self._org = new, org
+                    return faults
+            except OSError as error:
+                return [*faults, f"{self.shown} cannot be written: {error.strerror}."]
+        return [f"{self.shown} is being written by another program all the time; nothing was written."]
+
+    def _changed(self, marks: Sequence[Mark]) -> list[str]:
+        faults = []
+        try:
+            self._look()
+        except UsageError as error:
+            return [str(error)]
+        for mark in marks:
+            try:
+                self._part(mark)
+            except PlanChangedError as error:
+                faults.append(str(error))
+        return faults
+
+    def _look(self) -> None:
+        """Read the file again if it is not what we have written."""
+        data = self._bytes()
+        if data != self._data:
+            self.plan = self._taken(data)
+
+    def _part(self, mark: Mark) -> Part:
+        part = self.plan.by_id.get(mark.id)
+        if part is None:
+            raise PlanChangedError(
+                f"{self.shown} was changed meanwhile: there is no step {mark.id} any more."
+            )
+        if mark.digest and self.plan.digest(part) != mark.digest:
+            raise PlanChangedError(
+                f"{part.place}: {self.shown} was changed meanwhile: {mark.id} is not what is flown, so"
+                f" {mark.word} is not written there."
+            )
+        return part
+
+    def _replace(self, new: bytes) -> bool:
+        """Put the new text in the place of the one that was read; False if that is no longer there."""
+        scratch = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.quoth")
+        mode = stat.S_IMODE(self.path.stat().st_mode)
+        descriptor = os.open(scratch, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                os.fchmod(file.fileno(), mode)
+                file.write(new)
+                file.flush()
+                os.fsync(file.fileno())
+            if self.path.read_bytes() != self._data:
+                scratch.unlink()
+                return False
+            scratch.replace(self.path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                scratch.unlink()
+            raise
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return True
+
+
+def _marked(org: Org, part: Part, mark: Mark) -> Org:
+    if mark.word and org.entries[part.entry].todo != mark.word:
+        org = set_todo(org, part.entry, mark.word)
+    for block, text in dict(mark.results).items():
+        org = put_results(org, part.entry, block, text)
+    if mark.text is not None:
+        org = put_entry_results(org, part.entry, part.id, mark.text)
+    for line in mark.log:
+        entry = org.entries[part.entry]
+        if f"- {line}" not in (text.strip() for text in org.lines[entry.body : entry.stop]):
+            org = add_to_drawer(org, part.entry, "LOGBOOK", line)
+    return org
