@@ -107,18 +107,19 @@ def knows_all(plan: Plan, form: Form) -> bool:
     return all(not var.ref or var.ref in plan.data for var in variables(plan, form))
 
 
-def cover(broker: Broker, store: Store, call: Call, plan: Mapping[str, Any], by: Approval, why: str) -> int:
-    """Approve, for the one run of the program that ``call`` is, those calls of its plan whose arguments stand
-    in it. Returns how many there are."""
-    shapes = [shape for shape in plan["shapes"] if all(map(_is_literal, shape["args"].values()))]
-    if not shapes:
-        return 0
+def is_covered(store: Store, call: Call, text: str) -> bool:
+    """Whether the approval of a program was given to this run of it already, before it was broken off."""
     with store.transaction() as run:
-        kept = plans.waits(run, plan["program"], call.session, call.user, time.time())
-    if not kept:  # else it was approved, and the process killed before it was used
+        return plans.is_approved(run, plans.program_digest(text), call, time.time())
+
+
+def cover(broker: Broker, call: Call, plan: Mapping[str, Any], by: Approval, why: str) -> None:
+    """Approve, for the one run of the program that ``call`` is, those calls of its plan whose arguments stand
+    in it."""
+    shapes = [shape for shape in plan["shapes"] if all(map(_is_literal, shape["args"].values()))]
+    if shapes:
         request = broker.ask_for_plan(call, {**plan, "shapes": shapes})
         broker.decide(request, Decision("once", by.user, why))
-    return len(shapes)
 
 
 def _is_literal(pattern: Mapping[str, Any]) -> bool:

@@ -8,12 +8,13 @@ was broken off is gone on with by making it again: what is finished is answered 
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from agent.flight_approval import Approval, approval_of, called, cover, knows_all, variables
+from agent.flight_approval import Approval, approval_of, called, cover, is_covered, knows_all, variables
 from agent.flight_state import FlightLog
 from agent.plan import Form, Part, Plan
 from agent.plan_check import reads_only
@@ -25,7 +26,7 @@ from agent.subagents import Team, chosen, services_for
 from neuro.backends.base import Backend, Messages, Usage
 from neuro.belt import BeltCatalog
 from tools.clock import Clock, within
-from tools.context import ToolContext, ToolError, ToolResult
+from tools.context import Call, ToolContext, ToolError, ToolResult
 from tools.door import new_call
 from tools.errors import UsageError
 from tools.form import CallForm, Code
@@ -143,26 +144,26 @@ class _Attempt:
             resumed=False,
             **marks,
         )
-        here = [call.key.removeprefix(f"{run.session}/")]
-        if form is not None and here[0] not in self.past.calls and knows_all(self.plan, form):
+        if form is not None and knows_all(self.plan, form):
             approval = self.aboard.approval(self.step)
             if approval is not None and approval.holds and approval.decision == "approve":
-                await self._cover(run, call.form, call.key, approval)
+                await self._cover(run, replace(call, form=self._canonical(call.form)), text, approval)
         self.aboard.runs.append(run)
         try:
             return await door.dispatch(call, run.context)
         finally:
             self.aboard.runs.remove(run)
 
-    async def _cover(self, run: Run, form: CallForm, key: str, approval: Approval) -> None:
+    async def _cover(self, run: Run, call: Call, text: str, approval: Approval) -> None:
         """Let what the person has approved count, for this one run of the block."""
-        looks = CallForm(EVAL, {**form.args, "dry-run": "pure"})
-        marks: dict[str, Any] = {"route": "flight", "user": run.user, "session": run.session}
-        look = await run.door.dispatch(new_call(looks, key=f"{key}.look", **marks), run.context)
-        if look.ok:
-            call = new_call(self._canonical(form), key=key, **marks)
+        if is_covered(self.aboard.store, call, text):
+            return
+        looks = replace(call.form, args={**call.form.args, "dry-run": "pure"})
+        look = replace(call, id=secrets.token_hex(5), form=looks, key=f"{call.key}.look")
+        found = await run.door.dispatch(look, run.context)
+        if found.ok:
             why = f"approved as step {self.step.id} of {self.plan.source.name}"
-            cover(self.agent.broker, self.aboard.store, call, look.value, approval, why)
+            cover(self.agent.broker, call, found.value, approval, why)
 
     def _canonical(self, form: CallForm) -> CallForm:
         return self.agent.table.get(EVAL).checked(form)[0]

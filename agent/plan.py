@@ -237,7 +237,7 @@ class Plan:
         titled = [part for part in self.parts if part.title.lower() == name.strip().lower()]
         if len(titled) == 1:
             return titled[0]
-        hint = did_you_mean(name, self.by_id) or f" They are: {', '.join(self.by_id)}."
+        hint = did_you_mean(name, self.by_id) or f" They are: {', '.join(part.id for part in self.parts)}."
         raise UsageError(f"There is no step {name} in {self.source.name}.{hint}")
 
     @cached_property

@@ -61,12 +61,12 @@ def claim(run: Statement, tool: CognitiveTool, call: Call, now: float) -> None:
     )
 
 
-def waits(run: Statement, program: str, session: str, user: str, now: float) -> bool:
-    """Whether a plan of this program was approved in the session, and no run of it has used that yet."""
+def is_approved(run: Statement, program: str, call: Call, now: float) -> bool:
+    """Whether a plan of this program was approved for this very run of it, or for one that has not begun."""
     found = run(
         "SELECT 1 FROM requests JOIN plans ON request = id WHERE program = ? AND session = ? AND user = ?"
-        " AND state = 'decided' AND decision = 'once' AND expires > ? AND used_by = ''",
-        (program, session, user, now),
+        " AND decision = 'once' AND expires > ? AND (used_by = ? OR (state = 'decided' AND used_by = ''))",
+        (program, call.session, call.user, now, call.key or call.id),
     )
     return bool(found)
 

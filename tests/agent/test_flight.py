@@ -172,16 +172,12 @@ def test_results_are_passed_on_by_names_of_blocks_of_steps_and_of_data(field: Fi
         "#+NAME: table",
         "| a | 1 |",
         step("first", block("(+ 1 2)", name="three"), block('"last"')),
-        step("second", block("[x y (get z 0 1) w]", head="hy :var x=three y=first z=table w=7")),
-        "#+NAME: out",
-        "#+begin_src hy :var n=1",
-        "(* n 10)",
-        "#+end_src",
+        step("second", block("[7 x y (get z 0 1) w]", head="hy :var x=three y=first z=table w=7")),
         step("third", "#+CALL: three()", block("(+ v 1)", head="hy :var v=three")),
     )
     report = field.fly()
     assert report.ok, report
-    assert [each.text for each in report.steps] == ["last", '[3 "last" 1 7]', "4"]
+    assert [each.text for each in report.steps] == ["last", '7\n3\nlast\n1\n7', "4"]
 
 
 def test_a_call_of_a_named_block_outside_of_all_steps_is_given_its_variables(field: Field) -> None:
@@ -195,7 +191,9 @@ def test_a_call_of_a_named_block_outside_of_all_steps_is_given_its_variables(fie
 
 
 def test_what_one_step_defines_no_other_step_sees(field: Field) -> None:
-    field.plan(step("a", block('(defn hi [] "hi")', "(hi)")), step("b", block("(hi)"), on_fail="continue"))
+    field.plan(
+        step("a", block('(defn hi [] "hi")', "(hi)")), step("b", block('(eval "(hi)")'), on_fail="continue")
+    )
     report = field.fly()
     assert statuses(report) == {"a": "done", "b": "failed"}
 
@@ -237,7 +235,7 @@ def test_a_step_is_tried_again_as_often_as_it_says(field: Field) -> None:
     field.fails = 2
     report = field.fly()
     assert (report.status, report.steps[0].attempts) == ("done", 3)
-    assert [word for word in re.findall(r"- (\w+) \[", field.text)] == ["DONE", "FAILED", "FAILED"]
+    assert re.findall(r"- (\w+) \[", field.text) == ["DONE", "FAILED", "FAILED"]
     assert "try 3" in field.text
     field.fails = 9
     assert field.fly(wanted={"again": True}).steps[0].attempts == 3
@@ -311,7 +309,7 @@ def test_a_step_of_prose_is_a_run_that_is_told_of_the_plan_and_of_what_came_befo
     for words in ("The plan", "phase: Build", "First think.", "sum: 3", "Say what the sum is."):
         assert words in told
     assert "All must be well" not in told  # that is of another phase
-    assert "put" not in told
+    assert "(put" not in told
     assert "#+RESULTS: tell\n: It is 3." in field.text
 
 
@@ -364,7 +362,8 @@ def test_a_cost_that_cannot_be_bounded_is_refused(field: Field, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     report = field.fly(model=TalkingFunction(lambda messages: "Done.", "openai:gpt-9"))
     assert report.steps[0].text == (
-        "The cost of openai:gpt-9 cannot be bounded without the package genai-prices: pip install 'quoth[prices]'"
+        "The cost of openai:gpt-9 cannot be bounded without the package genai-prices: pip install "
+        "'quoth[prices]'"
     )
     assert field.fly("Done.").ok  # a script costs nothing
 
@@ -392,11 +391,12 @@ def test_a_cost_is_bounded_by_the_prices_that_are_known(
 def test_a_step_may_use_another_model_only_when_it_was_approved(field: Field) -> None:
     files(field.folder, {"other.txt": "I am the other.", "evil.hy": "(defn reply [] (/ 1 0))"})
     field.plan(step("a", "Do it.", model="scripted:other.txt"), step("b", "Do it.", model="scripted:evil.hy"))
-    report = field.fly()
+    mine: dict[str, Any] = {"model": TalkingFunction(lambda messages: "I am the first.")}
+    report = field.fly(**mine)
     assert report.steps[0].status == "denied"
     assert report.steps[0].text.startswith("It would use another model, scripted:other.txt;")
     approve(field)
-    report = field.fly()
+    report = field.fly(**mine)
     assert [each.text for each in report.steps] == [
         "I am the other.",
         "evil.hy is a program, which only a person may choose as a model.",
@@ -527,7 +527,7 @@ def test_a_part_that_is_not_there_is_said(field: Field, wanted: dict[str, str], 
 def test_a_plan_with_faults_is_not_flown(field: Field) -> None:
     field.plan(step("one", block("(put 1)")), step("two", block("(pot 1)")))
     said = complaint(UsageError, lambda: field.fly(consent="yes"))
-    assert "plan.org:6:2: There is no tool or function pot. Did you mean put?" in said
+    assert "plan.org:7:2: There is no tool or function pot. Did you mean put?" in said
     assert field.puts == []
 
 
@@ -612,13 +612,13 @@ def test_a_file_that_is_removed_meanwhile_is_not_made_again(field: Field) -> Non
 
 
 def test_mode_line_ends_and_all_other_bytes_are_kept(field: Field) -> None:
-    before = "* PLAN a\r\n#+begin_src hy\r\n1\r\n#+end_src\r\n* Else \t \r\nno end".encode()
+    before = b"* PLAN a\r\n#+begin_src hy\r\n1\r\n#+end_src\r\n* Some more \t \r\nno end"
     field.path.write_bytes(before)
     field.path.chmod(0o640)
     assert field.fly().ok
     assert field.path.stat().st_mode & 0o777 == 0o640
     after = field.path.read_bytes()
-    assert after.endswith(b"* Else \t \r\nno end")
+    assert after.endswith(b"* Some more \t \r\nno end")
     assert after.count(b"\r\n") == after.count(b"\n")
     assert sorted(path.name for path in field.folder.iterdir()) == ["plan.org"]
 
@@ -627,7 +627,7 @@ def test_mode_line_ends_and_all_other_bytes_are_kept(field: Field) -> None:
     "call",
     [
         '(write-file :path "plan.org" :content "mine")',
-        '(edit-file :path "plan.org" :old "PLAN b" :new "DONE b")',
+        '(edit-file :path "plan.org" :old "PLAN b" :new "mine" :all True)',
         '(write-file :path "sub/../plan.org" :content "mine")',
         '(write-file :path "link.org" :content "mine")',
     ],
@@ -697,7 +697,7 @@ async def test_an_interrupt_stops_a_flight_at_a_safe_point_and_it_goes_on_there(
     assert field.words == {"a": "DONE", "b": "RUNNING", "c": "PLAN"}
     async with AsyncAgent(model=scripted("Done."), **given) as agent:
         assert (await agent.fly(field.path)).ok
-    assert field.puts == [0]
+    assert field.puts == [0, 1]  # what the model had asked for is done then
 
 
 # Approval
@@ -730,7 +730,7 @@ def test_the_forms_of_an_approved_step_are_not_asked_about_once_in_each_flight(f
     field.plan(step("one", block("(put 1) (put 2)")), step("two", block("(put 3)")))
     approve(field, "one")
     report = field.fly()
-    assert (report.status, statuses(report)) == ("pending", {"one": "done", "two": "waits"})
+    assert (report.status, statuses(report)) == ("pending", {"one": "done", "two": "waits"}), report
     assert field.puts == [1, 2]
     approve(field)
     assert field.fly().ok

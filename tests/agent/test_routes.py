@@ -171,6 +171,32 @@ async def edited(world: World) -> None:
         await agent.call('(probe :text "go")')
 
 
+async def approved_flight(world: World) -> None:
+    """It is a form of a plan that a person has approved, which is flown by another agent, which judges
+    anew."""
+    files(world.here, {"plan.org": f"* PLAN a\n#+begin_src hy\n{PROBE}\n#+end_src\n"})
+    quoth("approve", "plan.org", "--tools", "judges.hy", cwd=world.here)
+    await world.command("fly", "plan.org")
+
+
+async def flight_of_a_model(world: World) -> None:
+    """A model makes it in a step of prose."""
+    files(world.here, {"plan.org": "* PLAN a\nDo it.\n"})
+    async with world.agent(PROBE, "Done.") as agent:
+        await agent.fly(world.here / "plan.org")
+
+
+async def resumed_flight(world: World) -> None:
+    """It waits in a flight, is approved, and is carried on by another agent."""
+    files(world.here, {"plan.org": f"* PLAN a\n#+begin_src hy\n{PROBE}\n#+end_src\n"})
+    before = {"tools": [world.here / "allows.hy"], "policy": world.here / "asks.hy"}
+    async with world.agent(**before) as agent:
+        assert (await agent.fly(world.here / "plan.org")).status == "pending"
+        agent.broker.decide(agent.broker.requests()[0].id, Decision("once"))
+    async with world.agent() as agent:
+        await agent.fly(world.here / "plan.org")
+
+
 # What a model that speaks a dialect says, and by which routes that comes.
 SPOKEN: dict[str, tuple[tuple[Route, ...], Any]] = {
     "call-form": (("reply",), PROBE),
@@ -205,6 +231,9 @@ WAYS: dict[str, tuple[tuple[Route, ...], Callable[[World], Awaitable[None]]]] = 
     "resumed call": (("call",), resumed),
     "resumed call of a model": (("reply",), resumed_reply),
     "edited call": (("call",), edited),
+    "flight plan": (("flight", "program"), approved_flight),
+    "step of prose of a flight plan": (("reply",), flight_of_a_model),
+    "resumed flight plan": (("flight", "program"), resumed_flight),
 }
 
 
