@@ -484,13 +484,13 @@ class _Flight:
     def report_of(self, part: Part) -> StepReport:
         one = self.standing(part)
         if one is None:
-            return StepReport(part.id, part.title, str(part.place))
+            return StepReport(part.id, part.title, self.file.place(part))
         text = one.text
         if one.status == "done":
             text = show_value(result_of(part, self._attempt(one)))
         usage = self.usage.get(part.id, Usage())
         return StepReport(
-            part.id, part.title, str(part.place), one.status, text, one.seconds, one.attempt, usage
+            part.id, part.title, self.file.place(part), one.status, text, one.seconds, one.attempt, usage
         )
 
     def report(self, status: FlightStatus, seconds: float) -> FlightReport:

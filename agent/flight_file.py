@@ -76,6 +76,13 @@ class PlanFile:
         self._org, plan = read_plan(data, self.shown)
         return plan
 
+    def place(self, part: Part) -> str:
+        """Where a part stands in the file now, for people and editors."""
+        now = self.plan.by_id.get(part.id)
+        if now is None or self._org is None:
+            return str(part.place)
+        return f"{self.shown}:{self._org.entries[now.entry].row + 1}"
+
     def put(self, marks: Sequence[Mark]) -> list[str]:
         """Write marks into the file; what cannot be written comes back as sentences. A Markdown plan is left
         as it is."""

@@ -30,7 +30,7 @@ from tools.context import Call, ToolContext, ToolError, ToolResult
 from tools.door import new_call
 from tools.errors import UsageError
 from tools.form import CallForm, Code
-from tools.pages import StorePages
+from tools.pages import StorePages, more_form
 from tools.store import Store
 from tools.table import ToolTable
 from tools.transcript import Event
@@ -38,9 +38,8 @@ from tools.transcript import Event
 if TYPE_CHECKING:
     from agent.agent import AsyncAgent
 
-RESULT_CHARS = 1000  # of an earlier result, as a model is told of it
-RESULTS_CHARS = 6000  # of all of them
-EVAL = "eval"
+SHARE = 2  # earlier results may take so many times the room of one result, each of them half of it
+EVAL, MORE = "eval", "more"
 Ended = Literal["done", "failed", "denied", "waits", "interrupted"]
 
 
@@ -242,18 +241,23 @@ class _Attempt:
         if step.phase:
             parts.append(f"Its phase: {step.phase}.")
         parts += [f"{note.title}:\n{note.prose}" for note in plan.notes(step)]
-        left = RESULTS_CHARS
         results = []
-        earlier = plan.earlier(step)
+        earlier, room = plan.earlier(step), self.agent.limits.result_chars
+        left = SHARE * room
         for one in plan.order:
             made = self.aboard.found(one) if one.id in earlier else None
             if made is not None and left > 0:
-                text = shortened(show_value(result_of(one, made)), min(RESULT_CHARS, left))
+                text = shortened(show_value(result_of(one, made)), min(room // 2, left), self._aside)
                 left -= len(text)
                 results.append(f"{one.id}: {text}")
         if results:
             parts.append("What earlier steps came to:\n" + "\n".join(results))
         return "\n\n".join(parts)
+
+    def _aside(self, text: str, head: int) -> str:
+        """The call that shows the rest of a text of which only a part is told, if the step has that tool."""
+        id = self._pages.keep(text) if MORE in self._tools() else ""
+        return f"; {more_form(id, head + 1)} shows the next part" if id else ""
 
     # What it must have come to
 

@@ -177,7 +177,7 @@ def test_results_are_passed_on_by_names_of_blocks_of_steps_and_of_data(field: Fi
     )
     report = field.fly()
     assert report.ok, report
-    assert [each.text for each in report.steps] == ["last", '7\n3\nlast\n1\n7', "4"]
+    assert [each.text for each in report.steps] == ["last", "7\n3\nlast\n1\n7", "4"]
 
 
 def test_a_call_of_a_named_block_outside_of_all_steps_is_given_its_variables(field: Field) -> None:

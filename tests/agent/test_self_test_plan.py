@@ -1,6 +1,6 @@
 """The plan the first registry was built by, as its own proof: its phases stand, its Tester phase comes true.
 
-Running a plan is a later matter; here the forms of its Tester phase are done by the agent itself.
+Here its forms are done by the agent itself; that it flies is in test_fly_cli.py.
 """
 
 from __future__ import annotations

@@ -1,0 +1,28 @@
+"Git for flight plans: what was changed, and what was done since. Each is one argument vector, never a shell.
+They run a program, and a repository may hold settings that run others, so they ask before they do."
+
+(eval-when-compile (require tools.macros [def-shell-tool]))
+(import tools.context [deny])
+
+(defn revision [text]
+  "Guard: a revision or range, and no option."
+  (if (.startswith text "-")  (deny f"{text} is an option of git, and no revision")  True))
+
+(def-shell-tool git-diff
+  "Show what differs from a revision, by default what is not committed yet."
+  :parameters [of {:type str  :doc "A revision or a range such as main..HEAD"  :default "HEAD"}]
+  :guard      (revision of)
+  :effects    [:reads :runs]
+  :examples   [(git-diff :of "main..HEAD")]
+  :argv       ["git" "--no-pager" "-c" "core.fsmonitor=false" "diff" "--no-color" "--no-ext-diff"
+               "--no-textconv" "--end-of-options" of "--"])
+
+(def-shell-tool git-log
+  "List commits, one line each, the latest first."
+  :parameters [of    {:type str  :doc "A revision or a range such as v1..HEAD"  :default "HEAD"}
+               count {:type int  :doc "At most so many"  :default 50  :min 1  :max 500}]
+  :guard      (revision of)
+  :effects    [:reads :runs]
+  :examples   [(git-log :count 5)]
+  :argv       ["git" "--no-pager" "-c" "log.showSignature=false" "log" "--no-color" "--format=%h %s"
+               "-n" count "--end-of-options" of "--"])
