@@ -156,6 +156,11 @@ def call(text: str, column: int = 0) -> tuple[str, list[Var]]:
     return found[1], given
 
 
+def is_silent(header: Header) -> bool:
+    """Whether it says that results are not to be written."""
+    return header.name == "results" and not {"silent", "none", "discard"}.isdisjoint(header.value.split())
+
+
 def unknown(header: Header) -> str | None:
     """What to say of a header argument that Org does not know."""
     if header.name in KNOWN or header.name.startswith(("header-args", "x-")):

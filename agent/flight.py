@@ -134,17 +134,14 @@ async def fly(agent: AsyncAgent, path: str | Path, wanted: Wanted, session: str 
 @contextlib.contextmanager
 def _alone(agent: AsyncAgent, file: PlanFile) -> Iterator[None]:
     """Within it no other process flies the plan, and no tool can change it."""
-    lock = alone(store_path(agent.workspace.root), f"flight of {file.path}")
-    try:
-        lock.__enter__()
-    except UsageError:
-        raise UsageError(f"{file.shown} is being flown by another process.") from None
-    agent.workspace.flying.append(file.path)
-    try:
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(alone(store_path(agent.workspace.root), f"flight of {file.path}"))
+        except UsageError:
+            raise UsageError(f"{file.shown} is being flown by another process.") from None
+        agent.workspace.flying.append(file.path)
+        stack.callback(agent.workspace.flying.remove, file.path)
         yield
-    finally:
-        agent.workspace.flying.remove(file.path)
-        lock.__exit__(None, None, None)
 
 
 class _Flight:
@@ -160,12 +157,12 @@ class _Flight:
         self.fresh: set[str] = set()  # what is begun anew though it is over
         self.usage: dict[str, Usage] = {}
         self.stopped = ""
-        self.log, self.is_new = self._log()
+        self.log = self._log()
         self.aboard = Aboard(agent, self.store, self.plan, str(file.path), self.log, self.made)
 
     # Which flight
 
-    def _log(self) -> tuple[FlightLog, bool]:
+    def _log(self) -> FlightLog:
         """The flight to go on with, or a new one."""
         agent, path, anew = self.agent, str(self.file.path), self.wanted.again
         named = bool(self.wanted.only or self.wanted.start)
@@ -173,11 +170,11 @@ class _Flight:
             log = read_flight(self._session(event.session), event)
             if not anew and (named or not self._finished(log)):
                 self._begin_again(log)
-                return log, False
+                return log
             break
         session = self._session(self.named or self._free())
         session.open(agent.given())
-        return begin_flight(session, path, self.plan.title, self.plan.whole_digest), True
+        return begin_flight(session, path, self.plan.title, self.plan.whole_digest)
 
     def _session(self, name: str) -> Session:
         agent = self.agent
@@ -215,6 +212,11 @@ class _Flight:
 
     def _groups(self) -> list[Part]:
         return [part for part in self.plan.parts if part.inside and part.expect]
+
+    def _flown(self) -> list[Part]:
+        """What is to be flown now: the steps, and the groups that they bring to their end."""
+        steps = [step for step in self.plan.steps if step.id in self.chosen]
+        return steps + [group for group in self._groups() if self._ends(group)]
 
     # Standings
 
@@ -267,8 +269,8 @@ class _Flight:
         began = time.monotonic()
         with self.log.session.driven():
             self.log.session.open(self.agent.given())
-            self._show(reset=self.is_new)
-            for part in self.plan.parts:  # where it was broken off after a failure
+            self._show(reset=not self.log.history)
+            for part in self._flown():  # where it was broken off after a failure
                 self._after(part)
             self._tell("flight", self.plan)
             with self.agent.stoppable(self.aboard):
@@ -355,7 +357,7 @@ class _Flight:
                 lost = [part for part in self._before(step) if self._is_over(part) and not self.passed(part)]
                 if lost:
                     again = True
-                    text = f"{lost[0].id} was {self.status(lost[0])}."
+                    text = self._fate(lost[0])
                     self._write(step, "skipped", self._number(step), 1, text)
 
     async def _part(self, part: Part) -> None:
@@ -395,7 +397,11 @@ class _Flight:
     def _after(self, part: Part) -> None:
         failed = self._is_over(part) and not self.passed(part)
         if failed and part.on_fail == "stop":
-            self.stopped = f"{part.id} was {self.status(part)}."
+            self.stopped = self._fate(part)
+
+    def _fate(self, part: Part) -> str:
+        status = self.status(part)
+        return f"{part.id} {'failed' if status == 'failed' else f'was {status}'}."
 
     def _number(self, part: Part) -> int:
         return 1 + max((one.attempt for one in self.log.history.get(part.id, ())), default=0)
@@ -412,8 +418,7 @@ class _Flight:
         self._tell("step", self.report_of(part))
 
     def _ended(self) -> FlightStatus:
-        parts = [step for step in self.plan.steps if step.id in self.chosen]
-        parts += [group for group in self._groups() if self._ends(group)]
+        parts = self._flown()
         if all(map(self.passed, parts)):
             return "done"
         if self.aboard.interrupted:

@@ -12,7 +12,7 @@ import os
 import secrets
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.org import Org, dump
@@ -39,7 +39,7 @@ class Mark:
     word: str
     digest: str = ""
     log: Sequence[str] = ()
-    results: Mapping[int, str] = ()  # type: ignore[assignment]
+    results: Mapping[int, str] = field(default_factory=dict)
     text: str | None = None
 
 
@@ -173,7 +173,7 @@ class PlanFile:
 def _marked(org: Org, part: Part, mark: Mark) -> Org:
     if mark.word and org.entries[part.entry].todo != mark.word:
         org = set_todo(org, part.entry, mark.word)
-    for block, text in dict(mark.results).items():
+    for block, text in mark.results.items():
         org = put_results(org, part.entry, block, text)
     if mark.text is not None:
         org = put_entry_results(org, part.entry, part.id, mark.text)

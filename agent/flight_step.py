@@ -38,6 +38,7 @@ from tools.transcript import Event
 if TYPE_CHECKING:
     from agent.agent import AsyncAgent
 
+FILE_CHARS = 20_000  # of a result that is written into the file
 SHARE = 2  # earlier results may take so many times the room of one result, each of them half of it
 EVAL, MORE = "eval", "more"
 Ended = Literal["done", "failed", "denied", "waits", "interrupted"]
@@ -226,6 +227,7 @@ class _Attempt:
             reply: Reply = await import_module("agent.loop").run_loop(run)
         finally:
             self.aboard.runs.remove(run)
+            self.session.let_go(run.messages)
         status: dict[str, Ended] = {"done": "done", "failed": "failed", "pending": "waits"}
         if reply.status == "failed" and self.over:
             return Came("failed", self.over)
@@ -447,6 +449,10 @@ def result_of(step: Part, made: Made, block: Form | None = None) -> Any:
 
 def results_of(step: Part, made: Made) -> tuple[dict[int, str], str | None]:
     """What is to be shown of an attempt: the result of each block, and what the model said."""
-    forms = [form for form in step.forms if form.runs and made.receipt(f"{form.block}") is not None]
-    shown = {form.block: show_value(made.value(f"{form.block}")) for form in forms}
+    forms = [form for form in step.forms if form.runs and not form.silent]
+    shown = {
+        form.block: shortened(show_value(made.value(f"{form.block}")), FILE_CHARS)
+        for form in forms
+        if made.receipt(f"{form.block}") is not None
+    }
     return shown, made.said if step.objective else None

@@ -100,6 +100,7 @@ class Form:
         return self.places.get(var, self.place)
 
     places: Mapping[Var, Place] = field(default_factory=dict, compare=False, hash=False, repr=False)
+    silent: bool = False  # its results are not written into the file
 
     def program(self, values: Mapping[str, Any], text: str | None = None) -> str:
         """The program to run: the text, its variables bound to ``values``. It adds one line above."""

@@ -159,6 +159,7 @@ class _Reading:
         given, places = self._vars(headers)
         runs = not any(h.name == "eval" and h.value in ("no", "never") for h, _ in headers)
         runs = runs and not any(h.name == "noeval" for h, _ in headers)
+        silent = any(babel.is_silent(h) for h, _ in headers)
         if element.kind == "keyword":
             try:
                 called, more = babel.call(element.value, element.column)
@@ -169,7 +170,7 @@ class _Reading:
                 places[var] = self.place(element.first, var.column)
             row = ((element.first, 0),)
             vars = tuple({var.name: var for var in [*given, *more]}.values())
-            return Form("", place, row, "hy", name, called, vars, runs, number, places)
+            return Form("", place, row, "hy", name, called, vars, runs, number, places, silent)
         language = babel.language(element.value).lower()
         if language not in LANGUAGES:
             if runs and self._counts(index):
@@ -186,7 +187,7 @@ class _Reading:
             (row, cut + (len(line) - len(text))) for row, line, text in zip(rows, lines, plain, strict=True)
         )
         spots = spots or ((element.first, 0),)
-        return Form("\n".join(plain), place, spots, language, name, "", given, runs, number, places)
+        return Form("\n".join(plain), place, spots, language, name, "", given, runs, number, places, silent)
 
     def _counts(self, index: int) -> bool:
         """Whether a headline is part of the plan, as far as its own line and those around it tell."""

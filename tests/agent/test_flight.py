@@ -190,6 +190,17 @@ def test_a_call_of_a_named_block_outside_of_all_steps_is_given_its_variables(fie
     assert [each.text for each in field.fly().steps] == ["40", "11"]
 
 
+def test_results_that_are_to_be_silent_are_not_written_and_long_ones_are_cut(field: Field) -> None:
+    field.plan(
+        step("a", block("42", head="hy :results silent", name="quiet")),
+        step("b", block('(* "x" 30000)')),
+        step("c", block("q", head="hy :var q=quiet")),
+    )
+    assert [each.text[:2] for each in field.fly().steps] == ["42", "xx", "42"]
+    assert field.text.count("#+RESULTS") == 2
+    assert "[… 10,000 characters left out …]" in field.text
+
+
 def test_what_one_step_defines_no_other_step_sees(field: Field) -> None:
     field.plan(
         step("a", block('(defn hi [] "hi")', "(hi)")), step("b", block('(eval "(hi)")'), on_fail="continue")
