@@ -198,7 +198,7 @@ def test_results_that_are_to_be_silent_are_not_written_and_long_ones_are_cut(fie
     )
     assert [each.text[:2] for each in field.fly().steps] == ["42", "xx", "42"]
     assert field.text.count("#+RESULTS") == 2
-    assert "[… 10,000 characters left out …]" in field.text
+    assert "[… 10,001 characters left out …]" in field.text
 
 
 def test_what_one_step_defines_no_other_step_sees(field: Field) -> None:
