@@ -47,6 +47,33 @@ class Message(TypedDict):
 Wire = Callable[[Sequence[Message]], Iterable[Any]]
 
 
+# Bytes after which a piece of what was written is never touched again: what a request copies at most.
+PIECE = 65536
+
+
+class _Written:
+    """The JSON array for one wire as far as it is written: whole pieces, and the one that still grows."""
+
+    def __init__(self) -> None:
+        self.count = 0  # messages
+        self._pieces: list[bytes] = []
+        self._last = bytearray(b"[")
+        self._empty = True
+
+    def add(self, items: Iterable[bytes]) -> None:
+        for item in items:
+            if not self._empty:
+                self._last += b","
+            self._last += item
+            self._empty = False
+            if len(self._last) >= PIECE:
+                self._pieces.append(bytes(self._last))
+                self._last.clear()
+
+    def pieces(self) -> list[bytes]:
+        return [*self._pieces, bytes(self._last) + b"]"]
+
+
 class Messages:
     """An append-only conversation: neutral records, each written once for every kind of server it goes to.
 
@@ -56,7 +83,8 @@ class Messages:
 
     def __init__(self) -> None:
         self._messages: list[Message] = []
-        self._written: dict[Wire, tuple[int, list[bytes]]] = {}
+        self.system = ""  # what all system messages say
+        self._written: dict[Wire, _Written] = {}
 
     def append(
         self,
@@ -78,6 +106,8 @@ class Messages:
         if kept:
             message["kept"] = dict(kept)
         self._messages.append(message)
+        if role == "system":
+            self.system = "\n\n".join(filter(None, [self.system, message["content"]]))
 
     def __iter__(self) -> Iterator[Message]:
         return iter(self._messages)
@@ -88,16 +118,21 @@ class Messages:
     def __getitem__(self, index: int) -> Message:
         return self._messages[index]
 
-    def written(self, wire: Wire) -> bytes:
-        """The JSON array of what ``wire`` makes of the messages.
+    def pieces(self, wire: Wire) -> list[bytes]:
+        """The JSON array of what ``wire`` makes of the messages, to be sent piece by piece.
 
-        What was written for an earlier request stays as it is; ``wire`` sees the messages since then only.
+        What was written for an earlier request stays as it is, and all but its end is not even copied;
+        ``wire`` sees the messages since then only.
         """
-        count, items = self._written.setdefault(wire, (0, []))
-        if count < len(self._messages):
-            items += [to_json(item) for item in wire(self._messages[count:])]
-            self._written[wire] = (len(self._messages), items)
-        return b"[" + b",".join(items) + b"]"
+        written = self._written.setdefault(wire, _Written())
+        if written.count < len(self._messages):
+            written.add(to_json(item) for item in wire(self._messages[written.count :]))
+            written.count = len(self._messages)
+        return written.pieces()
+
+    def written(self, wire: Wire) -> bytes:
+        """The same in one piece."""
+        return b"".join(self.pieces(wire))
 
     def as_json(self) -> bytes:
         """The JSON array of the messages as they are kept."""

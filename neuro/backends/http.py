@@ -10,7 +10,7 @@ import json
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -30,6 +30,7 @@ from neuro.backends.base import (
     Usage,
     to_json,
 )
+from neuro.backends.line import line
 from tools.errors import UsageError
 
 LONGEST_WAIT = 30.0  # seconds; a server that asks for more is reported, not waited for
@@ -59,10 +60,10 @@ class _TransientError(Exception):
 @dataclass
 class Request:
     """One request. ``options`` may be given up when the server does not know them; ``parts`` are fields of
-    the body that are JSON already."""
+    the body that are JSON already, in pieces."""
 
     options: dict[str, Any]
-    parts: dict[str, bytes]
+    parts: dict[str, list[bytes]]
     has_tools: bool
     on_text: Callable[[str], None] | None
     turn: int  # how many messages it follows
@@ -94,6 +95,19 @@ class Answer:
         return Completion(
             "".join(self.pieces), usage, self.finish or "stop", tuple(self.calls), kept=self.kept
         )
+
+
+class Payload:
+    """The body of a request in pieces, so that a long conversation is sent without being copied together. It
+    can be sent again."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self._pieces = pieces
+        self.headers = {"content-length": str(sum(map(len, pieces)))}
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
 
 
 class Stream(Protocol):
@@ -188,7 +202,7 @@ class HttpBackend:
 
     def _asked(
         self, messages: Messages, max_tokens: int, tools: bytes | None, choice: ToolChoice, streams: bool
-    ) -> tuple[dict[str, Any], dict[str, bytes]]:
+    ) -> tuple[dict[str, Any], dict[str, list[bytes]]]:
         """The options and parts of a request."""
         raise NotImplementedError
 
@@ -214,26 +228,26 @@ class HttpBackend:
             headers = {"content-type": "application/json", **(self._headers() if self._key else {})}
             limits = httpx.Timeout(self._timeout, connect=self._connect_timeout)
             self._client = httpx.AsyncClient(
-                headers=headers, timeout=limits, auth=self._auth, transport=self._transport
+                headers=headers, timeout=limits, auth=self._auth, transport=self._transport or line()
             )
             self._loop = loop
         return self._client
 
-    def _payload(self, request: Request) -> bytes:
+    def _payload(self, request: Request) -> Payload:
         settings = {"model": self._model, **self._options, **request.options}
         head = to_json({key: value for key, value in settings.items() if value is not None})
-        return (
-            head[:-1]
-            + b"".join(b',"%b":%b' % (key.encode(), part) for key, part in request.parts.items())
-            + b"}"
-        )
+        pieces = [head[:-1]]
+        for key, part in request.parts.items():
+            pieces += [b',"%b":' % key.encode(), *part]
+        return Payload([*pieces, b"}"])
 
     async def _attempt(self, request: Request) -> Completion:
         answered = False
+        payload = self._payload(request)
         try:
             async with (
                 asyncio.timeout(self._timeout) as deadline,
-                self._http().stream("POST", self._url, content=self._payload(request)) as response,
+                self._http().stream("POST", self._url, content=payload, headers=payload.headers) as response,
             ):
                 answered = True
                 if response.status_code == 200:

@@ -1,5 +1,5 @@
-"""What a step costs as a run grows: quoth with all it keeps, raw httpx, and a floor written by hand. Prints Org
-tables of CPU time and memory.
+"""What a step costs as a run grows: quoth with all it keeps, raw httpx, and a floor written by hand. Prints
+Org tables of CPU time and memory.
 
 python tests/bench/growth.py [--steps 10 100 200 1000 5000] [--rounds N]
 A server of its own answers with a call of echo so many times and then in words. Each run is a process of its
@@ -114,7 +114,7 @@ Tick = Callable[[], None]
 
 def with_quoth(url: str, steps: int, tick: Tick, *, tools: str = "echo") -> str:
     """The whole loop: door, policy, receipts and audit, in a store on disk."""
-    from agent import Agent
+    from agent import AsyncAgent
     from agent.run import RunLimits
     from neuro.backends.base import Completion
     from neuro.backends.openai import OpenAIBackend
@@ -125,18 +125,21 @@ def with_quoth(url: str, steps: int, tick: Tick, *, tools: str = "echo") -> str:
             tick()
             return await super().complete(*args, **more)
 
-    with tempfile.TemporaryDirectory() as root:
-        os.environ["QUOTH_STATE"] = f"{root}/state"
-        Path(root, "home").mkdir()
-        with Agent(workspace=root, model="scripted:none") as agent:  # the tools that ship are loaded
+    async def run(root: str) -> str:
+        async with AsyncAgent(workspace=root, model="scripted:none") as agent:  # it loads the tools that ship
             table = None if tools == "all" else ToolTable((agent.table.get("echo"),))
-        with Agent(
-            workspace=f"{root}/home",
+        async with AsyncAgent(
+            workspace=root,
             table=table,
             model=Ticking("gpt-5", url, api_key="k"),
             limits=RunLimits(steps=steps + 1, calls=steps + 1),
         ) as agent:
-            return agent.run(TASK).text
+            return (await agent.run(TASK)).text
+
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["QUOTH_STATE"] = f"{folder}/state"
+        Path(folder, "home").mkdir()
+        return asyncio.run(run(f"{folder}/home"))
 
 
 def with_quoth_and_its_tools(url: str, steps: int, tick: Tick) -> str:
@@ -206,8 +209,8 @@ RAW = "raw httpx"
 
 
 def one(name: str, url: str, steps: int) -> dict[str, float]:
-    """One run in this process: seconds of CPU, of that in the system, milliseconds a step in its first and last
-    tenth, and by how many KB the peak of memory grew."""
+    """One run in this process: seconds of CPU, of that in the system, milliseconds a step in its first and
+    last tenth, and by how many KB the peak of memory grew."""
     ticks: list[float] = []
     client = CLIENTS[name]
     assert client(f"{url}/warm{os.getpid()}/{WARM}/v1", WARM, lambda: None) == DONE
@@ -262,7 +265,7 @@ def measure(steps: list[int], rounds: int, names: list[str]) -> dict[tuple[str, 
 
 
 def show(found: dict[tuple[str, int], list[dict[str, float]]]) -> None:
-    print("| what | steps | ms CPU a step | of that system | first tenth | last tenth | raw httpx = 1 | KB a step |")
+    print("| what | steps | ms CPU a step | system | first tenth | last tenth | to raw httpx | KB a step |")
     print("|---+---+---+---+---+---+---+---|")
     for (name, steps), runs in found.items():
         raw = found.get((RAW, steps))
@@ -282,9 +285,7 @@ def show(found: dict[tuple[str, int], list[dict[str, float]]]) -> None:
     print(f"\n| what | exponent of CPU from {long[0]} to {long[-1]} steps |\n|---+---|")
     for name in dict.fromkeys(name for name, _ in found):
         rounds = zip(*(found[name, steps] for steps in long), strict=True)
-        slopes = [
-            exponent(dict(zip(long, (run["cpu"] for run in runs), strict=True))) for runs in rounds
-        ]
+        slopes = [exponent(dict(zip(long, (run["cpu"] for run in runs), strict=True))) for runs in rounds]
         print(f"| {name} | {spread(slopes, 3)} |")
 
 
