@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tools.audit import Audit, MemoryAudit
@@ -692,5 +693,11 @@ def _bindings(function: Callable[..., Any], passage: Passage, **more: Any) -> di
     """What a guard or body takes by name: its parameters, ``call`` and ``ctx``."""
     offered = {"call": passage.call, "ctx": passage.context, **more}
     offered |= {name.replace("-", "_"): value for name, value in passage.args.items()}
-    wanted = inspect.signature(function).parameters
+    wanted = _parameters(function)
     return {name: value for name, value in offered.items() if name in wanted}
+
+
+@lru_cache(maxsize=1024)
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    """The names a function takes, looked up once."""
+    return frozenset(inspect.signature(function).parameters)
