@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 import json
 import socket
 from collections.abc import Iterator
@@ -391,6 +392,55 @@ async def test_a_server_that_is_down_is_named_without_user_password_or_query() -
         f"Cannot reach http://127.0.0.1:{port}/v1/chat/completions (All connection attempts failed). "
         "Is the server running? (tried 3 times)"
     )
+
+
+async def test_a_request_says_what_it_must_and_no_more(server: Server) -> None:
+    backend = backend_for(server)
+    await backend.complete(said("hi"))
+    await backend.aclose()
+    _, headers, body = server.requests[0]
+    assert {name.lower(): value for name, value in headers.items()} == {
+        "host": server.base_url.removeprefix("http://").removesuffix("/v1"),
+        "accept": "*/*",
+        "accept-encoding": "gzip, deflate",
+        "connection": "keep-alive",
+        "user-agent": f"python-httpx/{httpx.__version__}",
+        "content-type": "application/json",
+        "authorization": f"Bearer {KEY}",
+        "content-length": str(len(body)),
+    }
+
+
+async def test_a_long_conversation_is_sent_whole_and_again_when_a_try_fails(server: Server) -> None:
+    server.answers = [status(503), reply("hello")]
+    words = [f"é {number} " * 2000 for number in range(20)]
+    backend = backend_for(server)
+    assert (await backend.complete(said(*words))).text == "hello"
+    await backend.aclose()
+    assert [message["content"] for message in server.asked()["messages"]] == words
+    assert server.requests[0][2] == server.requests[1][2]
+
+
+async def test_a_proxy_of_the_environment_is_gone_through(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", server.base_url.removesuffix("/v1"))
+    backend = backend_for(server, base_url="http://far.invalid/v1")
+    assert (await backend.complete(said("hi"))).text == "hello"
+    await backend.aclose()
+    path, headers, _ = server.requests[0]
+    assert path == "http://far.invalid/v1/chat/completions"
+    assert {name.lower(): value for name, value in headers.items()}["authorization"] == f"Bearer {KEY}"
+
+
+async def test_a_reply_that_is_compressed_is_read(server: Server) -> None:
+    body = json.dumps({"choices": [{"message": {"content": "hello"}}]}).encode()
+    server.answers = [lambda handler: handler.send(200, gzip.compress(body), content_encoding="gzip")]
+    backend = backend_for(server)
+    assert (await backend.complete(said("hi"))).text == "hello"
+    await backend.aclose()
 
 
 async def test_a_password_in_the_base_url_is_sent_and_not_told(
