@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NotRequired, Protocol, TypedDict, runtime_checkable
+from typing import Any, Literal, NotRequired, Protocol, TypedDict, overload, runtime_checkable
 
 from tools.errors import QuothError
 
@@ -73,6 +73,33 @@ class _Written:
     def pieces(self) -> list[bytes]:
         return [*self._pieces, bytes(self._last) + b"]"]
 
+    def __len__(self) -> int:
+        return sum(map(len, self._pieces)) + len(self._last)
+
+
+class Sent(Sequence[bytes]):
+    """What requests held, each by its length: a conversation only grows, so its end holds them all."""
+
+    def __init__(self) -> None:
+        self._requests: list[tuple[_Written, int]] = []
+
+    def add(self, messages: Messages) -> None:
+        written = messages.so_far(as_kept)
+        self._requests.append((written, len(written)))
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    @overload
+    def __getitem__(self, place: int) -> bytes: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[bytes]: ...
+    def __getitem__(self, place: int | slice) -> bytes | list[bytes]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        written, length = self._requests[place]
+        return b"".join(written.pieces())[:length] + b"]"
+
 
 class Messages:
     """An append-only conversation: neutral records, each written once for every kind of server it goes to.
@@ -124,11 +151,15 @@ class Messages:
         What was written for an earlier request stays as it is, and all but its end is not even copied;
         ``wire`` sees the messages since then only.
         """
+        return self.so_far(wire).pieces()
+
+    def so_far(self, wire: Wire) -> _Written:
+        """The same as it is kept; it grows with the next request."""
         written = self._written.setdefault(wire, _Written())
         if written.count < len(self._messages):
             written.add(to_json(item) for item in wire(self._messages[written.count :]))
             written.count = len(self._messages)
-        return written.pieces()
+        return written
 
     def written(self, wire: Wire) -> bytes:
         """The same in one piece."""

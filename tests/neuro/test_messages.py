@@ -111,6 +111,20 @@ def test_the_pieces_are_the_whole_and_old_ones_are_never_copied(
     assert len(before) == {1: 31, 40: 21, 10_000: 1}[size]
 
 
+@pytest.mark.parametrize("size", [1, 40, 10_000])
+def test_what_was_sent_is_remembered_as_it_was(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "PIECE", size)
+    sent, expected = base.Sent(), []
+    for conversation in (Messages(), Messages()):
+        for number in range(10):
+            expected.append(conversation.as_json())
+            sent.add(conversation)
+            conversation.append("user", f"é {number} " * (number % 4))
+    assert list(sent) == expected
+    assert sent[2:-1:3] == expected[2:-1:3]
+    assert (sent[-1], len(sent)) == (expected[-1], 20)
+
+
 def test_the_system_message_is_what_all_of_them_say() -> None:
     messages = Messages()
     assert messages.system == ""
