@@ -233,14 +233,6 @@ class Door:
         """
         started, now = time.monotonic(), datetime.now(UTC)
         passage = Passage(call, context)
-        passage.context = dataclasses.replace(
-            context,
-            side_effects=[],
-            said=passage.said,
-            tool_names=tuple(self.table.names()),
-            inner_clocks=(*context.clocks, passage.clock),
-            shown=self._shown,
-        )
 
         async def nested(form: CallForm, name: str = "", dry: bool = False) -> ToolResult:
             """A call the body makes: through this door, and what it did counts as done by the body too."""
@@ -261,7 +253,15 @@ class Door:
             return await look_at(self, _inner(call, form, "look"), context, unknown, guards)
 
         passage.context = dataclasses.replace(
-            passage.context, dispatch=nested, look=look, permission=_Permission(passage.permitted)
+            context,
+            side_effects=[],
+            said=passage.said,
+            tool_names=tuple(self.table.names()),
+            inner_clocks=(*context.clocks, passage.clock),
+            shown=self._shown,
+            dispatch=nested,
+            look=look,
+            permission=_Permission(passage.permitted),
         )
         stage, outcome = "look-up", Outcome("cancelled", message=f"{call.tool} was cancelled.")
         try:
