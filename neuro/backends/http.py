@@ -242,11 +242,12 @@ class HttpBackend:
             "connection": "keep-alive",
             "user-agent": f"python-httpx/{httpx.__version__}",
             "content-type": "application/json",
+            **(self._headers() if self._key else {}),
         }
-        if self._auth is not None:
+        if self._auth is not None:  # what stands in the address is stronger than a key
             user = ":".join(self._auth).encode()
             known["authorization"] = f"Basic {base64.b64encode(user).decode()}"
-        return httpx.Headers(known | (self._headers() if self._key else {}))
+        return httpx.Headers(known)
 
     @asynccontextmanager
     async def _sent(self, payload: Payload) -> AsyncIterator[httpx.Response]:

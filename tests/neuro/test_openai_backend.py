@@ -456,6 +456,14 @@ async def test_a_password_in_the_base_url_is_sent_and_not_told(
     assert "pa55word" not in caplog.text
 
 
+async def test_a_password_in_the_base_url_is_stronger_than_a_key(server: Server) -> None:
+    backend = backend_for(server, base_url=server.base_url.replace("//", "//ann:pa55@"))
+    await backend.complete(said("hi"))
+    await backend.aclose()
+    sent = {name.lower(): value for name, value in server.requests[0][1].items()}
+    assert sent["authorization"] == "Basic " + base64.b64encode(b"ann:pa55").decode()
+
+
 @pytest.mark.parametrize(
     ("before", "behind", "words"),
     [
