@@ -107,7 +107,7 @@ thousand turns use no more stack than ten."
 (defn :async act [thought run]
   "Do the calls of a thought in order, and conclude the turn."
   (setv reading thought.reading
-        turn (Turn :old (set run.seen) :text reading.text :finish thought.finish
+        turn (Turn :old (known reading.calls run) :text reading.text :finish thought.finish
                    :errors (lfor fault reading.errors #((call-id fault) (str fault)))))
   (for [[place [_ fault]] (enumerate turn.errors)]
     (.unreadable run.door (new-call (CallForm "") #** (marks 0 run f"f{place}")) run.context thought.text fault))
@@ -115,6 +115,10 @@ thousand turns use no more stack than ten."
     (.append turn.records
       (replace (await (one-call found.form place run :repairs found.repairs)) :call-id (call-id found))))
   (conclude turn run))
+
+(defn known [calls run]
+  "The digests of those of a reply's calls that were made before it."
+  (sfor  found calls  :setv digest (call-digest found.form run)  :if (in digest run.seen)  digest))
 
 (defn conclude [turn run]
   "What comes of a turn: the results, or what was unreadable, bounce; an answer ends the run."

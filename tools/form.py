@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import hy.models as m
@@ -47,7 +48,7 @@ class CallForm:
         """The form as it was written: named arguments in their own order, after the positional ones."""
         return _print(self, list(self.args))
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical text, in hex: the identity that approvals and receipts are bound to."""
         return hashlib.sha256(canonical(self).encode("utf-8", "surrogatepass")).hexdigest()
