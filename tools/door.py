@@ -633,7 +633,7 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
         with contextlib.suppress(Exception):  # then each of its calls is asked by itself
             door.consent.begins(tool, passage.call)
     try:
-        with door._together():
+        with contextlib.nullcontext() if only_reads(tool) else door._together():
             door.receipts.begins(tool, passage.call)
             door.log.begins(tool, passage.call, passage.verdicts.get("consent", ""))
         told = len(passage.said)

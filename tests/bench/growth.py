@@ -132,7 +132,7 @@ def with_quoth(url: str, steps: int, tick: Tick, *, tools: str = "echo") -> str:
             workspace=root,
             table=table,
             model=Ticking("gpt-5", url, api_key="k"),
-            limits=RunLimits(steps=steps + 1, calls=steps + 1),
+            limits=RunLimits(steps=steps + 1, calls=steps + 1, context=1_000_000_000),
         ) as agent:
             return (await agent.run(TASK)).text
 
