@@ -86,11 +86,14 @@ class Session:
             self.transcript.add(self.id, "session", given)
         self._opened = True
 
-    def given(self) -> dict[str, Any]:
-        """What the user opened it with last; nothing for a session that was never opened."""
+    def given(self, before: int | None = None) -> dict[str, Any]:
+        """What the user opened it with last, or last before that place; nothing for a session that was never
+        opened."""
         given: dict[str, Any] = {}
         for event in self.transcript.events(self.id, kind="session"):
             data = event.data
+            if before is not None and event.seq >= before:
+                break
             if data.get("user") == self.user:
                 given = {name: value for name, value in data.items() if name != "from"}
         return given

@@ -43,6 +43,7 @@ Kind = Literal[
     "end",  # how the run ended
 ]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+_READS: Final = frozenset({"reads"})  # a call of a tool with no other effect may be made again
 MARKS = ("seq", "at", "run", "parent", "key")  # of every event, beside what it says
 LIMITS = Limits(max_chars=200_000_000, max_forms=20_000_000, max_digits=20_000)
 PAGE = 200
@@ -395,7 +396,7 @@ class StoreCallLog:
         if not call.session:
             return
         self._open[call.id] = _Open(tool, call, consent)
-        if not {"reads"}.issuperset(tool.effects):
+        if not _READS.issuperset(tool.effects):
             self.place(call.id)
 
     def place(self, call: str | None) -> int:
@@ -444,6 +445,8 @@ class StoreCallLog:
             data |= {"route": call.route, "user": call.user}
         if tool is not None:
             data["version"] = tool.version[:16]
+            if not _READS.issuperset(tool.effects):
+                data["does"] = list(tool.effects)
         parent = call.event or self.place(call.parent)
         marks = {"run": call.run, "key": key_in(call)}
         seq = self._transcript.add(call.session, "call", data, parent=parent, **marks)
