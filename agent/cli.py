@@ -356,7 +356,12 @@ def repl(options: argparse.Namespace) -> int:
 
     if sys.stdin is None:
         raise UsageError("Standard input is closed.")
-    return _with_agent(options, lambda agent: Repl(agent, _option(options, "json", False)).run())
+    picked_up = session_cli.pick_up(options)
+
+    def work(agent: AsyncAgent) -> Coroutine[Any, Any, int]:
+        return Repl(agent, _option(options, "json", False), picked_up).run()
+
+    return _with_agent(options, work, limits=limits_of(options, _option(options, "limits")))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -110,7 +110,18 @@ def fold(text: str, full: bool) -> list[str]:
 
 # As text
 
-COLORS = {"▶": "1", "▷": "35", "→": "36", "←": "32", "×": "31", "…": "33", "!": "33", "■": "33", "?": "33", "~": "33"}
+COLORS = {
+    "▶": "1",
+    "▷": "35",
+    "→": "36",
+    "←": "32",
+    "×": "31",
+    "…": "33",
+    "!": "33",
+    "■": "33",
+    "?": "33",
+    "~": "33",
+}
 
 
 def as_text(events: Sequence[Event], *, full: bool = False, color: bool = False) -> Iterator[str]:

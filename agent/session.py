@@ -89,14 +89,18 @@ class Session:
     def given(self, before: int | None = None) -> dict[str, Any]:
         """What the user opened it with last, or last before that place; nothing for a session that was never
         opened."""
-        given: dict[str, Any] = {}
+        event = self.opening(before)
+        return {} if event is None else {name: value for name, value in event.data.items() if name != "from"}
+
+    def opening(self, before: int | None = None) -> Event | None:
+        """The event that says so."""
+        found = None
         for event in self.transcript.events(self.id, kind="session"):
-            data = event.data
             if before is not None and event.seq >= before:
                 break
-            if data.get("user") == self.user:
-                given = {name: value for name, value in data.items() if name != "from"}
-        return given
+            if event.data.get("user") == self.user:
+                found = event
+        return found
 
     # Runs
 
@@ -157,6 +161,15 @@ class Session:
     def last_run(self) -> str:
         """The latest run of the user; empty if there is none."""
         return self._last(lambda data: True)
+
+    def said(self) -> int:
+        """How many messages the conversation has that ``AsyncAgent.say`` goes on with."""
+        count, name = 0, self.last_talk()
+        while name:
+            count += 1
+            stimulus = self.transcript.last(self.id, "stimulus", run=name)
+            name = stimulus.data.get("after", "") if stimulus is not None else ""
+        return count
 
     def last_talk(self) -> str:
         """The latest run that was said to a conversation; empty if there is none."""

@@ -390,21 +390,67 @@ def take_over(options: argparse.Namespace, session: str, user: str) -> None:
     """Give the options the session was begun with to those that are not given now. A file of tools that is
     not there any more is left out; AsyncAgent.changes tells of it."""
     from agent.session import Session
+    from tools.carried import imported
     from tools.transcript import Transcript
 
     given: dict[str, Any] = {}
+    foreign = False
     with open_store(options) as store:
         if store is not None:
-            given = Session(Transcript(lambda: store), session, user, Path()).given()
+            known = Session(Transcript(lambda: store), session, user, Path())
+            given, opening = known.given(), known.opening()
+            foreign = opening is not None and opening.seq <= imported(store, session)
     options.session = session
+    options.limits = given.get("limits")
     if not hasattr(options, "user"):
         options.user = user
-    for name in ("model", "base_url", "policy", "dialect", "belt"):
-        if given.get(name.replace("_", "-")) and not hasattr(options, name):
-            setattr(options, name, given[name.replace("_", "-")])
+    more: dict[str, Any] = {
+        name: given[name.replace("_", "-")]
+        for name in ("model", "base_url", "policy", "dialect", "belt")
+        if given.get(name.replace("_", "-")) and not hasattr(options, name)
+    }
     if given.get("tools") and not (hasattr(options, "tools_before") or hasattr(options, "tools_after")):
-        options.tools_after = [file for file in given["tools"] if Path(file).exists()]
-    options.limits = given.get("limits")
+        more["tools_after"] = [file for file in given["tools"] if Path(file).exists()]
+    for name, value in more.items():
+        if foreign and _reaches_out(name, value):
+            for one in value if isinstance(value, list) else [value]:
+                option = f"--{name.removesuffix('_after').replace('_', '-')} {shlex.quote(one)}"
+                complain(f"Session {session} was imported, so it does not choose {option}; give it yourself.")
+        else:
+            setattr(options, name, value)
+
+
+def _reaches_out(name: str, value: Any) -> bool:
+    """Whether a setting runs code, loosens rules or sends the conversation to a server: nobody here has
+    chosen it if it was imported."""
+    if name == "model":
+        return ":/" in value and (value.startswith("local:") or value.endswith(".hy"))
+    return name in ("tools_after", "policy", "base_url")
+
+
+def pick_up(options: argparse.Namespace) -> str:
+    """For a REPL in a session that is known: take over what its conversation was begun with, and return the
+    sentence that says so; nothing for a new conversation in a new session."""
+    from agent.agent import user_name
+    from agent.session import Session
+    from tools.transcript import Transcript
+
+    session = getattr(options, "session", None)
+    user = getattr(options, "user", None) or user_name()
+    said, runs = 0, ""
+    with open_store(options) as store:
+        if store is not None and session:
+            known = Session(Transcript(lambda: store), session, user, Path())
+            said, runs = known.said(), known.last_run()
+    if not runs:
+        return ""
+    assert session, "it has runs"
+    take_over(options, session, user)
+    if said:
+        messages = "1 message" if said == 1 else f"{said} messages"
+        return f"Going on with the conversation of session {session}, {messages} so far; ,new begins another."
+    again = f"quoth resume {shlex.quote(session)}{place_of(options)} TEXT"
+    return f"A new conversation in session {session}; to go on with that of its last run: {again}"
 
 
 def open_store(options: argparse.Namespace) -> AbstractContextManager[Store | None]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.session import Session
-from tools.carried import copy_session
+from tools.carried import copy_session, imported, mark_imported
 from tools.errors import UsageError, did_you_mean
 from tools.store import Store
 from tools.transcript import Event, Transcript
@@ -132,7 +132,9 @@ def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str
     given = opened[-1].data if opened else {}
     with store.transaction():
         copy_session(store, events, new)
-        transcript.add(new, "session", {**given, "from": {"session": session, "at": count}})
+        opening = transcript.add(new, "session", {**given, "from": {"session": session, "at": count}})
+        if opened and opened[-1].seq <= imported(store, session):
+            mark_imported(store, new, opening)
     return new, count
 
 
@@ -144,7 +146,9 @@ def take_in(store: Store, session: str, events: Sequence[Event]) -> bool:
         return False
     if known:
         raise UsageError(f"There is another session {session} already; give this one an id: --as ID")
-    copy_session(store, events, session)
+    with store.transaction():
+        copy_session(store, events, session)
+        mark_imported(store, session, len(events))
     return True
 
 

@@ -38,6 +38,18 @@ def copy_session(store: Store, events: Sequence[Event], session: str) -> None:
             )
 
 
+def mark_imported(store: Store, session: str, count: int) -> None:
+    """So many events of a session were written elsewhere: what they say of files, rules and servers is no
+    word of this machine's user."""
+    store.execute("INSERT OR REPLACE INTO imported (session, events) VALUES (?, ?)", (session, count))
+
+
+def imported(store: Store, session: str) -> int:
+    """How many events of a session were written elsewhere."""
+    found = store.execute("SELECT events FROM imported WHERE session = ?", (session,))
+    return int(found[0][0]) if found else 0
+
+
 def receipts_of(events: Iterable[Event]) -> Iterator[Row]:
     """The receipts of the calls that another passage of an unfinished call would make. One that had begun,
     and of which nothing more is known, may have done anything, if its tool does more than to read."""
@@ -56,7 +68,8 @@ def receipts_of(events: Iterable[Event]) -> Iterator[Row]:
             ended[event.key] = event
     over = {key for key, event in ended.items() if event.status not in ("pending", "cancelled")}
     for key, call in begun.items():
-        if any(outer in over for outer in _around(key)):
+        around = [outer for outer in _around(key) if outer in begun]
+        if any(outer in over for outer in around or [key]):
             continue
         said = call.data
         user = users[call.run] if call.run else users[key]

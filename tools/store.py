@@ -188,6 +188,12 @@ MIGRATIONS = (
     DROP TABLE suspended;
     DROP TABLE sub_agents;
     """,
+    """
+    CREATE TABLE imported (
+        session TEXT PRIMARY KEY,
+        events INTEGER NOT NULL
+    ) STRICT;
+    """,
 )
 
 
