@@ -309,6 +309,12 @@ class PastCall:
         """Whether it need not be made any more."""
         return self.receipt is not None and self.receipt.status not in ("pending", "cancelled")
 
+    @property
+    def own(self) -> bool:
+        """Whether the run's loop made it, and no other call did."""
+        event = self.receipt or self.begun
+        return event is not None and "/" not in event.key.removeprefix(f"{event.run}/")
+
     def result(self) -> ToolResult:
         """What had come of it."""
         assert self.receipt is not None, "a finished call has a receipt"
@@ -371,7 +377,7 @@ class Past:
                     past.spent[event.key] = event
                 case "end":
                     past.end = event
-        past.unused = sum(1 for call in past.calls.values() if call.finished)
+        past.unused = sum(1 for call in past.calls.values() if call.finished and call.own)
         return past
 
     def without_failures(self) -> Past:

@@ -254,9 +254,7 @@ def remove(options: argparse.Namespace) -> int:
         found = list(dict.fromkeys(find_session(store, wanted) for wanted in options.of))
         assert store is not None, "a session was found in it"
         what = f"session{'s' if len(found) > 1 else ''} {', '.join(found)}"
-        if not _confirmed(
-            options, f"Remove {what}, with all that waits in {'them' if len(found) > 1 else 'it'}?"
-        ):
+        if not _confirmed(options, f"Remove {what}, and all that waits there?"):
             complain("Nothing was removed.")
             return 1
         for session in found:
@@ -410,14 +408,15 @@ def take_over(options: argparse.Namespace, session: str, user: str) -> None:
         if given.get(name.replace("_", "-")) and not hasattr(options, name)
     }
     if given.get("tools") and not (hasattr(options, "tools_before") or hasattr(options, "tools_after")):
-        more["tools_after"] = [file for file in given["tools"] if Path(file).exists()]
+        more["tools_after"] = [file for file in given["tools"] if foreign or Path(file).exists()]
+    if foreign and (outside := [name for name in more if _reaches_out(name, more[name])]):
+        chosen = " ".join(_option(name, one) for name in outside for one in _listed(more[name]))
+        raise UsageError(
+            f"Session {session} was imported, and what runs code, makes rules or names a server is for you to"
+            f" choose: it had {chosen}. Give these, or others."
+        )
     for name, value in more.items():
-        if foreign and _reaches_out(name, value):
-            for one in value if isinstance(value, list) else [value]:
-                option = f"--{name.removesuffix('_after').replace('_', '-')} {shlex.quote(one)}"
-                complain(f"Session {session} was imported, so it does not choose {option}; give it yourself.")
-        else:
-            setattr(options, name, value)
+        setattr(options, name, value)
 
 
 def _reaches_out(name: str, value: Any) -> bool:
@@ -425,7 +424,15 @@ def _reaches_out(name: str, value: Any) -> bool:
     chosen it if it was imported."""
     if name == "model":
         return ":/" in value and (value.startswith("local:") or value.endswith(".hy"))
-    return name in ("tools_after", "policy", "base_url")
+    return name in ("tools_after", "policy", "base_url") and bool(value)
+
+
+def _listed(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value]
+
+
+def _option(name: str, value: str) -> str:
+    return f"--{name.removesuffix('_after').replace('_', '-')} {shlex.quote(value)}"
 
 
 def pick_up(options: argparse.Namespace) -> str:
