@@ -17,10 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, cast
 
+from agent.changes import Changes, changes_of
 from agent.recorded import Differs, RecordedBackend, RecordedDoor
 from agent.run import Listener, Reply, Run, RunLimits
 from agent.services import check_known, with_own_model
 from agent.session import Past, RunLog, Session, Unfinished, read_messages
+from agent.sessions import new_session
 from agent.subagents import services_for
 from agent.table import ToolSource, load_tools, with_search
 from neuro.backends.base import Backend, Messages
@@ -114,10 +116,9 @@ class AsyncAgent:
         self._wanted = dialect
         self._chosen: Dialect | None = None
         self.user = user or user_name()
-        self.session = session or f"s{secrets.token_hex(4)}"
+        self.session = session or new_session()
         self.limits = limits or RunLimits()
         self.listener = listener
-        self._changed = ""  # what the model is told of tools that are not what they were
         self._must_act = must_act
         self._consent = consent
         self._model = model
@@ -273,6 +274,14 @@ class AsyncAgent:
                     done.append(await self._again(one.name))
         return done
 
+    def unfinished(self) -> list[Unfinished]:
+        """What of this session waits or was broken off."""
+        return [one for one in self._session.unfinished() if one.waits]
+
+    def resumable(self) -> bool:
+        """Whether ``resume`` has anything to go on with."""
+        return bool(self._session.to_resume())
+
     @property
     def waits(self) -> bool:
         """Whether anything of this session waits for ``resume``."""
@@ -381,7 +390,20 @@ class AsyncAgent:
         else:
             messages = self._opened_at(name)
             _, messages = await self._go(name, past, messages, live=False)
+        if note := self._note(name):
+            messages.append("user", note)
         return messages
+
+    def changes(self) -> Changes:
+        """What is not any more as this user had it when the session was last driven."""
+        return changes_of(self._session.given(), self._given())
+
+    def _note(self, run: str) -> str:
+        """What the model of a run is to know of tools that were something else when it was asked last."""
+        asked = self.transcript.last(self.session, "request", run=run)
+        if asked is None:
+            return ""
+        return changes_of(self._session.given(before=asked.seq), self._given()).told(self.table)
 
     async def _go(
         self,
@@ -402,7 +424,7 @@ class AsyncAgent:
             past,
             log,
             differs=differs,
-            note=self._changed if past.left else "",
+            note=self._note(name) if live and past.left else "",
         )
         door = RecordedDoor(self.door, past, log, live=live, differs=differs)
         run = Run(
