@@ -26,7 +26,7 @@ from neuro.backends.base import (
 )
 from tools.context import Call, Status, ToolContext, ToolResult
 from tools.door import Door
-from tools.errors import UsageError
+from tools.errors import StoreError, UsageError
 from tools.transcript import Event, key_in, secrets_in
 
 BEGUN = "It had begun when the session was broken off, and how it ended is not known."
@@ -95,6 +95,8 @@ class RecordedBackend:
             assert self.run is not None, "a run that is recalled is known"
             self.run.interrupted = True
             raise asyncio.CancelledError
+        if self._log.broken:  # the model may not be shown what could not be written down
+            raise ModelError(self._log.broken)
         if self._note and self._recalls:
             messages.append("user", self._note)
             self._note = ""
@@ -107,10 +109,11 @@ class RecordedBackend:
             )
         except ModelError as error:
             raised = "tools" if isinstance(error, ToolsRefusedError) else "model"
-            self._log.reply = self._log.add("reply", {"raised": raised, "text": str(error)}, parent=request)
+            self._replied({"raised": raised, "text": str(error)}, request)
             raise
         self._hide(completion)
-        self._log.reply = self._log.add("reply", reply_data(completion), parent=request)
+        self._replied(reply_data(completion), request)
+        self._log.recalled = False
         self._answered(messages, completion.text)
         return completion
 
@@ -132,12 +135,17 @@ class RecordedBackend:
             data |= {"tools": hashlib.sha256(tools).hexdigest()[:16], "choice": choice}
         try:
             seq = self._log.add("request", data, parent=self._log.reply)
-        except Exception as error:
-            raise ModelError(
-                f"The transcript could not be written, so the model was not asked: {error}."
-            ) from None
+        except StoreError as error:
+            raise ModelError(f"The model was not asked. {error}") from None
         talk.count, talk.reply = len(messages), None
         return seq
+
+    def _replied(self, data: dict[str, Any], request: int) -> None:
+        """Write down what the model said, before anything comes of it."""
+        try:
+            self._log.reply = self._log.add("reply", data, parent=request)
+        except StoreError as error:
+            raise ModelError(f"The model's reply was not used. {error}") from None
 
     def _hide(self, completion: Completion) -> None:
         """Declared secrets are not shown in what is written from here on."""
@@ -164,7 +172,7 @@ class RecordedBackend:
                 self._differs(request, new)
             else:  # what the model was shown then is what it goes on with
                 messages.end_with(asked["from"], told)
-        self._log.reply = reply.seq
+        self._log.reply, self._log.recalled = reply.seq, True
         if said.get("raised"):
             talk.count, talk.reply = len(messages), None
             if said["raised"] == "tools":
@@ -205,15 +213,16 @@ class RecordedDoor:
             return self._recalled(past, call)
         if not self._live:
             return self._broken_off(past, call)
-        marked = replace(call, run=self._log.run, event=self._log.reply, resumed=past is not None)
+        # A place in a limit and a decision may have been taken for a call of which no event tells yet.
+        marked = replace(call, run=self._log.run, event=self._log.reply, resumed=self._log.recalled)
         run = self.run
         assert run is not None, "a door is the door of a run"
         usage, steps, calls = run.usage, run.budget.steps_taken, run.budget.calls_taken
-        try:
-            return await self._door.dispatch(marked, context)
-        finally:
+
+        def spent() -> str:
+            """What the call cost is written with its receipt: whoever finds that need not count again."""
             if run.usage != usage or run.budget.steps_taken != steps:
-                spent = {
+                cost = {
                     "usage": {
                         name: value - getattr(usage, name)
                         for name, value in vars(run.usage).items()
@@ -222,7 +231,13 @@ class RecordedDoor:
                     "steps": run.budget.steps_taken - steps,
                     "calls": run.budget.calls_taken - calls,
                 }
-                self._log.add("spent", spent, parent=self._log.reply, key=key_in(call))
+                self._log.add("spent", cost, parent=self._log.reply, key=key_in(call))
+            return ""
+
+        result = await self._door.dispatch(marked, replace(context, written=[spent]))
+        if result.audit.get("written") is False:
+            self._log.broken = result.message
+        return result
 
     def refuse(self, call: Call, context: ToolContext, status: Status, message: str) -> ToolResult:
         past = self._past.calls.get(key_in(call))

@@ -24,6 +24,7 @@ from tools.store import state_dir
 from tools.transcript import Event, Kind, Transcript, read_form
 
 FINISHED = ("done", "failed")
+GOING_ON = ("request", "reply", "call", "receipt", "fault")  # none of them is the last event of a run
 
 
 @contextlib.contextmanager
@@ -130,6 +131,9 @@ class Session:
                     del found[event.run]
                 else:
                     found[event.run] = Unfinished("run", event.run, status, found[event.run].event)
+            elif event.kind in GOING_ON and event.run in found:  # it was gone on with, and broken off
+                if found[event.run].status:
+                    found[event.run] = Unfinished("run", event.run, "", found[event.run].event)
             elif event.run == "" and "/" not in event.key:
                 if event.kind == "call" and event.data.get("user") == self.user:
                     begun[event.key] = event
@@ -338,10 +342,13 @@ class Past:
         past = cls()
         requests: dict[int, Event] = {}
         for event in events:
+            if event.kind in GOING_ON:  # the end before it was none
+                past.end = None
             match event.kind:
                 case "stimulus":
                     past.stimulus = event
                 case "request":
+                    past.without_failures()  # it was got over
                     requests[event.seq] = event
                 case "reply":
                     past.exchanges.append((requests[event.parent], event))
@@ -397,12 +404,15 @@ def reply_data(completion: Completion) -> dict[str, Any]:
 
 
 class RunLog:
-    """Writes the events of one run. ``reply`` is the place of the model's latest words."""
+    """Writes the events of one run. ``reply`` is the place of the model's latest words, and ``recalled`` says
+    that they are of an earlier process, which may have begun with what they ask for."""
 
     def __init__(self, session: Session, run: str) -> None:
         self.session = session
         self.run = run
         self.reply = 0
+        self.recalled = False
+        self.broken = ""  # why what has happened could not be written down
         self.numbers: dict[int, int] = {}  # of the run's conversations, by identity
 
     def add(

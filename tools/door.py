@@ -241,6 +241,7 @@ class Door:
             context,
             side_effects=[],
             said=passage.said,
+            written=[*context.written],
             tool_names=tuple(self.table.names()),
             inner_clocks=(*context.clocks, passage.clock),
             shown=self._shown,
@@ -253,7 +254,7 @@ class Door:
             if passage.permitted:  # the body has begun again: what it had done is not done twice
                 inner = dataclasses.replace(inner, resumed=True)
             clocks = passage.context.inner_clocks
-            around = dataclasses.replace(context, clocks=clocks, dry=dry or context.dry)
+            around = dataclasses.replace(context, clocks=clocks, dry=dry or context.dry, written=[])
             result = await self.dispatch(inner, around)
             passage.context.side_effects.extend(result.side_effects)
             return result
@@ -321,12 +322,13 @@ class Door:
             with contextlib.suppress(Exception):  # then the approval stays used
                 self.consent.waits(call)
         effects = tuple(passage.context.side_effects)
-        message = outcome.message or "\n".join(passage.said)
         name = str(row["tool"])
-        result = ToolResult(call.id, name, outcome.status, outcome.value, message, effects, row)
         record, consent = "receipt", passage.verdicts.get("consent", "")
         try:
             with self._together():
+                passage.said += [said for write in passage.context.written if (said := write())]
+                message = outcome.message or "\n".join(passage.said)
+                result = ToolResult(call.id, name, outcome.status, outcome.value, message, effects, row)
                 if passage.tool is not None and stage != "receipt":
                     asked = consent.startswith("allow")
                     self.receipts.keep(passage.tool, call, result, decided=passage.refused, asked=asked)
@@ -338,7 +340,7 @@ class Door:
             # What cannot be recorded is not acknowledged.
             said = "The call was done, but its" if outcome.status == "ok" else "The"
             message = f"{said} {record} could not be written: {brief(error)}."
-            row["status"] = "error"
+            row |= {"status": "error", "written": False}
             return ToolResult(call.id, name, "error", None, message, effects, row)
         return result
 
@@ -635,7 +637,7 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
         with door._together():
             door.receipts.begins(tool, passage.call)
             door.log.begins(tool, passage.call, passage.verdicts.get("consent", ""))
-        told = len(passage.said)
+        told, kept = len(passage.said), len(passage.context.written)
         while True:
             try:
                 made = await run_function(
@@ -647,6 +649,7 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
                     return ended
                 passage.made.clear()
                 del passage.said[told:]
+                del passage.context.written[kept:]
         value = plain(made)
         if left := passage.reservation.left:
             passage.said.append(left)

@@ -16,6 +16,7 @@ from typing import Any
 
 from tools.clock import Clock, within
 from tools.context import ToolContext, ToolError, enter_context
+from tools.errors import StoreError
 
 GRACE_SECONDS = 2.0  # for a cancelled body to put things away
 
@@ -24,6 +25,8 @@ def brief(error: BaseException) -> str:
     """An exception in one short line."""
     first = str(error).strip().splitlines()
     text = f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
+    if isinstance(error, StoreError):
+        text = str(error)
     return text.rstrip(".") if len(text) <= 300 else text[:299] + "…"
 
 
