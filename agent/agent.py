@@ -34,6 +34,7 @@ from tools.errors import InvalidCallError, UsageError
 from tools.form import CallForm, Code, from_model
 from tools.hycache import cache_dir
 from tools.limits import By, Cooldown, Quota, Rule, StoreLimits
+from tools.pages import OnlyNames, StorePages
 from tools.policy import RulesPolicy, load_policy, policy_files
 from tools.receipts import StoreReceipts
 from tools.sandbox import Sandbox
@@ -129,6 +130,7 @@ class AsyncAgent:
         self._store: Store | None = None
         self._sandbox = Sandbox()
         self._snapshots = StoreSnapshots(self._opened_store)
+        self.pages = StorePages(self._opened_store, self.session, self.user, self.limits.result_chars)
         self._conversation: Messages | None = None
         self._running: Run | None = None
         self._closed = False
@@ -177,6 +179,7 @@ class AsyncAgent:
             confidence=self.confidence,
             services=services_for(self),
             catalog=self._catalog,
+            pages=self.pages,
         )
 
     async def call(self, form: str | CallForm, *, route: Route = "call") -> ToolResult:
@@ -226,9 +229,7 @@ class AsyncAgent:
     async def run(self, task: str) -> Reply:
         """One task through the loop, in a conversation of its own."""
         self._require_open()
-        messages = self._begin()
-        reply, _ = await self._first(task, messages)
-        self._session.let_go(messages)
+        reply, _ = await self._first(task, self._begin())
         return reply
 
     async def say(self, text: str) -> Reply:
@@ -333,22 +334,31 @@ class AsyncAgent:
             "must-act": self.must_act(backend),
             "takes-grammar": backend.takes_grammar,
             "tool-view": getattr(backend, "tool_view", ""),
+            "context": getattr(backend, "context", None),
             "limits": vars(self.limits),
         }
         with self._session.driven():
             self._session.open(self._given())
             name = self._session.begin(told, after)
             past = Past(stimulus=self.transcript.last(self.session, "stimulus", run=name))
-            return await self._go(name, past, messages), name
+            try:
+                reply, ended_with = await self._go(name, past, messages)
+            except BaseException:
+                if self._conversation is messages:  # broken off: it is brought back when it goes on
+                    self._conversation, self._talk = None, name
+                raise
+        if self._conversation is messages:
+            self._conversation = ended_with  # it may have been shortened
+        else:
+            self._session.let_go(ended_with)
+        return reply, name
 
     async def _again(self, name: str) -> Reply:
         """Go on with a run of this session: all that has happened in it is answered by the transcript."""
         past = self._session.past(name).without_failures()
         here = bool(self._talk == name and self._conversation is not None)
-        messages = read_messages(self._session.messages_before(name)) if past.exchanges else Messages()
-        if not len(messages):
-            messages = self._begin()
-        reply = await self._go(name, past, messages)
+        messages = self._opened_at(name)
+        reply, messages = await self._go(name, past, messages)
         if here:
             self.forget()
             self._conversation, self._talk, self._new_talk = messages, name, False
@@ -356,17 +366,21 @@ class AsyncAgent:
             self._session.let_go(messages)
         return reply
 
+    def _opened_at(self, name: str) -> Messages:
+        """The conversation as a run found it."""
+        before = self._session.messages_before(name)
+        return read_messages(before) if before else self._begin()
+
     async def _brought_back(self, name: str) -> Messages:
         """The conversation up to the end of a run. Of one that was broken off no call is left without a
         result, which says so."""
         past = self._session.past(name)
         if past.end is not None:
             messages = read_messages(self._session.conversation(name))
+            self._session.talk_of(messages).count = len(messages)
         else:
-            messages = read_messages(self._session.messages_before(name))
-            await self._go(name, past, messages, live=False)
-        talk = self._session.talk_of(messages)
-        talk.count = len(messages)
+            messages = self._opened_at(name)
+            _, messages = await self._go(name, past, messages, live=False)
         return messages
 
     async def _go(
@@ -377,9 +391,9 @@ class AsyncAgent:
         *,
         live: bool = True,
         differs: Differs | None = None,
-    ) -> Reply:
+    ) -> tuple[Reply, Messages]:
         """Drive a run of this session from its stimulus; without ``live`` only as far as the transcript
-        reaches."""
+        reaches. The messages are those it ended with."""
         assert past.stimulus is not None, "a run begins with a stimulus"
         told = past.stimulus.data
         log = RunLog(self._session, name)
@@ -408,6 +422,7 @@ class AsyncAgent:
             turn=told["turn"],
             past=past,
             log=log if live else None,
+            pages=self.pages if live else OnlyNames(),
         )
         backend.run = door.run = run
         run.context = replace(run.context, services=services_for(self, run))
@@ -416,7 +431,7 @@ class AsyncAgent:
             reply: Reply = await import_module("agent.loop").run_loop(run)
         finally:
             self._running = before
-        return reply
+        return reply, run.messages
 
     def _given(self) -> dict[str, Any]:
         """What another process needs to make such an agent again, and what it had then."""

@@ -115,6 +115,12 @@ LIMITS: dict[str, tuple[str, Callable[[str], Any], str, str]] = {
         "N",
         "stop when one call has come back so often (default: 3)",
     ),
+    "context": (
+        "--max-context",
+        _at_least_one,
+        "N",
+        "tokens the model can read at once (default: as known of the model)",
+    ),
     "window": (
         "--repeat-window",
         _seconds,

@@ -18,6 +18,7 @@ from agent.session import Past, PastCall, RunLog, completion_of, reply_data
 from neuro.backends.base import (
     Backend,
     Completion,
+    ContextFullError,
     Message,
     Messages,
     ModelError,
@@ -65,7 +66,16 @@ class RecordedBackend:
 
     @property
     def name(self) -> str:
-        return str(self._known.get("model", "")) if self._live is None else self._live().name
+        if self._recalling or self._live is None:
+            return str(self._known.get("model", ""))
+        return self._live().name
+
+    @property
+    def context(self) -> int | None:
+        """How many tokens the model can read, if it says so."""
+        if self._recalling or self._live is None:
+            return self._known.get("context")
+        return getattr(self._live(), "context", None)
 
     @property
     def takes_grammar(self) -> bool:
@@ -96,7 +106,7 @@ class RecordedBackend:
             self.run.interrupted = True
             raise asyncio.CancelledError
         if self._log.broken:  # the model may not be shown what could not be written down
-            raise ModelError(self._log.broken)
+            raise StoreError(self._log.broken)
         if self._note and self._recalls:
             messages.append("user", self._note)
             self._note = ""
@@ -108,11 +118,10 @@ class RecordedBackend:
                 messages, grammar=grammar, max_tokens=max_tokens, on_text=on_text, **more
             )
         except ModelError as error:
-            raised = "tools" if isinstance(error, ToolsRefusedError) else "model"
-            self._replied({"raised": raised, "text": str(error)}, request)
+            self._log.reply = self._log.add("reply", _raised(error), parent=request)
             raise
         self._hide(completion)
-        self._replied(reply_data(completion), request)
+        self._log.reply = self._log.add("reply", reply_data(completion), parent=request)
         self._log.recalled = False
         self._answered(messages, completion.text)
         return completion
@@ -133,19 +142,9 @@ class RecordedBackend:
         data: dict[str, Any] = {"talk": self._log.number(messages), "from": start, "messages": new}
         if tools is not None:
             data |= {"tools": hashlib.sha256(tools).hexdigest()[:16], "choice": choice}
-        try:
-            seq = self._log.add("request", data, parent=self._log.reply)
-        except StoreError as error:
-            raise ModelError(f"The model was not asked. {error}") from None
+        seq = self._log.add("request", data, parent=self._log.reply)
         talk.count, talk.reply = len(messages), None
         return seq
-
-    def _replied(self, data: dict[str, Any], request: int) -> None:
-        """Write down what the model said, before anything comes of it."""
-        try:
-            self._log.reply = self._log.add("reply", data, parent=request)
-        except StoreError as error:
-            raise ModelError(f"The model's reply was not used. {error}") from None
 
     def _hide(self, completion: Completion) -> None:
         """Declared secrets are not shown in what is written from here on."""
@@ -178,11 +177,20 @@ class RecordedBackend:
             if said["raised"] == "tools":
                 self._refused = True
                 raise ToolsRefusedError(said["text"])
+            if said["raised"] == "full":
+                raise ContextFullError(said["text"], said["window"])
             raise ModelError(said["text"])
         completion = completion_of(said)
         self._hide(completion)
         self._answered(messages, completion.text)
         return completion
+
+
+def _raised(error: ModelError) -> dict[str, Any]:
+    """What is written down of a request that was not answered."""
+    if isinstance(error, ContextFullError):
+        return {"raised": "full", "text": str(error), "window": error.window}
+    return {"raised": "tools" if isinstance(error, ToolsRefusedError) else "model", "text": str(error)}
 
 
 class RecordedDoor:

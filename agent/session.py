@@ -211,11 +211,24 @@ class Session:
 
 
 def _conversation(transcript: Transcript, session: str, run: str) -> list[Message]:
-    stimulus = transcript.last(session, "stimulus", run=run)
-    if stimulus is None:
+    chain = [run]
+    while after := _stimulus(transcript, session, chain[-1]).data.get("after", ""):
+        chain.append(after)
+    told: list[Message] = []
+    for name in reversed(chain):
+        _tell(told, transcript, session, name)
+    return told
+
+
+def _stimulus(transcript: Transcript, session: str, run: str) -> Event:
+    found = transcript.last(session, "stimulus", run=run)
+    if found is None:
         raise UsageError(f"There is no run {run} in session {session}.")
-    after = stimulus.data.get("after", "")
-    told: list[Message] = _conversation(transcript, session, after) if after else []
+    return found
+
+
+def _tell(told: list[Message], transcript: Transcript, session: str, run: str) -> None:
+    """Add what was said in a run; of its conversations the one that it ended with."""
     end = transcript.last(session, "end", run=run)
     talk = end.data.get("talk", 1) if end is not None else 1
     requests: set[int] = set()
@@ -231,7 +244,6 @@ def _conversation(transcript: Transcript, session: str, run: str) -> list[Messag
                 told.append(_assistant(data))
     if end is not None:
         told += [_message(m) for m in end.data.get("messages", ())]
-    return told
 
 
 def _message(data: Mapping[str, Any]) -> Message:

@@ -175,6 +175,7 @@ class Team:
                 "model": backend.name,
                 "takes-grammar": backend.takes_grammar,
                 "tool-view": getattr(backend, "tool_view", ""),
+                "context": getattr(backend, "context", None),
                 "limits": vars(self._agent.limits),
             }
             log.reply = log.add("stimulus", told, parent=self._agent.call_log.place(call.id))
@@ -197,6 +198,7 @@ class Team:
             must_act=must_act,
             dialect=dialect,
             search=search,
+            pages=self._agent.pages,
             limits=self._agent.limits,
             name=name,
             turn=key,

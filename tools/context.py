@@ -177,6 +177,14 @@ class Catalog(Protocol):
         ...
 
 
+class Pages(Protocol):
+    """Shows texts of this session that a model was not shown whole."""
+
+    def page(self, id: str, start: int = 1) -> tuple[str, str]:
+        """A part of the text, from its character ``start`` on, and which part that is. Raises ToolError."""
+        ...
+
+
 def _no_services() -> Services:
     from tools.services import NO_SERVICES  # here: it imports this module, and a start need not wait for it
 
@@ -212,6 +220,7 @@ class ToolContext:
     snapshots: Snapshots | None = None  # where programs wait
     shown: Callable[[CallForm], str] = str  # a form as people may see it, without declared secrets
     catalog: Catalog | None = None
+    pages: Pages | None = None
     side_effects: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     written: list[Callable[[], str]] = field(default_factory=list)

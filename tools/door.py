@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tools.audit import Audit, MemoryAudit
@@ -237,15 +238,6 @@ class Door:
         """
         started, now = time.monotonic(), datetime.now(UTC)
         passage = Passage(call, context)
-        passage.context = dataclasses.replace(
-            context,
-            side_effects=[],
-            said=passage.said,
-            written=[*context.written],
-            tool_names=tuple(self.table.names()),
-            inner_clocks=(*context.clocks, passage.clock),
-            shown=self._shown,
-        )
 
         async def nested(form: CallForm, name: str = "", dry: bool = False) -> ToolResult:
             """A call the body makes: through this door, and what it did counts as done by the body too."""
@@ -266,7 +258,16 @@ class Door:
             return await look_at(self, _inner(call, form, "look"), context, unknown, guards)
 
         passage.context = dataclasses.replace(
-            passage.context, dispatch=nested, look=look, permission=_Permission(passage.permitted)
+            context,
+            side_effects=[],
+            said=passage.said,
+            written=[*context.written],
+            tool_names=tuple(self.table.names()),
+            inner_clocks=(*context.clocks, passage.clock),
+            shown=self._shown,
+            dispatch=nested,
+            look=look,
+            permission=_Permission(passage.permitted),
         )
         stage, outcome = "look-up", Outcome("cancelled", message=f"{call.tool} was cancelled.")
         try:
@@ -634,7 +635,7 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
         with contextlib.suppress(Exception):  # then each of its calls is asked by itself
             door.consent.begins(tool, passage.call)
     try:
-        with door._together():
+        with contextlib.nullcontext() if only_reads(tool) else door._together():
             door.receipts.begins(tool, passage.call)
             door.log.begins(tool, passage.call, passage.verdicts.get("consent", ""))
         told, kept = len(passage.said), len(passage.context.written)
@@ -705,5 +706,11 @@ def _bindings(function: Callable[..., Any], passage: Passage, **more: Any) -> di
     """What a guard or body takes by name: its parameters, ``call`` and ``ctx``."""
     offered = {"call": passage.call, "ctx": passage.context, **more}
     offered |= {name.replace("-", "_"): value for name, value in passage.args.items()}
-    wanted = inspect.signature(function).parameters
+    wanted = _parameters(function)
     return {name: value for name, value in offered.items() if name in wanted}
+
+
+@lru_cache(maxsize=1024)
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    """The names a function takes, looked up once."""
+    return frozenset(inspect.signature(function).parameters)

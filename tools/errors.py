@@ -21,9 +21,9 @@ class StoreError(QuothError):
     """What had to be written down could not be, or be read again: the disk is full or has failed. ``why`` is
     the reason alone."""
 
-    def __init__(self, what: str, why: str) -> None:
+    def __init__(self, sentence: str, why: str = "") -> None:
         self.why = why
-        super().__init__(f"{what}: {why}.")
+        super().__init__(f"{sentence}: {why}." if why else sentence)
 
 
 class DefinitionError(QuothError, ValueError):

@@ -11,7 +11,7 @@ import keyword
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -295,13 +295,20 @@ def count(number: int, noun: str) -> str:
 
 
 def validate(
-    tool: str, params: Sequence[Param], model: type[BaseModel], bound: Mapping[str, Any]
+    tool: str,
+    params: Sequence[Param],
+    model: type[BaseModel],
+    bound: Mapping[str, Any],
+    later: Container[str] = (),
 ) -> dict[str, Any]:
-    """The typed arguments by canonical name, defaults filled in. Raises InvalidCallError with every fault."""
+    """The typed arguments by canonical name, defaults filled in. Raises InvalidCallError with every fault.
+
+    Of the arguments ``later`` the values are not known yet; nothing is said of them, and when there are any
+    of no default there are no typed arguments."""
     from pydantic import ValidationError
 
     by_name = {param.name: param for param in params}
-    data = {name: _literal(value, by_name.get(name)) for name, value in bound.items()}
+    data = {name: _literal(value, by_name.get(name)) for name, value in bound.items() if name not in later}
     data = {
         name: value for name, value in data.items() if not (value is None and _left_out(by_name.get(name)))
     }
@@ -316,7 +323,12 @@ def validate(
     try:
         made = model.model_validate({k: str(v) if isinstance(v, Code) else v for k, v in data.items()})
     except ValidationError as error:
-        raise InvalidCallError(_sentence(tool, _faults(error, by_name))) from None
+        details = error.errors(include_url=False)
+        if said := _faults(
+            [one for one in details if kebab(str((*one["loc"], "")[0])) not in later], by_name
+        ):
+            raise InvalidCallError(_sentence(tool, said)) from None
+        return {}
     values = {param.name: getattr(made, _field(param)) for param in params}
     return {
         name: Code(value) if by_name[name].type is Code and value is not None else value
@@ -378,10 +390,10 @@ def _sentence(tool: str, faults: Iterable[str]) -> str:
     return f"{tool}: " + "; ".join(faults) + "."
 
 
-def _faults(error: Any, by_name: Mapping[str, Param]) -> list[str]:
+def _faults(details: Iterable[Any], by_name: Mapping[str, Param]) -> list[str]:
     """Each pydantic error as a clause about the argument, in the order of the call."""
     faults: list[str] = []
-    for detail in error.errors(include_url=False):
+    for detail in details:
         location = [str(part) for part in detail["loc"]]
         name = kebab(location[0]) if location else ""
         inside = "".join(f"[{part}]" for part in location[1:] if part in _path(detail))

@@ -180,13 +180,23 @@ MIGRATIONS = (
         form TEXT NOT NULL,
         shown TEXT,
         digest TEXT NOT NULL,
-        status TEXT NOT NULL
-    ) STRICT;
-    CREATE UNIQUE INDEX events_place ON events (session, seq);
+        status TEXT NOT NULL,
+        PRIMARY KEY (session, seq)
+    ) STRICT, WITHOUT ROWID;
     CREATE INDEX events_begin ON events (session, kind) WHERE kind IN ('session', 'stimulus', 'end');
     CREATE INDEX events_secret ON events (session) WHERE shown IS NOT NULL;
     DROP TABLE suspended;
     DROP TABLE sub_agents;
+    """,
+    """
+    CREATE TABLE texts (
+        session TEXT NOT NULL,
+        user TEXT NOT NULL,
+        id TEXT NOT NULL,
+        at REAL NOT NULL,
+        text TEXT NOT NULL,
+        PRIMARY KEY (session, user, id)
+    ) STRICT;
     """,
 )
 

@@ -297,10 +297,10 @@ class Transcript:
         """Each session with the number of its events and the times of the first and the last one; the one
         that something happened in last at the end."""
         sql = (
-            "SELECT session, count(*), min(at), max(at), max(rowid) FROM events GROUP BY session"
-            " ORDER BY max(rowid)"
+            "SELECT session, count(*), min(at), max(at) FROM events GROUP BY session"
+            " ORDER BY max(at), session"
         )
-        return [(str(name), int(n), str(a), str(z)) for name, n, a, z, _ in self._store().execute(sql)]
+        return [(str(name), int(n), str(a), str(z)) for name, n, a, z in self._store().execute(sql)]
 
     def verify(self, session: str) -> None:
         """Raises TranscriptError at the first event that is not as it was written."""
@@ -344,7 +344,7 @@ class Transcript:
     def remove(self, session: str) -> None:
         """Take a session out of the store, with what waits in it. The audit keeps what was called."""
         with self._store().transaction() as execute:
-            for table in ("events", "receipts", "snapshots", "grants"):
+            for table in ("events", "receipts", "snapshots", "grants", "texts"):
                 execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608
             execute(
                 "DELETE FROM plans WHERE request IN (SELECT id FROM requests WHERE session = ?)", (session,)

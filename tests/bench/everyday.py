@@ -13,13 +13,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent.agent import AsyncAgent
 from agent.progress import Progress
 from agent.run import Reply
+from agent.table import load_tools
 from neuro.backends.choose import choose_backend
+from tools.table import ToolTable
 
 WORKSPACE = {
     "src/app.py": "import db\n\n# TODO: read the port from settings\n"
@@ -162,6 +164,13 @@ TASKS = (
 )
 
 
+def tagged_table() -> ToolTable:
+    """The tools that ship, each with its name as a tag; none of them has one of its own."""
+    table = load_tools(())
+    tags = {tool.name: tool.name.upper().replace("-", "_") for tool in table.shown}
+    return ToolTable(tuple(replace(tool, tag=tags.get(tool.name, "")) for tool in table))
+
+
 async def bench(model: str, dialect: str | None, chosen: list[int], show: bool) -> int:
     backend = choose_backend(model)
     solved = calls = again = turns = tokens = stopped = 0
@@ -183,6 +192,7 @@ async def bench(model: str, dialect: str | None, chosen: list[int], show: bool) 
                     workspace=root,
                     model=backend,
                     dialect=dialect,
+                    table=tagged_table() if dialect == "tags" else None,
                     consent="yes",
                     listener=Progress() if show else None,
                 ) as agent:

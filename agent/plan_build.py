@@ -1,0 +1,262 @@
+"""From the headlines of a file, of whatever format, to a flight plan: phases, ids, properties and whom they
+reach.
+
+Knows what a plan is made of, not where it was read; what is wrong becomes a fault with its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from agent.plan import (
+    BUDGETS,
+    INHERITED,
+    MAX_RETRY,
+    ON_FAIL,
+    ORGS,
+    OWN,
+    PHASES,
+    TODO_WORDS,
+    Budget,
+    Data,
+    Fault,
+    Form,
+    Part,
+    Plan,
+    Section,
+    Setting,
+    phase_of,
+)
+from tools.errors import did_you_mean, nearest
+from tools.rules import Place, Source
+
+_LIKE_A_PHASE = re.compile(r"(?:Phase\s+\w+\s*:\s*)?(\w+)\s*(?::|$)", re.IGNORECASE)
+
+
+def build(
+    source: Source,
+    title: str,
+    sections: Sequence[Section],
+    settings: Sequence[Setting] = (),
+    data: Iterable[Data] = (),
+    faults: Iterable[Fault] = (),
+) -> Plan:
+    """The plan that sections make. ``settings`` are those of the whole file."""
+    maker = _Maker(list(faults))
+    maker.whole(settings)
+    for section in sections:
+        maker.section(section)
+    values = {one.name: one for one in reversed(list(data))}
+    return Plan(
+        source,
+        title,
+        tuple(maker.parts),
+        tuple(maker.faults),
+        values,
+        maker.library,
+        frozenset(maker.left_out),
+    )
+
+
+class _Maker:
+    def __init__(self, faults: list[Fault]) -> None:
+        self.faults = faults
+        self.parts: list[Part] = []
+        self.library: dict[str, Form] = {}
+        self.left_out: set[str] = set()
+        self.ids: set[str] = set()
+        self.file: dict[str, Setting] = {}
+        # The sections we are in: level, whether left out, the part they are, what they hand down.
+        self.open: list[tuple[int, bool, Part | None, dict[str, Setting]]] = []
+
+    def fault(self, place: Place, message: str) -> None:
+        self.faults.append(Fault(place, message))
+
+    def whole(self, settings: Sequence[Setting]) -> None:
+        for setting in settings:
+            name = setting.name.upper()
+            if name in OWN and not name.endswith("ID"):
+                what = f"{name} is a property of one headline; for the whole file it says nothing."
+                self.fault(setting.place, what)
+        known = self._known(settings, {})
+        self.file = {name: setting for name, setting in known.items() if name in INHERITED}
+
+    def section(self, section: Section) -> None:
+        while self.open and self.open[-1][0] >= section.level:
+            self.open.pop()
+        _, skipped, parent, handed = self.open[-1] if self.open else (0, False, None, self.file)
+        phase = phase_of(section.title)
+        counts = bool(section.todo in TODO_WORDS or phase or parent)
+        if skipped or section.skipped or not counts:
+            if not skipped:
+                self._leave_out(section)
+            self.open.append((section.level, skipped or section.skipped, None, handed))
+            return
+        settings = self._known(section.settings, handed)
+        part = self._part(section, settings, parent, phase)
+        self.parts.append(part)
+        if parent is not None:
+            parent.inside.append(part)
+        down = {name: setting for name, setting in settings.items() if name in INHERITED}
+        self.open.append((section.level, False, part, down))
+
+    def _leave_out(self, section: Section) -> None:
+        self.library |= {form.name: form for form in section.forms if form.name and not section.skipped}
+        for setting in section.settings:
+            if setting.name.upper() in ("ID", "CUSTOM_ID"):
+                self.left_out.add(setting.value)
+        first = section.title.split()[:1]
+        place = section.title_place or section.place
+        if first and re.fullmatch(r"[A-Z][A-Z_-]{3,}:?", first[0]) and not section.skipped:
+            word = first[0].rstrip(":")
+            close = nearest(word, TODO_WORDS)
+            if close or word in ("TODO", "NEXT", "WAITING", "CANCELED", "CANCELLED"):
+                self.fault(place, _no_word(word))
+        if not section.skipped:
+            self._near_phase(section)
+
+    def _near_phase(self, section: Section) -> None:
+        like = _LIKE_A_PHASE.match(section.title)
+        if like and not phase_of(section.title) and (close := nearest(like[1], PHASES)):
+            self.fault(
+                section.title_place or section.place, f"There is no phase {like[1]}. Did you mean {close}?"
+            )
+
+    def _part(self, section: Section, settings: dict[str, Setting], parent: Part | None, phase: str) -> Part:
+        if not phase and parent is None:
+            self._near_phase(section)
+        first = section.title.split()[:1]
+        if not section.todo and first and re.fullmatch(r"[A-Z]{4,}", first[0]):
+            if nearest(first[0], TODO_WORDS) or first[0] == "TODO":
+                self.fault(section.title_place or section.place, _no_word(first[0]))
+        elif section.todo and section.todo not in TODO_WORDS:
+            self.fault(section.place, _no_word(section.todo))
+        after = settings.get("AFTER")
+        return Part(
+            id=self._id(section, settings),
+            title=section.title,
+            phase=phase or (parent.phase if parent else ""),
+            place=section.place,
+            todo=section.todo,
+            prose=section.prose,
+            forms=tuple(section.forms),
+            tools=self._names(settings.get("TOOLS")),
+            model=_text(settings.get("MODEL")),
+            budget=self._budget(settings.get("BUDGET")),
+            expect=_text(settings.get("EXPECT")),
+            after=None if after is None else self._names(after) or (),
+            retry=self._retry(settings.get("RETRY")),
+            on_fail=self._on_fail(settings.get("ON-FAIL")),
+            parent=parent,
+            is_phase=bool(phase),
+            settings=settings,
+            entry=section.entry,
+        )
+
+    def _known(self, given: Sequence[Setting], handed: Mapping[str, Setting]) -> dict[str, Setting]:
+        """The settings by name, over those handed down. As in Org, ``nil`` takes one away."""
+        found = dict(handed)
+        mine: dict[str, Setting] = {}
+        for setting in given:
+            name = setting.name.upper()
+            if name in (*INHERITED, *OWN):
+                earlier = mine.get(name)
+                if setting.more:
+                    base = earlier or found.get(name)
+                    value = f"{base.value} {setting.value}".strip() if base else setting.value
+                    setting = Setting(name, value, setting.place)
+                elif earlier is not None:
+                    self.fault(setting.place, f"{name} stands twice at this headline.")
+                mine[name] = setting
+            elif name not in ORGS and not name.startswith(("HEADER-ARGS", "EXPORT_")):
+                close = nearest(name, (*INHERITED, *OWN))
+                if close:
+                    self.fault(
+                        setting.name_place, f"There is no property {setting.name}. Did you mean {close}?"
+                    )
+        found |= mine
+        return {
+            name: setting
+            for name, setting in found.items()
+            if setting.value.lower() != "nil" or name == "AFTER"
+        }
+
+    def _id(self, section: Section, settings: Mapping[str, Setting]) -> str:
+        setting = settings.get("ID") or settings.get("CUSTOM_ID")
+        slug = "-".join(re.findall(r"\w+", section.title.lower())) or "step"
+        if setting is not None and setting.value:
+            slug = setting.value
+            if slug in self.ids:
+                self.fault(setting.place, f"The id {slug} stands twice; each id names one headline.")
+            elif re.search(r"[\s,]", slug):
+                what = f"The id {slug} holds a space or comma; :AFTER: could not name it."
+                self.fault(setting.place, what)
+        name, number = slug, 1
+        while name in self.ids:
+            number += 1
+            name = f"{slug}-{number}"
+        self.ids.add(name)
+        return name
+
+    def _names(self, setting: Setting | None) -> tuple[str, ...] | None:
+        if setting is None:
+            return None
+        if setting.value.lower() in ("nil", "none"):
+            return ()
+        return tuple(dict.fromkeys(setting.value.replace(",", " ").split()))
+
+    def _retry(self, setting: Setting | None) -> int:
+        if setting is None:
+            return 0
+        if not setting.value.isdecimal() or not setting.value.isascii() or int(setting.value[:9]) > MAX_RETRY:
+            what = f"RETRY is a whole number from 0 to {MAX_RETRY}, not {setting.value or 'nothing'}."
+            self.fault(setting.place, what)
+            return 0
+        return int(setting.value)
+
+    def _on_fail(self, setting: Setting | None) -> str:
+        if setting is None:
+            return "stop"
+        if setting.value not in ON_FAIL:
+            hint = (
+                did_you_mean(setting.value, ON_FAIL) or f" It is {', '.join(ON_FAIL[:-1])} or {ON_FAIL[-1]}."
+            )
+            self.fault(setting.place, f"ON-FAIL cannot be {setting.value or 'empty'}.{hint}")
+            return "stop"
+        return setting.value
+
+    def _budget(self, setting: Setting | None) -> Budget:
+        """``steps=6 tokens=2000 cost=0.10 seconds=60``."""
+        if setting is None:
+            return Budget()
+        found: dict[str, Any] = {}
+        if not setting.value:
+            self.fault(setting.place, "BUDGET is empty; write steps=6 tokens=2000 cost=0.10 seconds=60.")
+        for word in re.finditer(r"[^\s,]+", setting.value):
+            place = Place(setting.place.source, setting.place.line, setting.place.column + word.start())
+            name, sign, text = word[0].partition("=")
+            if name not in BUDGETS:
+                hint = did_you_mean(name, BUDGETS) or f" It has {', '.join(BUDGETS)}."
+                self.fault(place, f"BUDGET has no {name}.{hint}")
+            elif name in found:
+                self.fault(place, f"BUDGET gives {name} twice.")
+            elif name == "cost" and re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text) and float(text) > 0:
+                found[name] = float(text)
+            elif name != "cost" and re.fullmatch(r"[0-9]{1,12}", text) and int(text) > 0:
+                found[name] = int(text)
+            else:
+                kind = "number" if name == "cost" else "whole number"
+                shown = text if sign and text else "nothing"
+                self.fault(place, f"BUDGET wants a {kind} above 0 for {name}, not {shown}.")
+        return Budget(**found)
+
+
+def _text(setting: Setting | None) -> str:
+    return setting.value if setting is not None else ""
+
+
+def _no_word(word: str) -> str:
+    hint = did_you_mean(word, TODO_WORDS) or f" They are {', '.join(TODO_WORDS)}."
+    return f"{word} is no TODO word of a plan.{hint}"

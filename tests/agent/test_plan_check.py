@@ -1,0 +1,325 @@
+"""What quoth says of plans with a mistake in them: each on purpose, each with its place and exact words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.plan_check import check
+from agent.plan_org import read_plan
+from agent.table import load_tools
+from tools.table import ToolTable
+
+PLANS = Path(__file__).parents[2] / "plans"
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.fixture(scope="module")
+def table() -> ToolTable:
+    return load_tools([])
+
+
+def said(text: str, table: ToolTable) -> list[str]:
+    """The faults of a plan, each as ``line:column: message``."""
+    _, plan = read_plan(text.encode("utf-8", "surrogateescape"), "p.org")
+    return [f"{f.place.line}:{f.place.column}: {f.message}" for f in check(plan, table)]
+
+
+def step(*properties: str, body: str = "Do it.", title: str = "a") -> str:
+    """A step with properties."""
+    drawer = [":PROPERTIES:", *properties, ":END:"] if properties else []
+    return "\n".join([f"* PLAN {title}", *drawer, body]) + "\n"
+
+
+def block(*lines: str, head: str = "hy") -> str:
+    """A step of one block."""
+    return "\n".join(["* PLAN a", f"#+begin_src {head}", *lines, "#+end_src"]) + "\n"
+
+
+WORDS = "They are PLAN, APPROVED, RUNNING, DONE, FAILED, DENIED, SKIPPED."
+MISTAKES = {
+    # The plan as a whole
+    "no step": (
+        "* Notes\nNothing here.\n",
+        "1:1: There is no step in this plan. A step is a headline such as * PLAN Say hello; see "
+        "PLAN APPROVED RUNNING | DONE FAILED DENIED SKIPPED.",
+    ),
+    "not UTF-8": (step(body="caf\udce9"), "2:4: This is not UTF-8 text; save the plan as UTF-8."),
+    "TODO words left out": (
+        "#+TODO: PLAN RUNNING | DONE DENIED\n" + step(),
+        "1:9: The TODO words of a plan are all of PLAN APPROVED RUNNING | DONE FAILED DENIED SKIPPED; "
+        "here APPROVED, FAILED, SKIPPED are missing.",
+    ),
+    "a phase misspelt": (
+        "* PLAN Demnad: x\n** PLAN a\nDo it.\n",
+        "1:8: There is no phase Demnad. Did you mean Demand?",
+    ),
+    "a TODO word misspelt": (
+        step() + "* APROVED b\nDo it.\n",
+        "3:3: APROVED is no TODO word of a plan. Did you mean APPROVED?",
+    ),
+    "another TODO word": (
+        "* Build\n** TODO b\nDo it.\n",
+        f"2:4: TODO is no TODO word of a plan. {WORDS}",
+    ),
+    "an id twice": (
+        step(":ID: x") + step(":ID: x"),
+        "8:6: The id x stands twice; each id names one headline.",
+    ),
+    "an id of two words": (
+        step(":ID: x y"),
+        "3:6: The id x y holds a space or comma; :AFTER: could not name it.",
+    ),
+    "a property for the whole file": (
+        "#+PROPERTY: EXPECT (f)\n" + step(),
+        "1:20: EXPECT is a property of one headline; for the whole file it says nothing.",
+    ),
+    # Properties
+    "a property misspelt": (
+        step(":BUGDET: steps=1"),
+        "3:2: There is no property BUGDET. Did you mean BUDGET?",
+    ),
+    "a property twice": (step(":RETRY: 1", ":RETRY: 2"), "4:9: RETRY stands twice at this headline."),
+    "properties below the text": (
+        "* PLAN a\nDo it.\n:PROPERTIES:\n:RETRY: 1\n:END:\n",
+        "3:1: Properties stand right below their headline; Org does not read them here.",
+    ),
+    "a drawer of more than properties": (
+        "* PLAN a\n:PROPERTIES:\nRETRY: 1\n:END:\nDo it.\n",
+        "2:1: Org reads no properties here: each line of the drawer has to be like :NAME: value.",
+    ),
+    "a drawer without an end": (
+        "* PLAN a\n:PROPERTIES:\n:RETRY: 1\nDo it.\n",
+        "2:1: This drawer has no :END:.",
+    ),
+    "a date below the properties": (
+        "* PLAN a\n:PROPERTIES:\n:RETRY: 1\n:END:\nSCHEDULED: <2026-01-01>\nDo it.\n",
+        "5:1: Org reads this line right below the headline only, above the properties.",
+    ),
+    "a budget of what there is not": (
+        step(":BUDGET: steps=3 tokns=5"),
+        "3:18: BUDGET has no tokns. Did you mean tokens?",
+    ),
+    "a budget that is no number": (
+        step(":BUDGET: steps=many"),
+        "3:10: BUDGET wants a whole number above 0 for steps, not many.",
+    ),
+    "a budget of nothing": (
+        step(":BUDGET: cost=0"),
+        "3:10: BUDGET wants a number above 0 for cost, not 0.",
+    ),
+    "a budget twice": (step(":BUDGET: steps=3 steps=4"), "3:18: BUDGET gives steps twice."),
+    "an empty budget": (
+        step(":BUDGET:"),
+        "3:9: BUDGET is empty; write steps=6 tokens=2000 cost=0.10 seconds=60.",
+    ),
+    "a retry that is no number": (
+        step(":RETRY: often"),
+        "3:9: RETRY is a whole number from 0 to 10, not often.",
+    ),
+    "a retry without end": (step(":RETRY: 1000"), "3:9: RETRY is a whole number from 0 to 10, not 1000."),
+    "another way to fail": (step(":ON-FAIL: skp"), "3:11: ON-FAIL cannot be skp. Did you mean skip?"),
+    "no way to fail": (step(":ON-FAIL: 7"), "3:11: ON-FAIL cannot be 7. It is stop, skip or continue."),
+    "an unknown tool": (
+        step(":TOOLS: echo red-file"),
+        "3:14: There is no tool named red-file. Did you mean read-file?",
+    ),
+    "a tool twice": (step(":TOOLS: echo, echo"), "3:9: The tool echo stands twice."),
+    "no tools": (step(":TOOLS:"), "3:8: TOOLS is empty; name tools, or write nil for none."),
+    "an unknown provider": (
+        step(":MODEL: opnai:gpt"),
+        "3:9: There is no provider of models opnai. Did you mean openai?",
+    ),
+    "a model without a name": (
+        step(":MODEL: ollama:"),
+        "3:9: MODEL needs a name after the colon, as in ollama:NAME.",
+    ),
+    # Expectations
+    "an empty expectation": (step(":EXPECT:"), "3:9: EXPECT is empty; write a form that must be true."),
+    "an expectation that cannot be read": (
+        step(":EXPECT:   (= 1 1"),
+        "3:12: This ( is never closed; add ) at the end; write (= 1 1).",
+    ),
+    "an expectation that writes": (
+        step(':EXPECT: (and True (write-file :path "a" :content "b"))'),
+        "3:21: EXPECT may only look, with tools that read; write-file may not stand here: it writes.",
+    ),
+    "an expectation that writes inside of eval": (
+        step(':EXPECT: (eval "(edit-file :path \\"a\\" :old \\"b\\" :new \\"c\\")")'),
+        "3:11: EXPECT may only look, with tools that read; edit-file may not stand here: it writes.",
+    ),
+    "an expectation that asks a model": (
+        step(':EXPECT: (think "Is it good?")'),
+        "3:11: EXPECT may only look, with tools that read; think may not stand here: it asks a model.",
+    ),
+    # Order
+    "an unknown id": (
+        step(":ID: build") + step(":AFTER: biuld", title="b"),
+        "8:9: There is no step with the id biuld. Did you mean build?",
+    ),
+    "an id that is commented out": (
+        step() + "* COMMENT b\n:PROPERTIES:\n:ID: b\n:END:\n" + step(":AFTER: b", title="c"),
+        "9:9: b is no part of this plan: it is a comment, archived or without TODO word.",
+    ),
+    "no id": (step(":AFTER:"), "3:8: AFTER is empty; name ids, or write nil to wait for nothing."),
+    "itself": (step(":ID: a", ":AFTER: a"), "4:9: This waits for itself: a after a."),
+    "its own phase": (
+        "* Build\n" + "*" + step(":AFTER: build"),
+        "4:9: This waits for itself: a after a.",
+    ),
+    "a circle": (
+        step(":ID: x", ":AFTER: y") + step(":ID: y", ":AFTER: x"),
+        "4:9: This waits for itself: x after y after x.",
+    ),
+    # Steps
+    "a step of nothing": (
+        step(body=""),
+        "1:3: This step does nothing; give it an objective, forms or an :EXPECT:.",
+    ),
+    "an empty phase": (
+        "* PLAN Tester\n",
+        "1:3: The phase Tester is empty; give it steps, an objective, forms or an :EXPECT:.",
+    ),
+    "forms beside steps": (
+        "* PLAN Build\n#+begin_src hy\n1\n#+end_src\n** PLAN a\nDo it.\n",
+        "2:1: A headline with steps in it has no forms of its own; give them a headline, too.",
+    ),
+    "a block without an end": (
+        "* PLAN a\nDo it.\n#+begin_src hy\n1\n",
+        "3:1: This block has no #+end_src.",
+    ),
+    "a headline inside of a block": (
+        "* PLAN a\nDo it.\n#+begin_example\n* b\n#+end_example\n",
+        "3:1: This block has no #+end_example before the headline in line 4.\n"
+        "5:1: There is no #+begin_example that this would end.",
+    ),
+    "another language": (
+        block("ls", head="sh"),
+        "2:13: sh does not run here; the languages of forms are hy, quoth, lisp.",
+    ),
+    "no language": (
+        block("1", head=":var x=1"),
+        "2:13: The block names no language; those of forms are hy, quoth, lisp.",
+    ),
+    "an empty block": (block(""), "2:1: This block is empty."),
+    # Forms
+    "a form that cannot be read": (
+        block("1", '  (echo :text "a"'),
+        "4:3: This ( is never closed; add ) at the end.",
+    ),
+    "a form that does not compile": (
+        block("(+ 1", "  (match))"),
+        '4:4: Match does not fit here; write (match x 1 "a"  _ "b").',
+    ),
+    "a form that reaches too far": (
+        block("(do", "  (require os))"),
+        "4:4: Require cannot be used in a program; only functions can be used here.",
+    ),
+    "an unknown tool in a form": (
+        block("   (ecko :text 1)"),
+        "3:5: There is no tool or function ecko. Did you mean echo?",
+    ),
+    "an argument of another type": (block("(echo :text 5)"), "3:1: echo: :text should be str, not 5."),
+    "an argument of another type beside one not known yet": (
+        block("(write-file :path 5 :content (str 6))"),
+        "3:1: write-file: :path should be str, not 5.",
+    ),
+    "an unknown argument": (
+        block('(echo :txt "a")'),
+        "3:1: echo: :text is missing; :txt is unknown (did you mean :text?).",
+    ),
+    "a tool the step may not use": (
+        step(":TOOLS: echo", body='#+begin_src hy\n(read-file :path "a")\n#+end_src'),
+        "6:2: read-file is not among the :TOOLS: of this step (echo).",
+    ),
+    # Names
+    "a name twice": (
+        "#+NAME: n\n| 1 |\n" + "#+NAME: n\n" + "| 2 |\n" + step(),
+        "3:9: The name n stands twice; it stands in line 1 already.",
+    ),
+    "a variable of nothing there": (
+        block("x", head="hy :var x=rows"),
+        '2:21: There is nothing named rows. A text is written "rows".',
+    ),
+    "a variable of what comes later": (
+        block("x", head="hy :var x=late") + "* PLAN b\n#+NAME: late\n#+begin_src hy\n1\n#+end_src\n",
+        "2:21: late is not known here: it comes later, or nothing says that it comes before.",
+    ),
+    "a variable without a value": (
+        block("x", head="hy :var x"),
+        "2:21: x gives nothing a value; write x=name or x=5.",
+    ),
+    "a variable that would have to be computed": (
+        block("x", head="hy :var x=(f 1)"),
+        "2:21: x=(f 1) is no plain value; a number, a text, a list or a name is.",
+    ),
+    "an unknown header argument": (
+        block("1", head="hy :resluts value"),
+        "2:16: There is no header argument :resluts. Did you mean :results?",
+    ),
+    "a call of nothing there": (
+        "* PLAN a\n#+CALL: coutn(x=1)\n* PLAN b\n#+NAME: count\n#+begin_src hy :var x=0\nx\n#+end_src\n",
+        "2:1: There is no block named coutn. Did you mean count?",
+    ),
+    "a call of a table": (
+        "#+NAME: rows\n| 1 |\n* PLAN a\n#+CALL: rows()\n",
+        "4:1: rows is no block of forms; a call needs one.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_told_with_its_place(name: str, table: ToolTable) -> None:
+    text, expected = MISTAKES[name]
+    assert "\n".join(said(text, table)) == expected
+
+
+def test_what_waits_for_a_circle_is_never_reached(table: ToolTable) -> None:
+    text = step(":ID: x", ":AFTER: y") + step(":ID: y", ":AFTER: x") + step(title="z")
+    assert said(text, table)[1] == "13:3: This step is never reached: it waits for y, which cannot begin."
+
+
+def test_a_fault_shows_its_line_and_a_caret(table: ToolTable) -> None:
+    _, plan = read_plan(step(":RETRY: often").encode(), "plans/p.org")
+    assert str(check(plan, table)[0]) == (
+        "plans/p.org:3:9: RETRY is a whole number from 0 to 10, not often.\n  :RETRY: often\n          ^"
+    )
+    assert check(plan, table)[0].to_json()["line"] == 3
+
+
+def test_all_faults_are_told_at_once_in_the_order_of_the_file(table: ToolTable) -> None:
+    text = "".join(text for text, _ in list(MISTAKES.values())[9:40])
+    places = [tuple(map(int, one.split(":")[:2])) for one in said(text, table)]
+    assert len(places) > 25
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    "path", [*sorted(PLANS.glob("*.org")), DATA / "morning.org"], ids=lambda path: path.name
+)
+def test_the_plans_that_ship_have_no_fault(path: Path, table: ToolTable) -> None:
+    _, plan = read_plan(path.read_bytes(), path.name)
+    assert [str(fault) for fault in check(plan, table)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        block("(lfor x [1 2] (echo :text (str x)))"),
+        block("(defn ekho [x] x) (ekho 1)"),
+        block('(setv f echo) (f :text "a")'),
+        block("(let [g (fn [x] x)] (g 1))"),
+        block('(echo #** {"text" 1})'),
+        block("(pmap (fn [x] (* x 2)) [1 2])"),
+        block("(x 5)", head="hy :var x=1"),
+        block("ls", head="sh :eval no") + step(title="b"),
+        step(":OWNER: somebody", ":Effort: 0:10", ":CREATED: today"),
+        step(":TOOLS: nil"),
+        "* Build\n" + "*" + step() + "** Remarks\nThis and that.\n",
+        "* COMMENT x\n#+begin_src hy\n(\n#+end_src\n" + step(),
+        step(':EXPECT: (= (read-file :path "a") "b")'),
+    ],
+)
+def test_what_is_right_is_not_complained_of(text: str, table: ToolTable) -> None:
+    assert said(text, table) == []

@@ -1,0 +1,111 @@
+"""Plans in Markdown: the same plan as in Org, with places in the Markdown file."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.plan import Budget
+from agent.plan_check import check
+from agent.plan_markdown import read_markdown
+from agent.plan_org import read_plan
+from agent.table import load_tools
+
+MARKDOWN = """# Say hello
+
+- RETRY: 1
+
+Twice.
+
+## PLAN Demand: what must be true
+
+- ID: demand
+- EXPECT: (= 1 1)
+
+## Build ##
+
+### PLAN Count
+- TOOLS: echo, eval
+- BUDGET: steps=3
+
+```hy name=count
+(+ 1 2)
+```
+
+### Say it
+<!-- for people -->
+Say *hello* as often.
+
+~~~sh
+# no heading
+~~~
+
+## COMMENT PLAN Not this
+```hy
+(
+```
+
+## PLAN Tester
+```hy name=proof :var n=count
+(= n 3)
+```
+"""
+ORG = """#+TITLE: Say hello
+#+PROPERTY: RETRY 1
+* PLAN Demand: what must be true
+:PROPERTIES:
+:ID: demand
+:EXPECT: (= 1 1)
+:END:
+* Build
+** PLAN Count
+:PROPERTIES:
+:TOOLS: echo, eval
+:BUDGET: steps=3
+:END:
+#+NAME: count
+#+begin_src hy
+(+ 1 2)
+#+end_src
+** Say it
+Say *hello* as often.
+* PLAN Tester
+#+NAME: proof
+#+begin_src hy :var n=count
+(= n 3)
+#+end_src
+"""
+
+
+def test_markdown_and_org_make_the_same_plan() -> None:
+    one, (_, other) = read_markdown(MARKDOWN.encode(), "p.md"), read_plan(ORG.encode(), "p.org")
+    assert (one.title, [part.id for part in one.parts]) == (other.title, [part.id for part in other.parts])
+    assert one.waits == other.waits
+    same = [step.id for step in one.steps if one.digest(step) == other.digest(other.find(step.id))]
+    assert same == ["demand", "count", "tester"]  # the other one quotes a block of sh
+    assert one.find("count").budget == Budget(steps=3)
+    assert one.find("say-it").objective == "Say *hello* as often.\n\n~~~sh\n# no heading\n~~~"
+    assert check(one, load_tools([])) == []
+
+
+def test_places_are_those_of_the_markdown_file() -> None:
+    text = "# t\n## PLAN Biuld: x\n- RETRY: no\n\n  ```hy :var x=nope\n  (ecko 1)\n  ```\n"
+    text = (text + "## PLAN b\n```hy\n1\n").replace("\n", "\r\n")
+    plan = read_markdown(text.encode(), "p.md")
+    assert [f"{f.place.line}:{f.place.column}: {f.message}" for f in check(plan, load_tools([]))] == [
+        "2:9: There is no phase Biuld. Did you mean Build?",
+        "3:10: RETRY is a whole number from 0 to 10, not no.",
+        '5:14: There is nothing named nope. A text is written "nope".',
+        "6:4: There is no tool or function ecko. Did you mean echo?",
+        "9:1: This block has no ``` at its end.",
+    ]
+
+
+@given(
+    st.text(alphabet=st.sampled_from("#` -~:AX\n(hyPLAN<!>="), max_size=200)
+    | st.binary(max_size=200).map(repr)
+)
+def test_any_text_makes_a_plan(text: str) -> None:
+    plan = read_markdown(text.encode(), "p.md")
+    for fault in check(plan, load_tools([])):
+        assert str(fault).startswith("p.md:")
