@@ -593,6 +593,7 @@ class Case:
     deaths: int = 0
     lives: int = 0
     questions: int = 0
+    said: str = ""  # to the person, by the first life
     wrong: list[str] = field(default_factory=list)
 
 
@@ -626,9 +627,12 @@ class Harness:
         at = {point} | ({point + chance.choice((1, 2, 5, 9))} if self.how == "int2" else set())
         code = live(place, Life(frozenset(at), self.how, chance.random().__hash__()), True)
         case.deaths += code < 0
-        allowed = {"kill": {-9}, "power": {-9}, "full": {0}}.get(self.how, {0, 1, 3, 130})
+        allowed = {"kill": {-9}, "power": {-9}, "full": {0}}.get(self.how, {130})
         if code not in allowed:
             case.wrong.append(f"the first life ended with {code}: {self._out(place)}")
+        said = [told.get("sentence") or told["reply"] for told in place.heard("status") if "reply" in told]
+        said += [told["sentence"] for told in place.heard("sentence")]
+        case.said = said[-1] if said else ""
         again = 0 if self.how == "full" else chance.choice((0, 0, 1, 2, 3))
         while case.lives < MAX_LIVES and not self._over(place):
             case.lives += 1
@@ -726,6 +730,9 @@ def report(cases: list[Case], points: int, seconds: float) -> None:
             f"  {sum(c.lives for c in found):5}  {sum(c.questions for c in found):5}"
             f"  {sum(bool(c.wrong) for c in found):5}"
         )
+    said = Counter(re.sub(r"/\S+/|req\w+ \w{5}", "…", case.said) for case in cases if case.said)
+    for sentence, count in said.most_common():
+        print(f"{count:5} × {sentence}")
     ends, lives, asked = (sum(getattr(c, name) for c in cases) for name in ("deaths", "lives", "questions"))
     wrong = sum(bool(case.wrong) for case in cases)
     print(f"{len(cases)} sessions at {points} points of {len(table)} labels, {seconds:.0f} s:")
