@@ -40,7 +40,7 @@ from tools.context import (
     encodable,
     plain,
 )
-from tools.errors import InvalidCallError, QuothError, UnknownToolError
+from tools.errors import InvalidCallError, QuothError, StoreError, UnknownToolError
 from tools.execute import brief, run_function
 from tools.form import CallForm, from_json
 from tools.policy import SILENT_EFFECTS, EffectsPolicy, Policy
@@ -339,8 +339,10 @@ class Door:
                 self.audit.write(row | evidence | ({"form": redact(unread[:2000])} if unread else {}))
         except Exception as error:
             # What cannot be recorded is not acknowledged.
-            said = "The call was done, but its" if outcome.status == "ok" else "The"
-            message = f"{said} {record} could not be written: {brief(error)}."
+            said, why = "The call was done, but its" if outcome.status == "ok" else "The", brief(error)
+            if isinstance(error, StoreError):  # all that belongs to the call is written at once
+                record, why = "receipt", error.why or why
+            message = f"{said} {record} could not be written: {why.rstrip('.')}."
             row |= {"status": "error", "written": False}
             return ToolResult(call.id, name, "error", None, message, effects, row)
         return result
