@@ -229,8 +229,9 @@ def _stimulus(transcript: Transcript, session: str, run: str) -> Event:
 
 def _tell(told: list[Message], transcript: Transcript, session: str, run: str) -> None:
     """Add what was said in a run; of its conversations the one that it ended with."""
-    end = transcript.last(session, "end", run=run)
-    talk = end.data.get("talk", 1) if end is not None else 1
+    end = _end_of(transcript, session, run)
+    last = end or transcript.last(session, "request", run=run)
+    talk = last.data.get("talk", 1) if last is not None else 1
     requests: set[int] = set()
     for event in transcript.events(session, run=run):
         if event.kind == "request":
@@ -243,7 +244,18 @@ def _tell(told: list[Message], transcript: Transcript, session: str, run: str) -
             if "raised" not in data:
                 told.append(_assistant(data))
     if end is not None:
-        told += [_message(m) for m in end.data.get("messages", ())]
+        data = end.data  # a request that was not answered may have held some of it
+        told[data.get("from", len(told)) :] = [_message(m) for m in data.get("messages", ())]
+
+
+def _end_of(transcript: Transcript, session: str, run: str) -> Event | None:
+    """How a run ended, if it was not gone on with since."""
+    end = transcript.last(session, "end", run=run)
+    if end is not None:
+        later = transcript.events(session, run=run, after=end.seq)
+        if any(event.kind in GOING_ON for event in later):
+            return None
+    return end
 
 
 def _message(data: Mapping[str, Any]) -> Message:
@@ -441,12 +453,12 @@ class RunLog:
     def ended(self, reply: Reply, messages: Messages) -> None:
         """The run has ended; what was told to the model last is kept for whoever goes on with it."""
         talk = self.session.talk_of(messages)
-        _, rest = talk.new()
+        start, rest = talk.new()
         data: dict[str, Any] = {"status": reply.status, "text": reply.text, "steps": reply.steps}
         if (number := self.number(messages)) != 1:
             data["talk"] = number
         if rest:
-            data["messages"] = rest
+            data |= {"from": start, "messages": rest}
             talk.count, talk.reply = len(messages), None
         self.add("end", data, parent=self.reply, status=reply.status)
         if reply.status == "done":

@@ -3,7 +3,7 @@ processes until it is done; then it must be as if nothing had happened.
 
     python tests/vocabulary/crash.py --all        kill at each point of the run, and print a table
     python tests/vocabulary/crash.py --every 9    at each ninth point
-        --how kill|power|full|int|int2            kill -9, power cut, full disk, Ctrl-C, Ctrl-C twice
+        --how kill|talk|power|full|int|int2       kill -9, of a conversation too, power cut, full disk, Ctrl-C
 
 One process imports everything and forks a child for each life of a session. The points are found by hooks
 around the real functions, here and nowhere in the product: a counter is raised at each, and the child ends
@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ import disks  # noqa: E402
 
 from agent import cli  # noqa: E402
 from agent.agent import AsyncAgent  # noqa: E402
-from agent.recorded import RecordedDoor  # noqa: E402
+from agent.recorded import BEGUN, NOT_MADE, RecordedDoor  # noqa: E402
 from agent.run import Inner, Reply  # noqa: E402
 from agent.session import Session  # noqa: E402
 from agent.table import load_tools  # noqa: E402
@@ -249,17 +250,37 @@ LINES = {
 COST = Usage(input_tokens=10, output_tokens=1)
 
 
+def _native(*calls: tuple[str, str]) -> dict[str, Any]:
+    return {"tool_calls": [{"name": name, "arguments": {"text": text}} for name, text in calls]}
+
+
+# A conversation with native calls, which may be broken off, and then goes on with other words.
+TALK: dict[str, list[Any]] = {
+    "Lead.": [
+        _native(("peek", "a"), ("mark", "one")),
+        _native(("mark", "two"), ("fail", "luck"), ("peek", "b")),
+        _native(("sign", "deed"), ("mark", "three")),
+        "It waits.",
+    ]
+}
+
+
 def model(lines: dict[str, list[Any]] = LINES) -> ScriptedBackend:
     """A model that says its lines to whoever has the task, and tells what it was shown."""
 
-    def reply(messages: Messages) -> Completion:
-        task = next(message["content"] for message in messages if message["role"] == "user")
+    def reply(messages: Messages) -> Completion | dict[str, Any]:
+        asked = [message["content"] for message in messages if message["role"] == "user"]
+        task = asked[0]
         announce(
             shown=[{**m, "content": m["content"].replace("\n(0 of 1 left today)", "")} for m in messages]
         )
         said = sum(message["role"] == "assistant" for message in messages)
         POINTS.reached("before the model answers")
-        completion = Completion(lines[task][said], COST)
+        line = "It goes on." if asked[-1] == "Go on." else lines[task][said]
+        if not isinstance(line, str):
+            POINTS.reached("after the model has answered, before that is written")
+            return line
+        completion = Completion(line, COST)
         POINTS.reached("after the model has answered, before that is written")
         return completion
 
@@ -332,6 +353,12 @@ class Place:
 async def _run(place: Place) -> None:
     async with place.agent() as agent:
         reply = await agent.run("Lead.")
+        announce(reply=reply.text, status=reply.status)
+
+
+async def _say(place: Place, words: str) -> None:
+    async with place.agent(model=model(TALK), dialect="native", consent="yes") as agent:
+        reply = await agent.say(words)
         announce(reply=reply.text, status=reply.status)
 
 
@@ -429,7 +456,10 @@ def _lived(place: Place, life: Life, first: bool) -> int:
         code = _by_command(place) if first else asyncio.run(_go_on(place, life.kind)) or 0
     else:
         try:
-            asyncio.run(_run(place) if first else _go_on(place, life.kind))
+            if life.how == "talk":
+                asyncio.run(_say(place, "Lead." if first else "Go on."))
+            else:
+                asyncio.run(_run(place) if first else _go_on(place, life.kind))
         except QuothError as error:
             announce(sentence=str(error))
         code = 0
@@ -561,6 +591,63 @@ def differences(place: Place, model_ending: Ending, how: str) -> list[str]:
     return wrong
 
 
+def unpaired(place: Place) -> list[str]:
+    """What is wrong with a conversation that was broken off and went on with other words."""
+    wrong = []
+    with place.store() as store:
+        transcript = Transcript(lambda: store)
+        transcript.verify(SESSION)
+        events = list(transcript.events(SESSION))
+        begun = {e.key for e in events if e.kind == "call"}
+    shown = [told["shown"] for told in place.heard("shown")]
+    last, done = shown[-1], Counter(place.done)
+    for before, after in pairwise(shown):
+        if after[: len(before)] != before:
+            wrong.append(f"what was shown is not what went before: {before[-1]}")
+    told = {told["result"]: told for told in place.heard("result")}
+    kept = {e.data["id"]: e for e in events if e.kind == "receipt"}
+    wrong += [f"the result {name} was told and is not there" for name in told.keys() - kept.keys()]
+    wanted: list[tuple[str, str, str]] = []
+    step = 0
+    for message in last:
+        if message["role"] == "tool":
+            if not wanted or wanted[0][0] != message["call_id"]:
+                wrong.append(f"there is no call for {message}")
+                continue
+            _, key, form = wanted.pop(0)
+            result = next((e for e in reversed(events) if e.kind == "receipt" and e.key == key), None)
+            text, content = effect_of(form), message["content"]
+            if result is None or result.status == "cancelled":
+                said = BEGUN if key in begun else NOT_MADE
+                if content != f"{form} -> cancelled: {said}":
+                    wrong.append(f"{key} has no result, and it was said: {content}")
+                if said == NOT_MADE and done[text]:
+                    wrong.append(f"{text} was done, and it was said that it was not")
+            elif not content.startswith(f"{form} -> {result.status}"):
+                wrong.append(f"{key} has the result {result.status}, and it was said: {content}")
+        elif wanted:
+            wrong.append(f"{wanted} have no result before {message}")
+            wanted = []
+        if message["role"] == "assistant":
+            step += 1
+            wanted = [
+                (
+                    call["id"],
+                    f"r1/{step}.{place}",
+                    f'({call["name"]} :text "{json.loads(call["arguments"])["text"]}")',
+                )
+                for place, call in enumerate(message.get("calls", ()))
+            ]
+    if wanted:
+        wrong.append(f"{wanted} have no result")
+    wrong += [f"{text} was done {count} times" for text, count in done.items() if count > 1]
+    if last[0]["role"] != "system":
+        wrong.append(f"the first words were {last[0]}")
+    if last[-1]["content"] != "Go on.":
+        wrong.append(f"the last words were {last[-1]}")
+    return wrong
+
+
 def _brief(ours: Any, theirs: Any) -> str:
     if isinstance(ours, dict) and isinstance(theirs, dict):
         parts = {
@@ -604,6 +691,9 @@ class Harness:
         self.root, self.how, self.seed = root, how, seed
         place = Place(root / "unbroken")
         codes = [live(place, Life(how=how, labels=True), True)]
+        if how == "talk":
+            self.labels = place.heard("labels")[0]["labels"]
+            return
         while not any(told["status"] == "done" for told in place.heard("reply")):
             codes.append(live(place, Life(), False))
             if len(codes) > 5 or any(codes[1:]):
@@ -627,7 +717,7 @@ class Harness:
         at = {point} | ({point + chance.choice((1, 2, 5, 9))} if self.how == "int2" else set())
         code = live(place, Life(frozenset(at), self.how, chance.random().__hash__()), True)
         case.deaths += code < 0
-        allowed = {"kill": {-9}, "power": {-9}, "full": {0}}.get(
+        allowed = {"kill": {-9}, "talk": {-9}, "power": {-9}, "full": {0}}.get(
             self.how, {130, 3}
         )  # 3: it came as the run ended
         if code not in allowed:
@@ -636,7 +726,7 @@ class Harness:
         said += [told["sentence"] for told in place.heard("sentence")]
         case.said = said[-1] if said else ""
         again = 0 if self.how == "full" else chance.choice((0, 0, 1, 2, 3))
-        while case.lives < MAX_LIVES and not self._over(place):
+        while case.lives < MAX_LIVES and not self._over(place) and self.how != "talk":
             case.lives += 1
             life = Life(kind=kind)
             if again:
@@ -648,9 +738,16 @@ class Harness:
             if code not in (0, -9):
                 case.wrong.append(f"a later life ended with {code}: {self._out(place)}")
                 break
+        if self.how == "talk":
+            case.deaths += live(place, Life(frozenset({chance.randrange(1, 30)}), "talk"), False) < 0
+            case.lives += 2
+            if (code := live(place, Life(how="talk"), False)) != 0:
+                case.wrong.append(f"the last life ended with {code}")
         case.questions = len({told["asked"] for told in place.heard("asked")})
         try:
-            case.wrong += differences(place, self.unbroken, self.how)
+            case.wrong += (
+                unpaired(place) if self.how == "talk" else differences(place, self.unbroken, self.how)
+            )
             if "Traceback" in self._out(place):
                 case.wrong.append(self._out(place))
         except Exception:
@@ -663,7 +760,7 @@ class Harness:
         return (place.folder / "out").read_text()[-1500:]
 
     def _over(self, place: Place) -> bool:
-        if any(told["status"] == "done" for told in place.heard("reply")):
+        if self.how != "full" and any(told["status"] == "done" for told in place.heard("reply")):
             return True
         refused = place.heard("refused")  # it had ended, and only its word was lost
         return bool(refused) and refused[-1]["refused"] == f"Nothing waits in session {SESSION}."
@@ -684,7 +781,7 @@ def main() -> int:
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--every", type=int, default=0)
     parser.add_argument("--first", type=int, default=1)
-    parser.add_argument("--how", default="kill", choices=("kill", "power", "full", "int", "int2"))
+    parser.add_argument("--how", default="kill", choices=("kill", "talk", "power", "full", "int", "int2"))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--point", type=int, default=0)
     parser.add_argument("--broken", default="", choices=("", *BREAKS))
