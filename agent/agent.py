@@ -51,6 +51,9 @@ from tools.workspace import Workspace
 T = TypeVar("T")
 
 
+BROKEN_OFF = "The run was broken off, and the conversation went on without it."
+
+
 class AsyncAgent:
     """An agent in a workspace. Use it as an async context manager, or call ``aclose``.
 
@@ -381,17 +384,27 @@ class AsyncAgent:
         return read_messages(before) if before else self._begin()
 
     async def _brought_back(self, name: str) -> Messages:
-        """The conversation up to the end of a run. Of one that was broken off no call is left without a
-        result, which says so."""
+        """The conversation up to the end of a run. One that was broken off ends here: no call of it is left
+        without a result, which says so."""
         past = self._session.past(name)
-        if past.end is not None:
+        if past.end is None:
+            messages = await self._broken_off(name)
+        else:
             messages = read_messages(self._session.conversation(name))
             self._session.talk_of(messages).count = len(messages)
-        else:
-            messages = self._opened_at(name)
-            _, messages = await self._go(name, past, messages, live=False)
         if note := self._note(name):
             messages.append("user", note)
+        return messages
+
+    async def _broken_off(self, name: str) -> Messages:
+        """The conversation of a run that has not ended; it ends here, as far as the transcript reaches."""
+        with self._session.driven():  # nobody is at it
+            past = self._session.past(name)
+            if past.end is None:
+                _, messages = await self._go(name, past, self._opened_at(name), live=False, ends=True)
+                return messages
+        messages = read_messages(self._session.conversation(name))
+        self._session.talk_of(messages).count = len(messages)
         return messages
 
     def changes(self) -> Changes:
@@ -412,10 +425,11 @@ class AsyncAgent:
         messages: Messages,
         *,
         live: bool = True,
+        ends: bool = False,
         differs: Differs | None = None,
     ) -> tuple[Reply, Messages]:
         """Drive a run of this session from its stimulus; without ``live`` only as far as the transcript
-        reaches. The messages are those it ended with."""
+        reaches, where with ``ends`` it ends for good. The messages are those it ended with."""
         assert past.stimulus is not None, "a run begins with a stimulus"
         told = past.stimulus.data
         log = RunLog(self._session, name)
@@ -437,7 +451,7 @@ class AsyncAgent:
             user=self.user,
             must_act=told["must-act"],
             limits=self.limits if live else RunLimits(**told["limits"]),
-            listener=self.listener,
+            listener=None if ends else self.listener,
             dialect=dialect_named(told["dialect"], in_text=told["in-text"]),
             search=told["search"],
             name=name,
@@ -453,6 +467,9 @@ class AsyncAgent:
             reply: Reply = await import_module("agent.loop").run_loop(run)
         finally:
             self._running = before
+        if ends:
+            waits = any(call.result.status == "pending" for call in reply.calls)
+            log.ended(replace(reply, status="pending" if waits else "failed", text=BROKEN_OFF), run.messages)
         return reply, run.messages
 
     def _given(self) -> dict[str, Any]:

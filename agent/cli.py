@@ -24,7 +24,7 @@ from agent.say import (
     print_line,
     results_only,
 )
-from tools.errors import QuothError, UsageError, did_you_mean
+from tools.errors import QuothError, StoreError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from agent.agent import AsyncAgent
@@ -230,6 +230,11 @@ def _main(words: Sequence[str], as_json: bool) -> int:
         return COMMANDS[options.command](options)
     except OutputError:
         raise
+    except StoreError as error:  # nobody's mistake
+        if as_json:
+            print_json({"status": "error", "message": str(error)})
+        complain(str(error))
+        return FAILED
     except QuothError as error:
         if as_json:
             print_json({"status": "invalid", "message": str(error)})

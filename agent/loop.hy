@@ -14,6 +14,7 @@ thousand turns use no more stack than ten."
   neuro.dialects [answers call-id]
   neuro.think [AFTER-RESULT NOW-ANSWER think]
   tools.door [new-call]
+  tools.errors [StoreError]
   tools.form [CallForm]
   tools.redact [Redactor])
 
@@ -28,10 +29,14 @@ thousand turns use no more stack than ten."
   #^ tuple messages)
 
 (defn :async run-loop [run]
-  "Drive cognitive-loop from the task to its Reply. Never raises for what a model or a tool does."
+  "Drive cognitive-loop from the task to its Reply. Never raises for what a model or a tool does; where it
+  cannot be written down what happens, nothing more does."
   (setv turn (Bounce #(#("user" (if run.data f"{run.task}\n\n{run.data}" run.task)))))
   (while (isinstance turn Bounce)
-    (setv turn (await (cognitive-loop turn run))))
+    (setv turn (try
+                 (await (cognitive-loop turn run))
+                 (except [error StoreError]
+                   (.end run "failed" (str error))))))
   turn)
 
 ;; * The loop

@@ -202,7 +202,7 @@ class Run:
             try:
                 self.log.ended(reply, self.messages)
             except Exception as error:
-                self.tell("note", f"The end of the run could not be written to the transcript: {error}.")
+                self.tell("note", f"The end of the run was not written down. {error}")
         self.tell("end", reply)
         return reply
 

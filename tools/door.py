@@ -40,7 +40,7 @@ from tools.context import (
     encodable,
     plain,
 )
-from tools.errors import InvalidCallError, QuothError, UnknownToolError
+from tools.errors import InvalidCallError, QuothError, StoreError, UnknownToolError
 from tools.execute import brief, run_function
 from tools.form import CallForm, from_json
 from tools.policy import SILENT_EFFECTS, EffectsPolicy, Policy
@@ -246,7 +246,7 @@ class Door:
             if passage.permitted:  # the body has begun again: what it had done is not done twice
                 inner = dataclasses.replace(inner, resumed=True)
             clocks = passage.context.inner_clocks
-            around = dataclasses.replace(context, clocks=clocks, dry=dry or context.dry)
+            around = dataclasses.replace(context, clocks=clocks, dry=dry or context.dry, written=[])
             result = await self.dispatch(inner, around)
             passage.context.side_effects.extend(result.side_effects)
             return result
@@ -261,6 +261,7 @@ class Door:
             context,
             side_effects=[],
             said=passage.said,
+            written=[*context.written],
             tool_names=tuple(self.table.names()),
             inner_clocks=(*context.clocks, passage.clock),
             shown=self._shown,
@@ -322,12 +323,13 @@ class Door:
             with contextlib.suppress(Exception):  # then the approval stays used
                 self.consent.waits(call)
         effects = tuple(passage.context.side_effects)
-        message = outcome.message or "\n".join(passage.said)
         name = str(row["tool"])
-        result = ToolResult(call.id, name, outcome.status, outcome.value, message, effects, row)
         record, consent = "receipt", passage.verdicts.get("consent", "")
         try:
             with self._together():
+                passage.said += [said for write in passage.context.written if (said := write())]
+                message = outcome.message or "\n".join(passage.said)
+                result = ToolResult(call.id, name, outcome.status, outcome.value, message, effects, row)
                 if passage.tool is not None and stage != "receipt":
                     asked = consent.startswith("allow")
                     self.receipts.keep(passage.tool, call, result, decided=passage.refused, asked=asked)
@@ -337,9 +339,11 @@ class Door:
                 self.audit.write(row | evidence | ({"form": redact(unread[:2000])} if unread else {}))
         except Exception as error:
             # What cannot be recorded is not acknowledged.
-            said = "The call was done, but its" if outcome.status == "ok" else "The"
-            message = f"{said} {record} could not be written: {brief(error)}."
-            row["status"] = "error"
+            said, why = "The call was done, but its" if outcome.status == "ok" else "The", brief(error)
+            if isinstance(error, StoreError):  # all that belongs to the call is written at once
+                record, why = "receipt", error.why or why
+            message = f"{said} {record} could not be written: {why.rstrip('.')}."
+            row |= {"status": "error", "written": False}
             return ToolResult(call.id, name, "error", None, message, effects, row)
         return result
 
@@ -636,7 +640,7 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
         with contextlib.nullcontext() if only_reads(tool) else door._together():
             door.receipts.begins(tool, passage.call)
             door.log.begins(tool, passage.call, passage.verdicts.get("consent", ""))
-        told = len(passage.said)
+        told, kept = len(passage.said), len(passage.context.written)
         while True:
             try:
                 made = await run_function(
@@ -648,6 +652,7 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
                     return ended
                 passage.made.clear()
                 del passage.said[told:]
+                del passage.context.written[kept:]
         value = plain(made)
         if left := passage.reservation.left:
             passage.said.append(left)

@@ -156,7 +156,8 @@ class StoreReceipts:
         reads = self._reads.pop(call.id, [])
         if result.status == "pending" and reads:
             self._write(reads)
-        if result.status == "pending" and self.begun(tool, call):  # it stands still, and that is known
+        stands = result.status == "pending" and result.audit["stage"] == "body"
+        if stands and self.begun(tool, call):  # where it stands is known; a question before it tells nothing
             self._write([(tool, call, "", "", False, False)])
         if call.parent is not None and ended and not answers and not changed:
             data = json.dumps({"value": result.value, "message": result.message})

@@ -11,6 +11,7 @@ without them, which alone stays. The digest is of that one, so it is the same wh
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import time
@@ -20,7 +21,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, Protocol, get_args
 
 from tools.context import Call, ToolResult
-from tools.errors import InvalidCallError, UsageError
+from tools.errors import InvalidCallError, StoreError, UsageError
 from tools.form import CallForm, Code, from_model, print_value
 from tools.redact import SECRET, Redactor
 from tools.sexp import Limits, ReadError, read_one
@@ -222,7 +223,7 @@ class Transcript:
         """Append an event and return its place. It is on disk when this returns, unless a transaction is
         open around it: then with that."""
         now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
-        with self._store().transaction() as execute:
+        with self._written() as execute:
             last, before = last_event(execute, session)
             text = event_form(kind, last + 1, now, run, parent, key, data)
             shown = self._shown(session, text)
@@ -243,6 +244,24 @@ class Transcript:
                 ),
             )
         return last + 1
+
+    @contextlib.contextmanager
+    def _written(self) -> Iterator[Statement]:
+        try:
+            with self._store().transaction() as execute:
+                yield execute
+        except StoreError as error:
+            raise StoreError("The transcript could not be written", error.why) from None
+
+    @property
+    def undone(self) -> int:
+        """How many transactions have been undone: what was thought to be written may not be there."""
+        return self._store().undone
+
+    def holds(self, session: str, seq: int, key: str) -> bool:
+        """Whether the event at that place is of that call."""
+        sql = "SELECT 1 FROM events WHERE session = ? AND seq = ? AND key = ?"
+        return bool(self._store().execute(sql, (session, seq, key)))
 
     def _shown(self, session: str, text: str) -> str:
         for secret in sorted(self._secrets.get(session, ()), key=len, reverse=True):
@@ -389,6 +408,7 @@ class _Open:
     call: Call
     consent: str
     seq: int = 0
+    undone: int = 0  # how many transactions had been undone when it was written
 
 
 class StoreCallLog:
@@ -414,15 +434,21 @@ class StoreCallLog:
         found = self._open.get(call or "")
         if found is None:
             return 0
+        if found.seq and found.undone != self._transcript.undone:
+            found.undone = self._transcript.undone
+            if not self._transcript.holds(found.call.session, found.seq, key_in(found.call)):
+                found.seq = 0
         if not found.seq:
+            found.undone = self._transcript.undone
             found.seq = self._called(found.tool, found.call, found.consent)
         return found.seq
 
     def ends(self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: str) -> None:
         if not call.session:
             return
-        begun = self._open.pop(call.id, None)
-        seq = (begun.seq if begun is not None else 0) or self._called(tool, call, consent)
+        begun = self._open.get(call.id)
+        seq = self.place(call.id) if begun is not None and begun.seq else self._called(tool, call, consent)
+        self._open.pop(call.id, None)
         stage = str(result.audit.get("stage", ""))
         data: dict[str, Any] = {"id": call.id, "status": result.status}
         if result.ok:

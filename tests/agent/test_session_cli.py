@@ -318,7 +318,7 @@ def test_a_secret_is_not_exported(here: Path) -> None:
         here,
         {
             "pay.hy": '(require tools.macros [def-cognitive-tool])\n(def-cognitive-tool pay "Pay."\n'
-            "  :parameters [pin {:type str  :secret True}]\n  :body "paid")",
+            '  :parameters [pin {:type str  :secret True}]\n  :body "paid")',
             "pay.txt": f'(pay :pin "hunter2x")\n---\n{WRITE}',
         },
     )
