@@ -15,12 +15,13 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 
 from agent.recorded import Differs, RecordedBackend, RecordedDoor
 from agent.run import Listener, Reply, Run, RunLimits
 from agent.services import check_known, with_own_model
 from agent.session import Past, RunLog, Session, Unfinished, read_messages
+from agent.sessions import find_session
 from agent.subagents import services_for
 from agent.table import ToolSource, load_tools, with_search
 from neuro.backends.base import Backend, Messages
@@ -44,6 +45,9 @@ from tools.store import Store, state_dir, store_path
 from tools.table import ToolTable
 from tools.transcript import StoreCallLog, Transcript, read_form
 from tools.workspace import Workspace
+
+if TYPE_CHECKING:
+    from agent.replay import Replay
 
 T = TypeVar("T")
 
@@ -286,6 +290,33 @@ class AsyncAgent:
                         f"A call of {form.tool} waits in session {self.session}, and there is no such tool"
                         " here; give its file: --tools FILE.hy"
                     )
+
+    async def replay(self, session: str | Path | None = None, *, live_tools: bool = False) -> Replay:
+        """Replay a session of this workspace (this one if none is named), or one in a file that ``quoth
+        export`` wrote, with the tools, the dialect and the belt of this agent: what the loop would tell the
+        model and call now is compared with what is recorded. No model is asked, no body runs, nothing is
+        written. With ``live_tools`` calls that only read are made again, through the door, and what changed
+        is reported too. Raises UsageError."""
+        from agent.replay import replay, session_in_file, session_in_store
+
+        self._require_open()
+        if isinstance(session, Path):
+            name, events = session_in_file(session)
+        else:
+            name = find_session(self._opened_store(), session or self.session)
+            events = session_in_store(self._opened_store(), name)
+
+        def again(given: Mapping[str, Any]) -> AsyncAgent:
+            return AsyncAgent(
+                workspace=self.workspace.root,
+                table=self.table,
+                user=str(given.get("user", "")),
+                session=name,
+                dialect=self._wanted,
+                belt="search" if self._search else "full",
+            )
+
+        return await replay(name, events, again, (lambda given: self) if live_tools else None)
 
     def forget(self) -> None:
         """Begin a new conversation at the next ``say``."""
@@ -614,6 +645,9 @@ class Agent:
 
     def resume(self) -> list[Reply | ToolResult]:
         return self._wait(self._agent.resume())
+
+    def replay(self, session: str | Path | None = None, *, live_tools: bool = False) -> Replay:
+        return self._wait(self._agent.replay(session, live_tools=live_tools))
 
     @property
     def broker(self) -> Broker:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from agent import consent_cli, policy_cli
+from agent import consent_cli, policy_cli, replay_cli
 from agent.audit_cli import add_audit, audit
 from agent.decide import is_inside, require_person
 from agent.say import (
@@ -164,6 +164,7 @@ def parser() -> argparse.ArgumentParser:
     add_audit(command("audit", "Show what was called in this workspace, or verify that nobody changed it."))
     policy_cli.add_commands(commands, _common)
     consent_cli.add_commands(command)
+    replay_cli.add_commands(command)
     return whole
 
 
@@ -487,4 +488,6 @@ COMMANDS: dict[str | None, Callable[[argparse.Namespace], int]] = {
     "approve": consent_cli.approve,
     "deny": consent_cli.deny,
     "resume": consent_cli.resume,
+    "replay": replay_cli.replay,
+    "lift": replay_cli.lift,
 }
