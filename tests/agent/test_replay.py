@@ -9,10 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Agent, Spy, complaint, files, lines, quoth, sandboxes, scripted, threads, tool, wait_until
+from words import (
+    Agent,
+    Spy,
+    complaint,
+    files,
+    lines,
+    quoth,
+    sandboxes,
+    scripted,
+    table_of,
+    threads,
+    tool,
+    wait_until,
+)
 
 from agent.agent import AsyncAgent
-from agent.replay import Difference, Replay, session_in_file
+from agent.replay import Replay, session_in_file
 from agent.run import RunLimits
 from agent.testing import replays
 from neuro.backends.base import ModelError
@@ -23,7 +36,7 @@ from tools.context import ToolContext
 from tools.errors import UsageError
 from tools.store import Store, store_path
 from tools.table import CognitiveTool
-from tools.transcript import Transcript
+from tools.transcript import Transcript, TranscriptError
 
 
 @pytest.fixture(autouse=True)
@@ -203,11 +216,6 @@ def sub_agent(shop: Shop) -> None:
     shop.runs('(cognitive-loop "Look.")', "(look)", "Three.", "It says three.")
 
 
-def two_tables(shop: Shop) -> None:
-    shop.runs("(look)", "Three.", dialect="plist")
-    shop.runs("(look)", "Three.", dialect="json")
-
-
 # Each session with the numbers of its runs, requests and calls.
 SESSIONS: dict[Callable[[Shop], None], tuple[int, int, int]] = {
     simple: (1, 3, 3),
@@ -259,3 +267,349 @@ def test_a_session_that_was_broken_off_anywhere_is_as_far_as_it_goes(
     for end in range(begun + 1, len(events)):
         (shop.folder / "s.hy").write_text(lines(header, *events[:end]))
         replays(shop.folder / "s.hy", tools=shop.tools(), **OPTIONS.get(session, {}))
+
+
+# What is not
+
+
+def test_another_description_is_another_prompt_and_all_after_it_stays_comparable(shop: Shop) -> None:
+    simple(shop)
+    found = shop.replayed(tools=shop.tools("Look around."))
+    head, old, new = (
+        "--- s.3 recorded\n+++ s.3 now\n@@",
+        "-- look: Look at the stock.",
+        "+- look: Look around.",
+    )
+    assert found.diff.startswith(head)
+    assert [line for line in found.diff.splitlines()[3:] if line[0] in "+-"] == [old, new]
+    assert str(found) == "s: 1 run, 3 requests, 3 calls: 1 difference."
+    assert found.notes == ["Tools that have changed: look."]
+
+
+def test_another_default_is_no_other_call_and_another_parameter_is(shop: Shop) -> None:
+    shop.runs('(sell "plum")', "Sold.")
+    found = shop.replayed(tools=shop.tools(what={"type": str}))
+    assert [one.what for one in found.differences] == ["request", "call"]
+    assert found.differences[-1].diff == lines(
+        "--- s.5 recorded",
+        "+++ s.5 now",
+        "@@ -1,2 +1,2 @@",
+        " (sell",
+        '-  :fruit "plum")',
+        '+  :what "plum")',
+    ).rstrip("\n")
+
+
+def test_a_tool_that_is_gone_is_named(shop: Shop) -> None:
+    shop.runs("(look)", "Three.")
+    found = shop.replayed(tools=[])
+    assert found.notes == ["Tools that are not here: look, sell, unlock."]
+    assert found.differences[0].what == "request"
+
+
+def test_another_dialect_is_another_prompt(shop: Shop) -> None:
+    shop.runs("(look)", "Three.")
+    first, *_ = shop.replayed(dialect="plist").differences
+    assert first.diff == lines(
+        "--- s.2 recorded",
+        "+++ s.2 now",
+        "@@ -1 +1 @@",
+        '-(stimulus :dialect "call-form" :in-text True)',
+        '+(stimulus :dialect "plist" :in-text True)',
+    ).rstrip("\n")
+
+
+def test_a_prompt_that_cannot_be_made_any_more_is_told(shop: Shop) -> None:
+    shop.runs("(look)", "Three.", dialect="run")
+    (only,) = shop.replayed(dialect="run", table=table_of(tool("look"))).differences
+    assert only.now == "; The dialect run needs the tool eval, and this table has none."
+
+
+# A line of the simple session, what is put in its place, and the difference that this makes.
+EDITED = {
+    "an answer to a request": (
+        "LOOKED -> ok:\\n3 apples",
+        "LOOKED -> ok:\\n4 apples",
+        ["request"],
+        '-4 apples")\n+3 apples")',
+    ),
+    "a call": (
+        '(sell :fruit "plum")',
+        '(sell :fruit "pear")',
+        ["call"],
+        '-  :fruit "pear")\n+  :fruit "plum")',
+    ),
+    "the status of the end": (
+        ':status "done"',
+        ':status "failed"',
+        ["end"],
+        '-(end :status "failed"\n+(end :status "done"',
+    ),
+    "the text of the end": (
+        ':status "done" :text "Sold."',
+        ':status "done" :text "Bought."',
+        ["end"],
+        '-  :text "Bought.")\n+  :text "Sold.")',
+    ),
+    "what the model said": (
+        ':text "(look)"',
+        ':text "(look 1)"',
+        ["call", "request"],
+        "-(look)\n+(look\n+  1)",
+    ),
+    "what it said last": (
+        ':text "Sold." :usage',
+        ':text "(look)" :usage',
+        ["call", "end"],
+        '-(end :status "done"\n-  :text "Sold.")\n+(end :status "interrupted"',
+    ),
+    "an early end": (
+        ':text "(look)" :usage',
+        ':text "None." :usage',
+        ["request", "end"],
+        '-  :text "Sold.")\n+  :text "None.")',
+    ),
+}
+
+
+@pytest.mark.parametrize("edit", EDITED)
+def test_what_is_different_is_shown(shop: Shop, edit: str) -> None:
+    simple(shop)
+    before, after, what, shown = EDITED[edit]
+    text = shop.exported()
+    assert before.replace("LOOKED", "(look)") in text, text
+    file = shop.folder / "s.hy"
+    file.write_text(text.replace(before.replace("LOOKED", "(look)"), after.replace("LOOKED", "(look)"), 1))
+    said = complaint(AssertionError, lambda: replays(file, tools=shop.tools()))
+    assert shown in said
+    with shop.agent() as it:
+        assert [one.what for one in it.replay(file).differences] == what
+
+
+def test_an_event_that_was_changed_is_found_first(shop: Shop) -> None:
+    simple(shop)
+    store = Store(store_path(shop.folder))
+    store.execute("UPDATE events SET form = replace(form, 'plum', 'pear') WHERE seq = 8")
+    store.close()
+    assert complaint(TranscriptError, shop.replayed) == "Event s.8 was changed after it was written."
+
+
+# What a file holds, and what is wrong with it.
+BROKEN = {
+    "": "FILE holds no session; quoth export writes one.",
+    "(transcript :format 1": "FILE, line 1: ",
+    "(transcript :format 1)\n(look)": "FILE, line 2: This is no event of a transcript: (look)",
+    '(stimulus :seq 2 :at "x")': "FILE, line 1: here event 1 is missing.",
+    '(transcript :digest "00")\n(stimulus :seq 1 :at "x")': "FILE was changed after it was written.",
+}
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_file_that_holds_no_whole_session_is_refused(tmp_path: Path, text: str) -> None:
+    files(tmp_path, {"s.hy": text})
+    said = complaint_of_any(lambda: session_in_file(tmp_path / "s.hy"))
+    assert said.replace(str(tmp_path / "s.hy"), "FILE").startswith(BROKEN[text])
+
+
+def complaint_of_any(act: Callable[[], Any]) -> str:
+    with pytest.raises(UsageError) as caught:
+        act()
+    return str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "no.hy"
+    assert complaint(UsageError, lambda: replays(path)) == f"There is no file {path}."
+    files(tmp_path, {"bytes": b"\xff"})
+    assert complaint_of_any(lambda: session_in_file(tmp_path / "bytes")).endswith("bytes is not UTF-8 text.")
+
+
+# Calls that only read, once more
+
+
+def test_what_is_read_again_and_has_changed_is_shown(shop: Shop) -> None:
+    simple(shop)
+    assert str(shop.replayed(live_tools=True)).endswith("as recorded; of 1 call made again none changed.")
+    shop.stock = ["4 apples", "1 plum"]
+    found = shop.replayed(live_tools=True)
+    assert found.same
+    assert found.diff == lines(
+        "--- s.6 recorded: (look)",
+        "+++ s.6 now: (look)",
+        "@@ -1,2 +1,3 @@",
+        ' (receipt :status "ok"',
+        '-  :value "3 apples")',
+        '+  :value ["4 apples"',
+        '+          "1 plum"])',
+    ).rstrip("\n")
+    assert str(found).endswith("as recorded; of 1 call made again 1 changed.")
+    assert shop.did == ["look", "sell plum", "look", "look"]
+
+
+def test_calls_of_a_person_and_of_programs_are_read_again_too(shop: Shop) -> None:
+    with shop.agent() as it:
+        it.call("(look)")
+        it.eval("[(look) (sell)]")
+    assert shop.replayed(live_tools=True).looks == 2
+    assert shop.did.count("sell plum") == 1
+
+
+def test_what_a_rule_denies_or_asks_by_now_is_not_read(shop: Shop) -> None:
+    simple(shop)
+    for rule, message in {
+        '(deny (look) "not today")': "look was denied: not today.",
+        "(ask (look))": "look asks a person, and this is a dry run.",
+    }.items():
+        files(shop.folder, {"p.hy": rule})
+        (only,) = shop.replayed(live_tools=True, policy=shop.folder / "p.hy").changed
+        assert only.now == f'(receipt :status "denied"\n  :message "{message}")'
+    assert shop.did.count("look") == 1
+    with shop.agent() as it:
+        assert it.broker.requests() == []
+
+
+def test_each_call_that_is_made_again_is_in_the_audit_and_not_in_the_transcript(shop: Shop) -> None:
+    simple(shop)
+    events, rows = shop.kept()
+    shop.replayed(live_tools=True)
+    assert shop.kept() == (events, rows + 1)
+    with shop.agent() as it:
+        row = it.audit.rows()[-1]
+    assert (row["tool"], row["route"], row["session"], row["user"]) == ("look", "replay", "s", "ann")
+
+
+def test_a_call_whose_secret_is_not_kept_is_not_made_again(shop: Shop) -> None:
+    with shop.agent(
+        tools=[peek := tool("peek", Spy("x"), params={"pin": {"type": str, "secret": True}})]
+    ) as it:
+        it.call('(peek "hunter22")')
+    found = shop.replayed(live_tools=True, tools=[peek])
+    assert (found.looks, found.notes) == (
+        0,
+        [
+            "A call of peek has a secret that is not kept; it is not made again.",
+            "1 call made by a person: answered by receipts, not compared.",
+        ],
+    )
+
+
+# The command
+
+
+SHOP = """
+(require tools.macros [def-cognitive-tool])
+(def-cognitive-tool count-fruit "Count a fruit."
+  :parameters [fruit {:type str}]
+  :effects    [:reads]
+  :body       (.count (.decode (.read (.open-read ctx.workspace "stock.txt"))) fruit))
+"""
+REPLIES = '(count-fruit "apple")\n---\nThere is one.\n'
+
+
+def market(folder: Path, *more: str) -> Path:
+    """A workspace with a session s that was begun with a file of tools."""
+    files(folder, {"shop.hy": SHOP, "r.txt": REPLIES, "stock.txt": "apple pear"})
+    words = ["--model", "scripted:r.txt", "--tools", "shop.hy", "--session", "s", *more]
+    assert quoth("run", "Count apples.", *words, cwd=folder).code == 0
+    return folder
+
+
+def test_the_command_restores_the_tools_and_says_in_a_line_that_nothing_is_different(tmp_path: Path) -> None:
+    market(tmp_path, "--dialect", "plist")
+    (tmp_path / "r.txt").unlink()
+    for words in (["s"], ["--last"], ["--session", "s"]):
+        said = quoth("replay", *words, cwd=tmp_path)
+        assert (said.code, said.out, said.err) == (0, "s: 1 run, 2 requests, 1 call: as recorded.\n", "")
+    data = json.loads(quoth("replay", "s", "--json", cwd=tmp_path).out)
+    assert data == {
+        "session": "s",
+        "runs": 1,
+        "requests": 2,
+        "calls": 1,
+        "looks": 0,
+        "differences": [],
+        "changed": [],
+        "notes": [],
+        "same": True,
+    }
+
+
+def test_the_command_shows_a_difference_and_fails(tmp_path: Path) -> None:
+    market(tmp_path)
+    files(tmp_path, {"shop.hy": SHOP.replace("Count a fruit", "Count one"), "stock.txt": "apple apple"})
+    said = quoth("replay", "s", "--live-tools", cwd=tmp_path)
+    assert said.code == 1
+    assert said.err == "quoth: Tools that have changed: count-fruit.\n"
+    assert "-- count-fruit: Count a fruit.\n+- count-fruit: Count one.\n" in said.out
+    assert said.out.endswith(
+        '+++ s.6 now: (count-fruit :fruit "apple")\n'
+        '@@ -1,2 +1,2 @@\n (receipt :status "ok"\n-  :value 1)\n+  :value 2)\n'
+        "s: 1 run, 2 requests, 1 call: 1 difference; of 1 call made again 1 changed.\n"
+    )
+    (difference,) = json.loads(quoth("replay", "s", "--json", cwd=tmp_path).out)["differences"]
+    assert (difference["event"], difference["what"], difference["run"]) == ("s.3", "request", "r1")
+
+
+def test_the_command_says_what_is_not_there_any_more(tmp_path: Path) -> None:
+    market(tmp_path)
+    (tmp_path / "shop.hy").unlink()
+    said = quoth("replay", "s", cwd=tmp_path)
+    assert (said.code, said.err.splitlines()) == (
+        1,
+        [
+            f"quoth: The tool file {tmp_path / 'shop.hy'} is not there any more.",
+            "quoth: Tools that are not here: count-fruit.",
+        ],
+    )
+
+
+def test_rules_that_are_not_there_any_more_stop_live_tools_alone(tmp_path: Path) -> None:
+    files(tmp_path, {"p.hy": "(allow (count-fruit))"})
+    market(tmp_path, "--policy", "p.hy")
+    (tmp_path / "p.hy").unlink()
+    assert quoth("replay", "s", cwd=tmp_path).code == 0
+    said = quoth("replay", "s", "--live-tools", cwd=tmp_path)
+    message = f"quoth: The policy file {tmp_path / 'p.hy'} is not there; name another: --policy FILE\n"
+    assert (said.code, said.err) == (2, message)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "Name a session, or say --last. See: quoth replay --help"),
+        (["--last"], "There is no session in this workspace."),
+        (["s9"], "There is no session s9 in this workspace."),
+    ],
+)
+def test_the_command_needs_a_session(tmp_path: Path, words: list[str], message: str) -> None:
+    said = quoth("replay", *words, cwd=tmp_path)
+    assert (said.code, said.out, said.err) == (2, "", f"quoth: {message}\n")
+
+
+def test_a_file_is_replayed_where_there_is_no_store(shop: Shop, tmp_path_factory: Any) -> None:
+    simple(shop)
+    there = files(tmp_path_factory.mktemp("there"), {"s.hy": shop.exported()})
+    with Agent(workspace=there, tools=shop.tools()) as it:
+        assert it.replay(there / "s.hy").same
+    assert "count" not in quoth("replay", "s.hy", cwd=there).err
+
+
+def test_a_session_with_several_tables_is_replayed_with_each(shop: Shop) -> None:
+    for dialect in ("plist", "json"):
+        shop.runs("(look)", "Three.", dialect=dialect, tools=[])
+    said = quoth("replay", "s", cwd=shop.folder)
+    assert (said.code, said.out) == (0, "s: 2 runs, 4 requests, 2 calls: as recorded.\n")
+
+
+async def test_the_helper_works_in_an_asynchronous_test_too(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    async with AsyncAgent(
+        workspace=tmp_path, session="s", model=scripted("Hi."), tools=shop.tools()
+    ) as agent:
+        await agent.run("Say hi.")
+        assert (await agent.replay()).same
+    files(tmp_path, {"s.hy": shop.exported()})
+    assert (
+        str(replays(tmp_path / "s.hy", tools=shop.tools())) == "s: 1 run, 1 request, no calls: as recorded."
+    )
+    await asyncio.sleep(0)
