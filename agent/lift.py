@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import hy
+
 from tools.errors import UsageError, did_you_mean
 from tools.form import CallForm, Code, print_value
 from tools.program import INSTEAD, PRELUDES, PROGRAM_LIMITS, PURE_MACROS, ProgramError, compile_program
@@ -127,9 +129,11 @@ class _Writer:
     tools: set[str]
     parameters: dict[Any, _Parameter] = field(default_factory=dict)  # by what they stand for
     taken: set[str] = field(default_factory=set)  # names that mean something already
+    known: set[str] = field(default_factory=set)  # those of them that a program did not make up, as in Python
 
     def write(self) -> Lifted:
         self.taken = {*self.tools, *_KNOWN, *(name for call in self.made for name in _names(call.code))}
+        self.known = {hy.mangle(name) for name in (*self.tools, *dir(builtins))}
         secret = any(SECRET in text for call in self.made for text in (str(call.form), call.code or ""))
         name = self._new_name("-".join(self._words(secret)) or "lifted")
         self._find_parameters()
@@ -279,7 +283,10 @@ class _Writer:
         try:
             one = len(read_all(code, PROGRAM_LIMITS)) == 1 and "\n" not in code and ";" not in code
             inside = code if one else f"(do\n{code}\n  )"
-            if compile_program(inside, names).python == compile_program(code, names).python:
+            program = compile_program(code, names)
+            # Inside of a function a global is another one, and a tool whose name gets a value is hidden.
+            alone = "global" in _names(code) or not self.known.isdisjoint(program.globals)
+            if not alone and compile_program(inside, names).python == program.python:
                 return inside
         except (ProgramError, ReadError):
             pass
@@ -304,4 +311,4 @@ def _is_hidden(value: Any) -> bool:
 
 def _names(code: str | None) -> Iterable[str]:
     """Every name in the text of a program, also where it cannot be read."""
-    return re.findall(r"[^\s()\[\]{}\"';]+", code or "")
+    return re.findall(r"[^\s()\[\]{}\"';]+", (code or "").replace(SECRET, ""))
