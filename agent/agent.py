@@ -22,7 +22,7 @@ from agent.run import Listener, Reply, Run, RunLimits
 from agent.services import check_known, with_own_model
 from agent.session import Past, RunLog, Session, Unfinished, read_messages
 from agent.sessions import find_session
-from agent.subagents import services_for
+from agent.subagents import chosen, services_for
 from agent.table import ToolSource, load_tools, with_search
 from neuro.backends.base import Backend, Messages
 from neuro.belt import BeltCatalog
@@ -413,7 +413,7 @@ class AsyncAgent:
         differs: Differs | None = None,
     ) -> Reply:
         """Drive a run of this session from its stimulus; without ``live`` only as far as the transcript
-        reaches."""
+        reaches, also one of a sub-agent."""
         assert past.stimulus is not None, "a run begins with a stimulus"
         told = past.stimulus.data
         log = RunLog(self._session, name)
@@ -424,7 +424,8 @@ class AsyncAgent:
             differs=differs,
             note=self._changed if past.left else "",
         )
-        door = RecordedDoor(self.door, past, log, live=live, differs=differs)
+        true_door = self.door.narrowed(self.table_of(told))
+        door = RecordedDoor(true_door, past, log, live=live, differs=differs)
         run = Run(
             task=told["text"],
             session=self.session,
@@ -433,13 +434,14 @@ class AsyncAgent:
             backend=backend,
             messages=messages,
             user=self.user,
+            data=told.get("data", ""),
             must_act=told["must-act"],
             limits=self.limits if live else RunLimits(**told["limits"]),
             listener=self.listener,
             dialect=dialect_named(told["dialect"], in_text=told["in-text"]),
             search=told["search"],
             name=name,
-            turn=told["turn"],
+            turn=told.get("turn", ""),
             past=past,
             log=log if live else None,
         )
@@ -451,6 +453,10 @@ class AsyncAgent:
         finally:
             self._running = before
         return reply
+
+    def table_of(self, told: Mapping[str, Any]) -> ToolTable:
+        """The tools of a run that was begun so: a sub-agent may have been given fewer."""
+        return self.table if told.get("tools") is None else chosen(self.table, told["tools"])
 
     def _given(self) -> dict[str, Any]:
         """What another process needs to make such an agent again, and what it had then."""

@@ -17,7 +17,9 @@ from typing import Any, Literal
 from agent.agent import AsyncAgent
 from agent.run import Reply, shortened
 from agent.session import Past
+from agent.subagents import begin
 from agent.table import ToolSource
+from neuro.backends.base import Messages
 from neuro.dialects import choose_dialect, dialect_named
 from tools.context import Call, ToolResult
 from tools.door import PROGRAMS, new_call, only_reads
@@ -121,10 +123,11 @@ class Replay:
 
 
 def session_in_store(store: Store, session: str) -> list[Event]:
-    """All events of a session. Raises TranscriptError where one is not as it was written."""
+    """All events of a session, without declared secrets. Raises TranscriptError where one is not as it was
+    written."""
     transcript = Transcript(lambda: store)
     transcript.verify(session)
-    return list(transcript.events(session))
+    return [replace(event, text=event.shown) for event in transcript.events(session)]
 
 
 def session_in_file(path: Path) -> tuple[str, list[Event]]:
@@ -229,7 +232,7 @@ async def replay(session: str, events: Sequence[Event], make: Make, live: Make |
     async with AsyncExitStack() as opened:
         agents: dict[str, AsyncAgent] = {}
         for run, happened in by_run.items():
-            if not run or "/" in run:
+            if not run:
                 continue
             stimulus = next((event for event in happened if event.kind == "stimulus"), None)
             if stimulus is None:
@@ -265,15 +268,9 @@ def _set_apart(agent: AsyncAgent, session: str, events: Sequence[Event]) -> None
 
 def _not_compared(by_run: Mapping[str, Sequence[Event]]) -> list[str]:
     person = {event.key for event in by_run.get("", ()) if event.kind == "call" and "/" not in event.key}
-    inner = [run for run in by_run if "/" in run]
-    notes = []
-    if person:
-        notes.append(f"{count(len(person), 'call')} made by a person: answered by receipts, not compared.")
-    if inner:
-        notes.append(
-            f"{count(len(inner), 'run')} of sub-agents: inside of calls that receipts answer, not compared."
-        )
-    return notes
+    if not person:
+        return []
+    return [f"{count(len(person), 'call')} made by a person: answered by receipts, not compared."]
 
 
 class _Replayed:
@@ -298,17 +295,23 @@ class _Replayed:
         assert past.stimulus is not None, "a run begins with a stimulus"
         told = past.stimulus.data
         found.runs += 1
-        agent._chosen = dialect_named(told["dialect"], in_text=told["in-text"])
-        after = told.get("after", "")
         try:
-            self._compare_dialect(past.stimulus, told)
-            messages = await agent._brought_back(after) if after else agent._begin()
+            messages = await self._opening(past.stimulus, told)
         except UsageError as error:  # no conversation can be begun so any more
             self._differ("stimulus", past.stimulus.id, _dialect_text(told["dialect"]), f"; {error}")
             return
         reply = await agent._go(self._run, past, messages, live=False, differs=self._told)
         agent._session.let_go(messages)
         self._compare_end(reply)
+
+    async def _opening(self, stimulus: Event, told: Mapping[str, Any]) -> Messages:
+        """The conversation as the run would find it now. Raises UsageError."""
+        agent = self._agent
+        agent._chosen = dialect_named(told["dialect"], in_text=told["in-text"])
+        if "/" in self._run:
+            return begin(agent.table_of(told), agent._chosen, told["search"])
+        self._compare_dialect(stimulus, told)
+        return await agent._brought_back(told["after"]) if told.get("after") else agent._begin()
 
     def _differ(self, what: What, event: str, recorded: str, now: str) -> None:
         if not _same(recorded, now):

@@ -113,7 +113,7 @@ async def _replayed(options: argparse.Namespace, session: str, events: list[Even
 
 
 def lift(options: argparse.Namespace) -> int:
-    """The program on stdout, or in a file; 1 when there is nothing to lift."""
+    """The program on stdout, or in a file."""
     from agent.lift import lifted
 
     session, events = _session(options)

@@ -42,6 +42,7 @@ def replays(
     ``workspace`` is the folder whose policy counts; ``options`` may name another ``dialect`` or ``belt``.
     Returns the Replay, whose ``notes`` say what was not compared. Raises UsageError for a file that holds no
     session, or one that was changed."""
+    __tracebackhide__ = True  # what failed is in the words of the failure
     session, events = session_in_file(Path(file))
     notes: list[str] = []
 

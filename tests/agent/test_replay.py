@@ -215,6 +215,14 @@ def sub_agent(shop: Shop) -> None:
     shop.runs('(cognitive-loop "Look.")', "(look)", "Three.", "It says three.")
 
 
+def sub_agents(shop: Shop) -> None:
+    """A run of a sub-agent that runs another, which is given one tool and data, and one of a person."""
+    inner = '(eval (cognitive-loop "Sell." :tools ["sell"] :value "plums" :steps 3))'
+    shop.runs('(cognitive-loop "Look.")', inner, '(sell "pear")', "Sold.", "Done.", "Well done.")
+    with shop.agent("(look)", "Three.") as it:
+        it.call('(cognitive-loop "Look again.")')
+
+
 # Each session with the numbers of its runs, requests and calls.
 SESSIONS: dict[Callable[[Shop], None], tuple[int, int, int]] = {
     simple: (1, 3, 3),
@@ -232,7 +240,8 @@ SESSIONS: dict[Callable[[Shop], None], tuple[int, int, int]] = {
     secret: (1, 3, 2),
     interrupted: (1, 1, 2),
     by_hand: (0, 0, 0),
-    sub_agent: (1, 2, 1),
+    sub_agent: (2, 4, 2),
+    sub_agents: (4, 8, 4),
 }
 OPTIONS: dict[Callable[[Shop], None], dict[str, Any]] = {
     native: {"dialect": "native"},
@@ -602,3 +611,18 @@ async def test_the_helper_works_in_an_asynchronous_test_too(shop: Shop) -> None:
         assert (await agent.replay()).same
     files(shop.folder, {"s.hy": shop.exported()})
     assert str(replays(shop.folder / "s.hy")) == "s: 1 run, 1 request, no calls: as recorded."
+
+
+def test_a_prompt_of_a_sub_agent_that_is_another_is_shown(shop: Shop) -> None:
+    sub_agents(shop)
+    found = shop.replayed(tools=shop.tools(fruit={"type": str, "default": "plum", "doc": "Which"}))
+    runs = [one.run.count("/") for one in found.differences]
+    assert {one.what for one in found.differences} == {"request"}
+    assert sorted(runs) == [0, 1, 2, 5]
+
+
+def test_what_a_replay_shows_has_no_secret_while_the_run_still_has_it(shop: Shop) -> None:
+    shop.runs('(unlock "hunter22") (sell)', consent=None, task="Unlock.")
+    found = shop.replayed(tools=[])
+    assert [one.what for one in found.differences] == ["request", "call", "call", "end"]
+    assert "hunter22" not in json.dumps(found.to_json())
