@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from agent import consent_cli, policy_cli, session_cli
+from agent import consent_cli, policy_cli, replay_cli, session_cli
 from agent.audit_cli import add_audit, audit
 from agent.decide import is_inside, require_person
 from agent.say import (
@@ -184,6 +184,7 @@ def parser() -> argparse.ArgumentParser:
     policy_cli.add_commands(commands, _common)
     consent_cli.add_commands(command)
     session_cli.add_commands(command)
+    replay_cli.add_commands(command)
     return whole
 
 
@@ -520,4 +521,6 @@ COMMANDS: dict[str | None, Callable[[argparse.Namespace], int]] = {
     "export": session_cli.export,
     "import": session_cli.import_session,
     "rm": session_cli.remove,
+    "replay": replay_cli.replay,
+    "lift": replay_cli.lift,
 }
