@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.session import Session
-from tools.carried import copy_session, imported, mark_imported
+from tools.carried import copy_session
 from tools.errors import UsageError, did_you_mean
 from tools.store import Store
 from tools.transcript import Event, Transcript
@@ -133,22 +133,23 @@ def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str
     with store.transaction():
         copy_session(store, events, new)
         opening = transcript.add(new, "session", {**given, "from": {"session": session, "at": count}})
-        if opened and opened[-1].seq <= imported(store, session):
-            mark_imported(store, new, opening)
+        if opened and opened[-1].seq <= transcript.imported(session):
+            transcript.mark_imported(new, opening)
     return new, count
 
 
 def take_in(store: Store, session: str, events: Sequence[Event]) -> bool:
     """Keep a session that was read from a text; False if it is there already. Raises UsageError where there
     is another of that id."""
-    known = [event.digest for event in Transcript(lambda: store).events(session)]
+    transcript = Transcript(lambda: store)
+    known = [event.digest for event in transcript.events(session)]
     if known and known == [event.digest for event in events]:
         return False
     if known:
         raise UsageError(f"There is another session {session} already; give this one an id: --as ID")
     with store.transaction():
         copy_session(store, events, session)
-        mark_imported(store, session, len(events))
+        transcript.mark_imported(session, len(events))
     return True
 
 

@@ -15,7 +15,6 @@ from agent.changes import Changes, changes_of
 from agent.session import alone
 from agent.sessions import find_event, find_session, fork_session, last_session, take_in
 from tools.audit import StoreAudit
-from tools.carried import imported
 from tools.consent import Decision
 from tools.errors import UsageError
 from tools.store import Store, store_path
@@ -163,8 +162,8 @@ def test_ids_may_be_cut_short_and_hold_dots(store: Store) -> None:
     assert find_event(store, "my.3.2") == ("my.3", 2)
     several = complaint(UsageError, lambda: find_session(store, "s"))
     assert several == "Several sessions begin with s: sa1, sb2, sb3."
-    unknown = complaint(UsageError, lambda: find_session(store, "sa2"))
-    assert unknown == "There is no session sa2 in this workspace. Did you mean sa1?"
+    unknown = complaint(UsageError, lambda: find_session(store, "sx1"))
+    assert unknown == "There is no session sx1 in this workspace. Did you mean sa1?"
     assert last_session(store) == "my.3"
     transcript.add("sb2", "stimulus", {"text": "x", "user": "ann"}, run="r1")
     transcript.add("sa1", "session", {"user": "bob"})
@@ -305,12 +304,12 @@ def test_what_was_imported_chooses_no_code_no_rules_and_no_server(store: Store) 
     transcript = Transcript(lambda: store)
     transcript.add("s", "session", {"user": "ann"})
     assert take_in(store, "t", list(transcript.events("s")))
-    assert (imported(store, "s"), imported(store, "t")) == (0, 1)
+    assert (transcript.imported("s"), transcript.imported("t")) == (0, 1)
     new, _ = fork_session(store, "t")
-    assert imported(store, new) == 2
+    assert transcript.imported(new) == 2
     transcript.add("t", "session", {"user": "ann", "belt": "full"})  # chosen here
     new, _ = fork_session(store, "t")
-    assert imported(store, new) == 0
+    assert transcript.imported(new) == 0
 
 
 def test_a_secret_is_not_exported(here: Path) -> None:
@@ -318,7 +317,7 @@ def test_a_secret_is_not_exported(here: Path) -> None:
         here,
         {
             "pay.hy": '(require tools.macros [def-cognitive-tool])\n(def-cognitive-tool pay "Pay."\n'
-            "  :parameters [pin {:type str  :secret True}]\n  :body "paid")",
+            '  :parameters [pin {:type str  :secret True}]\n  :body "paid")',
             "pay.txt": f'(pay :pin "hunter2x")\n---\n{WRITE}',
         },
     )
