@@ -5,15 +5,17 @@ Knows transcripts; it must not know agents, doors or models.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agent.session import Session
 from tools.carried import copy_session
 from tools.errors import UsageError, did_you_mean
+from tools.snapshots import SnapshotError, StoreSnapshots
 from tools.store import Store
 from tools.transcript import Event, Transcript
 
@@ -135,7 +137,18 @@ def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str
         opening = transcript.add(new, "session", {**given, "from": {"session": session, "at": count}})
         if opened and opened[-1].seq <= transcript.imported(session):
             transcript.mark_imported(new, opening)
+    if at is None:  # what they were at an earlier place nobody knows any more
+        for user in users_of(transcript, session):
+            _copy_values(StoreSnapshots(lambda: store), session, new, user)
     return new, count
+
+
+def _copy_values(snapshots: StoreSnapshots, session: str, new: str, user: str) -> None:
+    """The values that the programs of a session have left for the next ones."""
+    with contextlib.suppress(SnapshotError):  # whoever needs them is told that they were changed
+        kept = snapshots.values(session, user)
+        if kept is not None:
+            snapshots.keep_values(new, user, replace(kept, generation=""))
 
 
 def take_in(store: Store, session: str, events: Sequence[Event]) -> bool:

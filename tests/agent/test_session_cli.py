@@ -251,6 +251,18 @@ def test_a_fork_of_a_fork_says_so(store: Store) -> None:
     assert changed == "Event s.1 was changed after it was written."
 
 
+def test_a_fork_of_all_keeps_what_programs_have_left(tmp_path: Path) -> None:
+    given = {"workspace": tmp_path, "user": "ann"}
+    with Agent(session="s", **given) as agent:
+        agent.eval("(defn twice [x] (* 2 x))")
+    new, _ = kept(tmp_path, lambda store: fork_session(store, "s"))
+    early, _ = kept(tmp_path, lambda store: fork_session(store, "s", 1))
+    with Agent(session=new, **given) as agent:
+        assert agent.eval("(twice 21)").value == 42
+    with Agent(session=early, **given) as agent:
+        assert agent.eval("(twice 21)").status == "error"
+
+
 # To another store
 
 
