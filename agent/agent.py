@@ -15,13 +15,15 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 
+from agent.changes import Changes, changes_of
 from agent.recorded import Differs, RecordedBackend, RecordedDoor
 from agent.run import Listener, Reply, Run, RunLimits
 from agent.services import check_known, with_own_model
 from agent.session import Past, RunLog, Session, Unfinished, read_messages
-from agent.subagents import services_for
+from agent.sessions import find_session, new_session
+from agent.subagents import chosen, services_for
 from agent.table import ToolSource, load_tools, with_search
 from neuro.backends.base import Backend, Messages
 from neuro.belt import BeltCatalog
@@ -45,6 +47,9 @@ from tools.store import Store, state_dir, store_path
 from tools.table import ToolTable
 from tools.transcript import StoreCallLog, Transcript, read_form
 from tools.workspace import Workspace
+
+if TYPE_CHECKING:
+    from agent.replay import Replay
 
 T = TypeVar("T")
 
@@ -117,10 +122,9 @@ class AsyncAgent:
         self._wanted = dialect
         self._chosen: Dialect | None = None
         self.user = user or user_name()
-        self.session = session or f"s{secrets.token_hex(4)}"
+        self.session = session or new_session()
         self.limits = limits or RunLimits()
         self.listener = listener
-        self._changed = ""  # what the model is told of tools that are not what they were
         self._must_act = must_act
         self._consent = consent
         self._model = model
@@ -276,6 +280,14 @@ class AsyncAgent:
                     done.append(await self._again(one.name))
         return done
 
+    def unfinished(self) -> list[Unfinished]:
+        """What of this session waits or was broken off."""
+        return [one for one in self._session.unfinished() if one.waits]
+
+    def resumable(self) -> bool:
+        """Whether ``resume`` has anything to go on with."""
+        return bool(self._session.to_resume())
+
     @property
     def waits(self) -> bool:
         """Whether anything of this session waits for ``resume``."""
@@ -290,6 +302,33 @@ class AsyncAgent:
                         f"A call of {form.tool} waits in session {self.session}, and there is no such tool"
                         " here; give its file: --tools FILE.hy"
                     )
+
+    async def replay(self, session: str | Path | None = None, *, live_tools: bool = False) -> Replay:
+        """Replay a session of this workspace (this one if none is named), or one in a file that ``quoth
+        export`` wrote, with the tools, the dialect and the belt of this agent: what the loop would tell the
+        model and call now is compared with what is recorded. No model is asked, no body runs, nothing is
+        written. With ``live_tools`` calls that only read are made again, through the door, and what changed
+        is reported too. Raises UsageError."""
+        from agent.replay import replay, session_in_file, session_in_store
+
+        self._require_open()
+        if isinstance(session, Path):
+            name, events = session_in_file(session)
+        else:
+            name = find_session(self._opened_store(), session or self.session)
+            events = session_in_store(self._opened_store(), name)
+
+        def again(given: Mapping[str, Any]) -> AsyncAgent:
+            return AsyncAgent(
+                workspace=self.workspace.root,
+                table=self.table,
+                user=str(given.get("user", "")),
+                session=name,
+                dialect=self._wanted,
+                belt="search" if self._search else "full",
+            )
+
+        return await replay(name, events, again, (lambda given: self) if live_tools else None)
 
     def forget(self) -> None:
         """Begin a new conversation at the next ``say``."""
@@ -377,15 +416,37 @@ class AsyncAgent:
     async def _brought_back(self, name: str) -> Messages:
         """The conversation up to the end of a run. One that was broken off ends here: no call of it is left
         without a result, which says so."""
-        if self._session.past(name).end is None:
-            with self._session.driven():  # nobody is at it
-                past = self._session.past(name)
-                if past.end is None:
-                    _, messages = await self._go(name, past, self._opened_at(name), live=False, ends=True)
-                    return messages
+        past = self._session.past(name)
+        if past.end is None:
+            messages = await self._broken_off(name)
+        else:
+            messages = read_messages(self._session.conversation(name))
+            self._session.talk_of(messages).count = len(messages)
+        if note := self._note(name):
+            messages.append("user", note)
+        return messages
+
+    async def _broken_off(self, name: str) -> Messages:
+        """The conversation of a run that has not ended; it ends here, as far as the transcript reaches."""
+        with self._session.driven():  # nobody is at it
+            past = self._session.past(name)
+            if past.end is None:
+                _, messages = await self._go(name, past, self._opened_at(name), live=False, ends=True)
+                return messages
         messages = read_messages(self._session.conversation(name))
         self._session.talk_of(messages).count = len(messages)
         return messages
+
+    def changes(self) -> Changes:
+        """What is not any more as this user had it when the session was last driven."""
+        return changes_of(self._session.given(), self._given())
+
+    def _note(self, run: str) -> str:
+        """What the model of a run is to know of tools that were something else when it was asked last."""
+        asked = self.transcript.last(self.session, "request", run=run)
+        if asked is None:
+            return ""
+        return changes_of(self._session.given(before=asked.seq), self._given()).told(self.table)
 
     async def _go(
         self,
@@ -398,7 +459,8 @@ class AsyncAgent:
         differs: Differs | None = None,
     ) -> tuple[Reply, Messages]:
         """Drive a run of this session from its stimulus; without ``live`` only as far as the transcript
-        reaches, where with ``ends`` it ends for good. The messages are those it ended with."""
+        reaches, where with ``ends`` it ends for good; also one of a sub-agent. Returns the messages it ended
+        with, too."""
         assert past.stimulus is not None, "a run begins with a stimulus"
         told = past.stimulus.data
         log = RunLog(self._session, name)
@@ -407,9 +469,10 @@ class AsyncAgent:
             past,
             log,
             differs=differs,
-            note=self._changed if past.left else "",
+            note=self._note(name) if live and past.left else "",
         )
-        door = RecordedDoor(self.door, past, log, live=live, differs=differs)
+        true_door = self.door.narrowed(self.table_of(told))
+        door = RecordedDoor(true_door, past, log, live=live, differs=differs)
         run = Run(
             task=told["text"],
             session=self.session,
@@ -418,13 +481,14 @@ class AsyncAgent:
             backend=backend,
             messages=messages,
             user=self.user,
+            data=told.get("data", ""),
             must_act=told["must-act"],
             limits=self.limits if live else RunLimits(**told["limits"]),
             listener=None if ends else self.listener,
             dialect=dialect_named(told["dialect"], in_text=told["in-text"]),
             search=told["search"],
             name=name,
-            turn=told["turn"],
+            turn=told.get("turn", ""),
             past=past,
             log=log if live else None,
             pages=self.pages if live else OnlyNames(),
@@ -440,6 +504,10 @@ class AsyncAgent:
             waits = any(call.result.status == "pending" for call in reply.calls)
             log.ended(replace(reply, status="pending" if waits else "failed", text=BROKEN_OFF), run.messages)
         return reply, run.messages
+
+    def table_of(self, told: Mapping[str, Any]) -> ToolTable:
+        """The tools of a run that was begun so: a sub-agent may have been given fewer."""
+        return self.table if told.get("tools") is None else chosen(self.table, told["tools"])
 
     def _given(self) -> dict[str, Any]:
         """What another process needs to make such an agent again, and what it had then."""
@@ -634,6 +702,9 @@ class Agent:
 
     def resume(self) -> list[Reply | ToolResult]:
         return self._wait(self._agent.resume())
+
+    def replay(self, session: str | Path | None = None, *, live_tools: bool = False) -> Replay:
+        return self._wait(self._agent.replay(session, live_tools=live_tools))
 
     @property
     def broker(self) -> Broker:

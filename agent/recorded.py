@@ -33,8 +33,9 @@ from tools.transcript import Event, key_in, secrets_in
 BEGUN = "It had begun when the session was broken off, and how it ended is not known."
 NOT_MADE = "It was not made: the session was broken off before it."
 
-# Told what the loop does where the transcript has an event: the event, and the messages or the call of now.
-Differs = Callable[[Event, Any], None]
+# Told what the loop does where the transcript is to answer: the event, and what it would say now (what a
+# request tells the model, or a call). There is no event for a call that was not made then.
+Differs = Callable[[Event | None, Any], None]
 
 
 class RecordedBackend:
@@ -100,7 +101,7 @@ class RecordedBackend:
         tool_choice: Any = "auto",
     ) -> Completion:
         if (exchange := self._past.next()) is not None:
-            return self._recalled(messages, *exchange)
+            return self._recalled(messages, *exchange, _told(tools, tool_choice))
         if self._live is None:
             assert self.run is not None, "a run that is recalled is known"
             self.run.interrupted = True
@@ -109,8 +110,8 @@ class RecordedBackend:
             raise StoreError(self._log.broken)
         if self._note and self._recalls:
             messages.append("user", self._note)
-            self._note = ""
-        request = self._request(messages, tools, tool_choice)
+        request = self._request(messages, _told(tools, tool_choice))
+        self._note = ""
         more: dict[str, Any] = {} if tools is None else {"tools": tools, "tool_choice": tool_choice}
         live = self._live()
         try:
@@ -135,13 +136,13 @@ class RecordedBackend:
     async def aclose(self) -> None:
         """What is recorded holds nothing open."""
 
-    def _request(self, messages: Messages, tools: bytes | None, choice: str) -> int:
+    def _request(self, messages: Messages, more: dict[str, Any]) -> int:
         """Write down what is new to the model."""
         talk = self._log.session.talk_of(messages)
         start, new = talk.new()
-        data: dict[str, Any] = {"talk": self._log.number(messages), "from": start, "messages": new}
-        if tools is not None:
-            data |= {"tools": hashlib.sha256(tools).hexdigest()[:16], "choice": choice}
+        data: dict[str, Any] = {"talk": self._log.number(messages), "from": start, "messages": new, **more}
+        if self._note and self._recalls:
+            data["noted"] = True
         seq = self._log.add("request", data, parent=self._log.reply)
         talk.count, talk.reply = len(messages), None
         return seq
@@ -160,17 +161,18 @@ class RecordedBackend:
         talk = self._log.session.talk_of(messages)
         talk.count, talk.reply = len(messages), text
 
-    def _recalled(self, messages: Messages, request: Event, reply: Event) -> Completion:
+    def _recalled(self, messages: Messages, request: Event, reply: Event, more: dict[str, Any]) -> Completion:
         asked, said = request.data, reply.data
         talk = self._log.session.talk_of(messages)
-        self._log.number(messages)
-        start, new = talk.new()
+        number = self._log.number(messages)
         told: list[Message] = asked["messages"]
-        if (start, new) != (asked["from"], told):
-            if self._differs is not None:
-                self._differs(request, new)
-            else:  # what the model was shown then is what it goes on with
-                messages.end_with(asked["from"], told)
+        if asked.get("noted"):  # the host said it when it went on with the run
+            messages.append(told[-1]["role"], told[-1]["content"])
+        start, new = talk.new()
+        if self._differs is not None:
+            self._differs(request, {"talk": number, "from": start, "messages": new, **more})
+        if (start, new) != (asked["from"], told):  # what the model was shown then is what it goes on with
+            messages.end_with(asked["from"], told)
         self._log.reply, self._log.recalled = reply.seq, True
         if said.get("raised"):
             talk.count, talk.reply = len(messages), None
@@ -269,14 +271,21 @@ class RecordedDoor:
             self.run.spend(Usage(**data["usage"]))
             self.run.budget.steps_taken += data["steps"]
             self.run.budget.calls_taken += data["calls"]
-        if self._differs is not None and past.begun is not None:
-            self._differs(past.begun, call.form)
+        if self._differs is not None:
+            self._differs(past.begun, call)
         return past.result()
 
     def _broken_off(self, past: PastCall | None, call: Call) -> ToolResult:
         """The result of a call that has none, for a conversation that goes on without it."""
+        if self._differs is not None:
+            self._differs(past.begun if past is not None else None, call)
         if past is not None and past.receipt is not None and past.receipt.status == "pending":
             return past.result()
         message = BEGUN if past is not None and past.begun is not None else NOT_MADE
         audit = {"tool": call.tool, "status": "cancelled", "stage": "host"}
         return ToolResult(call.id, call.tool, "cancelled", None, message, (), audit)
+
+
+def _told(tools: bytes | None, choice: str) -> dict[str, Any]:
+    """What is written down of the native tools of a request."""
+    return {} if tools is None else {"tools": hashlib.sha256(tools).hexdigest()[:16], "choice": choice}

@@ -87,14 +87,21 @@ class Session:
             self.transcript.add(self.id, "session", given)
         self._opened = True
 
-    def given(self) -> dict[str, Any]:
-        """What the user opened it with last; nothing for a session that was never opened."""
-        given: dict[str, Any] = {}
+    def given(self, before: int | None = None) -> dict[str, Any]:
+        """What the user opened it with last, or last before that place; nothing for a session that was never
+        opened."""
+        event = self.opening(before)
+        return {} if event is None else {name: value for name, value in event.data.items() if name != "from"}
+
+    def opening(self, before: int | None = None) -> Event | None:
+        """The event that says so."""
+        found = None
         for event in self.transcript.events(self.id, kind="session"):
-            data = event.data
-            if data.get("user") == self.user:
-                given = {name: value for name, value in data.items() if name != "from"}
-        return given
+            if before is not None and event.seq >= before:
+                break
+            if event.data.get("user") == self.user:
+                found = event
+        return found
 
     # Runs
 
@@ -158,6 +165,15 @@ class Session:
     def last_run(self) -> str:
         """The latest run of the user; empty if there is none."""
         return self._last(lambda data: True)
+
+    def said(self) -> int:
+        """How many messages the conversation has that ``AsyncAgent.say`` goes on with."""
+        count, name = 0, self.last_talk()
+        while name:
+            count += 1
+            stimulus = self.transcript.last(self.id, "stimulus", run=name)
+            name = stimulus.data.get("after", "") if stimulus is not None else ""
+        return count
 
     def last_talk(self) -> str:
         """The latest run that was said to a conversation; empty if there is none."""
@@ -321,6 +337,12 @@ class PastCall:
         """Whether it need not be made any more."""
         return self.receipt is not None and self.receipt.status not in ("pending", "cancelled")
 
+    @property
+    def own(self) -> bool:
+        """Whether the run's loop made it, and no other call did."""
+        event = self.receipt or self.begun
+        return event is not None and "/" not in event.key.removeprefix(f"{event.run}/")
+
     def result(self) -> ToolResult:
         """What had come of it."""
         assert self.receipt is not None, "a finished call has a receipt"
@@ -386,7 +408,7 @@ class Past:
                     past.spent[event.key] = event
                 case "end":
                     past.end = event
-        past.unused = sum(1 for call in past.calls.values() if call.finished)
+        past.unused = sum(1 for call in past.calls.values() if call.finished and call.own)
         return past
 
     def without_failures(self) -> Past:

@@ -49,8 +49,9 @@ STATUSES: tuple[Status, ...] = (
 
 # The ways a call can come to the door. One that is not named here is refused, so that each has its tests:
 # a model's reply; a person's form (quoth call), program (quoth eval) or line in the REPL; a Python program;
-# and, from inside of a call, a program in the sandbox, the body of another tool, or a sub-agent's model.
-Route = Literal["reply", "call", "eval", "repl", "python", "program", "tool", "agent"]
+# from inside of a call, a program in the sandbox, the body of another tool, or a sub-agent's model; and the
+# replay of a session, which makes calls that only read again.
+Route = Literal["reply", "call", "eval", "repl", "python", "program", "tool", "agent", "replay"]
 ROUTES: tuple[Route, ...] = get_args(Route)
 
 

@@ -198,6 +198,12 @@ MIGRATIONS = (
         PRIMARY KEY (session, user, id)
     ) STRICT;
     """,
+    """
+    CREATE TABLE imported (
+        session TEXT PRIMARY KEY,
+        events INTEGER NOT NULL
+    ) STRICT;
+    """,
 )
 
 

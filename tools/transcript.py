@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,9 +45,11 @@ Kind = Literal[
     "end",  # how the run ended
 ]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+_READS: Final = frozenset({"reads"})  # a call of a tool with no other effect may be made again
 MARKS = ("seq", "at", "run", "parent", "key")  # of every event, beside what it says
 LIMITS = Limits(max_chars=200_000_000, max_forms=20_000_000, max_digits=20_000)
 PAGE = 200
+_HALF: Final = re.compile(r"(\\\\)|\\(ud[89a-f])")  # half a character, which no text can hold
 
 
 class TranscriptError(UsageError):
@@ -107,7 +110,8 @@ def event_form(kind: str, seq: int, at: str, run: str, parent: int, key: str, da
     marks = {"seq": seq, "at": at, "run": run, "parent": parent, "key": key}
     parts = [f":{name} {print_value(value)}" for name, value in marks.items() if value]
     parts += [f":{name} {print_value(value)}" for name, value in data.items()]
-    return f"({kind} {' '.join(parts)})"
+    text = f"({kind} {' '.join(parts)})"
+    return _HALF.sub(lambda found: found[1] or rf"\\{found[2]}", text) if r"\ud" in text else text
 
 
 def digest_of(before: str, shown: str) -> str:
@@ -153,12 +157,18 @@ def written_form(form: CallForm) -> Any:
     if not any(isinstance(value, Code) for value in (*form.args.values(), *form.positional)):
         return Code(str(form))
     try:
-        if str(from_model(read_one(str(form), LIMITS))) == str(form):
+        back = from_model(read_one(str(form), LIMITS))
+        if str(back) == str(form) and _kinds(back) == _kinds(form):
             return Code(str(form))
     except (ReadError, InvalidCallError):
         pass
     args = {name: _spelt(value) for name, value in form.args.items()}
     return {"tool": form.tool, "args": args, "positional": [_spelt(value) for value in form.positional]}
+
+
+def _kinds(form: CallForm) -> list[bool]:
+    """Which of its arguments are programs: the text of one may be that of a string."""
+    return [isinstance(value, Code) for value in (*form.positional, *form.args.values())]
 
 
 def _spelt(value: Any) -> Any:
@@ -344,7 +354,7 @@ class Transcript:
     def remove(self, session: str) -> None:
         """Take a session out of the store, with what waits in it. The audit keeps what was called."""
         with self._store().transaction() as execute:
-            for table in ("events", "receipts", "snapshots", "grants", "texts"):
+            for table in ("events", "receipts", "snapshots", "grants", "texts", "imported"):
                 execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608
             execute(
                 "DELETE FROM plans WHERE request IN (SELECT id FROM requests WHERE session = ?)", (session,)
@@ -415,7 +425,7 @@ class StoreCallLog:
         if not call.session:
             return
         self._open[call.id] = _Open(tool, call, consent)
-        if not {"reads"}.issuperset(tool.effects):
+        if not _READS.issuperset(tool.effects):
             self.place(call.id)
 
     def place(self, call: str | None) -> int:
@@ -470,6 +480,8 @@ class StoreCallLog:
             data |= {"route": call.route, "user": call.user}
         if tool is not None:
             data["version"] = tool.version[:16]
+            if not _READS.issuperset(tool.effects):
+                data["does"] = list(tool.effects)
         parent = call.event or self.place(call.parent)
         marks = {"run": call.run, "key": key_in(call)}
         seq = self._transcript.add(call.session, "call", data, parent=parent, **marks)

@@ -11,6 +11,7 @@ import json
 import random
 import re
 import time
+import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -33,7 +34,6 @@ from neuro.backends.base import (
     Usage,
     to_json,
 )
-from neuro.backends.line import line
 from neuro.windows import overflow
 from tools.errors import UsageError
 
@@ -230,7 +230,10 @@ class HttpBackend:
         """What carries requests: a transport, or httpx's client where it has to find the way past proxies."""
         loop = asyncio.get_running_loop()
         if self._carrier is None or self._loop is not loop:  # connections belong to the loop that opened them
-            self._carrier = self._transport or line() or httpx.AsyncClient()
+            proxied = any(name != "no" for name in urllib.request.getproxies())
+            self._carrier = self._transport or (
+                httpx.AsyncClient() if proxied else httpx.AsyncHTTPTransport()
+            )
             self._loop = loop
         return self._carrier
 

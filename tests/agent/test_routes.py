@@ -171,6 +171,16 @@ async def edited(world: World) -> None:
         await agent.call('(probe :text "go")')
 
 
+async def replayed(world: World) -> None:
+    """It was made, and is made again by a replay, which judges anew."""
+    before = {"tools": [world.here / "allows.hy"], "policy": world.here / "asks.hy", "consent": "yes"}
+    async with world.agent(PROBE, "Done.", **before) as agent:
+        await agent.run("Do it.")
+    (world.here / "stop").unlink()
+    async with world.agent() as agent:
+        assert (await agent.replay(live_tools=True)).looks == 1
+
+
 # What a model that speaks a dialect says, and by which routes that comes.
 SPOKEN: dict[str, tuple[tuple[Route, ...], Any]] = {
     "call-form": (("reply",), PROBE),
@@ -205,6 +215,7 @@ WAYS: dict[str, tuple[tuple[Route, ...], Callable[[World], Awaitable[None]]]] = 
     "resumed call": (("call",), resumed),
     "resumed call of a model": (("reply",), resumed_reply),
     "edited call": (("call",), edited),
+    "replayed call": (("replay",), replayed),
 }
 
 
