@@ -58,6 +58,7 @@ GATE_SECONDS = 2.0
 MAX_DEPTH = 10
 MAX_PERMISSIONS = 20  # that one body may ask for
 PROGRAMS = "eval"  # the tool whose body is a program in the sandbox
+BEGUN_BEFORE = "it was begun before, and how that ended is not known"
 VERDICTS = ("policy", "rule", "guard", "gate", "consent")
 
 
@@ -550,8 +551,8 @@ async def ask_gate(door: Door, passage: Passage) -> Outcome | None:
 
 async def ask_consent(door: Door, passage: Passage) -> Outcome | None:
     """A person decides what policy, guard or gate would not; nobody there means that the call waits."""
-    if passage.begun and not passage.questions:
-        passage.questions.append("it was begun before, and how that ended is not known")
+    if passage.begun:
+        passage.questions.append(BEGUN_BEFORE)
     if not passage.questions:
         return None
     call = passage.call

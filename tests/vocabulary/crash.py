@@ -784,6 +784,7 @@ def main() -> int:
     parser.add_argument("--how", default="kill", choices=("kill", "talk", "power", "full", "int", "int2"))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--point", type=int, default=0)
+    parser.add_argument("--label", default="", help="only the points with this in their label")
     parser.add_argument("--broken", default="", choices=("", *BREAKS))
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--keep", action="store_true")
@@ -798,9 +799,10 @@ def main() -> int:
     started = time.monotonic()
     try:
         harness = Harness(root, options.how, options.seed)
-        points = range(options.first, len(harness.labels) + 1, options.every or 1)
+        points = [n for n, label in enumerate(harness.labels, 1) if options.label in label]
+        points = points[options.first - 1 :: options.every or 1]
         if options.point:
-            points = range(options.point, options.point + 1)
+            points = [options.point]
         cases = []
         for point in points:
             cases.append(harness.case(point))
