@@ -33,6 +33,7 @@ from tools.store import Store
 from tools.table import ToolTable
 from tools.transcript import (
     Event,
+    Kind,
     NoCallLog,
     Transcript,
     TranscriptError,
@@ -42,6 +43,16 @@ from tools.transcript import (
 )
 
 CALL_CHARS = 100  # of a call in the head of a diff
+# What an event must say to be replayed; a file may have been written by hand.
+NEEDED: dict[Kind, tuple[str, ...]] = {
+    "stimulus": ("text", "user", "model", "dialect", "in-text", "search", "must-act", "limits"),
+    "request": ("talk", "from", "messages"),
+    "reply": ("text",),
+    "call": ("id", "form"),
+    "receipt": ("id", "status"),
+    "spent": ("usage", "steps", "calls"),
+    "end": ("status", "text"),
+}
 What = Literal["stimulus", "request", "call", "end", "receipt"]
 
 
@@ -151,16 +162,28 @@ def session_in_file(path: Path) -> tuple[str, list[Event]]:
                 continue
             session = str(header.get("session") or path.stem)
             event = read_event(session, line, events[-1].digest if events else "")
+            _require_whole(event, events)
         except TranscriptError as error:
             raise TranscriptError(f"{path}, line {number}: {error}") from None
-        if event.seq != len(events) + 1:
-            raise TranscriptError(f"{path}, line {number}: here event {len(events) + 1} is missing.")
         events.append(event)
     if not events:
         raise UsageError(f"{path} holds no session; quoth export writes one.")
     if header.get("digest") not in (None, events[-1].digest):
         raise TranscriptError(f"{path} was changed after it was written.")
     return events[0].session, events
+
+
+def _require_whole(event: Event, before: Sequence[Event]) -> None:
+    """Raises TranscriptError for an event that cannot come after these, or does not say what it must."""
+    if event.seq != len(before) + 1:
+        raise TranscriptError(f"here event {len(before) + 1} is missing.")
+    said = event.data
+    for name in NEEDED.get(event.kind, ()):
+        if name not in said:
+            raise TranscriptError(f"({event.kind} …) needs :{name}.")
+    asked = before[event.parent - 1].kind if 0 < event.parent <= len(before) else ""
+    if event.kind == "reply" and asked != "request":
+        raise TranscriptError("A reply needs a request before it, named as its :parent.")
 
 
 def _header(line: str) -> Mapping[str, Any]:

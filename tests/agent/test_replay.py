@@ -402,9 +402,13 @@ def test_an_event_that_was_changed_is_found_first(shop: Shop) -> None:
 BROKEN = {
     "": "FILE holds no session; quoth export writes one.",
     "(transcript :format 1": "FILE, line 1: ",
+    '(end :seq 1 :at "x" :status "done")': "FILE, line 1: (end …) needs :text.",
+    '(reply :seq 1 :at "x" :parent 7 :text "")': (
+        "FILE, line 1: A reply needs a request before it, named as its :parent."
+    ),
     "(transcript :format 1)\n(look)": "FILE, line 2: This is no event of a transcript: (look)",
-    '(stimulus :seq 2 :at "x")': "FILE, line 1: here event 1 is missing.",
-    '(transcript :digest "00")\n(stimulus :seq 1 :at "x")': "FILE was changed after it was written.",
+    '(approval :seq 2 :at "x")': "FILE, line 1: here event 1 is missing.",
+    '(transcript :digest "00")\n(approval :seq 1 :at "x")': "FILE was changed after it was written.",
 }
 
 
@@ -426,6 +430,13 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert complaint(UsageError, lambda: replays(path)) == f"There is no file {path}."
     files(tmp_path, {"bytes": b"\xff"})
     assert complaint_of_any(lambda: session_in_file(tmp_path / "bytes")).endswith("bytes is not UTF-8 text.")
+
+
+def test_a_run_without_its_beginning_is_not_replayed(shop: Shop) -> None:
+    simple(shop)
+    files(shop.folder, {"s.hy": shop.exported().replace("(stimulus ", "(summary ")})
+    said = complaint(TranscriptError, lambda: replays(shop.folder / "s.hy"))
+    assert said == "Run r1 of session s has no beginning."
 
 
 # Calls that only read, once more
