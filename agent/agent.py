@@ -17,11 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 
+from agent.changes import Changes, changes_of
 from agent.recorded import Differs, RecordedBackend, RecordedDoor
 from agent.run import Listener, Reply, Run, RunLimits
 from agent.services import check_known, with_own_model
 from agent.session import Past, RunLog, Session, Unfinished, read_messages
-from agent.sessions import find_session
+from agent.sessions import find_session, new_session
 from agent.subagents import chosen, services_for
 from agent.table import ToolSource, load_tools, with_search
 from neuro.backends.base import Backend, Messages
@@ -35,6 +36,7 @@ from tools.errors import InvalidCallError, UsageError
 from tools.form import CallForm, Code, from_model
 from tools.hycache import cache_dir
 from tools.limits import By, Cooldown, Quota, Rule, StoreLimits
+from tools.pages import OnlyNames, StorePages
 from tools.policy import RulesPolicy, load_policy, policy_files
 from tools.receipts import StoreReceipts
 from tools.sandbox import Sandbox
@@ -50,6 +52,9 @@ if TYPE_CHECKING:
     from agent.replay import Replay
 
 T = TypeVar("T")
+
+
+BROKEN_OFF = "The run was broken off, and the conversation went on without it."
 
 
 class AsyncAgent:
@@ -117,10 +122,9 @@ class AsyncAgent:
         self._wanted = dialect
         self._chosen: Dialect | None = None
         self.user = user or user_name()
-        self.session = session or f"s{secrets.token_hex(4)}"
+        self.session = session or new_session()
         self.limits = limits or RunLimits()
         self.listener = listener
-        self._changed = ""  # what the model is told of tools that are not what they were
         self._must_act = must_act
         self._consent = consent
         self._model = model
@@ -133,6 +137,7 @@ class AsyncAgent:
         self._store: Store | None = None
         self._sandbox = Sandbox()
         self._snapshots = StoreSnapshots(self._opened_store)
+        self.pages = StorePages(self._opened_store, self.session, self.user, self.limits.result_chars)
         self._conversation: Messages | None = None
         self._running: Run | None = None
         self._closed = False
@@ -181,6 +186,7 @@ class AsyncAgent:
             confidence=self.confidence,
             services=services_for(self),
             catalog=self._catalog,
+            pages=self.pages,
         )
 
     async def call(self, form: str | CallForm, *, route: Route = "call") -> ToolResult:
@@ -230,9 +236,7 @@ class AsyncAgent:
     async def run(self, task: str) -> Reply:
         """One task through the loop, in a conversation of its own."""
         self._require_open()
-        messages = self._begin()
-        reply, _ = await self._first(task, messages)
-        self._session.let_go(messages)
+        reply, _ = await self._first(task, self._begin())
         return reply
 
     async def say(self, text: str) -> Reply:
@@ -275,6 +279,14 @@ class AsyncAgent:
                 else:
                     done.append(await self._again(one.name))
         return done
+
+    def unfinished(self) -> list[Unfinished]:
+        """What of this session waits or was broken off."""
+        return [one for one in self._session.unfinished() if one.waits]
+
+    def resumable(self) -> bool:
+        """Whether ``resume`` has anything to go on with."""
+        return bool(self._session.to_resume())
 
     @property
     def waits(self) -> bool:
@@ -364,20 +376,31 @@ class AsyncAgent:
             "must-act": self.must_act(backend),
             "takes-grammar": backend.takes_grammar,
             "tool-view": getattr(backend, "tool_view", ""),
+            "context": getattr(backend, "context", None),
             "limits": vars(self.limits),
         }
         with self._session.driven():
             self._session.open(self._given())
             name = self._session.begin(told, after)
             past = Past(stimulus=self.transcript.last(self.session, "stimulus", run=name))
-            return await self._go(name, past, messages), name
+            try:
+                reply, ended_with = await self._go(name, past, messages)
+            except BaseException:
+                if self._conversation is messages:  # broken off: it is brought back when it goes on
+                    self._conversation, self._talk = None, name
+                raise
+        if self._conversation is messages:
+            self._conversation = ended_with  # it may have been shortened
+        else:
+            self._session.let_go(ended_with)
+        return reply, name
 
     async def _again(self, name: str) -> Reply:
         """Go on with a run of this session: all that has happened in it is answered by the transcript."""
         past = self._session.past(name).without_failures()
         here = bool(self._talk == name and self._conversation is not None)
         messages = self._opened_at(name)
-        reply = await self._go(name, past, messages)
+        reply, messages = await self._go(name, past, messages)
         if here:
             self.forget()
             self._conversation, self._talk, self._new_talk = messages, name, False
@@ -391,17 +414,39 @@ class AsyncAgent:
         return read_messages(before) if before else self._begin()
 
     async def _brought_back(self, name: str) -> Messages:
-        """The conversation up to the end of a run. Of one that was broken off no call is left without a
-        result, which says so."""
+        """The conversation up to the end of a run. One that was broken off ends here: no call of it is left
+        without a result, which says so."""
         past = self._session.past(name)
-        if past.end is not None:
-            messages = read_messages(self._session.conversation(name))
+        if past.end is None:
+            messages = await self._broken_off(name)
         else:
-            messages = self._opened_at(name)
-            await self._go(name, past, messages, live=False)
-        talk = self._session.talk_of(messages)
-        talk.count = len(messages)
+            messages = read_messages(self._session.conversation(name))
+            self._session.talk_of(messages).count = len(messages)
+        if note := self._note(name):
+            messages.append("user", note)
         return messages
+
+    async def _broken_off(self, name: str) -> Messages:
+        """The conversation of a run that has not ended; it ends here, as far as the transcript reaches."""
+        with self._session.driven():  # nobody is at it
+            past = self._session.past(name)
+            if past.end is None:
+                _, messages = await self._go(name, past, self._opened_at(name), live=False, ends=True)
+                return messages
+        messages = read_messages(self._session.conversation(name))
+        self._session.talk_of(messages).count = len(messages)
+        return messages
+
+    def changes(self) -> Changes:
+        """What is not any more as this user had it when the session was last driven."""
+        return changes_of(self._session.given(), self._given())
+
+    def _note(self, run: str) -> str:
+        """What the model of a run is to know of tools that were something else when it was asked last."""
+        asked = self.transcript.last(self.session, "request", run=run)
+        if asked is None:
+            return ""
+        return changes_of(self._session.given(before=asked.seq), self._given()).told(self.table)
 
     async def _go(
         self,
@@ -410,10 +455,12 @@ class AsyncAgent:
         messages: Messages,
         *,
         live: bool = True,
+        ends: bool = False,
         differs: Differs | None = None,
-    ) -> Reply:
+    ) -> tuple[Reply, Messages]:
         """Drive a run of this session from its stimulus; without ``live`` only as far as the transcript
-        reaches, also one of a sub-agent."""
+        reaches, where with ``ends`` it ends for good; also one of a sub-agent. Returns the messages it ended
+        with, too."""
         assert past.stimulus is not None, "a run begins with a stimulus"
         told = past.stimulus.data
         log = RunLog(self._session, name)
@@ -422,7 +469,7 @@ class AsyncAgent:
             past,
             log,
             differs=differs,
-            note=self._changed if past.left else "",
+            note=self._note(name) if live and past.left else "",
         )
         true_door = self.door.narrowed(self.table_of(told))
         door = RecordedDoor(true_door, past, log, live=live, differs=differs)
@@ -437,13 +484,14 @@ class AsyncAgent:
             data=told.get("data", ""),
             must_act=told["must-act"],
             limits=self.limits if live else RunLimits(**told["limits"]),
-            listener=self.listener,
+            listener=None if ends else self.listener,
             dialect=dialect_named(told["dialect"], in_text=told["in-text"]),
             search=told["search"],
             name=name,
             turn=told.get("turn", ""),
             past=past,
             log=log if live else None,
+            pages=self.pages if live else OnlyNames(),
         )
         backend.run = door.run = run
         run.context = replace(run.context, services=services_for(self, run))
@@ -452,7 +500,10 @@ class AsyncAgent:
             reply: Reply = await import_module("agent.loop").run_loop(run)
         finally:
             self._running = before
-        return reply
+        if ends:
+            waits = any(call.result.status == "pending" for call in reply.calls)
+            log.ended(replace(reply, status="pending" if waits else "failed", text=BROKEN_OFF), run.messages)
+        return reply, run.messages
 
     def table_of(self, told: Mapping[str, Any]) -> ToolTable:
         """The tools of a run that was begun so: a sub-agent may have been given fewer."""

@@ -80,7 +80,7 @@ class Progress:
             self._line("→", "36", shortened(str(data), 600))
         elif event == "result" and isinstance(data, CallRecord):
             self._result(data)
-        elif event in ("fault", "note"):
+        elif event in ("fault", "note", "cleared", "summary"):
             self._line("!", "33", str(data))
         elif event == "end" and isinstance(data, Reply) and data.status != "done":
             self._line("■", "33", f"{data.status}: {data.text}")

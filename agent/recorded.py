@@ -18,6 +18,7 @@ from agent.session import Past, PastCall, RunLog, completion_of, reply_data
 from neuro.backends.base import (
     Backend,
     Completion,
+    ContextFullError,
     Message,
     Messages,
     ModelError,
@@ -26,7 +27,7 @@ from neuro.backends.base import (
 )
 from tools.context import Call, Status, ToolContext, ToolResult
 from tools.door import Door
-from tools.errors import UsageError
+from tools.errors import StoreError, UsageError
 from tools.transcript import Event, key_in, secrets_in
 
 BEGUN = "It had begun when the session was broken off, and how it ended is not known."
@@ -66,7 +67,16 @@ class RecordedBackend:
 
     @property
     def name(self) -> str:
-        return str(self._known.get("model", "")) if self._live is None else self._live().name
+        if self._recalling or self._live is None:
+            return str(self._known.get("model", ""))
+        return self._live().name
+
+    @property
+    def context(self) -> int | None:
+        """How many tokens the model can read, if it says so."""
+        if self._recalling or self._live is None:
+            return self._known.get("context")
+        return getattr(self._live(), "context", None)
 
     @property
     def takes_grammar(self) -> bool:
@@ -96,6 +106,8 @@ class RecordedBackend:
             assert self.run is not None, "a run that is recalled is known"
             self.run.interrupted = True
             raise asyncio.CancelledError
+        if self._log.broken:  # the model may not be shown what could not be written down
+            raise StoreError(self._log.broken)
         if self._note and self._recalls:
             messages.append("user", self._note)
         request = self._request(messages, _told(tools, tool_choice))
@@ -107,11 +119,11 @@ class RecordedBackend:
                 messages, grammar=grammar, max_tokens=max_tokens, on_text=on_text, **more
             )
         except ModelError as error:
-            raised = "tools" if isinstance(error, ToolsRefusedError) else "model"
-            self._log.reply = self._log.add("reply", {"raised": raised, "text": str(error)}, parent=request)
+            self._log.reply = self._log.add("reply", _raised(error), parent=request)
             raise
         self._hide(completion)
         self._log.reply = self._log.add("reply", reply_data(completion), parent=request)
+        self._log.recalled = False
         self._answered(messages, completion.text)
         return completion
 
@@ -131,12 +143,7 @@ class RecordedBackend:
         data: dict[str, Any] = {"talk": self._log.number(messages), "from": start, "messages": new, **more}
         if self._note and self._recalls:
             data["noted"] = True
-        try:
-            seq = self._log.add("request", data, parent=self._log.reply)
-        except Exception as error:
-            raise ModelError(
-                f"The transcript could not be written, so the model was not asked: {error}."
-            ) from None
+        seq = self._log.add("request", data, parent=self._log.reply)
         talk.count, talk.reply = len(messages), None
         return seq
 
@@ -166,17 +173,26 @@ class RecordedBackend:
             self._differs(request, {"talk": number, "from": start, "messages": new, **more})
         if (start, new) != (asked["from"], told):  # what the model was shown then is what it goes on with
             messages.end_with(asked["from"], told)
-        self._log.reply = reply.seq
+        self._log.reply, self._log.recalled = reply.seq, True
         if said.get("raised"):
             talk.count, talk.reply = len(messages), None
             if said["raised"] == "tools":
                 self._refused = True
                 raise ToolsRefusedError(said["text"])
+            if said["raised"] == "full":
+                raise ContextFullError(said["text"], said["window"])
             raise ModelError(said["text"])
         completion = completion_of(said)
         self._hide(completion)
         self._answered(messages, completion.text)
         return completion
+
+
+def _raised(error: ModelError) -> dict[str, Any]:
+    """What is written down of a request that was not answered."""
+    if isinstance(error, ContextFullError):
+        return {"raised": "full", "text": str(error), "window": error.window}
+    return {"raised": "tools" if isinstance(error, ToolsRefusedError) else "model", "text": str(error)}
 
 
 class RecordedDoor:
@@ -207,15 +223,16 @@ class RecordedDoor:
             return self._recalled(past, call)
         if not self._live:
             return self._broken_off(past, call)
-        marked = replace(call, run=self._log.run, event=self._log.reply, resumed=past is not None)
+        # A place in a limit and a decision may have been taken for a call of which no event tells yet.
+        marked = replace(call, run=self._log.run, event=self._log.reply, resumed=self._log.recalled)
         run = self.run
         assert run is not None, "a door is the door of a run"
         usage, steps, calls = run.usage, run.budget.steps_taken, run.budget.calls_taken
-        try:
-            return await self._door.dispatch(marked, context)
-        finally:
+
+        def spent() -> str:
+            """What the call cost is written with its receipt: whoever finds that need not count again."""
             if run.usage != usage or run.budget.steps_taken != steps:
-                spent = {
+                cost = {
                     "usage": {
                         name: value - getattr(usage, name)
                         for name, value in vars(run.usage).items()
@@ -224,7 +241,13 @@ class RecordedDoor:
                     "steps": run.budget.steps_taken - steps,
                     "calls": run.budget.calls_taken - calls,
                 }
-                self._log.add("spent", spent, parent=self._log.reply, key=key_in(call))
+                self._log.add("spent", cost, parent=self._log.reply, key=key_in(call))
+            return ""
+
+        result = await self._door.dispatch(marked, replace(context, written=[spent]))
+        if result.audit.get("written") is False:
+            self._log.broken = result.message
+        return result
 
     def refuse(self, call: Call, context: ToolContext, status: Status, message: str) -> ToolResult:
         past = self._past.calls.get(key_in(call))

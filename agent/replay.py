@@ -323,7 +323,7 @@ class _Replayed:
         except UsageError as error:  # no conversation can be begun so any more
             self._differ("stimulus", past.stimulus.id, _dialect_text(told["dialect"]), f"; {error}")
             return
-        reply = await agent._go(self._run, past, messages, live=False, differs=self._told)
+        reply, messages = await agent._go(self._run, past, messages, live=False, differs=self._told)
         agent._session.let_go(messages)
         self._compare_end(reply)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from agent.budget import Budget
 from neuro.backends.base import Backend, Messages, Usage
 from neuro.dialects import CALL_FORM, Dialect
+from neuro.windows import Gauge
 from tools.context import Route, ToolContext, ToolResult
 from tools.door import Door
 from tools.form import CallForm, print_value
@@ -22,6 +23,7 @@ from tools.receipts import WINDOW_SECONDS
 if TYPE_CHECKING:
     from agent.recorded import RecordedDoor
     from agent.session import Past, RunLog
+    from tools.pages import Texts
 
 RunStatus = Literal["done", "failed", "pending", "interrupted"]
 Listener = Callable[[str, Any], None]
@@ -76,7 +78,8 @@ class RunLimits:
     ``steps`` are turns of the model, ``calls`` passages of the door from its replies, ``repeats`` how often
     one call may come back before the run is stopped, ``window`` the seconds in which a call that comes back
     is answered by its receipt (0: never), ``faults`` how many unusable replies may come in a row,
-    ``result_chars`` how much of one result the model is shown, ``tokens`` the longest reply.
+    ``result_chars`` how much of one result the model is shown at once, ``tokens`` the longest reply,
+    ``context`` how many tokens the model can read (None: what is known of it, neuro/windows.py).
     """
 
     steps: int = 25
@@ -86,6 +89,7 @@ class RunLimits:
     faults: int = 3
     result_chars: int = 6000
     tokens: int = 600
+    context: int | None = None
 
 
 @dataclass(frozen=True)
@@ -108,8 +112,8 @@ class Inner:
 
 @dataclass
 class Turn:
-    """What one reply of the model led to: its calls with their results, the digests of the calls made before
-    it, what could not be read in it (the provider's id of that call, and the fault), its text, and how it
+    """What one reply of the model led to: its calls with their results, the digests of those made before it,
+    what could not be read in it (the provider's id of that call, and the fault), its text, and how it
     ended."""
 
     records: list[CallRecord] = field(default_factory=list)
@@ -156,6 +160,9 @@ class Run:
     interrupted: bool = False
     thinking: asyncio.Task[Any] | None = None
     children: list[Run] = field(default_factory=list)  # the sub-agents at work
+    pages: Texts | None = None  # keeps what the model is not shown whole
+    gauge: Gauge | None = None  # how full the model's window is
+    measured: tuple[str, str] | None = None  # the tools it counts, by dialect and view
 
     def __post_init__(self) -> None:
         self.budget = Budget(self.limits.steps, self.limits.calls, kept=1)
@@ -195,7 +202,7 @@ class Run:
             try:
                 self.log.ended(reply, self.messages)
             except Exception as error:
-                self.tell("note", f"The end of the run could not be written to the transcript: {error}.")
+                self.tell("note", f"The end of the run was not written down. {error}")
         self.tell("end", reply)
         return reply
 
@@ -226,21 +233,26 @@ def told(result: ToolResult) -> str:
     return result.message if said and said in result.message else f"{result.status}: {result.message}"
 
 
-def shortened(text: str, limit: int) -> str:
+Aside = Callable[[str, int], str]  # what is said beside a text that is left out, and the length of its head
+
+
+def shortened(text: str, limit: int, aside: Aside = lambda text, head: "") -> str:
     """Head and tail of a long text, with what was left out said in the middle."""
     if len(text) <= limit:
         return text
     head, tail = limit * 2 // 3, limit // 3
-    return f"{text[:head]}\n[… {len(text) - head - tail} characters left out …]\n{text[-tail:]}"
+    said = aside(text, head)
+    left = len(text) - head - tail
+    return f"{text[:head]}\n[… {left:,} characters left out{said} …]\n{text[-tail:]}"
 
 
-def result_text(record: CallRecord, limit: int) -> str:
+def result_text(record: CallRecord, limit: int, aside: Aside = lambda text, head: "") -> str:
     """What the model is told of one call: uniform, whatever the status."""
     result = record.result
     form = shortened(str(record.form), 200)
     if not result.ok:
-        return f"{form} -> {result.status}: {shortened(result.message, limit)}"
-    value = shortened(show_value(result.value), limit)
+        return f"{form} -> {result.status}: {shortened(result.message, limit, aside)}"
+    value = shortened(show_value(result.value), limit, aside)
     many = f", {len(result.value)} items" if isinstance(result.value, list) and result.value else ""
     note = f"\n({result.message})" if result.message else ""
     empty = {

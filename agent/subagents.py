@@ -188,6 +188,7 @@ class Team:
             must_act=must_act,
             dialect=dialect,
             search=search,
+            pages=self._agent.pages,
             limits=self._agent.limits,
             name=name,
             turn=key,
@@ -225,6 +226,7 @@ class Team:
             "must-act": run.must_act,
             "takes-grammar": backend.takes_grammar,
             "tool-view": getattr(backend, "tool_view", ""),
+            "context": getattr(backend, "context", None),
             "tools": None if table is self._agent.table else table.names(),
             "limits": {**vars(run.limits), "steps": run.budget.steps, "calls": run.budget.calls},
         }

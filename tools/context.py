@@ -178,6 +178,14 @@ class Catalog(Protocol):
         ...
 
 
+class Pages(Protocol):
+    """Shows texts of this session that a model was not shown whole."""
+
+    def page(self, id: str, start: int = 1) -> tuple[str, str]:
+        """A part of the text, from its character ``start`` on, and which part that is. Raises ToolError."""
+        ...
+
+
 def _no_services() -> Services:
     from tools.services import NO_SERVICES  # here: it imports this module, and a start need not wait for it
 
@@ -197,7 +205,8 @@ class ToolContext:
     ``dispatch`` makes a nested call, through the same door, and ``look`` only looks at one. In a ``dry``
     context no call does more than read, and nobody is asked. ``knowledge`` is what the host's knowledge base
     holds on the message, ``confidence`` how sure the model said it is (0 to 1). ``services`` holds what the
-    host gave; ``permission`` asks a person on behalf of this one call.
+    host gave; ``permission`` asks a person on behalf of this one call. ``written`` is written down together
+    with the result, or not at all; each of it returns a sentence to be said, or nothing.
     """
 
     workspace: Workspace
@@ -212,8 +221,10 @@ class ToolContext:
     snapshots: Snapshots | None = None  # where programs wait
     shown: Callable[[CallForm], str] = str  # a form as people may see it, without declared secrets
     catalog: Catalog | None = None
+    pages: Pages | None = None
     side_effects: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    written: list[Callable[[], str]] = field(default_factory=list)
     clocks: tuple[Clock, ...] = ()  # of the calls around this one
     inner_clocks: tuple[Clock, ...] = ()  # those, and that of this call, for the calls it makes
     agent_id: str = ""

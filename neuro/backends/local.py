@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from neuro.backends import wire
-from neuro.backends.base import Completion, Messages, ModelError, Usage
+from neuro.backends.base import Completion, ContextFullError, Messages, ModelError, Usage
 from neuro.backends.weights import KNOWN, explicit_weights, find_weights
 
 SEED = 20  # any fixed number: the same messages shall give the same reply
@@ -57,7 +57,7 @@ class LocalBackend:
     ) -> None:
         self.name = name
         self._path = explicit_weights(path) if path is not None else None
-        self._n_ctx = n_ctx
+        self.context = n_ctx  # tokens it can read
         self._threads = threads or _cores()
         self._progress = progress
         self._temperature = temperature
@@ -150,7 +150,7 @@ class LocalBackend:
 
         self._server.handle_chat_completions(body, hear)
         if error := last.get("error"):
-            raise ModelError(self._refusal(error))
+            raise self._refusal(error)
         if not last.get("finish") and not stop.is_set():
             raise ModelError(f"The model {self.name} stopped in the middle of its answer.")
         used = last.get("usage", {})
@@ -162,16 +162,17 @@ class LocalBackend:
         )
         return Completion("".join(pieces), usage, "length" if last.get("finish") == "length" else "stop")
 
-    def _refusal(self, error: dict[str, Any]) -> str:
+    def _refusal(self, error: dict[str, Any]) -> ModelError:
         if error.get("type") == "exceed_context_size_error":
-            return (
+            return ContextFullError(
                 f"The conversation holds {error.get('n_prompt_tokens')} tokens, more than the "
-                f"{error.get('n_ctx')} that {self.name} can read; start a new session."
+                f"{error.get('n_ctx')} that {self.name} can read; start a new session.",
+                self.context,
             )
         message = str(error.get("message", "it did not say why"))
         if "grammar" in message:
-            return f"The model {self.name} cannot use the grammar it was given ({message})."
-        return f"The model {self.name} refused the request: {message}"
+            return ModelError(f"The model {self.name} cannot use the grammar it was given ({message}).")
+        return ModelError(f"The model {self.name} refused the request: {message}")
 
     def _load(self, stop: threading.Event) -> Any:
         def progress(done: int, total: int) -> None:
@@ -190,7 +191,7 @@ class LocalBackend:
         path = self._path or find_weights(self.name, progress=progress)
         params = xllamacpp.CommonParams()
         params.model.path = str(path)
-        params.n_ctx = self._n_ctx
+        params.n_ctx = self.context
         params.n_parallel = 1
         params.cpuparams.n_threads = self._threads
         params.n_batch = params.n_ubatch = BATCH

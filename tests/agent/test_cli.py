@@ -552,7 +552,8 @@ def test_the_help_tells_the_true_limits_of_a_run(here: Path) -> None:
     told = " ".join(quoth("run", "--help", cwd=here).out.split())
     for name, (option, _, _, text) in LIMITS.items():
         assert f"{option} " in told
-        assert f"(default: {getattr(RunLimits(), name):g})" in text
+        default = getattr(RunLimits(), name)
+        assert f"(default: {'as known of the model' if default is None else f'{default:g}'})" in text
 
 
 @pytest.mark.parametrize(

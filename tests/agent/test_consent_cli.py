@@ -268,7 +268,9 @@ def test_a_run_goes_on_from_the_call_that_waited(here: Path) -> None:
     ended = told(here, "resume", "s1")
     assert (ended["status"], ended["reply"], ended["session"]) == ("done", "Both are written.", "s1")
     assert [call["status"] for call in ended["calls"]] == ["ok", "ok", "ok"]
-    assert refused(here, "resume", "s1") == "Nothing waits in session s1."
+    assert refused(here, "resume", "s1") == (
+        "Nothing waits in session s1. To go on with its conversation: quoth resume s1 TEXT"
+    )
 
 
 def test_a_run_can_be_resumed_from_another_folder(here: Path) -> None:

@@ -109,7 +109,7 @@ def test_long_results_are_shortened_for_the_model_and_say_so(tmp_path: Path) -> 
     )
     assert told.reply.calls[0].result.value == "x" * 50_000
     assert len(told.shown(2)) < 1500
-    assert "[… 49100 characters left out …]" in told.shown(2)
+    assert "[… 49,100 characters left out …]" in told.shown(2)
 
 
 # Replies that cannot be used are answered
@@ -306,7 +306,7 @@ def test_a_thousand_turns_use_no_more_stack_than_ten(tmp_path: Path) -> None:
     async def body(text: str) -> str:
         return text
 
-    limits = RunLimits(steps=1_000, calls=1_000)
+    limits = RunLimits(steps=1_000, calls=1_000, context=10_000_000)
     table = table_of(probe(body))
     with Agent(
         workspace=tmp_path, model=TalkingFunction(reply), table=table, limits=limits, audit=MemoryAudit()

@@ -7,7 +7,7 @@ from tools import hycache
 from tools.define import registering_in
 from tools.table import CognitiveTool, ToolTable
 
-FAMILIES = ("core", "files", "search", "team")
+FAMILIES = ("core", "files", "search", "more", "team")
 
 hycache.install()
 for family in FAMILIES:
