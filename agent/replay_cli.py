@@ -42,7 +42,6 @@ def _session(options: argparse.Namespace) -> tuple[str, list[Event], int]:
     """The session that is named, checked; its events, and how many of them were written elsewhere."""
     from agent.replay import session_in_file, session_in_store
     from agent.sessions import find_session, last_session
-    from tools.carried import imported
     from tools.store import existing_store
     from tools.transcript import Transcript
 
@@ -57,7 +56,7 @@ def _session(options: argparse.Namespace) -> tuple[str, list[Event], int]:
                 return session, events, len(events)
         name = last_session(store) if wanted is None else find_session(store, wanted)
         assert store is not None, "a session was found in it"
-        return name, session_in_store(store, name), imported(store, name)
+        return name, session_in_store(store, name), Transcript(lambda: store).imported(name)
 
 
 # Replay

@@ -1,5 +1,5 @@
 """What is left of a session when its process, its disk or its power goes: nothing acknowledged is lost,
-nothing is done twice, and it goes on. The harness is vocabulary/crash.py; here it ends a part of the points."""
+nothing is done twice, and it goes on. The harness is vocabulary/crash.py; a part of its points is here."""
 
 from __future__ import annotations
 
