@@ -157,7 +157,13 @@ def fork(options: argparse.Namespace) -> int:
 
 
 def _how_to_go_on(session: str, options: argparse.Namespace) -> None:
-    complain(f"To go on: quoth resume {shlex.quote(session)}{place_of(options)}")
+    from agent.sessions import waiting
+    from tools.transcript import Transcript
+
+    with open_store(options) as store:
+        assert store is not None, "the session is in it"
+        text = "" if waiting(Transcript(lambda: store), session) else " TEXT"
+    complain(f"To go on: quoth resume {shlex.quote(session)}{place_of(options)}{text}")
 
 
 def export(options: argparse.Namespace) -> int:

@@ -53,9 +53,6 @@ def summary(transcript: Transcript, session: str, events: int, first: str, last:
     users = users_of(transcript, session)
     stimuli = [e for e in transcript.events(session, kind="stimulus") if "/" not in e.run]
     ends = {e.run: e.status for e in transcript.events(session, kind="end")}
-    waits = sum(
-        1 for user in users for one in Session(transcript, session, user, Path()).unfinished() if one.waits
-    )
     status = (ends.get(stimuli[-1].run) or "unfinished") if stimuli else "calls"
     given = stimuli[0].said if stimuli else {}
     return Summary(
@@ -69,8 +66,16 @@ def summary(transcript: Transcript, session: str, events: int, first: str, last:
         status,
         " ".join(str(given.get("text", "")).split()),
         str(given.get("model", "")),
-        waits,
+        waiting(transcript, session),
     )
+
+
+def waiting(transcript: Transcript, session: str) -> int:
+    """How many runs and calls of a session wait, or were broken off."""
+    found = (
+        Session(transcript, session, user, Path()).unfinished() for user in users_of(transcript, session)
+    )
+    return sum(1 for unfinished in found for one in unfinished if one.waits)
 
 
 def users_of(transcript: Transcript, session: str) -> list[str]:

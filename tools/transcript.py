@@ -291,8 +291,12 @@ class Transcript:
         )
 
     def count(self, session: str, kind: Kind) -> int:
-        """How many events of that kind a session has."""
-        sql = "SELECT count(*) FROM events WHERE session = ? AND kind = ?"
+        """How many events of that kind a session has; of those with a key each key once, for a call that is
+        carried on is one call."""
+        sql = (
+            "SELECT count(DISTINCT CASE key WHEN '' THEN seq ELSE key END) FROM events"
+            " WHERE session = ? AND kind = ?"
+        )
         ((count,),) = self._store().execute(sql, (session, kind))
         return int(count)
 

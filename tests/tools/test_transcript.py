@@ -347,6 +347,7 @@ def test_a_call_that_began_again_has_no_receipt_any_more(transcript: Transcript)
     assert rows(transcript) == []
     called(transcript, "r1/1.0", "(put 1)", does=["writes"])
     assert rows(transcript) == [("r1/1.0", BEGUN)]
+    assert transcript.count("s", "call") == 1
     called(transcript, "r1/1.0", "(put 1)", "ok", does=["writes"])
     assert rows(transcript) == []  # of a run's own call its transcript tells
 
