@@ -5,8 +5,8 @@ can read, ``(receipt :seq 12 :at "…" :run "r1" … :status "ok" :value 42)``. 
 digest is SHA-256 over the form and the digest before it, so a row that was changed, taken out or put in is
 found. A form is on disk before what it tells of is shown to a model.
 
-Declared secrets are in the true form, as long as the run may have to go on with it; ``shown`` is the form
-without them, which alone stays. The digest is of that one, so it is the same wherever the session is taken.
+Secrets, declared or by their looks, are in the true form while the run may have to go on with it; ``shown``
+is the form without them, which alone stays. The digest is of that one: the same wherever the session goes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, Final, Literal, Protocol, get_args
 from tools.context import Call, ToolResult
 from tools.errors import InvalidCallError, StoreError, UsageError
 from tools.form import CallForm, Code, from_model, print_value
-from tools.redact import SECRET, Redactor
+from tools.redact import SECRET, Redactor, redact, sounds_secret
 from tools.sexp import Limits, ReadError, read_one
 from tools.store import Statement, Store
 from tools.table import CognitiveTool
@@ -191,6 +191,7 @@ def _meant(spelt: Mapping[str, Any]) -> Any:
 
 
 COLUMNS = "session, seq, at, run, kind, parent, key, form, shown, digest, status"
+_KEYWORD = re.compile(r":([\w-]{4,40})")
 SECRETS_KEPT = 1000  # of one session
 
 
@@ -226,7 +227,9 @@ class Transcript:
         with self._written() as execute:
             last, before = last_event(execute, session)
             text = event_form(kind, last + 1, now, run, parent, key, data)
-            shown = self._shown(session, text)
+            harmless = without_looks(data)
+            bare = text if harmless is data else event_form(kind, last + 1, now, run, parent, key, harmless)
+            shown = self._shown(session, bare)
             execute(
                 f"INSERT INTO events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
                 (
@@ -375,6 +378,55 @@ class Transcript:
                 "DELETE FROM plans WHERE request IN (SELECT id FROM requests WHERE session = ?)", (session,)
             )
             execute("DELETE FROM requests WHERE session = ?", (session,))
+
+
+def without_looks(value: Any) -> Any:
+    """Data of an event without what looks like a key or a password (tools/redact.py); the very same if there
+    is none."""
+    if isinstance(value, Code):
+        return _code_without_looks(value)
+    if isinstance(value, str):
+        bare = redact(value)
+        return value if bare == value else bare
+    if isinstance(value, Mapping):
+        items = {
+            key: SECRET if isinstance(item, str) and item and sounds_secret(str(key)) else without_looks(item)
+            for key, item in value.items()
+        }
+        return value if all(items[key] is item for key, item in value.items()) else items
+    if isinstance(value, (list, tuple)):
+        found = [without_looks(item) for item in value]
+        return value if all(a is b for a, b in zip(found, value, strict=True)) else found
+    return value
+
+
+def _code_without_looks(code: Code) -> Any:
+    """A call form, argument by argument; a program in it stays a program, or is not shown at all."""
+    if redact(code) == code and not any(map(sounds_secret, _KEYWORD.findall(code))):
+        return code
+    try:
+        form = from_model(read_one(code, LIMITS))
+    except (ReadError, InvalidCallError):
+        return SECRET
+    args = {
+        name: SECRET if sounds_secret(name) and isinstance(value, str) else _argument_without_looks(value)
+        for name, value in form.args.items()
+    }
+    places = tuple(_argument_without_looks(value) for value in form.positional)
+    return written_form(CallForm(form.tool, args, places))
+
+
+def _argument_without_looks(value: Any) -> Any:
+    if not isinstance(value, Code):
+        return without_looks(value)
+    bare = redact(value)
+    if bare == value:
+        return value
+    try:
+        read_one(bare, LIMITS)
+    except ReadError:
+        return SECRET
+    return Code(bare)
 
 
 def last_event(execute: Statement, session: str) -> tuple[int, str]:
