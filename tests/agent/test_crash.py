@@ -117,8 +117,8 @@ def test_ctrl_c_at_a_terminal_leaves_a_run_that_goes_on(tmp_path: Path) -> None:
         wait_until((tmp_path / "asked").exists)
         terminal.type(CTRL_C)
         terminal.see("interrupted: The run was interrupted.")
+        (tmp_path / "go").touch()  # the script has a thread that is waited for
         assert terminal.ended() == 130
-    (tmp_path / "go").touch()
     assert quoth("resume", "s", cwd=tmp_path).out == "Done.\n"
 
 
