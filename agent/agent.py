@@ -49,7 +49,7 @@ from tools.transcript import StoreCallLog, Transcript, read_form
 from tools.workspace import Workspace
 
 if TYPE_CHECKING:
-    from agent.replay import Replay
+    from agent.replay import Given, Replay
 
 T = TypeVar("T")
 
@@ -318,11 +318,11 @@ class AsyncAgent:
             name = find_session(self._opened_store(), session or self.session)
             events = session_in_store(self._opened_store(), name)
 
-        def again(given: Mapping[str, Any]) -> AsyncAgent:
+        def again(given: Given) -> AsyncAgent:
             return AsyncAgent(
                 workspace=self.workspace.root,
                 table=self.table,
-                user=str(given.get("user", "")),
+                user=str(given.said.get("user", "")),
                 session=name,
                 dialect=self._wanted,
                 belt="search" if self._search else "full",

@@ -21,27 +21,37 @@ from agent.subagents import begin
 from agent.table import ToolSource
 from neuro.backends.base import Messages
 from neuro.dialects import choose_dialect, dialect_named
+from tools.carried import read_written
 from tools.context import Call, ToolResult
 from tools.door import PROGRAMS, new_call, only_reads
 from tools.errors import InvalidCallError, UsageError
-from tools.form import CallForm, canonical, from_model, print_string, print_value
+from tools.form import CallForm, canonical, print_string, print_value
 from tools.receipts import NoReceipts
 from tools.redact import SECRET
 from tools.schema import count
-from tools.sexp import ReadError, read_one
 from tools.store import Store
 from tools.table import ToolTable
 from tools.transcript import (
     Event,
+    Kind,
     NoCallLog,
     Transcript,
     TranscriptError,
     key_in,
-    read_event,
     read_form,
 )
 
 CALL_CHARS = 100  # of a call in the head of a diff
+# What an event must say to be replayed; a file may have been written by hand.
+NEEDED: dict[Kind, tuple[str, ...]] = {
+    "stimulus": ("text", "user", "model", "dialect", "in-text", "search", "must-act", "limits"),
+    "request": ("talk", "from", "messages"),
+    "reply": ("text",),
+    "call": ("id", "form"),
+    "receipt": ("id", "status"),
+    "spent": ("usage", "steps", "calls"),
+    "end": ("status", "text"),
+}
 What = Literal["stimulus", "request", "call", "end", "receipt"]
 
 
@@ -133,47 +143,35 @@ def session_in_store(store: Store, session: str) -> list[Event]:
 def session_in_file(path: Path) -> tuple[str, list[Event]]:
     """The session that a file holds, as ``quoth export`` writes it, and its events. Raises UsageError."""
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        session, events = read_written(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UsageError(f"There is no file {path}.") from None
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not UTF-8 text.") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
-    header: Mapping[str, Any] = {}
-    events: list[Event] = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip() or line.lstrip().startswith(";"):
-            continue
-        try:
-            if line.startswith("(transcript "):
-                header = _header(line)
-                continue
-            session = str(header.get("session") or path.stem)
-            event = read_event(session, line, events[-1].digest if events else "")
-        except TranscriptError as error:
-            raise TranscriptError(f"{path}, line {number}: {error}") from None
-        if event.seq != len(events) + 1:
-            raise TranscriptError(f"{path}, line {number}: here event {len(events) + 1} is missing.")
-        events.append(event)
-    if not events:
-        raise UsageError(f"{path} holds no session; quoth export writes one.")
-    if header.get("digest") not in (None, events[-1].digest):
-        raise TranscriptError(f"{path} was changed after it was written.")
-    return events[0].session, events
-
-
-def _header(line: str) -> Mapping[str, Any]:
-    try:
-        return from_model(read_one(line)).args
-    except (ReadError, InvalidCallError) as error:
-        raise TranscriptError(str(error)) from None
+    except TranscriptError as error:
+        raise TranscriptError(f"{path}: {error}") from None
+    for event in events:
+        said = event.data
+        for name in NEEDED.get(event.kind, ()):
+            if name not in said:
+                raise TranscriptError(f"{path}: Event {event.id} cannot be replayed: it has no :{name}.")
+    return session, events
 
 
 # An agent as it was
 
 
-Given = Mapping[str, Any]  # what a session was opened with, as its event says
+@dataclass(frozen=True)
+class Given:
+    """What a session was opened with, as its event says. ``foreign``: it was written elsewhere, and what it
+    says of files and rules is no word of this machine's user."""
+
+    said: Mapping[str, Any]
+    foreign: bool = False
+
+
 Make = Callable[[Given], AsyncAgent]
 
 
@@ -190,18 +188,25 @@ def agent_again(
     """An agent such as the session had, without a model. ``tools`` and ``options`` that are not None count in
     place of its own. What cannot be restored is told in ``notes``; with ``live`` rules must not be missing:
     raises UsageError."""
+    said = given.said
     if tools is None:
-        named: list[str] = list(given.get("tools") or ())
+        named: list[str] = list(said.get("tools") or ())
+        if named and given.foreign:
+            notes.append(f"Tools that were chosen elsewhere are not loaded unasked: {', '.join(named)}.")
+            named = []
         tools = [file for file in named if Path(file).is_file()]
         notes += [f"The tool file {file} is not there any more." for file in named if file not in tools]
-    own: dict[str, Any] = {name: given.get(name) for name in ("dialect", "belt", "policy")}
+    own: dict[str, Any] = {name: said.get(name) for name in ("dialect", "belt")}
+    if live and options.get("policy") is None and (rules := said.get("policy")) is not None:
+        if given.foreign or not Path(rules).is_file():
+            why = "was chosen elsewhere" if given.foreign else "is not there"
+            raise UsageError(f"The policy file {rules} {why}; name the one that counts: --policy FILE")
+        own["policy"] = rules
     own |= {name: value for name, value in options.items() if value is not None}
     if not live:
-        own["policy"] = None  # no call is judged
-    elif own["policy"] is not None and not Path(own["policy"]).is_file():
-        raise UsageError(f"The policy file {own['policy']} is not there; name another: --policy FILE")
+        own.pop("policy", None)  # no call is judged
     own = {name: value for name, value in own.items() if value is not None}
-    user = str(given.get("user", ""))
+    user = str(said.get("user", ""))
     return AsyncAgent(workspace=workspace, session=session, user=user, tools=tools, **own)
 
 
@@ -221,10 +226,13 @@ def _tools_since(versions: Mapping[str, str], table: ToolTable) -> Iterator[str]
 # The replay
 
 
-async def replay(session: str, events: Sequence[Event], make: Make, live: Make | None = None) -> Replay:
+async def replay(
+    session: str, events: Sequence[Event], make: Make, live: Make | None = None, *, foreign: int = 0
+) -> Replay:
     """Replay the runs of a session, each with an agent that ``make`` makes and that is closed here. With
     ``live`` the calls that only read are made again through the door of the agent it gives, which is not
-    closed here; the runs go on with what is recorded. Raises UsageError."""
+    closed here; the runs go on with what is recorded. So many of the events are ``foreign``: they were
+    written elsewhere. Raises UsageError."""
     found = Replay(session)
     by_run: dict[str, list[Event]] = {}
     for event in events:
@@ -237,25 +245,25 @@ async def replay(session: str, events: Sequence[Event], make: Make, live: Make |
             stimulus = next((event for event in happened if event.kind == "stimulus"), None)
             if stimulus is None:
                 raise TranscriptError(f"Run {run} of session {session} has no beginning.")
-            given = _given_before(events, stimulus.seq, stimulus.data["user"])
-            key = print_value(given)
+            given = _given_before(events, stimulus.seq, stimulus.data["user"], foreign)
+            key = print_value(given.said)
             if key not in agents:
                 agents[key] = await opened.enter_async_context(make(given))
                 _set_apart(agents[key], session, events)
-                found.notes += _tools_since(given.get("versions", {}), agents[key].table)
+                found.notes += _tools_since(given.said.get("versions", {}), agents[key].table)
             await _Replayed(found, agents[key], run, happened).go()
     if live is not None:
-        await _look_again(found, events, live)
+        await _look_again(found, events, live, foreign)
     found.notes = list(dict.fromkeys(found.notes + _not_compared(by_run)))
     return found
 
 
-def _given_before(events: Iterable[Event], seq: int, user: str) -> dict[str, Any]:
+def _given_before(events: Iterable[Event], seq: int, user: str, foreign: int) -> Given:
     """What a user had opened the session with before an event."""
-    given: dict[str, Any] = {}
+    given = Given({})
     for event in events:
         if event.kind == "session" and event.seq < seq and (data := event.data).get("user") == user:
-            given = data
+            given = Given(data, event.seq <= foreign)
     return given
 
 
@@ -408,7 +416,7 @@ def _same(recorded: str, now: str) -> bool:
 # Calls that only read, once more
 
 
-async def _look_again(found: Replay, events: Sequence[Event], live: Make) -> None:
+async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreign: int) -> None:
     """Make the calls that only read again, where their bodies had run, and compare what they say. The door
     sees to it that nothing is done but reading, and that nobody is asked; its audit has a row of each."""
     begun = {event.key: event for event in events if event.kind == "call"}
@@ -420,8 +428,8 @@ async def _look_again(found: Replay, events: Sequence[Event], live: Make) -> Non
             continue
         form = read_form(call.data["form"])
         user = str(users.get(call.run) or call.data.get("user") or "")
-        given = _given_before(events, call.seq, user)
-        if (key := print_value(given)) not in agents:
+        given = _given_before(events, call.seq, user, foreign)
+        if (key := print_value(given.said)) not in agents:
             agents[key] = live(given)
         agent = agents[key]
         tool = agent.table.get(form.tool) if form.tool in agent.table else None

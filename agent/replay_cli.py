@@ -38,8 +38,8 @@ def _add_session(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--last", action="store_true", help="the session that a run was last at")
 
 
-def _session(options: argparse.Namespace) -> tuple[str, list[Event]]:
-    """The session that is named, checked, and its events."""
+def _session(options: argparse.Namespace) -> tuple[str, list[Event], int]:
+    """The session that is named, checked; its events, and how many of them were written elsewhere."""
     from agent.replay import session_in_file, session_in_store
     from agent.sessions import find_session, last_session
     from tools.store import existing_store
@@ -52,10 +52,11 @@ def _session(options: argparse.Namespace) -> tuple[str, list[Event]]:
         if wanted is not None and Path(wanted).is_file():
             known = [] if store is None else [row[0] for row in Transcript(lambda: store).sessions()]
             if wanted not in known:
-                return session_in_file(Path(wanted))
+                session, events = session_in_file(Path(wanted))
+                return session, events, len(events)
         name = last_session(store) if wanted is None else find_session(store, wanted)
         assert store is not None, "a session was found in it"
-        return name, session_in_store(store, name)
+        return name, session_in_store(store, name), Transcript(lambda: store).imported(name)
 
 
 # Replay
@@ -67,9 +68,9 @@ def replay(options: argparse.Namespace) -> int:
 
     from agent.say import results_only
 
-    session, events = _session(options)
+    session, events, foreign = _session(options)
     with results_only():
-        found = asyncio.run(_replayed(options, session, events))
+        found = asyncio.run(_replayed(options, session, events, foreign))
     if getattr(options, "json", False):
         print_json(found.to_json())
     else:
@@ -81,7 +82,7 @@ def replay(options: argparse.Namespace) -> int:
     return 0 if found.same and not found.changed else 1
 
 
-async def _replayed(options: argparse.Namespace, session: str, events: list[Event]) -> Replay:
+async def _replayed(options: argparse.Namespace, session: str, events: list[Event], foreign: int) -> Replay:
     from contextlib import AsyncExitStack
 
     from agent.replay import Given, agent_again
@@ -104,7 +105,8 @@ async def _replayed(options: argparse.Namespace, session: str, events: list[Even
             stack.push_async_callback(agent.aclose)
             return agent
 
-        found = await replay_session(session, events, again, live if options.live_tools else None)
+        looks = live if options.live_tools else None
+        found = await replay_session(session, events, again, looks, foreign=foreign)
     found.notes[:0] = dict.fromkeys(notes)
     return found
 
@@ -116,7 +118,7 @@ def lift(options: argparse.Namespace) -> int:
     """The program on stdout, or in a file."""
     from agent.lift import lifted
 
-    session, events = _session(options)
+    session, events, _ = _session(options)
     found = lifted(session, events, options.run)
     if found is None:
         of = session if options.run is None else f"{session}, run {options.run}"

@@ -83,9 +83,14 @@ class Session:
         """Write down what the session goes on with, unless that is what it had."""
         if self._opened:
             return
-        if self.given() != given:
+        if self.given() != given or self.foreign():
             self.transcript.add(self.id, "session", given)
         self._opened = True
+
+    def foreign(self) -> bool:
+        """Whether what it goes on with was chosen elsewhere, and by nobody here."""
+        opening = self.opening()
+        return opening is not None and opening.seq <= self.transcript.imported(self.id)
 
     def given(self, before: int | None = None) -> dict[str, Any]:
         """What the user opened it with last, or last before that place; nothing for a session that was never

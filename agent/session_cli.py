@@ -388,7 +388,6 @@ def take_over(options: argparse.Namespace, session: str, user: str) -> None:
     """Give the options the session was begun with to those that are not given now. A file of tools that is
     not there any more is left out; AsyncAgent.changes tells of it."""
     from agent.session import Session
-    from tools.carried import imported
     from tools.transcript import Transcript
 
     given: dict[str, Any] = {}
@@ -396,8 +395,7 @@ def take_over(options: argparse.Namespace, session: str, user: str) -> None:
     with open_store(options) as store:
         if store is not None:
             known = Session(Transcript(lambda: store), session, user, Path())
-            given, opening = known.given(), known.opening()
-            foreign = opening is not None and opening.seq <= imported(store, session)
+            given, foreign = known.given(), known.foreign()
     options.session = session
     options.limits = given.get("limits")
     if not hasattr(options, "user"):

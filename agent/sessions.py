@@ -5,15 +5,17 @@ Knows transcripts; it must not know agents, doors or models.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agent.session import Session
-from tools.carried import copy_session, imported, mark_imported
+from tools.carried import copy_session
 from tools.errors import UsageError, did_you_mean
+from tools.snapshots import SnapshotError, StoreSnapshots
 from tools.store import Store
 from tools.transcript import Event, Transcript
 
@@ -133,22 +135,34 @@ def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str
     with store.transaction():
         copy_session(store, events, new)
         opening = transcript.add(new, "session", {**given, "from": {"session": session, "at": count}})
-        if opened and opened[-1].seq <= imported(store, session):
-            mark_imported(store, new, opening)
+        if opened and opened[-1].seq <= transcript.imported(session):
+            transcript.mark_imported(new, opening)
+    if at is None:  # what they were at an earlier place nobody knows any more
+        for user in users_of(transcript, session):
+            _copy_values(StoreSnapshots(lambda: store), session, new, user)
     return new, count
+
+
+def _copy_values(snapshots: StoreSnapshots, session: str, new: str, user: str) -> None:
+    """The values that the programs of a session have left for the next ones."""
+    with contextlib.suppress(SnapshotError):  # whoever needs them is told that they were changed
+        kept = snapshots.values(session, user)
+        if kept is not None:
+            snapshots.keep_values(new, user, replace(kept, generation=""))
 
 
 def take_in(store: Store, session: str, events: Sequence[Event]) -> bool:
     """Keep a session that was read from a text; False if it is there already. Raises UsageError where there
     is another of that id."""
-    known = [event.digest for event in Transcript(lambda: store).events(session)]
+    transcript = Transcript(lambda: store)
+    known = [event.digest for event in transcript.events(session)]
     if known and known == [event.digest for event in events]:
         return False
     if known:
         raise UsageError(f"There is another session {session} already; give this one an id: --as ID")
     with store.transaction():
         copy_session(store, events, session)
-        mark_imported(store, session, len(events))
+        transcript.mark_imported(session, len(events))
     return True
 
 

@@ -20,7 +20,6 @@ def replays(
     file: str | Path,
     *,
     tools: Iterable[ToolSource] | None = None,
-    workspace: str | Path = ".",
     **options: Any,
 ) -> Replay:
     """Assert that a session replays as it is recorded.
@@ -38,19 +37,20 @@ def replays(
     So the test fails, with a diff of the forms, when a tool's description or parameters change, or the loop
     does.
 
-    ``tools`` are the files or tools to use, by default those the session had, at their old paths;
-    ``workspace`` is the folder whose policy counts; ``options`` may name another ``dialect`` or ``belt``.
-    Returns the Replay, whose ``notes`` say what was not compared. Raises UsageError for a file that holds no
-    session, or one that was changed."""
+    ``tools`` are the files or tools that the session had beside those that ship, for a file of a session
+    loads no code by itself; ``options`` may name another ``dialect`` or ``belt``. Returns the Replay, whose
+    ``notes`` say what was not compared. Raises UsageError for a file that holds no session, or one that was
+    changed."""
     __tracebackhide__ = True  # what failed is in the words of the failure
     session, events = session_in_file(Path(file))
     notes: list[str] = []
 
     def again(given: Given) -> AsyncAgent:
-        return agent_again(given, notes, workspace=workspace, session=session, tools=tools, **options)
+        return agent_again(given, notes, session=session, tools=tools, **options)
 
+    replaying = replay(session, events, again, foreign=len(events))
     with ThreadPoolExecutor(1) as thread:  # a test may itself be asynchronous
-        found: Replay = thread.submit(lambda: asyncio.run(replay(session, events, again))).result()
+        found: Replay = thread.submit(asyncio.run, replaying).result()
     found.notes[:0] = dict.fromkeys(notes)
     if not found.same:
         notes_then = "".join(f"\n{note}" for note in found.notes)

@@ -38,18 +38,6 @@ def copy_session(store: Store, events: Sequence[Event], session: str) -> None:
             )
 
 
-def mark_imported(store: Store, session: str, count: int) -> None:
-    """So many events of a session were written elsewhere: what they say of files, rules and servers is no
-    word of this machine's user."""
-    store.execute("INSERT OR REPLACE INTO imported (session, events) VALUES (?, ?)", (session, count))
-
-
-def imported(store: Store, session: str) -> int:
-    """How many events of a session were written elsewhere."""
-    found = store.execute("SELECT events FROM imported WHERE session = ?", (session,))
-    return int(found[0][0]) if found else 0
-
-
 def receipts_of(events: Iterable[Event]) -> Iterator[Row]:
     """The receipts of the calls that another passage of an unfinished call would make. One that had begun,
     and of which nothing more is known, may have done anything, if its tool does more than to read."""

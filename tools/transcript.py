@@ -351,6 +351,17 @@ class Transcript:
                 )
         return count
 
+    def mark_imported(self, session: str, count: int) -> None:
+        """So many events of a session were written elsewhere: what they say of files, rules and servers is no
+        word of this machine's user."""
+        sql = "INSERT OR REPLACE INTO imported (session, events) VALUES (?, ?)"
+        self._store().execute(sql, (session, count))
+
+    def imported(self, session: str) -> int:
+        """How many events of a session were written elsewhere."""
+        found = self._store().execute("SELECT events FROM imported WHERE session = ?", (session,))
+        return int(found[0][0]) if found else 0
+
     def remove(self, session: str) -> None:
         """Take a session out of the store, with what waits in it. The audit keeps what was called."""
         with self._store().transaction() as execute:

@@ -24,18 +24,19 @@ from words import (
 )
 
 from agent.agent import AsyncAgent
-from agent.replay import Replay, session_in_file
+from agent.replay import NEEDED, Replay, session_in_file
 from agent.run import RunLimits
 from agent.testing import replays
 from neuro.backends.base import ModelError
 from neuro.backends.scripted import ScriptedBackend
 from tools.audit import StoreAudit
+from tools.carried import written
 from tools.consent import Decision
 from tools.context import ToolContext
 from tools.errors import UsageError
 from tools.store import Store, store_path
 from tools.table import CognitiveTool
-from tools.transcript import Transcript, TranscriptError
+from tools.transcript import Event, Transcript, TranscriptError, read_event
 
 
 @pytest.fixture(autouse=True)
@@ -97,12 +98,18 @@ class Shop:
         assert live_tools or self.did == before
         return found
 
-    def exported(self) -> str:
-        """The session as a file holds it."""
+    def events(self) -> list[Event]:
         store = Store(store_path(self.folder))
-        events = [event.shown for event in Transcript(lambda: store).events("s")]
+        events = list(Transcript(lambda: store).events("s"))
         store.close()
-        return lines('(transcript :format 1 :session "s")', *events)
+        return events
+
+    def exported(self, count: int | None = None, edit: Callable[[str], str] = str) -> str:
+        """The first ``count`` events of the session as a file holds them, edited as if they were so."""
+        edited: list[Event] = []
+        for event in self.events()[:count]:
+            edited.append(read_event("s", edit(event.shown), edited[-1].digest if edited else ""))
+        return lines(written(edited, "s", len(edited), "0"))
 
     def kept(self) -> tuple[list[str], int]:
         """All that the store has of the session, and how many audit rows there are."""
@@ -223,6 +230,17 @@ def sub_agents(shop: Shop) -> None:
         it.call('(cognitive-loop "Look again.")')
 
 
+def cleared(shop: Shop) -> None:
+    """A conversation that was shortened, so that its requests are not what is said of it in the end."""
+    calls = [f'(eval (* "3 apples " {200 + n}))' for n in range(9)]
+    shop.runs(*calls, "Sold.", limits=RunLimits(context=6000, window=0))
+
+
+def summarised(shop: Shop) -> None:
+    calls = ["(sell) " + "So be it. " * 90] * 12
+    shop.runs(*calls, "Sold.", limits=RunLimits(context=3000, window=0))
+
+
 # Each session with the numbers of its runs, requests and calls.
 SESSIONS: dict[Callable[[Shop], None], tuple[int, int, int]] = {
     simple: (1, 3, 3),
@@ -242,12 +260,20 @@ SESSIONS: dict[Callable[[Shop], None], tuple[int, int, int]] = {
     by_hand: (0, 0, 0),
     sub_agent: (2, 4, 2),
     sub_agents: (4, 8, 4),
+    cleared: (1, 10, 9),
+    summarised: (1, 14, 10),
 }
 OPTIONS: dict[Callable[[Shop], None], dict[str, Any]] = {
     native: {"dialect": "native"},
     program: {"dialect": "run"},
     searched: {"belt": "search"},
 }
+
+
+@pytest.mark.parametrize(("session", "kind"), [(cleared, "cleared"), (summarised, "summary")])
+def test_these_conversations_were_shortened(shop: Shop, session: Callable[[Shop], None], kind: str) -> None:
+    session(shop)
+    assert kind in [event.kind for event in shop.events()]
 
 
 @pytest.mark.parametrize("session", SESSIONS, ids=lambda session: session.__name__)
@@ -261,7 +287,7 @@ def test_a_session_is_as_recorded(shop: Shop, session: Callable[[Shop], None]) -
     assert shop.kept() == before
     file = shop.folder / "s.hy"
     file.write_text(shop.exported())
-    kept = replays(file, tools=shop.tools(), workspace=shop.folder, **OPTIONS.get(session, {}))
+    kept = replays(file, tools=shop.tools(), **OPTIONS.get(session, {}))
     assert str(kept) == str(found)
 
 
@@ -270,10 +296,9 @@ def test_a_session_that_was_broken_off_anywhere_is_as_far_as_it_goes(
     shop: Shop, session: Callable[[Shop], None]
 ) -> None:
     session(shop)
-    header, *events = shop.exported().splitlines()
-    begun = next((n for n, line in enumerate(events) if line.startswith("(stimulus")), len(events))
-    for end in range(begun + 1, len(events)):
-        (shop.folder / "s.hy").write_text(lines(header, *events[:end]))
+    kinds = [event.kind for event in shop.events()]
+    for count in range(kinds.index("stimulus") + 1 if "stimulus" in kinds else 1, len(kinds)):
+        files(shop.folder, {"s.hy": shop.exported(count)})
         replays(shop.folder / "s.hy", tools=shop.tools(), **OPTIONS.get(session, {}))
 
 
@@ -332,8 +357,8 @@ def test_a_prompt_that_cannot_be_made_any_more_is_told(shop: Shop) -> None:
 # A line of the simple session, what is put in its place, and the difference that this makes.
 EDITED = {
     "an answer to a request": (
-        "LOOKED -> ok:\\n3 apples",
-        "LOOKED -> ok:\\n4 apples",
+        "(look) -> ok:\\n3 apples",
+        "(look) -> ok:\\n4 apples",
         ["request"],
         '-4 apples")\n+3 apples")',
     ),
@@ -380,10 +405,14 @@ EDITED = {
 def test_what_is_different_is_shown(shop: Shop, edit: str) -> None:
     simple(shop)
     before, after, what, shown = EDITED[edit]
-    text = shop.exported()
-    assert before.replace("LOOKED", "(look)") in text, text
+    assert before in shop.exported(), shop.exported()
+    left = [1]  # times that it is to be replaced
+
+    def edited(text: str) -> str:
+        return text.replace(before, after, left.pop()) if before in text and left else text
+
     file = shop.folder / "s.hy"
-    file.write_text(text.replace(before.replace("LOOKED", "(look)"), after.replace("LOOKED", "(look)"), 1))
+    file.write_text(shop.exported(edit=edited))
     said = complaint(AssertionError, lambda: replays(file, tools=shop.tools()))
     assert shown in said
     with shop.agent() as it:
@@ -398,21 +427,39 @@ def test_an_event_that_was_changed_is_found_first(shop: Shop) -> None:
     assert complaint(TranscriptError, shop.replayed) == "Event s.8 was changed after it was written."
 
 
-# What a file holds, and what is wrong with it.
-BROKEN = {
-    "": "FILE holds no session; quoth export writes one.",
-    "(transcript :format 1": "FILE, line 1: ",
-    "(transcript :format 1)\n(look)": "FILE, line 2: This is no event of a transcript: (look)",
-    '(stimulus :seq 2 :at "x")': "FILE, line 1: here event 1 is missing.",
-    '(transcript :digest "00")\n(stimulus :seq 1 :at "x")': "FILE was changed after it was written.",
+# What is wrong with a file, and what is said of it.
+BROKEN: dict[str, tuple[Callable[[str], str], str]] = {
+    "empty": (lambda text: "", "This is no session: its first form is not (quoth-session …)."),
+    "a line less": (
+        lambda text: "\n".join(text.splitlines()[:-1]),
+        "15 of the 16 events of session s are here.",
+    ),
+    "another word": (
+        lambda text: text.replace("Sold.", "Bought."),
+        "Event s.15 was changed after it was written, or is missing.",
+    ),
 }
 
 
-@pytest.mark.parametrize("text", BROKEN)
-def test_a_file_that_holds_no_whole_session_is_refused(tmp_path: Path, text: str) -> None:
-    files(tmp_path, {"s.hy": text})
-    said = complaint_of_any(lambda: session_in_file(tmp_path / "s.hy"))
-    assert said.replace(str(tmp_path / "s.hy"), "FILE").startswith(BROKEN[text])
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_file_that_holds_no_whole_session_is_refused(shop: Shop, broken: str) -> None:
+    simple(shop)
+    breaks, message = BROKEN[broken]
+    file = shop.folder / "s.hy"
+    file.write_text(breaks(shop.exported()))
+    assert complaint(TranscriptError, lambda: replays(file)) == f"{file}: {message}"
+
+
+@pytest.mark.parametrize("kind", NEEDED)
+def test_an_event_that_lacks_what_it_must_say_is_refused(shop: Shop, kind: str) -> None:
+    (name, *_) = NEEDED[kind]
+    lacking = read_event("s", f'({kind} :seq 1 :at "x")', "")
+    if kind == "reply":
+        lacking = read_event("s", '(call :seq 1 :at "x")', "")
+        name = "id"
+    files(shop.folder, {"s.hy": lines(written([lacking], "s", 1, "0"))})
+    said = complaint(TranscriptError, lambda: replays(shop.folder / "s.hy"))
+    assert said.endswith(f"Event s.1 cannot be replayed: it has no :{name}.")
 
 
 def complaint_of_any(act: Callable[[], Any]) -> str:
@@ -426,6 +473,13 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert complaint(UsageError, lambda: replays(path)) == f"There is no file {path}."
     files(tmp_path, {"bytes": b"\xff"})
     assert complaint_of_any(lambda: session_in_file(tmp_path / "bytes")).endswith("bytes is not UTF-8 text.")
+
+
+def test_a_run_without_its_beginning_is_not_replayed(shop: Shop) -> None:
+    simple(shop)
+    files(shop.folder, {"s.hy": shop.exported(edit=lambda text: text.replace("(stimulus ", "(summary "))})
+    said = complaint(TranscriptError, lambda: replays(shop.folder / "s.hy"))
+    assert said == "Run r1 of session s has no beginning."
 
 
 # Calls that only read, once more
@@ -573,7 +627,9 @@ def test_rules_that_are_not_there_any_more_stop_live_tools_alone(tmp_path: Path)
     (tmp_path / "p.hy").unlink()
     assert quoth("replay", "s", cwd=tmp_path).code == 0
     said = quoth("replay", "s", "--live-tools", cwd=tmp_path)
-    message = f"quoth: The policy file {tmp_path / 'p.hy'} is not there; name another: --policy FILE\n"
+    message = (
+        f"quoth: The policy file {tmp_path / 'p.hy'} is not there; name the one that counts: --policy FILE\n"
+    )
     assert (said.code, said.err) == (2, message)
 
 
@@ -626,3 +682,23 @@ def test_what_a_replay_shows_has_no_secret_while_the_run_still_has_it(shop: Shop
     found = shop.replayed(tools=[])
     assert [one.what for one in found.differences] == ["request", "call", "call", "end"]
     assert "hunter22" not in json.dumps(found.to_json())
+
+
+def test_an_imported_session_loads_no_tools_and_follows_no_rules_of_elsewhere(
+    tmp_path: Path, tmp_path_factory: Any
+) -> None:
+    files(tmp_path, {"p.hy": "(allow (count-fruit))"})
+    here, there = market(tmp_path, "--policy", "p.hy"), tmp_path_factory.mktemp("there")
+    assert quoth("export", "s", "s.hy", cwd=here).code == 0
+    assert quoth("import", str(here / "s.hy"), cwd=there).code == 0
+    note = f"quoth: Tools that were chosen elsewhere are not loaded unasked: {here / 'shop.hy'}.\n"
+    for of in ("s", str(here / "s.hy")):
+        said = quoth("replay", of, cwd=there)
+        assert (said.code, said.err.startswith(note)) == (1, True)
+        tools = ["--tools", str(here / "shop.hy")]
+        assert quoth("replay", of, *tools, cwd=there).out == "s: 1 run, 2 requests, 1 call: as recorded.\n"
+        said = quoth("replay", of, *tools, "--live-tools", cwd=there)
+        message = (
+            f"The policy file {here / 'p.hy'} was chosen elsewhere; name the one that counts: --policy FILE"
+        )
+        assert (said.code, said.err) == (2, f"quoth: {message}\n")

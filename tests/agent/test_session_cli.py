@@ -15,7 +15,6 @@ from agent.changes import Changes, changes_of
 from agent.session import alone
 from agent.sessions import find_event, find_session, fork_session, last_session, take_in
 from tools.audit import StoreAudit
-from tools.carried import imported
 from tools.consent import Decision
 from tools.errors import UsageError
 from tools.store import Store, store_path
@@ -163,8 +162,8 @@ def test_ids_may_be_cut_short_and_hold_dots(store: Store) -> None:
     assert find_event(store, "my.3.2") == ("my.3", 2)
     several = complaint(UsageError, lambda: find_session(store, "s"))
     assert several == "Several sessions begin with s: sa1, sb2, sb3."
-    unknown = complaint(UsageError, lambda: find_session(store, "sa2"))
-    assert unknown == "There is no session sa2 in this workspace. Did you mean sa1?"
+    unknown = complaint(UsageError, lambda: find_session(store, "sx1"))
+    assert unknown == "There is no session sx1 in this workspace. Did you mean sa1?"
     assert last_session(store) == "my.3"
     transcript.add("sb2", "stimulus", {"text": "x", "user": "ann"}, run="r1")
     transcript.add("sa1", "session", {"user": "bob"})
@@ -252,6 +251,18 @@ def test_a_fork_of_a_fork_says_so(store: Store) -> None:
     assert changed == "Event s.1 was changed after it was written."
 
 
+def test_a_fork_of_all_keeps_what_programs_have_left(tmp_path: Path) -> None:
+    given = {"workspace": tmp_path, "user": "ann"}
+    with Agent(session="s", **given) as agent:
+        agent.eval("(defn twice [x] (* 2 x))")
+    new, _ = kept(tmp_path, lambda store: fork_session(store, "s"))
+    early, _ = kept(tmp_path, lambda store: fork_session(store, "s", 1))
+    with Agent(session=new, **given) as agent:
+        assert agent.eval("(twice 21)").value == 42
+    with Agent(session=early, **given) as agent:
+        assert agent.eval("(twice 21)").status == "error"
+
+
 # To another store
 
 
@@ -305,12 +316,12 @@ def test_what_was_imported_chooses_no_code_no_rules_and_no_server(store: Store) 
     transcript = Transcript(lambda: store)
     transcript.add("s", "session", {"user": "ann"})
     assert take_in(store, "t", list(transcript.events("s")))
-    assert (imported(store, "s"), imported(store, "t")) == (0, 1)
+    assert (transcript.imported("s"), transcript.imported("t")) == (0, 1)
     new, _ = fork_session(store, "t")
-    assert imported(store, new) == 2
+    assert transcript.imported(new) == 2
     transcript.add("t", "session", {"user": "ann", "belt": "full"})  # chosen here
     new, _ = fork_session(store, "t")
-    assert imported(store, new) == 0
+    assert transcript.imported(new) == 0
 
 
 def test_a_secret_is_not_exported(here: Path) -> None:
