@@ -17,11 +17,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, cast
 
+from agent.changes import Changes, changes_of
 from agent.recorded import Differs, RecordedBackend, RecordedDoor
 from agent.run import Listener, Reply, Run, RunLimits
 from agent.services import check_known, with_own_model
 from agent.session import Past, RunLog, Session, Unfinished, read_messages
-from agent.subagents import services_for
+from agent.sessions import find_session, new_session
+from agent.subagents import chosen, services_for
 from agent.table import ToolSource, load_tools, with_search
 from neuro.backends.base import Backend, Messages
 from neuro.belt import BeltCatalog
@@ -48,8 +50,12 @@ from tools.workspace import Workspace
 
 if TYPE_CHECKING:
     from agent.flight import FlightReport
+    from agent.replay import Given, Replay
 
 T = TypeVar("T")
+
+
+BROKEN_OFF = "The run was broken off, and the conversation went on without it."
 
 
 class Stoppable(Protocol):
@@ -125,11 +131,10 @@ class AsyncAgent:
         self._wanted = dialect
         self._chosen: Dialect | None = None
         self.user = user or user_name()
-        self.session = session or f"s{secrets.token_hex(4)}"
+        self.session = session or new_session()
         self._named = session or ""
         self.limits = limits or RunLimits()
         self.listener = listener
-        self._changed = ""  # what the model is told of tools that are not what they were
         self._must_act = must_act
         self._consent = consent
         self._model = model
@@ -319,6 +324,14 @@ class AsyncAgent:
         finally:
             self._running = before
 
+    def unfinished(self) -> list[Unfinished]:
+        """What of this session waits or was broken off."""
+        return [one for one in self._session.unfinished() if one.waits]
+
+    def resumable(self) -> bool:
+        """Whether ``resume`` has anything to go on with."""
+        return bool(self._session.to_resume())
+
     @property
     def waits(self) -> bool:
         """Whether anything of this session waits for ``resume``."""
@@ -333,6 +346,33 @@ class AsyncAgent:
                         f"A call of {form.tool} waits in session {self.session}, and there is no such tool"
                         " here; give its file: --tools FILE.hy"
                     )
+
+    async def replay(self, session: str | Path | None = None, *, live_tools: bool = False) -> Replay:
+        """Replay a session of this workspace (this one if none is named), or one in a file that ``quoth
+        export`` wrote, with the tools, the dialect and the belt of this agent: what the loop would tell the
+        model and call now is compared with what is recorded. No model is asked, no body runs, nothing is
+        written. With ``live_tools`` calls that only read are made again, through the door, and what changed
+        is reported too. Raises UsageError."""
+        from agent.replay import replay, session_in_file, session_in_store
+
+        self._require_open()
+        if isinstance(session, Path):
+            name, events = session_in_file(session)
+        else:
+            name = find_session(self._opened_store(), session or self.session)
+            events = session_in_store(self._opened_store(), name)
+
+        def again(given: Given) -> AsyncAgent:
+            return AsyncAgent(
+                workspace=self.workspace.root,
+                table=self.table,
+                user=str(given.said.get("user", "")),
+                session=name,
+                dialect=self._wanted,
+                belt="search" if self._search else "full",
+            )
+
+        return await replay(name, events, again, (lambda given: self) if live_tools else None)
 
     def forget(self) -> None:
         """Begin a new conversation at the next ``say``."""
@@ -418,16 +458,39 @@ class AsyncAgent:
         return read_messages(before) if before else self._begin()
 
     async def _brought_back(self, name: str) -> Messages:
-        """The conversation up to the end of a run. Of one that was broken off no call is left without a
-        result, which says so."""
+        """The conversation up to the end of a run. One that was broken off ends here: no call of it is left
+        without a result, which says so."""
         past = self._session.past(name)
-        if past.end is not None:
+        if past.end is None:
+            messages = await self._broken_off(name)
+        else:
             messages = read_messages(self._session.conversation(name))
             self._session.talk_of(messages).count = len(messages)
-        else:
-            messages = self._opened_at(name)
-            _, messages = await self._go(name, past, messages, live=False)
+        if note := self._note(name):
+            messages.append("user", note)
         return messages
+
+    async def _broken_off(self, name: str) -> Messages:
+        """The conversation of a run that has not ended; it ends here, as far as the transcript reaches."""
+        with self._session.driven():  # nobody is at it
+            past = self._session.past(name)
+            if past.end is None:
+                _, messages = await self._go(name, past, self._opened_at(name), live=False, ends=True)
+                return messages
+        messages = read_messages(self._session.conversation(name))
+        self._session.talk_of(messages).count = len(messages)
+        return messages
+
+    def changes(self) -> Changes:
+        """What is not any more as this user had it when the session was last driven."""
+        return changes_of(self._session.given(), self.given())
+
+    def _note(self, run: str) -> str:
+        """What the model of a run is to know of tools that were something else when it was asked last."""
+        asked = self.transcript.last(self.session, "request", run=run)
+        if asked is None:
+            return ""
+        return changes_of(self._session.given(before=asked.seq), self.given()).told(self.table)
 
     async def _go(
         self,
@@ -436,10 +499,12 @@ class AsyncAgent:
         messages: Messages,
         *,
         live: bool = True,
+        ends: bool = False,
         differs: Differs | None = None,
     ) -> tuple[Reply, Messages]:
         """Drive a run of this session from its stimulus; without ``live`` only as far as the transcript
-        reaches. The messages are those it ended with."""
+        reaches, where with ``ends`` it ends for good; also one of a sub-agent. Returns the messages it ended
+        with, too."""
         assert past.stimulus is not None, "a run begins with a stimulus"
         told = past.stimulus.data
         log = RunLog(self._session, name)
@@ -448,9 +513,10 @@ class AsyncAgent:
             past,
             log,
             differs=differs,
-            note=self._changed if past.left else "",
+            note=self._note(name) if live and past.left else "",
         )
-        door = RecordedDoor(self.door, past, log, live=live, differs=differs)
+        true_door = self.door.narrowed(self.table_of(told))
+        door = RecordedDoor(true_door, past, log, live=live, differs=differs)
         run = Run(
             task=told["text"],
             session=self.session,
@@ -459,13 +525,14 @@ class AsyncAgent:
             backend=backend,
             messages=messages,
             user=self.user,
+            data=told.get("data", ""),
             must_act=told["must-act"],
             limits=self.limits if live else RunLimits(**told["limits"]),
-            listener=self.listener,
+            listener=None if ends else self.listener,
             dialect=dialect_named(told["dialect"], in_text=told["in-text"]),
             search=told["search"],
             name=name,
-            turn=told["turn"],
+            turn=told.get("turn", ""),
             past=past,
             log=log if live else None,
             pages=self.pages if live else OnlyNames(),
@@ -474,7 +541,14 @@ class AsyncAgent:
         run.context = replace(run.context, services=services_for(self, run))
         with self.stoppable(run):
             reply: Reply = await import_module("agent.loop").run_loop(run)
+        if ends:
+            waits = any(call.result.status == "pending" for call in reply.calls)
+            log.ended(replace(reply, status="pending" if waits else "failed", text=BROKEN_OFF), run.messages)
         return reply, run.messages
+
+    def table_of(self, told: Mapping[str, Any]) -> ToolTable:
+        """The tools of a run that was begun so: a sub-agent may have been given fewer."""
+        return self.table if told.get("tools") is None else chosen(self.table, told["tools"])
 
     def given(self) -> dict[str, Any]:
         """What another process needs to make such an agent again, and what it had then."""
@@ -672,6 +746,9 @@ class Agent:
 
     def fly(self, path: str | Path, **wanted: Any) -> FlightReport:
         return self._wait(self._agent.fly(path, **wanted))
+
+    def replay(self, session: str | Path | None = None, *, live_tools: bool = False) -> Replay:
+        return self._wait(self._agent.replay(session, live_tools=live_tools))
 
     @property
     def broker(self) -> Broker:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from agent import consent_cli, flight_cli, policy_cli
+from agent import consent_cli, flight_cli, policy_cli, replay_cli, session_cli
 from agent.audit_cli import add_audit, audit
 from agent.decide import is_inside, require_person
 from agent.say import (
@@ -24,10 +24,11 @@ from agent.say import (
     print_line,
     results_only,
 )
-from tools.errors import QuothError, UsageError, did_you_mean
+from tools.errors import QuothError, StoreError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from agent.agent import AsyncAgent
+    from agent.run import RunLimits
     from tools.context import ToolResult
     from tools.table import CognitiveTool
 
@@ -130,6 +131,19 @@ LIMITS: dict[str, tuple[str, Callable[[str], Any], str, str]] = {
 }
 
 
+def add_limits(command: argparse.ArgumentParser) -> None:
+    for name, (option, kind, metavar, help) in LIMITS.items():
+        command.add_argument(option, dest=name, type=kind, metavar=metavar, help=help)
+
+
+def limits_of(options: argparse.Namespace, before: dict[str, Any] | None = None) -> RunLimits:
+    """The limits that are given, beside those of the session that is gone on with."""
+    from agent.run import RunLimits
+
+    given = {name: value for name in LIMITS if (value := getattr(options, name, None)) is not None}
+    return RunLimits(**{**(before or {}), **given})
+
+
 def parser() -> argparse.ArgumentParser:
     """The whole command line. Common options may stand before or after the command."""
     whole = _Parser(
@@ -145,8 +159,7 @@ def parser() -> argparse.ArgumentParser:
 
     run = command("run", "Give one task to the model and let it use tools; the reply goes to stdout.")
     run.add_argument("task", metavar="TASK", nargs="+", help="what to do; - reads it from stdin")
-    for name, (option, kind, metavar, help) in LIMITS.items():
-        run.add_argument(option, dest=name, type=kind, metavar=metavar, help=help)
+    add_limits(run)
     call = command("call", "Take one call form through the door, without a model.")
     call.add_argument("form", metavar="FORM", help="such as '(echo :text \"hi\")'; - reads it from stdin")
     read = command("read", "Read a model's reply and show the calls in it.")
@@ -171,6 +184,8 @@ def parser() -> argparse.ArgumentParser:
     add_audit(command("audit", "Show what was called in this workspace, or verify that nobody changed it."))
     policy_cli.add_commands(commands, _common)
     consent_cli.add_commands(command)
+    session_cli.add_commands(command)
+    replay_cli.add_commands(command)
     return whole
 
 
@@ -217,6 +232,11 @@ def _main(words: Sequence[str], as_json: bool) -> int:
         return COMMANDS[options.command](options)
     except OutputError:
         raise
+    except StoreError as error:  # nobody's mistake
+        if as_json:
+            print_json({"status": "error", "message": str(error)})
+        complain(str(error))
+        return FAILED
     except QuothError as error:
         if as_json:
             print_json({"status": "invalid", "message": str(error)})
@@ -354,17 +374,19 @@ def repl(options: argparse.Namespace) -> int:
 
     if sys.stdin is None:
         raise UsageError("Standard input is closed.")
-    return _with_agent(options, lambda agent: Repl(agent, _option(options, "json", False)).run())
+    picked_up = session_cli.pick_up(options)
+
+    def work(agent: AsyncAgent) -> Coroutine[Any, Any, int]:
+        return Repl(agent, _option(options, "json", False), picked_up).run()
+
+    return _with_agent(options, work, limits=limits_of(options, _option(options, "limits")))
 
 
 def run(options: argparse.Namespace) -> int:
     from agent.progress import Progress
-    from agent.run import RunLimits
 
     as_json = _option(options, "json", False)
     task = _text(" ".join(options.task))
-    given = {name: value for name in LIMITS if (value := getattr(options, name)) is not None}
-    limits = RunLimits(**given)
 
     async def work(agent: AsyncAgent) -> int:
         reply = await agent.run(task)
@@ -372,10 +394,10 @@ def run(options: argparse.Namespace) -> int:
             print_json(reply.to_json())
         elif reply.status == "done":
             print_line(reply.text)
-        consent_cli.how_to_go_on(agent, options)
+        session_cli.how_to_go_on(agent, options)
         return EXIT_OF_RUN[reply.status]
 
-    return _with_agent(options, work, listener=Progress(), limits=limits)
+    return _with_agent(options, work, listener=Progress(), limits=limits_of(options))
 
 
 def call(options: argparse.Namespace) -> int:
@@ -386,7 +408,7 @@ def call(options: argparse.Namespace) -> int:
     async def work(agent: AsyncAgent) -> int:
         result = await agent.call(form)
         code = _show_result(result, _option(options, "json", False))
-        consent_cli.how_to_go_on(agent, options)
+        session_cli.how_to_go_on(agent, options)
         return code
 
     return _with_agent(options, work, listener=Progress())  # sub-agents alone tell it anything
@@ -402,7 +424,7 @@ def evaluate(options: argparse.Namespace) -> int:
     async def work(agent: AsyncAgent) -> int:
         result = await agent.eval(form)
         code = _show_result(result, _option(options, "json", False))
-        consent_cli.how_to_go_on(agent, options)
+        session_cli.how_to_go_on(agent, options)
         return code
 
     return _with_agent(options, work, listener=Progress())
@@ -499,5 +521,13 @@ COMMANDS: dict[str | None, Callable[[argparse.Namespace], int]] = {
     "pending": consent_cli.pending,
     "approve": consent_cli.approve,
     "deny": consent_cli.deny,
-    "resume": consent_cli.resume,
+    "resume": session_cli.resume,
+    "sessions": session_cli.sessions,
+    "log": session_cli.log,
+    "fork": session_cli.fork,
+    "export": session_cli.export,
+    "import": session_cli.import_session,
+    "rm": session_cli.remove,
+    "replay": replay_cli.replay,
+    "lift": replay_cli.lift,
 }

@@ -1,4 +1,4 @@
-"""The commands ``quoth pending``, ``approve``, ``deny`` and ``resume``: what waits, and what becomes of it.
+"""The commands ``quoth pending``, ``approve`` and ``deny``: what waits, and what becomes of it.
 
 Knows options and the broker; how a request looks is for agent/decide.py. A program that a tool has started
 decides nothing.
@@ -12,19 +12,17 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent import flight_cli
 from agent.decide import Decided, decide, listing, page, question_of, require_person
 from agent.say import complain, is_terminal, print_json, print_line, shown
+from agent.session_cli import open_store, place_of, take_over
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
     from agent.agent import AsyncAgent
     from tools.consent import Broker, Decision, Request
-    from tools.store import Store
 
 
 def add_commands(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
@@ -47,9 +45,6 @@ def add_commands(command: Callable[[str, str], argparse.ArgumentParser]) -> None
     refuse.add_argument("id", metavar="ID", help="the request, as quoth pending lists it; or a PLAN.org")
     refuse.add_argument("--step", metavar="STEP", help="of a plan, this step or group alone")
     refuse.add_argument("--why", metavar="TEXT", default="", help="the reason")
-    resume = command("resume", "Go on with what waited for decisions.")
-    resume.add_argument("of", metavar="SESSION", nargs="?", help="the session (default: the only one)")
-    resume.add_argument("--last", action="store_true", help="the session that came to wait last")
 
 
 # Deciding
@@ -140,9 +135,9 @@ def _show(options: argparse.Namespace, decided: Decided, suspended: bool) -> Non
         return
     print_line(str(decided))
     session = decided.request.session
-    go_on = f"To go on: quoth resume {shlex.quote(session)}{_place(options)}"
+    go_on = f"To go on: quoth resume {shlex.quote(session)}{place_of(options)}"
     if plan := _flown(options, session):
-        go_on = f"To go on: quoth fly {shlex.quote(plan)}{_place(options)}"
+        go_on = f"To go on: quoth fly {shlex.quote(plan)}{place_of(options)}"
     elif not suspended:
         go_on = f"There is nothing to resume; it counts when the call is made again in session {session}."
     for line in decided.advice(go_on):
@@ -193,7 +188,7 @@ def dry_run(options: argparse.Namespace, program: str) -> int:
             return 0
         print_line(plan["text"])
         print_line(f"; plan {plan['digest']}")
-        for line in _how_to_approve(asks, request, named, _place(options)):
+        for line in _how_to_approve(asks, request, named, place_of(options)):
             complain(line)
         return 0
 
@@ -211,120 +206,20 @@ def _how_to_approve(asks: bool, request: str | None, session: str | None, place:
     ]
 
 
-# Going on
-
-
-def resume(options: argparse.Namespace) -> int:
-    """Go on with a session; the exit code is the gravest of its calls and runs."""
-    from agent.cli import EXIT_OF_RUN, _show_result, _with_agent
-    from agent.progress import Progress
-    from agent.run import Reply, RunLimits
-
-    session, user = _waiting_session(options)
-    as_json = getattr(options, "json", False)
-    _take_over(options, session, user)
-
-    async def work(agent: AsyncAgent) -> int:
-        codes = [0]
-        for done in await agent.resume():
-            if isinstance(done, Reply):
-                if as_json:
-                    print_json(done.to_json())
-                elif done.status == "done":
-                    print_line(done.text)
-                codes.append(EXIT_OF_RUN[done.status])
-            else:
-                codes.append(_show_result(done, as_json))
-        how_to_go_on(agent, options)
-        return max(codes)
-
-    limits = RunLimits(**options.limits) if options.limits else RunLimits()
-    return _with_agent(options, work, listener=Progress(), limits=limits)
-
-
-def how_to_go_on(agent: AsyncAgent, options: argparse.Namespace) -> None:
-    """Tell a person what to do about the calls that wait, if any do."""
-    if not agent.waits:
-        return
-    place = _place(options)
-    waiting = agent.broker.requests(session=agent.session)
-    ids = [request.id for request in waiting if request.user == agent.user]
-    for name in ids:
-        complain(f"To decide: quoth approve {name}{place}, or: quoth deny {name}{place} --why TEXT")
-    complain(f"{'Then go' if ids else 'To go'} on with: quoth resume {shlex.quote(agent.session)}{place}")
-
-
-def _place(options: argparse.Namespace) -> str:
-    """The workspace, for a command that is to be typed next."""
-    workspace = getattr(options, "workspace", None)
-    return "" if workspace is None else f" --workspace {shlex.quote(workspace)}"
-
-
-def _waiting_session(options: argparse.Namespace) -> tuple[str, str]:
-    from agent.sessions import find_session, unfinished_sessions, users_of
-    from tools.transcript import Transcript
-
-    wanted = options.of or getattr(options, "session", None)
-    with _store(options) as store:
-        if wanted and store is not None:
-            session = find_session(store, wanted)
-            return session, _one_user(options, session, users_of(Transcript(lambda: store), session))
-        found = unfinished_sessions(store) if store is not None else []
-    if not found:
-        raise UsageError("Nothing waits in this workspace.")
-    if len(found) > 1 and not options.last:
-        names = ", ".join(name for name, _ in found)
-        raise UsageError(f"Several sessions wait: {names}. Name one, or say --last.")
-    session, user = found[-1]
-    return session, _one_user(options, session, [user])
-
-
-def _one_user(options: argparse.Namespace, session: str, users: list[str]) -> str:
-    """Whose calls to go on with: what was approved for one user is nothing to another."""
-    named = getattr(options, "user", None)
-    if named is None and len(users) == 1:
-        return users[0]
-    if named is None:
-        raise UsageError(f"In session {session} calls of {', '.join(users)} wait; name one with --user.")
-    if named not in users:
-        raise UsageError(f"Session {session} is {', '.join(users)}'s, and not to be resumed as {named}.")
-    return str(named)
-
-
 def _flown(options: argparse.Namespace, session: str) -> str:
     """The plan that a session flies, or nothing."""
     from agent.flight_state import flown_in
     from tools.transcript import Transcript
 
-    with _store(options) as store:
+    with open_store(options) as store:
         return "" if store is None else flown_in(Transcript(lambda: store), session)
 
 
 def _is_suspended(options: argparse.Namespace, session: str) -> bool:
     from agent.sessions import unfinished_sessions
 
-    with _store(options) as store:
+    with open_store(options) as store:
         return store is not None and session in [name for name, _ in unfinished_sessions(store)]
-
-
-def _take_over(options: argparse.Namespace, session: str, user: str) -> None:
-    """Give the options the session was begun with to those that are not given now."""
-    from agent.session import Session
-    from tools.transcript import Transcript
-
-    given: dict[str, Any] = {}
-    with _store(options) as store:
-        if store is not None:
-            given = Session(Transcript(lambda: store), session, user, Path()).given()
-    options.session = session
-    if not hasattr(options, "user"):
-        options.user = user
-    for name in ("model", "base_url", "policy", "dialect", "belt"):
-        if given.get(name.replace("_", "-")) and not hasattr(options, name):
-            setattr(options, name, given[name.replace("_", "-")])
-    if given.get("tools") and not (hasattr(options, "tools_before") or hasattr(options, "tools_after")):
-        options.tools_after = given["tools"]
-    options.limits = given.get("limits")
 
 
 # What is looked at
@@ -336,7 +231,7 @@ def _agent_of(options: argparse.Namespace, session: str, user: str) -> AsyncAgen
 
     copy = argparse.Namespace(**vars(options))
     copy.user = user
-    _take_over(copy, session, user)
+    take_over(copy, session, user)
     copy.no_input, copy.yes = True, False
     return _agent(copy)
 
@@ -349,16 +244,10 @@ def _broker(options: argparse.Namespace) -> Iterator[Broker | None]:
     from tools.table import ToolTable
     from tools.workspace import Workspace
 
-    with _store(options) as store:
+    with open_store(options) as store:
         if store is None:
             yield None
             return
         opened = store
         root = Workspace(getattr(options, "workspace", "."))
         yield Broker(lambda: opened, ToolTable(), root, audit=StoreAudit(lambda: opened))
-
-
-def _store(options: argparse.Namespace) -> AbstractContextManager[Store | None]:
-    from tools.store import existing_store
-
-    return existing_store(Path(getattr(options, "workspace", ".")))

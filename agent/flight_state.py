@@ -139,9 +139,11 @@ def read_flight(session: Session, begun: Event) -> FlightLog:
 
 
 def flights(store: Store, transcript: Transcript, plan: str, user: str, session: str = "") -> Iterator[Event]:
-    """The events that have begun the flights of a plan, the latest first."""
+    """The events that have begun the flights of a plan, the latest first. What was imported proves nothing
+    here."""
     names = store.execute(
-        "SELECT session FROM events WHERE kind = 'flight' GROUP BY session ORDER BY max(rowid) DESC"
+        "SELECT session FROM events WHERE kind = 'flight'"
+        " AND session NOT IN (SELECT session FROM imported) GROUP BY session ORDER BY max(at) DESC, session"
     )
     for (name,) in names:
         if session in ("", name):

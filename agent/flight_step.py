@@ -293,6 +293,7 @@ class _Attempt:
         task, data = (self._task(), self._told()) if prose else (step.title, "")
         log = RunLog(session, self.name)
         log.reply = self.aboard.log.begun
+        log.recalled = not prose  # of a form, nothing but its receipts tells whether it had begun
         must_act = prose and len(table) > 0 and agent.must_act(backend)  # type: ignore[arg-type]
         if backend is not None and past.stimulus is None:
             given = {

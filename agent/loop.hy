@@ -14,6 +14,7 @@ thousand turns use no more stack than ten."
   neuro.dialects [answers call-id]
   neuro.think [AFTER-RESULT NOW-ANSWER think]
   tools.door [new-call]
+  tools.errors [StoreError]
   tools.form [CallForm]
   tools.redact [Redactor])
 
@@ -28,10 +29,14 @@ thousand turns use no more stack than ten."
   #^ tuple messages)
 
 (defn :async run-loop [run]
-  "Drive cognitive-loop from the task to its Reply. Never raises for what a model or a tool does."
+  "Drive cognitive-loop from the task to its Reply. Never raises for what a model or a tool does; where it
+  cannot be written down what happens, nothing more does."
   (setv turn (Bounce #(#("user" (if run.data f"{run.task}\n\n{run.data}" run.task)))))
   (while (isinstance turn Bounce)
-    (setv turn (await (cognitive-loop turn run))))
+    (setv turn (try
+                 (await (cognitive-loop turn run))
+                 (except [error StoreError]
+                   (.end run "failed" (str error))))))
   turn)
 
 ;; * The loop
@@ -107,7 +112,7 @@ thousand turns use no more stack than ten."
 (defn :async act [thought run]
   "Do the calls of a thought in order, and conclude the turn."
   (setv reading thought.reading
-        turn (Turn :old (set run.seen) :text reading.text :finish thought.finish
+        turn (Turn :old (known reading.calls run) :text reading.text :finish thought.finish
                    :errors (lfor fault reading.errors #((call-id fault) (str fault)))))
   (for [[place [_ fault]] (enumerate turn.errors)]
     (.unreadable run.door (new-call (CallForm "") #** (marks 0 run f"f{place}")) run.context thought.text fault))
@@ -115,6 +120,10 @@ thousand turns use no more stack than ten."
     (.append turn.records
       (replace (await (one-call found.form place run :repairs found.repairs)) :call-id (call-id found))))
   (conclude turn run))
+
+(defn known [calls run]
+  "The digests of those of a reply's calls that were made before it."
+  (sfor  found calls  :setv digest (call-digest found.form run)  :if (in digest run.seen)  digest))
 
 (defn conclude [turn run]
   "What comes of a turn: the results, or what was unreadable, bounce; an answer ends the run."

@@ -27,14 +27,15 @@ from neuro.backends.base import (
 )
 from tools.context import Call, Status, ToolContext, ToolResult
 from tools.door import Door
-from tools.errors import UsageError
+from tools.errors import StoreError, UsageError
 from tools.transcript import Event, key_in, secrets_in
 
 BEGUN = "It had begun when the session was broken off, and how it ended is not known."
 NOT_MADE = "It was not made: the session was broken off before it."
 
-# Told what the loop does where the transcript has an event: the event, and the messages or the call of now.
-Differs = Callable[[Event, Any], None]
+# Told what the loop does where the transcript is to answer: the event, and what it would say now (what a
+# request tells the model, or a call). There is no event for a call that was not made then.
+Differs = Callable[[Event | None, Any], None]
 
 
 class RecordedBackend:
@@ -100,15 +101,17 @@ class RecordedBackend:
         tool_choice: Any = "auto",
     ) -> Completion:
         if (exchange := self._past.next()) is not None:
-            return self._recalled(messages, *exchange)
+            return self._recalled(messages, *exchange, _told(tools, tool_choice))
         if self._live is None:
             assert self.run is not None, "a run that is recalled is known"
             self.run.interrupted = True
             raise asyncio.CancelledError
+        if self._log.broken:  # the model may not be shown what could not be written down
+            raise StoreError(self._log.broken)
         if self._note and self._recalls:
             messages.append("user", self._note)
-            self._note = ""
-        request = self._request(messages, tools, tool_choice)
+        request = self._request(messages, _told(tools, tool_choice))
+        self._note = ""
         more: dict[str, Any] = {} if tools is None else {"tools": tools, "tool_choice": tool_choice}
         live = self._live()
         try:
@@ -120,6 +123,7 @@ class RecordedBackend:
             raise
         self._hide(completion)
         self._log.reply = self._log.add("reply", reply_data(completion), parent=request)
+        self._log.recalled = False
         self._answered(messages, completion.text)
         return completion
 
@@ -132,19 +136,14 @@ class RecordedBackend:
     async def aclose(self) -> None:
         """What is recorded holds nothing open."""
 
-    def _request(self, messages: Messages, tools: bytes | None, choice: str) -> int:
+    def _request(self, messages: Messages, more: dict[str, Any]) -> int:
         """Write down what is new to the model."""
         talk = self._log.session.talk_of(messages)
         start, new = talk.new()
-        data: dict[str, Any] = {"talk": self._log.number(messages), "from": start, "messages": new}
-        if tools is not None:
-            data |= {"tools": hashlib.sha256(tools).hexdigest()[:16], "choice": choice}
-        try:
-            seq = self._log.add("request", data, parent=self._log.reply)
-        except Exception as error:
-            raise ModelError(
-                f"The transcript could not be written, so the model was not asked: {error}."
-            ) from None
+        data: dict[str, Any] = {"talk": self._log.number(messages), "from": start, "messages": new, **more}
+        if self._note and self._recalls:
+            data["noted"] = True
+        seq = self._log.add("request", data, parent=self._log.reply)
         talk.count, talk.reply = len(messages), None
         return seq
 
@@ -162,18 +161,19 @@ class RecordedBackend:
         talk = self._log.session.talk_of(messages)
         talk.count, talk.reply = len(messages), text
 
-    def _recalled(self, messages: Messages, request: Event, reply: Event) -> Completion:
+    def _recalled(self, messages: Messages, request: Event, reply: Event, more: dict[str, Any]) -> Completion:
         asked, said = request.data, reply.data
         talk = self._log.session.talk_of(messages)
-        self._log.number(messages)
-        start, new = talk.new()
+        number = self._log.number(messages)
         told: list[Message] = asked["messages"]
-        if (start, new) != (asked["from"], told):
-            if self._differs is not None:
-                self._differs(request, new)
-            else:  # what the model was shown then is what it goes on with
-                messages.end_with(asked["from"], told)
-        self._log.reply = reply.seq
+        if asked.get("noted"):  # the host said it when it went on with the run
+            messages.append(told[-1]["role"], told[-1]["content"])
+        start, new = talk.new()
+        if self._differs is not None:
+            self._differs(request, {"talk": number, "from": start, "messages": new, **more})
+        if (start, new) != (asked["from"], told):  # what the model was shown then is what it goes on with
+            messages.end_with(asked["from"], told)
+        self._log.reply, self._log.recalled = reply.seq, True
         if said.get("raised"):
             talk.count, talk.reply = len(messages), None
             if said["raised"] == "tools":
@@ -223,15 +223,16 @@ class RecordedDoor:
             return self._recalled(past, call)
         if not self._live:
             return self._broken_off(past, call)
-        marked = replace(call, run=self._log.run, event=self._log.reply, resumed=past is not None)
+        # A place in a limit and a decision may have been taken for a call of which no event tells yet.
+        marked = replace(call, run=self._log.run, event=self._log.reply, resumed=self._log.recalled)
         run = self.run
         assert run is not None, "a door is the door of a run"
         usage, steps, calls = run.usage, run.budget.steps_taken, run.budget.calls_taken
-        try:
-            return await self._door.dispatch(marked, context)
-        finally:
+
+        def spent() -> str:
+            """What the call cost is written with its receipt: whoever finds that need not count again."""
             if run.usage != usage or run.budget.steps_taken != steps:
-                spent = {
+                cost = {
                     "usage": {
                         name: value - getattr(usage, name)
                         for name, value in vars(run.usage).items()
@@ -240,7 +241,13 @@ class RecordedDoor:
                     "steps": run.budget.steps_taken - steps,
                     "calls": run.budget.calls_taken - calls,
                 }
-                self._log.add("spent", spent, parent=self._log.reply, key=key_in(call))
+                self._log.add("spent", cost, parent=self._log.reply, key=key_in(call))
+            return ""
+
+        result = await self._door.dispatch(marked, replace(context, written=[spent]))
+        if result.audit.get("written") is False:
+            self._log.broken = result.message
+        return result
 
     def refuse(self, call: Call, context: ToolContext, status: Status, message: str) -> ToolResult:
         past = self._past.calls.get(key_in(call))
@@ -264,14 +271,21 @@ class RecordedDoor:
             self.run.spend(Usage(**data["usage"]))
             self.run.budget.steps_taken += data["steps"]
             self.run.budget.calls_taken += data["calls"]
-        if self._differs is not None and past.begun is not None:
-            self._differs(past.begun, call.form)
+        if self._differs is not None:
+            self._differs(past.begun, call)
         return past.result()
 
     def _broken_off(self, past: PastCall | None, call: Call) -> ToolResult:
         """The result of a call that has none, for a conversation that goes on without it."""
+        if self._differs is not None:
+            self._differs(past.begun if past is not None else None, call)
         if past is not None and past.receipt is not None and past.receipt.status == "pending":
             return past.result()
         message = BEGUN if past is not None and past.begun is not None else NOT_MADE
         audit = {"tool": call.tool, "status": "cancelled", "stage": "host"}
         return ToolResult(call.id, call.tool, "cancelled", None, message, (), audit)
+
+
+def _told(tools: bytes | None, choice: str) -> dict[str, Any]:
+    """What is written down of the native tools of a request."""
+    return {} if tools is None else {"tools": hashlib.sha256(tools).hexdigest()[:16], "choice": choice}

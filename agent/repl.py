@@ -50,11 +50,13 @@ class _Interrupted(Exception):
 class Repl:
     """Reads entries until the end of input. Without a terminal it reads stdin plainly, without a prompt.
 
-    Ctrl-C stops what is being done and comes back to the prompt. ``as_json`` prints each result as one line.
+    Ctrl-C stops what is being done and comes back to the prompt. ``as_json`` prints each result as one line;
+    ``picked_up`` says with which conversation it goes on.
     """
 
-    def __init__(self, agent: AsyncAgent, as_json: bool = False) -> None:
+    def __init__(self, agent: AsyncAgent, as_json: bool = False, picked_up: str = "") -> None:
         self.agent = agent
+        self._picked_up = picked_up
         agent.listener = Progress()
         self.as_json = as_json
         self.interactive = sys.stdin.isatty() and sys.stdout.isatty()
@@ -75,6 +77,9 @@ class Repl:
     async def _run(self) -> int:
         if self.interactive:
             self._complain("quoth. (form) runs Lisp, text goes to the agent, ,help lists commands.")
+        if self._picked_up:
+            for line in (self._picked_up, *self.agent.changes()):
+                self._complain(line)
         while True:
             try:
                 text = await self._read()

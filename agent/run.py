@@ -112,8 +112,8 @@ class Inner:
 
 @dataclass
 class Turn:
-    """What one reply of the model led to: its calls with their results, the digests of the calls made before
-    it, what could not be read in it (the provider's id of that call, and the fault), its text, and how it
+    """What one reply of the model led to: its calls with their results, the digests of those made before it,
+    what could not be read in it (the provider's id of that call, and the fault), its text, and how it
     ended."""
 
     records: list[CallRecord] = field(default_factory=list)
@@ -202,7 +202,7 @@ class Run:
             try:
                 self.log.ended(reply, self.messages)
             except Exception as error:
-                self.tell("note", f"The end of the run could not be written to the transcript: {error}.")
+                self.tell("note", f"The end of the run was not written down. {error}")
         self.tell("end", reply)
         return reply
 

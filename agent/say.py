@@ -49,9 +49,14 @@ def results_only() -> Iterator[None]:
 
 def print_line(text: str) -> None:
     """A result. Raises BrokenPipeError when nobody reads any more, OutputError when it cannot be written."""
+    print_drawn(shown(text) if is_terminal(_results or sys.stdout) else text)
+
+
+def print_drawn(text: str) -> None:
+    """The same, of a line that may steer the terminal: only our own colours are left in it."""
     out = _results or sys.stdout
     try:
-        out.write((shown(text) if is_terminal(out) else text) + "\n")
+        out.write(text + "\n")
         out.flush()
     except BrokenPipeError:
         raise

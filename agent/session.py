@@ -24,6 +24,7 @@ from tools.store import state_dir
 from tools.transcript import Event, Kind, Transcript, read_form
 
 FINISHED = ("done", "failed")
+GOING_ON = ("request", "reply", "call", "receipt", "fault")  # none of them is the last event of a run
 
 
 @contextlib.contextmanager
@@ -82,18 +83,30 @@ class Session:
         """Write down what the session goes on with, unless that is what it had."""
         if self._opened:
             return
-        if self.given() != given:
+        if self.given() != given or self.foreign():
             self.transcript.add(self.id, "session", given)
         self._opened = True
 
-    def given(self) -> dict[str, Any]:
-        """What the user opened it with last; nothing for a session that was never opened."""
-        given: dict[str, Any] = {}
+    def foreign(self) -> bool:
+        """Whether what it goes on with was chosen elsewhere, and by nobody here."""
+        opening = self.opening()
+        return opening is not None and opening.seq <= self.transcript.imported(self.id)
+
+    def given(self, before: int | None = None) -> dict[str, Any]:
+        """What the user opened it with last, or last before that place; nothing for a session that was never
+        opened."""
+        event = self.opening(before)
+        return {} if event is None else {name: value for name, value in event.data.items() if name != "from"}
+
+    def opening(self, before: int | None = None) -> Event | None:
+        """The event that says so."""
+        found = None
         for event in self.transcript.events(self.id, kind="session"):
-            data = event.data
-            if data.get("user") == self.user:
-                given = {name: value for name, value in data.items() if name != "from"}
-        return given
+            if before is not None and event.seq >= before:
+                break
+            if event.data.get("user") == self.user:
+                found = event
+        return found
 
     # Runs
 
@@ -130,6 +143,9 @@ class Session:
                     del found[event.run]
                 else:
                     found[event.run] = Unfinished("run", event.run, status, found[event.run].event)
+            elif event.kind in GOING_ON and event.run in found:  # it was gone on with, and broken off
+                if found[event.run].status:
+                    found[event.run] = Unfinished("run", event.run, "", found[event.run].event)
             elif event.run == "" and "/" not in event.key:
                 if event.kind == "call" and event.data.get("user") == self.user:
                     begun[event.key] = event
@@ -154,6 +170,15 @@ class Session:
     def last_run(self) -> str:
         """The latest run of the user; empty if there is none."""
         return self._last(lambda data: True)
+
+    def said(self) -> int:
+        """How many messages the conversation has that ``AsyncAgent.say`` goes on with."""
+        count, name = 0, self.last_talk()
+        while name:
+            count += 1
+            stimulus = self.transcript.last(self.id, "stimulus", run=name)
+            name = stimulus.data.get("after", "") if stimulus is not None else ""
+        return count
 
     def last_talk(self) -> str:
         """The latest run that was said to a conversation; empty if there is none."""
@@ -225,8 +250,9 @@ def _stimulus(transcript: Transcript, session: str, run: str) -> Event:
 
 def _tell(told: list[Message], transcript: Transcript, session: str, run: str) -> None:
     """Add what was said in a run; of its conversations the one that it ended with."""
-    end = transcript.last(session, "end", run=run)
-    talk = end.data.get("talk", 1) if end is not None else 1
+    end = _end_of(transcript, session, run)
+    last = end or transcript.last(session, "request", run=run)
+    talk = last.data.get("talk", 1) if last is not None else 1
     requests: set[int] = set()
     for event in transcript.events(session, run=run):
         if event.kind == "request":
@@ -239,7 +265,18 @@ def _tell(told: list[Message], transcript: Transcript, session: str, run: str) -
             if "raised" not in data:
                 told.append(_assistant(data))
     if end is not None:
-        told += [_message(m) for m in end.data.get("messages", ())]
+        data = end.data  # a request that was not answered may have held some of it
+        told[data.get("from", len(told)) :] = [_message(m) for m in data.get("messages", ())]
+
+
+def _end_of(transcript: Transcript, session: str, run: str) -> Event | None:
+    """How a run ended, if it was not gone on with since."""
+    end = transcript.last(session, "end", run=run)
+    if end is not None:
+        later = transcript.events(session, run=run, after=end.seq)
+        if any(event.kind in GOING_ON for event in later):
+            return None
+    return end
 
 
 def _message(data: Mapping[str, Any]) -> Message:
@@ -305,6 +342,12 @@ class PastCall:
         """Whether it need not be made any more."""
         return self.receipt is not None and self.receipt.status not in ("pending", "cancelled")
 
+    @property
+    def own(self) -> bool:
+        """Whether the run's loop made it, and no other call did."""
+        event = self.receipt or self.begun
+        return event is not None and "/" not in event.key.removeprefix(f"{event.run}/")
+
     def result(self) -> ToolResult:
         """What had come of it."""
         assert self.receipt is not None, "a finished call has a receipt"
@@ -350,10 +393,13 @@ class Past:
         past = cls()
         requests: dict[int, Event] = {}
         for event in events:
+            if event.kind in GOING_ON:  # the end before it was none
+                past.end = None
             match event.kind:
                 case "stimulus":
                     past.stimulus = event
                 case "request":
+                    past.without_failures()  # it was got over
                     requests[event.seq] = event
                 case "reply":
                     past.exchanges.append((requests[event.parent], event))
@@ -367,7 +413,7 @@ class Past:
                     past.spent[event.key] = event
                 case "end":
                     past.end = event
-        past.unused = sum(1 for call in past.calls.values() if call.finished)
+        past.unused = sum(1 for call in past.calls.values() if call.finished and call.own)
         return past
 
     def without_failures(self) -> Past:
@@ -409,12 +455,15 @@ def reply_data(completion: Completion) -> dict[str, Any]:
 
 
 class RunLog:
-    """Writes the events of one run. ``reply`` is the place of the model's latest words."""
+    """Writes the events of one run. ``reply`` is the place of the model's latest words, and ``recalled`` says
+    that they are of an earlier process, which may have begun with what they ask for."""
 
     def __init__(self, session: Session, run: str) -> None:
         self.session = session
         self.run = run
         self.reply = 0
+        self.recalled = False
+        self.broken = ""  # why what has happened could not be written down
         self.numbers: dict[int, int] = {}  # of the run's conversations, by identity
 
     def add(
@@ -431,12 +480,12 @@ class RunLog:
     def ended(self, reply: Reply, messages: Messages) -> None:
         """The run has ended; what was told to the model last is kept for whoever goes on with it."""
         talk = self.session.talk_of(messages)
-        _, rest = talk.new()
+        start, rest = talk.new()
         data: dict[str, Any] = {"status": reply.status, "text": reply.text, "steps": reply.steps}
         if (number := self.number(messages)) != 1:
             data["talk"] = number
         if rest:
-            data["messages"] = rest
+            data |= {"from": start, "messages": rest}
             talk.count, talk.reply = len(messages), None
         self.add("end", data, parent=self.reply, status=reply.status)
         if reply.status == "done":

@@ -5,14 +5,19 @@ Knows transcripts; it must not know agents, doors or models.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agent.session import Session
+from tools.carried import copy_session
 from tools.errors import UsageError, did_you_mean
+from tools.snapshots import SnapshotError, StoreSnapshots
 from tools.store import Store
-from tools.transcript import Transcript
+from tools.transcript import Event, Transcript
 
 
 @dataclass(frozen=True)
@@ -48,9 +53,6 @@ def summary(transcript: Transcript, session: str, events: int, first: str, last:
     users = users_of(transcript, session)
     stimuli = [e for e in transcript.events(session, kind="stimulus") if "/" not in e.run]
     ends = {e.run: e.status for e in transcript.events(session, kind="end")}
-    waits = sum(
-        1 for user in users for one in Session(transcript, session, user, Path()).unfinished() if one.waits
-    )
     status = (ends.get(stimuli[-1].run) or "unfinished") if stimuli else "calls"
     given = stimuli[0].said if stimuli else {}
     return Summary(
@@ -64,8 +66,16 @@ def summary(transcript: Transcript, session: str, events: int, first: str, last:
         status,
         " ".join(str(given.get("text", "")).split()),
         str(given.get("model", "")),
-        waits,
+        waiting(transcript, session),
     )
+
+
+def waiting(transcript: Transcript, session: str) -> int:
+    """How many runs and calls of a session wait, or were broken off."""
+    found = (
+        Session(transcript, session, user, Path()).unfinished() for user in users_of(transcript, session)
+    )
+    return sum(1 for unfinished in found for one in unfinished if one.waits)
 
 
 def users_of(transcript: Transcript, session: str) -> list[str]:
@@ -89,12 +99,81 @@ def find_session(store: Store | None, wanted: str) -> str:
     )
 
 
+def find_event(store: Store | None, wanted: str) -> tuple[str, int]:
+    """The session that is meant, and the place of the event for ``ID.N``, else 0. Raises UsageError."""
+    names = [] if store is None else [row[0] for row in Transcript(lambda: store).sessions()]
+    session, dot, place = wanted.rpartition(".")
+    if wanted in names or not (dot and session and place.isdecimal()):
+        return find_session(store, wanted), 0
+    return find_session(store, session), int(place)
+
+
 def last_session(store: Store | None) -> str:
-    """The session with a run in which something happened last. Raises UsageError when there is none."""
-    found = [] if store is None else [s for s in summaries(store) if s.runs]
-    if not found:
+    """The session in which something happened last, one with a run if there is any. Raises UsageError when
+    there is none."""
+    transcript = None if store is None else Transcript(lambda: store)
+    names = [] if transcript is None else [row[0] for row in transcript.sessions()]
+    for name in reversed(names):
+        if transcript is not None and transcript.last(name, "stimulus") is not None:
+            return name
+    if not names:
         raise UsageError("There is no session in this workspace.")
-    return found[-1].id
+    return names[-1]
+
+
+# Taking elsewhere
+
+
+def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str, int]:
+    """A new session with the first ``at`` events of another, or all; its id, and how many they are. Raises
+    UsageError."""
+    transcript = Transcript(lambda: store)
+    transcript.verify(session)
+    events = list(transcript.events(session))
+    count = len(events) if at is None else at
+    if not 1 <= count <= len(events):
+        many = "1 event" if len(events) == 1 else f"{len(events)} events"
+        raise UsageError(f"There is no event {session}.{count}; session {session} has {many}.")
+    new, events = new_session(), events[:count]
+    opened = [event for event in events if event.kind == "session"]
+    given = opened[-1].data if opened else {}
+    with store.transaction():
+        copy_session(store, events, new)
+        opening = transcript.add(new, "session", {**given, "from": {"session": session, "at": count}})
+        if opened and opened[-1].seq <= transcript.imported(session):
+            transcript.mark_imported(new, opening)
+    if at is None:  # what they were at an earlier place nobody knows any more
+        for user in users_of(transcript, session):
+            _copy_values(StoreSnapshots(lambda: store), session, new, user)
+    return new, count
+
+
+def _copy_values(snapshots: StoreSnapshots, session: str, new: str, user: str) -> None:
+    """The values that the programs of a session have left for the next ones."""
+    with contextlib.suppress(SnapshotError):  # whoever needs them is told that they were changed
+        kept = snapshots.values(session, user)
+        if kept is not None:
+            snapshots.keep_values(new, user, replace(kept, generation=""))
+
+
+def take_in(store: Store, session: str, events: Sequence[Event]) -> bool:
+    """Keep a session that was read from a text; False if it is there already. Raises UsageError where there
+    is another of that id."""
+    transcript = Transcript(lambda: store)
+    known = [event.digest for event in transcript.events(session)]
+    if known and known == [event.digest for event in events]:
+        return False
+    if known:
+        raise UsageError(f"There is another session {session} already; give this one an id: --as ID")
+    with store.transaction():
+        copy_session(store, events, session)
+        transcript.mark_imported(session, len(events))
+    return True
+
+
+def new_session() -> str:
+    """An id that is short enough to be typed."""
+    return f"s{secrets.token_hex(4)}"
 
 
 def unfinished_sessions(store: Store) -> list[tuple[str, str]]:

@@ -130,6 +130,7 @@ class Team:
         )
         try:
             async with lent:
+                self._write_down(run, call)
                 reply = await self._go(run)
         except SpentError:
             message = "Nothing is left for a sub-agent: the run has taken its steps. Answer now."
@@ -168,17 +169,6 @@ class Team:
         log = RunLog(session, name)
         must_act = not data and len(table) > 0 and self._agent.must_act(backend)
         past = session.past(name) if call.resumed else Past()
-        if past.stimulus is None:
-            told = {
-                "text": task,
-                "user": call.user,
-                "model": backend.name,
-                "takes-grammar": backend.takes_grammar,
-                "tool-view": getattr(backend, "tool_view", ""),
-                "context": getattr(backend, "context", None),
-                "limits": vars(self._agent.limits),
-            }
-            log.reply = log.add("stimulus", told, parent=self._agent.call_log.place(call.id))
         before = session.messages_before(name) if past.exchanges else []
         recorded = RecordedBackend(lambda: backend, past.without_failures(), log)
         door = RecordedDoor(self._door.narrowed(table), past, log)
@@ -188,7 +178,7 @@ class Team:
             door=door,
             context=context,
             backend=recorded,
-            messages=read_messages(before) if before else _begin(table, dialect, search),
+            messages=read_messages(before) if before else begin(table, dialect, search),
             user=call.user,
             depth=call.depth + 1,
             parent=call.id,
@@ -217,6 +207,30 @@ class Team:
         )
         run.listener = self._heard(run, SubAgent(call.id, task), context)
         return run
+
+    def _write_down(self, run: Run, call: Call) -> None:
+        """Write down how the run was begun, unless it was begun before."""
+        log, past, backend, table = run.log, run.past, run.backend, run.door.table
+        assert log is not None, "what a sub-agent does is written down"
+        assert past is not None, "and so was what it did"
+        if past.stimulus is not None:
+            return
+        told = {
+            "text": run.task,
+            "data": run.data,
+            "user": run.user,
+            "model": backend.name,
+            "dialect": run.dialect.name,
+            "in-text": not run.dialect.native,
+            "search": run.search,
+            "must-act": run.must_act,
+            "takes-grammar": backend.takes_grammar,
+            "tool-view": getattr(backend, "tool_view", ""),
+            "context": getattr(backend, "context", None),
+            "tools": None if table is self._agent.table else table.names(),
+            "limits": {**vars(run.limits), "steps": run.budget.steps, "calls": run.budget.calls},
+        }
+        log.reply = log.add("stimulus", told, parent=self._agent.call_log.place(call.id))
 
     def _heard(self, run: Run, who: SubAgent, context: ToolContext) -> Listener:
         """A listener that passes on what the sub-agent tells, with its name; what its calls did was done by
@@ -250,7 +264,8 @@ def chosen(table: ToolTable, names: Sequence[str]) -> ToolTable:
     return ToolTable(tuple(found.values()))
 
 
-def _begin(table: ToolTable, dialect: Dialect, search: bool) -> Messages:
+def begin(table: ToolTable, dialect: Dialect, search: bool) -> Messages:
+    """A conversation that a sub-agent with these tools begins."""
     messages: Messages = import_module("neuro.think").begin_conversation(
         table, dialect=dialect, search=search
     )

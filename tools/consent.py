@@ -36,7 +36,7 @@ from typing import Any, Literal, Protocol, get_args
 from tools import plans
 from tools.audit import Audit, StoreAudit
 from tools.context import ALLOW, PERMISSION, Call, Route, Verdict, ask, deny, encodable
-from tools.door import Instead
+from tools.door import BEGUN_BEFORE, Instead
 from tools.errors import InvalidCallError, UsageError, did_you_mean
 from tools.form import CallForm, Code, canonical, from_model
 from tools.policy import by_effects
@@ -365,6 +365,7 @@ class Broker:
         hide = Redactor(call.form, tool.params, by_looks=False)
         digest = request_digest(call.form, tool.version, call.session)
         history = "" if more else self._history(run, tool, call, digest, str(hide.form))
+        told = reason.replace(f"; {BEGUN_BEFORE}", "") if "approved and begun" in history else reason
         # Only a question that comes of the tool's effects alone could be answered by a rule.
         by_rule = reason == by_effects(tool).reason and PERMISSION not in call.form.args
         name = "".join(secrets.choice(_LETTERS) for _ in range(5))
@@ -375,7 +376,7 @@ class Broker:
             "version": tool.version,
             "form": canonical(call.form),
             "shown": str(hide.form),
-            "reason": encodable(hide.text(reason)) + history,
+            "reason": encodable(hide.text(told)) + history,
             "touches": json.dumps([hide.text(path) for path in self._touches(tool, call.form)]),
             "user": call.user,
             "session": call.session,

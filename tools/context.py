@@ -49,9 +49,9 @@ STATUSES: tuple[Status, ...] = (
 
 # The ways a call can come to the door. One that is not named here is refused, so that each has its tests:
 # a model's reply; a person's form (quoth call), program (quoth eval) or line in the REPL; a Python program; a
-# form of a flight plan; and, from inside of a call, a program in the sandbox, the body of another tool, or a
-# sub-agent's model.
-Route = Literal["reply", "call", "eval", "repl", "python", "flight", "program", "tool", "agent"]
+# form of a flight plan; from inside of a call, a program in the sandbox, the body of another tool, or a
+# sub-agent's model; and the replay of a session, which makes calls that only read again.
+Route = Literal["reply", "call", "eval", "repl", "python", "flight", "program", "tool", "agent", "replay"]
 ROUTES: tuple[Route, ...] = get_args(Route)
 
 
@@ -205,7 +205,8 @@ class ToolContext:
     ``dispatch`` makes a nested call, through the same door, and ``look`` only looks at one. In a ``dry``
     context no call does more than read, and nobody is asked. ``knowledge`` is what the host's knowledge base
     holds on the message, ``confidence`` how sure the model said it is (0 to 1). ``services`` holds what the
-    host gave; ``permission`` asks a person on behalf of this one call.
+    host gave; ``permission`` asks a person on behalf of this one call. ``written`` is written down together
+    with the result, or not at all; each of it returns a sentence to be said, or nothing.
     """
 
     workspace: Workspace
@@ -223,6 +224,7 @@ class ToolContext:
     pages: Pages | None = None
     side_effects: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    written: list[Callable[[], str]] = field(default_factory=list)
     clocks: tuple[Clock, ...] = ()  # of the calls around this one
     inner_clocks: tuple[Clock, ...] = ()  # those, and that of this call, for the calls it makes
     agent_id: str = ""

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tools.audit import Audit, MemoryAudit
@@ -39,7 +40,7 @@ from tools.context import (
     encodable,
     plain,
 )
-from tools.errors import InvalidCallError, QuothError, UnknownToolError
+from tools.errors import InvalidCallError, QuothError, StoreError, UnknownToolError
 from tools.execute import brief, run_function
 from tools.form import CallForm, from_json
 from tools.policy import SILENT_EFFECTS, EffectsPolicy, Policy
@@ -57,6 +58,7 @@ GATE_SECONDS = 2.0
 MAX_DEPTH = 10
 MAX_PERMISSIONS = 20  # that one body may ask for
 PROGRAMS = "eval"  # the tool whose body is a program in the sandbox
+BEGUN_BEFORE = "it was begun before, and how that ended is not known"
 VERDICTS = ("policy", "rule", "guard", "gate", "consent")
 
 
@@ -237,14 +239,6 @@ class Door:
         """
         started, now = time.monotonic(), datetime.now(UTC)
         passage = Passage(call, context)
-        passage.context = dataclasses.replace(
-            context,
-            side_effects=[],
-            said=passage.said,
-            tool_names=tuple(self.table.names()),
-            inner_clocks=(*context.clocks, passage.clock),
-            shown=self._shown,
-        )
 
         async def nested(form: CallForm, name: str = "", dry: bool = False) -> ToolResult:
             """A call the body makes: through this door, and what it did counts as done by the body too."""
@@ -253,7 +247,7 @@ class Door:
             if passage.permitted:  # the body has begun again: what it had done is not done twice
                 inner = dataclasses.replace(inner, resumed=True)
             clocks = passage.context.inner_clocks
-            around = dataclasses.replace(context, clocks=clocks, dry=dry or context.dry)
+            around = dataclasses.replace(context, clocks=clocks, dry=dry or context.dry, written=[])
             result = await self.dispatch(inner, around)
             passage.context.side_effects.extend(result.side_effects)
             return result
@@ -265,7 +259,16 @@ class Door:
             return await look_at(self, _inner(call, form, "look"), context, unknown, guards)
 
         passage.context = dataclasses.replace(
-            passage.context, dispatch=nested, look=look, permission=_Permission(passage.permitted)
+            context,
+            side_effects=[],
+            said=passage.said,
+            written=[*context.written],
+            tool_names=tuple(self.table.names()),
+            inner_clocks=(*context.clocks, passage.clock),
+            shown=self._shown,
+            dispatch=nested,
+            look=look,
+            permission=_Permission(passage.permitted),
         )
         stage, outcome = "look-up", Outcome("cancelled", message=f"{call.tool} was cancelled.")
         try:
@@ -321,12 +324,13 @@ class Door:
             with contextlib.suppress(Exception):  # then the approval stays used
                 self.consent.waits(call)
         effects = tuple(passage.context.side_effects)
-        message = outcome.message or "\n".join(passage.said)
         name = str(row["tool"])
-        result = ToolResult(call.id, name, outcome.status, outcome.value, message, effects, row)
         record, consent = "receipt", passage.verdicts.get("consent", "")
         try:
             with self._together():
+                passage.said += [said for write in passage.context.written if (said := write())]
+                message = outcome.message or "\n".join(passage.said)
+                result = ToolResult(call.id, name, outcome.status, outcome.value, message, effects, row)
                 if passage.tool is not None and stage != "receipt":
                     asked = consent.startswith("allow")
                     self.receipts.keep(passage.tool, call, result, decided=passage.refused, asked=asked)
@@ -336,9 +340,11 @@ class Door:
                 self.audit.write(row | evidence | ({"form": redact(unread[:2000])} if unread else {}))
         except Exception as error:
             # What cannot be recorded is not acknowledged.
-            said = "The call was done, but its" if outcome.status == "ok" else "The"
-            message = f"{said} {record} could not be written: {brief(error)}."
-            row["status"] = "error"
+            said, why = "The call was done, but its" if outcome.status == "ok" else "The", brief(error)
+            if isinstance(error, StoreError):  # all that belongs to the call is written at once
+                record, why = "receipt", error.why or why
+            message = f"{said} {record} could not be written: {why.rstrip('.')}."
+            row |= {"status": "error", "written": False}
             return ToolResult(call.id, name, "error", None, message, effects, row)
         return result
 
@@ -545,8 +551,8 @@ async def ask_gate(door: Door, passage: Passage) -> Outcome | None:
 
 async def ask_consent(door: Door, passage: Passage) -> Outcome | None:
     """A person decides what policy, guard or gate would not; nobody there means that the call waits."""
-    if passage.begun and not passage.questions:
-        passage.questions.append("it was begun before, and how that ended is not known")
+    if passage.begun:
+        passage.questions.append(BEGUN_BEFORE)
     if not passage.questions:
         return None
     call = passage.call
@@ -632,10 +638,10 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
         with contextlib.suppress(Exception):  # then each of its calls is asked by itself
             door.consent.begins(tool, passage.call)
     try:
-        with door._together():
+        with contextlib.nullcontext() if only_reads(tool) else door._together():
             door.receipts.begins(tool, passage.call)
             door.log.begins(tool, passage.call, passage.verdicts.get("consent", ""))
-        told = len(passage.said)
+        told, kept = len(passage.said), len(passage.context.written)
         while True:
             try:
                 made = await run_function(
@@ -647,6 +653,7 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
                     return ended
                 passage.made.clear()
                 del passage.said[told:]
+                del passage.context.written[kept:]
         value = plain(made)
         if left := passage.reservation.left:
             passage.said.append(left)
@@ -702,5 +709,11 @@ def _bindings(function: Callable[..., Any], passage: Passage, **more: Any) -> di
     """What a guard or body takes by name: its parameters, ``call`` and ``ctx``."""
     offered = {"call": passage.call, "ctx": passage.context, **more}
     offered |= {name.replace("-", "_"): value for name, value in passage.args.items()}
-    wanted = inspect.signature(function).parameters
+    wanted = _parameters(function)
     return {name: value for name, value in offered.items() if name in wanted}
+
+
+@lru_cache(maxsize=1024)
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    """The names a function takes, looked up once."""
+    return frozenset(inspect.signature(function).parameters)

@@ -17,6 +17,15 @@ class UsageError(QuothError):
     """The command, option or file given by a person cannot be used as it is."""
 
 
+class StoreError(QuothError):
+    """What had to be written down could not be, or be read again: the disk is full or has failed. ``why`` is
+    the reason alone."""
+
+    def __init__(self, sentence: str, why: str = "") -> None:
+        self.why = why
+        super().__init__(f"{sentence}: {why}." if why else sentence)
+
+
 class DefinitionError(QuothError, ValueError):
     """A tool definition is wrong; it names the tool and the option at fault."""
 

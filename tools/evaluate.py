@@ -49,9 +49,8 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
 
     def keep(values: bytes, listing: list[dict[str, Any]]) -> None:
         if snapshots is not None and whose:
-            trouble = snapshots.keep_values(*whose, Kept(values, listing, base))
-            if trouble:
-                ctx.say(trouble)
+            # With the result: a program that is run again must not begin with what it had left itself.
+            ctx.written.append(snapshots.keep_values(*whose, Kept(values, listing, base)))
 
     try:
         value, printed = await sandbox.run(

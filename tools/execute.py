@@ -16,6 +16,7 @@ from typing import Any
 
 from tools.clock import Clock, within
 from tools.context import ToolContext, ToolError, enter_context
+from tools.errors import StoreError
 
 GRACE_SECONDS = 2.0  # for a cancelled body to put things away
 
@@ -24,6 +25,8 @@ def brief(error: BaseException) -> str:
     """An exception in one short line."""
     first = str(error).strip().splitlines()
     text = f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
+    if isinstance(error, StoreError):
+        text = str(error)
     return text.rstrip(".") if len(text) <= 300 else text[:299] + "…"
 
 
@@ -44,6 +47,7 @@ async def run_function(
         if not inspect.isawaitable(value):
             return value
     task = asyncio.create_task(_shielded(value), context=inside)
+    task.add_done_callback(_forget)  # this call may be cancelled when it has just ended
     try:
         if not await within(task, seconds, clock):
             raise TimeoutError
@@ -53,7 +57,6 @@ async def run_function(
         ):  # past the deadline, or this call is cancelled: let it put things away, not for ever
             task.cancel()
             await asyncio.wait({task}, timeout=GRACE_SECONDS)
-            task.add_done_callback(_forget)
     if task.cancelled():
         raise ToolError("It cancelled itself.")
     return task.result()
@@ -69,7 +72,7 @@ async def _shielded(value: Any) -> Any:
         raise RuntimeError(f"it raised {type(error).__name__}") from None
 
 
-def _forget(task: asyncio.Task[Any]) -> None:
+def _forget(task: asyncio.Future[Any]) -> None:
     """Look at a result nobody waits for any more, so that asyncio does not complain of it."""
     if not task.cancelled():
         task.exception()
@@ -89,6 +92,7 @@ async def _in_thread(
     """Run in a daemon thread. Past the deadline the thread is told to stop, which ends any Python loop; one
     that is stuck in C is left behind, but cannot keep the process from ending."""
     loop, future = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+    future.add_done_callback(_forget)
 
     def settle(value: Any, error: Exception | None) -> None:
         if future.done():

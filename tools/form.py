@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import hy.models as m
@@ -47,7 +48,7 @@ class CallForm:
         """The form as it was written: named arguments in their own order, after the positional ones."""
         return _print(self, list(self.args))
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical text, in hex: the identity that approvals and receipts are bound to."""
         return hashlib.sha256(canonical(self).encode("utf-8", "surrogatepass")).hexdigest()
@@ -110,8 +111,18 @@ def too_deep(value: Value) -> bool:
 
 def print_value(value: Value, depth: int = 0) -> str:
     """A value as Lisp text that reads back equal; what is too deep for any call is cut to an ellipsis."""
+    if type(value) is str:  # most are, and each event of a transcript is printed so
+        return print_string(value)
     if depth > 2 * MAX_DEPTH:
         return "…"
+    if type(value) is dict:
+        return (
+            "{"
+            + "  ".join(
+                [f"{print_value(k, depth + 1)} {print_value(v, depth + 1)}" for k, v in value.items()]
+            )
+            + "}"
+        )
     if isinstance(value, Code):
         return str(value)
     if value is None:
@@ -132,20 +143,22 @@ def print_value(value: Value, depth: int = 0) -> str:
     if isinstance(value, bytes):
         return "b" + _print_bytes(value)
     if isinstance(value, Mapping):
-        pairs = (f"{print_value(k, depth + 1)} {print_value(v, depth + 1)}" for k, v in value.items())
-        return "{" + "  ".join(pairs) + "}"
+        return print_value(dict(value), depth)
     if isinstance(value, Sequence):
         return "[" + " ".join(print_value(item, depth + 1) for item in value) + "]"
     return print_string(str(value))
 
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_COMMON = str.maketrans(_ESCAPES)
 
 
 def print_string(text: str) -> str:
     """A double-quoted Lisp string; control characters and lone surrogates are escaped."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
+    if (escaped := text.translate(_COMMON)).isprintable():
+        return f'"{escaped}"'
     return '"' + "".join(_ESCAPES.get(char) or _printable(char) for char in text) + '"'
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tools.context import Call, Status, ToolResult, encodable
+from tools.form import CallForm
 from tools.store import Store
 from tools.table import CognitiveTool
 
@@ -155,7 +156,8 @@ class StoreReceipts:
         reads = self._reads.pop(call.id, [])
         if result.status == "pending" and reads:
             self._write(reads)
-        if result.status == "pending" and self.begun(tool, call):  # it stands still, and that is known
+        stands = result.status == "pending" and result.audit["stage"] == "body"
+        if stands and self.begun(tool, call):  # where it stands is known; a question before it tells nothing
             self._write([(tool, call, "", "", False, False)])
         if call.parent is not None and ended and not answers and not changed:
             data = json.dumps({"value": result.value, "message": result.message})
@@ -212,5 +214,9 @@ def _wish(call: Call) -> str:
 
 
 def _whose(call: Call) -> str:
+    return bound_to(call.form, call.user)
+
+
+def bound_to(form: CallForm, user: str) -> str:
     """What a receipt is bound to: the form and the user, whose rules and limits it had passed."""
-    return hashlib.sha256(f"{call.form.digest} {call.user}".encode("utf-8", "replace")).hexdigest()
+    return hashlib.sha256(f"{form.digest} {user}".encode("utf-8", "replace")).hexdigest()

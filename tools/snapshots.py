@@ -67,8 +67,8 @@ class Snapshots(Protocol):
 
     def values(self, session: str, user: str) -> Kept | None: ...
 
-    def keep_values(self, session: str, user: str, kept: Kept) -> str:
-        """Returns a sentence when they cannot be kept, or nothing."""
+    def keep_values(self, session: str, user: str, kept: Kept) -> Callable[[], str]:
+        """What writes them down. It returns a sentence when they cannot be kept, or nothing."""
         ...
 
 
@@ -79,7 +79,9 @@ class StoreSnapshots:
         self._store = store
 
     def keep(self, key: str, session: str, digest: str, state: Mapping[str, Any]) -> None:
-        self._put(f"call {key}", session, {"digest": digest, **state})
+        sealed = _sealed(name := f"call {key}", {"digest": digest, **state})
+        if sealed is not None:
+            self._put(name, session, sealed)
 
     def find(self, key: str, digest: str) -> dict[str, Any] | None:
         state = self._get(f"call {key}")
@@ -94,34 +96,36 @@ class StoreSnapshots:
             return None
         return Kept(b64decode(found["state"]), found["listing"], found["generation"])
 
-    def keep_values(self, session: str, user: str, kept: Kept) -> str:
+    def keep_values(self, session: str, user: str, kept: Kept) -> Callable[[], str]:
         place, generation = _place(session, user), secrets.token_hex(8)
         state = {"state": b64encode(kept.state).decode(), "listing": kept.listing, "generation": generation}
-        try:
-            found = self._get(place)
-        except SnapshotError:
-            return "What the session had kept has been changed in the store; the new values were not kept."
-        if (found["generation"] if found else "") != kept.generation:
-            return "The values of the session have changed meanwhile; those of this program were not kept."
-        if self._put(place, session, state):
-            return ""
-        return f"The values of the session are larger than {MAX_BYTES >> 20} MiB and were not kept."
+        sealed = _sealed(place, state)
 
-    def _put(self, name: str, session: str, state: Mapping[str, Any]) -> bool:
-        """Whether it was kept; what is too large is not."""
-        text = json.dumps({**state, "sandbox": sandbox_version()})
-        if len(text) > 2 * MAX_BYTES:
-            return False
-        packed = zlib.compress(text.encode(), 1)
-        key = _secret()
-        sealed = _key_name(key) + _mac(key, name, packed) + packed
+        def write() -> str:
+            if sealed is None:
+                return f"The values of the session are larger than {MAX_BYTES >> 20} MiB and were not kept."
+            try:
+                found = self._get(place)
+            except SnapshotError:
+                return (
+                    "What the session had kept has been changed in the store; the new values were not kept."
+                )
+            if (found["generation"] if found else "") != kept.generation:
+                return (
+                    "The values of the session have changed meanwhile; those of this program were not kept."
+                )
+            self._put(place, session, sealed)
+            return ""
+
+        return write
+
+    def _put(self, name: str, session: str, sealed: bytes) -> None:
         with self._store().transaction() as run:
             run("DELETE FROM snapshots WHERE at < ?", (time.time() - KEPT_SECONDS,))
             run(
                 "INSERT OR REPLACE INTO snapshots (name, session, at, state) VALUES (?, ?, ?, ?)",
                 (name, session, time.time(), sealed),
             )
-        return True
 
     def _get(self, name: str, what: str = "of the program", more: str = "") -> dict[str, Any] | None:
         found = self._store().execute("SELECT state FROM snapshots WHERE name = ?", (name,))
@@ -136,6 +140,16 @@ class StoreSnapshots:
             raise SnapshotError(f"What was kept {what} was changed in the store; it is not loaded{more}.")
         state: dict[str, Any] = json.loads(zlib.decompress(packed))
         return state if state.pop("sandbox") == sandbox_version() else None
+
+
+def _sealed(name: str, state: Mapping[str, Any]) -> bytes | None:
+    """What is kept of a state; nothing of one that is too large."""
+    text = json.dumps({**state, "sandbox": sandbox_version()})
+    if len(text) > 2 * MAX_BYTES:
+        return None
+    packed = zlib.compress(text.encode(), 1)
+    key = _secret()
+    return _key_name(key) + _mac(key, name, packed) + packed
 
 
 def _place(session: str, user: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import apsw
 
-from tools.errors import UsageError
+from tools.errors import StoreError, UsageError
 
 # Each entry brings the schema from version n to n + 1; entries are never edited once released.
 MIGRATIONS = (
@@ -180,9 +180,9 @@ MIGRATIONS = (
         form TEXT NOT NULL,
         shown TEXT,
         digest TEXT NOT NULL,
-        status TEXT NOT NULL
-    ) STRICT;
-    CREATE UNIQUE INDEX events_place ON events (session, seq);
+        status TEXT NOT NULL,
+        PRIMARY KEY (session, seq)
+    ) STRICT, WITHOUT ROWID;
     CREATE INDEX events_begin ON events (session, kind) WHERE kind IN ('session', 'stimulus', 'end');
     CREATE INDEX events_secret ON events (session) WHERE shown IS NOT NULL;
     DROP TABLE suspended;
@@ -196,6 +196,12 @@ MIGRATIONS = (
         at REAL NOT NULL,
         text TEXT NOT NULL,
         PRIMARY KEY (session, user, id)
+    ) STRICT;
+    """,
+    """
+    CREATE TABLE imported (
+        session TEXT PRIMARY KEY,
+        events INTEGER NOT NULL
     ) STRICT;
     """,
     """
@@ -254,6 +260,17 @@ def existing_store(workspace: Path) -> Iterator[Store | None]:
         store.close()
 
 
+# What is no mistake of ours, and how it is told.
+TROUBLE: dict[type[apsw.Error], str] = {
+    apsw.FullError: "the disk is full; make room, then go on with quoth resume",
+    apsw.BusyError: "another process keeps it locked",
+    apsw.LockedError: "another process keeps it locked",
+    apsw.ReadOnlyError: "it may only be read",
+    apsw.CantOpenError: "a file of it cannot be opened",
+    apsw.CorruptError: "it is damaged",
+    apsw.NotADBError: "it is damaged",
+    apsw.IOError: "the disk has failed",
+}
 BUSY_MS = 10_000  # how long one process waits for another
 BROKEN = "A part of this transaction has failed, so all of it is undone."
 
@@ -267,6 +284,7 @@ class Store:
         self._lock = threading.RLock()
         self._depth = 0  # how many transactions of the thread that holds the lock are open
         self._broken = False  # one of them has failed, so that none may be committed
+        self.undone = 0  # how many have been
         try:
             if path != ":memory:":
                 Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -308,7 +326,7 @@ class Store:
 
         One that is begun within another is a part of it: there is one commit, and one sync, at the end of the
         outermost. Where a part has failed the whole is undone, also when somebody caught what it raised."""
-        with self._lock:
+        with self._lock, self._told():
             if not self._depth:
                 self._db.execute("BEGIN IMMEDIATE")
                 self._broken = False
@@ -321,8 +339,10 @@ class Store:
                     self._db.execute("COMMIT")
             except BaseException:
                 self._broken = True
-                if self._depth == 1 and self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+                if self._depth == 1:
+                    self.undone += 1
+                    if self._db.in_transaction:
+                        self._db.execute("ROLLBACK")
                 raise
             finally:
                 self._depth -= 1
@@ -340,7 +360,19 @@ class Store:
         with self._lock:
             if self._depth:
                 return self._statement(sql, values)
-            return list(self._db.execute(sql, tuple(values)))
+            with self._told():
+                return list(self._db.execute(sql, tuple(values)))
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Trouble with the disk is told in a sentence."""
+        try:
+            yield
+        except apsw.Error as error:
+            why = TROUBLE.get(type(error))
+            if why is None:
+                raise
+            raise StoreError(f"The store {self.path} could not be used", why) from None
 
     def close(self) -> None:
         with self._lock:

@@ -5,13 +5,15 @@ can read, ``(receipt :seq 12 :at "…" :run "r1" … :status "ok" :value 42)``. 
 digest is SHA-256 over the form and the digest before it, so a row that was changed, taken out or put in is
 found. A form is on disk before what it tells of is shown to a model.
 
-Declared secrets are in the true form, as long as the run may have to go on with it; ``shown`` is the form
-without them, which alone stays. The digest is of that one, so it is the same wherever the session is taken.
+Secrets, declared or by their looks, are in the true form while the run may have to go on with it; ``shown``
+is the form without them, which alone stays. The digest is of that one: the same wherever the session goes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +21,9 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, Protocol, get_args
 
 from tools.context import Call, ToolResult
-from tools.errors import InvalidCallError, UsageError
+from tools.errors import InvalidCallError, StoreError, UsageError
 from tools.form import CallForm, Code, from_model, print_value
-from tools.redact import SECRET, Redactor
+from tools.redact import SECRET, Redactor, redact, sounds_secret
 from tools.sexp import Limits, ReadError, read_one
 from tools.store import Statement, Store
 from tools.table import CognitiveTool
@@ -45,9 +47,11 @@ Kind = Literal[
     "step",  # what a step of it has come to
 ]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+_READS: Final = frozenset({"reads"})  # a call of a tool with no other effect may be made again
 MARKS = ("seq", "at", "run", "parent", "key")  # of every event, beside what it says
 LIMITS = Limits(max_chars=200_000_000, max_forms=20_000_000, max_digits=20_000)
 PAGE = 200
+_HALF: Final = re.compile(r"(\\\\)|\\(ud[89a-f])")  # half a character, which no text can hold
 
 
 class TranscriptError(UsageError):
@@ -108,7 +112,8 @@ def event_form(kind: str, seq: int, at: str, run: str, parent: int, key: str, da
     marks = {"seq": seq, "at": at, "run": run, "parent": parent, "key": key}
     parts = [f":{name} {print_value(value)}" for name, value in marks.items() if value]
     parts += [f":{name} {print_value(value)}" for name, value in data.items()]
-    return f"({kind} {' '.join(parts)})"
+    text = f"({kind} {' '.join(parts)})"
+    return _HALF.sub(lambda found: found[1] or rf"\\{found[2]}", text) if r"\ud" in text else text
 
 
 def digest_of(before: str, shown: str) -> str:
@@ -154,12 +159,18 @@ def written_form(form: CallForm) -> Any:
     if not any(isinstance(value, Code) for value in (*form.args.values(), *form.positional)):
         return Code(str(form))
     try:
-        if str(from_model(read_one(str(form), LIMITS))) == str(form):
+        back = from_model(read_one(str(form), LIMITS))
+        if str(back) == str(form) and _kinds(back) == _kinds(form):
             return Code(str(form))
     except (ReadError, InvalidCallError):
         pass
     args = {name: _spelt(value) for name, value in form.args.items()}
     return {"tool": form.tool, "args": args, "positional": [_spelt(value) for value in form.positional]}
+
+
+def _kinds(form: CallForm) -> list[bool]:
+    """Which of its arguments are programs: the text of one may be that of a string."""
+    return [isinstance(value, Code) for value in (*form.positional, *form.args.values())]
 
 
 def _spelt(value: Any) -> Any:
@@ -182,6 +193,7 @@ def _meant(spelt: Mapping[str, Any]) -> Any:
 
 
 COLUMNS = "session, seq, at, run, kind, parent, key, form, shown, digest, status"
+_KEYWORD = re.compile(r":([\w-]{4,40})")
 SECRETS_KEPT = 1000  # of one session
 
 
@@ -214,10 +226,12 @@ class Transcript:
         """Append an event and return its place. It is on disk when this returns, unless a transaction is
         open around it: then with that."""
         now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
-        with self._store().transaction() as execute:
+        with self._written() as execute:
             last, before = last_event(execute, session)
             text = event_form(kind, last + 1, now, run, parent, key, data)
-            shown = self._shown(session, text)
+            harmless = without_looks(data)
+            bare = text if harmless is data else event_form(kind, last + 1, now, run, parent, key, harmless)
+            shown = self._shown(session, bare)
             execute(
                 f"INSERT INTO events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
                 (
@@ -235,6 +249,24 @@ class Transcript:
                 ),
             )
         return last + 1
+
+    @contextlib.contextmanager
+    def _written(self) -> Iterator[Statement]:
+        try:
+            with self._store().transaction() as execute:
+                yield execute
+        except StoreError as error:
+            raise StoreError("The transcript could not be written", error.why) from None
+
+    @property
+    def undone(self) -> int:
+        """How many transactions have been undone: what was thought to be written may not be there."""
+        return self._store().undone
+
+    def holds(self, session: str, seq: int, key: str) -> bool:
+        """Whether the event at that place is of that call."""
+        sql = "SELECT 1 FROM events WHERE session = ? AND seq = ? AND key = ?"
+        return bool(self._store().execute(sql, (session, seq, key)))
 
     def _shown(self, session: str, text: str) -> str:
         for secret in sorted(self._secrets.get(session, ()), key=len, reverse=True):
@@ -264,8 +296,12 @@ class Transcript:
         )
 
     def count(self, session: str, kind: Kind) -> int:
-        """How many events of that kind a session has."""
-        sql = "SELECT count(*) FROM events WHERE session = ? AND kind = ?"
+        """How many events of that kind a session has; of those with a key each key once, for a call that is
+        carried on is one call."""
+        sql = (
+            "SELECT count(DISTINCT CASE key WHEN '' THEN seq ELSE key END) FROM events"
+            " WHERE session = ? AND kind = ?"
+        )
         ((count,),) = self._store().execute(sql, (session, kind))
         return int(count)
 
@@ -280,10 +316,10 @@ class Transcript:
         """Each session with the number of its events and the times of the first and the last one; the one
         that something happened in last at the end."""
         sql = (
-            "SELECT session, count(*), min(at), max(at), max(rowid) FROM events GROUP BY session"
-            " ORDER BY max(rowid)"
+            "SELECT session, count(*), min(at), max(at) FROM events GROUP BY session"
+            " ORDER BY max(at), session"
         )
-        return [(str(name), int(n), str(a), str(z)) for name, n, a, z, _ in self._store().execute(sql)]
+        return [(str(name), int(n), str(a), str(z)) for name, n, a, z in self._store().execute(sql)]
 
     def verify(self, session: str) -> None:
         """Raises TranscriptError at the first event that is not as it was written."""
@@ -324,15 +360,75 @@ class Transcript:
                 )
         return count
 
+    def mark_imported(self, session: str, count: int) -> None:
+        """So many events of a session were written elsewhere: what they say of files, rules and servers is no
+        word of this machine's user."""
+        sql = "INSERT OR REPLACE INTO imported (session, events) VALUES (?, ?)"
+        self._store().execute(sql, (session, count))
+
+    def imported(self, session: str) -> int:
+        """How many events of a session were written elsewhere."""
+        found = self._store().execute("SELECT events FROM imported WHERE session = ?", (session,))
+        return int(found[0][0]) if found else 0
+
     def remove(self, session: str) -> None:
         """Take a session out of the store, with what waits in it. The audit keeps what was called."""
         with self._store().transaction() as execute:
-            for table in ("events", "receipts", "snapshots", "grants", "texts"):
+            for table in ("events", "receipts", "snapshots", "grants", "texts", "imported"):
                 execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608
             execute(
                 "DELETE FROM plans WHERE request IN (SELECT id FROM requests WHERE session = ?)", (session,)
             )
             execute("DELETE FROM requests WHERE session = ?", (session,))
+
+
+def without_looks(value: Any) -> Any:
+    """Data of an event without what looks like a key or a password (tools/redact.py); the very same if there
+    is none."""
+    if isinstance(value, Code):
+        return _code_without_looks(value)
+    if isinstance(value, str):
+        bare = redact(value)
+        return value if bare == value else bare
+    if isinstance(value, Mapping):
+        items = {
+            key: SECRET if isinstance(item, str) and item and sounds_secret(str(key)) else without_looks(item)
+            for key, item in value.items()
+        }
+        return value if all(items[key] is item for key, item in value.items()) else items
+    if isinstance(value, (list, tuple)):
+        found = [without_looks(item) for item in value]
+        return value if all(a is b for a, b in zip(found, value, strict=True)) else found
+    return value
+
+
+def _code_without_looks(code: Code) -> Any:
+    """A call form, argument by argument; a program in it stays a program, or is not shown at all."""
+    if redact(code) == code and not any(map(sounds_secret, _KEYWORD.findall(code))):
+        return code
+    try:
+        form = from_model(read_one(code, LIMITS))
+    except (ReadError, InvalidCallError):
+        return SECRET
+    args = {
+        name: SECRET if sounds_secret(name) and isinstance(value, str) else _argument_without_looks(value)
+        for name, value in form.args.items()
+    }
+    places = tuple(_argument_without_looks(value) for value in form.positional)
+    return written_form(CallForm(form.tool, args, places))
+
+
+def _argument_without_looks(value: Any) -> Any:
+    if not isinstance(value, Code):
+        return without_looks(value)
+    bare = redact(value)
+    if bare == value:
+        return value
+    try:
+        read_one(bare, LIMITS)
+    except ReadError:
+        return SECRET
+    return Code(bare)
 
 
 def last_event(execute: Statement, session: str) -> tuple[int, str]:
@@ -381,6 +477,7 @@ class _Open:
     call: Call
     consent: str
     seq: int = 0
+    undone: int = 0  # how many transactions had been undone when it was written
 
 
 class StoreCallLog:
@@ -397,7 +494,7 @@ class StoreCallLog:
         if not call.session:
             return
         self._open[call.id] = _Open(tool, call, consent)
-        if not {"reads"}.issuperset(tool.effects):
+        if not _READS.issuperset(tool.effects):
             self.place(call.id)
 
     def place(self, call: str | None) -> int:
@@ -406,15 +503,21 @@ class StoreCallLog:
         found = self._open.get(call or "")
         if found is None:
             return 0
+        if found.seq and found.undone != self._transcript.undone:
+            found.undone = self._transcript.undone
+            if not self._transcript.holds(found.call.session, found.seq, key_in(found.call)):
+                found.seq = 0
         if not found.seq:
+            found.undone = self._transcript.undone
             found.seq = self._called(found.tool, found.call, found.consent)
         return found.seq
 
     def ends(self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: str) -> None:
         if not call.session:
             return
-        begun = self._open.pop(call.id, None)
-        seq = (begun.seq if begun is not None else 0) or self._called(tool, call, consent)
+        begun = self._open.get(call.id)
+        seq = self.place(call.id) if begun is not None and begun.seq else self._called(tool, call, consent)
+        self._open.pop(call.id, None)
         stage = str(result.audit.get("stage", ""))
         data: dict[str, Any] = {"id": call.id, "status": result.status}
         if result.ok:
@@ -446,6 +549,8 @@ class StoreCallLog:
             data |= {"route": call.route, "user": call.user}
         if tool is not None:
             data["version"] = tool.version[:16]
+            if not _READS.issuperset(tool.effects):
+                data["does"] = list(tool.effects)
         parent = call.event or self.place(call.parent)
         marks = {"run": call.run, "key": key_in(call)}
         seq = self._transcript.add(call.session, "call", data, parent=parent, **marks)

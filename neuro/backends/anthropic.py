@@ -6,6 +6,7 @@ Must not know tools, forms or the loop; native tools and calls pass through it a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from neuro.backends import wire
@@ -50,18 +51,18 @@ class AnthropicBackend(HttpBackend):
 
     def _asked(
         self, messages: Messages, max_tokens: int, tools: bytes | None, choice: ToolChoice, streams: bool
-    ) -> tuple[dict[str, Any], dict[str, bytes]]:
+    ) -> tuple[dict[str, Any], dict[str, list[bytes]]]:
         options: dict[str, Any] = {"max_tokens": max_tokens + THINKING}
         if streams:
             options["stream"] = True
-        parts: dict[str, bytes] = {}
+        parts: dict[str, list[bytes]] = {}
         if tools is not None:
-            parts["tools"] = tools
+            parts["tools"] = [tools]
             if choice != "auto":
                 options["tool_choice"] = {"type": {"required": "any", "none": "none"}[choice]}
-        if system := wire.system_of(messages):
-            parts["system"] = to_json([{"type": "text", "text": system, "cache_control": CACHED}])
-        parts["messages"] = messages.written(wire.anthropic if tools is not None else wire.anthropic_text)
+        if system := messages.system:
+            parts["system"] = [_system_json(system)]
+        parts["messages"] = messages.pieces(wire.anthropic if tools is not None else wire.anthropic_text)
         return options, parts
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
@@ -156,6 +157,12 @@ def _answer(
     if any(block.get("type") not in ("text", "tool_use") for block in whole):
         answer.kept = {"anthropic": [block for block in whole if _text(block).strip() or "text" not in block]}
     return answer
+
+
+@lru_cache(maxsize=8)
+def _system_json(system: str) -> bytes:
+    """The system message as it is sent, written once."""
+    return to_json([{"type": "text", "text": system, "cache_control": CACHED}])
 
 
 def _dict(value: Any) -> dict[str, Any]:

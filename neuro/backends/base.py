@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NotRequired, Protocol, TypedDict, runtime_checkable
+from typing import Any, Literal, NotRequired, Protocol, TypedDict, overload, runtime_checkable
 
 from tools.errors import QuothError
 
@@ -56,6 +56,60 @@ class Message(TypedDict):
 Wire = Callable[[Sequence[Message]], Iterable[Any]]
 
 
+# Bytes after which a piece of what was written is never touched again: what a request copies at most.
+PIECE = 65536
+
+
+class _Written:
+    """The JSON array for one wire as far as it is written: whole pieces, and the one that still grows."""
+
+    def __init__(self) -> None:
+        self.count = 0  # messages
+        self._pieces: list[bytes] = []
+        self._last = bytearray(b"[")
+        self._empty = True
+
+    def add(self, items: Iterable[bytes]) -> None:
+        for item in items:
+            if not self._empty:
+                self._last += b","
+            self._last += item
+            self._empty = False
+            if len(self._last) >= PIECE:
+                self._pieces.append(bytes(self._last))
+                self._last.clear()
+
+    def pieces(self) -> list[bytes]:
+        return [*self._pieces, bytes(self._last) + b"]"]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._pieces)) + len(self._last)
+
+
+class Sent(Sequence[bytes]):
+    """What requests held, each by its length: a conversation only grows, so its end holds them all."""
+
+    def __init__(self) -> None:
+        self._requests: list[tuple[_Written, int]] = []
+
+    def add(self, messages: Messages) -> None:
+        written = messages.so_far(as_kept)
+        self._requests.append((written, len(written)))
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    @overload
+    def __getitem__(self, place: int) -> bytes: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[bytes]: ...
+    def __getitem__(self, place: int | slice) -> bytes | list[bytes]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        written, length = self._requests[place]
+        return b"".join(written.pieces())[:length] + b"]"
+
+
 class Messages:
     """An append-only conversation: neutral records, each written once for every kind of server it goes to.
 
@@ -67,7 +121,8 @@ class Messages:
     def __init__(self, before: int = 0) -> None:
         self.before = before
         self._messages: list[Message] = []
-        self._written: dict[Wire, tuple[int, list[bytes]]] = {}
+        self.system = ""  # what all system messages say
+        self._written: dict[Wire, _Written] = {}
 
     def append(
         self,
@@ -89,11 +144,13 @@ class Messages:
         if kept:
             message["kept"] = dict(kept)
         self._messages.append(message)
+        if role == "system":
+            self.system = "\n\n".join(filter(None, [self.system, message["content"]]))
 
     def end_with(self, start: int, messages: Iterable[Message]) -> None:
         """Put these in the place of all from ``start`` on: a conversation that is brought back goes on as it
         was told. Nothing of it may have been written for a server yet."""
-        if any(count > start for count, _ in self._written.values()):
+        if any(written.count > start for written in self._written.values()):
             raise ValueError("what was sent cannot be changed")
         self._messages[start:] = list(messages)
 
@@ -111,16 +168,25 @@ class Messages:
     def __getitem__(self, index: int) -> Message:
         return self._messages[index]
 
-    def written(self, wire: Wire) -> bytes:
-        """The JSON array of what ``wire`` makes of the messages.
+    def pieces(self, wire: Wire) -> list[bytes]:
+        """The JSON array of what ``wire`` makes of the messages, to be sent piece by piece.
 
-        What was written for an earlier request stays as it is; ``wire`` sees the messages since then only.
+        What was written for an earlier request stays as it is, and all but its end is not even copied;
+        ``wire`` sees the messages since then only.
         """
-        count, items = self._written.setdefault(wire, (0, []))
-        if count < len(self._messages):
-            items += [to_json(item) for item in wire(self._messages[count:])]
-            self._written[wire] = (len(self._messages), items)
-        return b"[" + b",".join(items) + b"]"
+        return self.so_far(wire).pieces()
+
+    def so_far(self, wire: Wire) -> _Written:
+        """The same as it is kept; it grows with the next request."""
+        written = self._written.setdefault(wire, _Written())
+        if written.count < len(self._messages):
+            written.add(to_json(item) for item in wire(self._messages[written.count :]))
+            written.count = len(self._messages)
+        return written
+
+    def written(self, wire: Wire) -> bytes:
+        """The same in one piece."""
+        return b"".join(self.pieces(wire))
 
     def as_json(self) -> bytes:
         """The JSON array of the messages as they are kept."""

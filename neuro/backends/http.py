@@ -6,15 +6,18 @@ Must not know tools, forms or the loop. No sentence it raises ever holds the key
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+import urllib.request
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cached_property
 from typing import Any, NoReturn, Protocol
 
 import httpx
@@ -61,10 +64,10 @@ class _TransientError(Exception):
 @dataclass
 class Request:
     """One request. ``options`` may be given up when the server does not know them; ``parts`` are fields of
-    the body that are JSON already."""
+    the body that are JSON already, in pieces."""
 
     options: dict[str, Any]
-    parts: dict[str, bytes]
+    parts: dict[str, list[bytes]]
     has_tools: bool
     on_text: Callable[[str], None] | None
     turn: int  # which request of the conversation it is
@@ -96,6 +99,19 @@ class Answer:
         return Completion(
             "".join(self.pieces), usage, self.finish or "stop", tuple(self.calls), kept=self.kept
         )
+
+
+class Payload:
+    """The body of a request in pieces, so that a long conversation is sent without being copied together. It
+    can be sent again."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self._pieces = pieces
+        self.length = sum(map(len, pieces))
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
 
 
 class Stream(Protocol):
@@ -151,7 +167,7 @@ class HttpBackend:
         self._options: dict[str, Any] = dict(options or {})
         self._transport = transport
         self._sleep = sleep
-        self._client: httpx.AsyncClient | None = None
+        self._carrier: httpx.AsyncBaseTransport | httpx.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def complete(
@@ -182,15 +198,15 @@ class HttpBackend:
                 await self._sleep(max(failure.wait, backoff))
 
     async def aclose(self) -> None:
-        client, self._client = self._client, None
-        if client is not None and self._loop is asyncio.get_running_loop():
-            await client.aclose()
+        carrier, self._carrier = self._carrier, None
+        if carrier is not None and self._loop is asyncio.get_running_loop():
+            await carrier.aclose()
 
     # What each kind of server does its own way
 
     def _asked(
         self, messages: Messages, max_tokens: int, tools: bytes | None, choice: ToolChoice, streams: bool
-    ) -> tuple[dict[str, Any], dict[str, bytes]]:
+    ) -> tuple[dict[str, Any], dict[str, list[bytes]]]:
         """The options and parts of a request."""
         raise NotImplementedError
 
@@ -210,32 +226,67 @@ class HttpBackend:
 
     # One try
 
-    def _http(self) -> httpx.AsyncClient:
+    def _http(self) -> httpx.AsyncBaseTransport | httpx.AsyncClient:
+        """What carries requests: a transport, or httpx's client where it has to find the way past proxies."""
         loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:  # connections belong to the loop that opened them
-            headers = {"content-type": "application/json", **(self._headers() if self._key else {})}
-            limits = httpx.Timeout(self._timeout, connect=self._connect_timeout)
-            self._client = httpx.AsyncClient(
-                headers=headers, timeout=limits, auth=self._auth, transport=self._transport
+        if self._carrier is None or self._loop is not loop:  # connections belong to the loop that opened them
+            proxied = any(name != "no" for name in urllib.request.getproxies())
+            self._carrier = self._transport or (
+                httpx.AsyncClient() if proxied else httpx.AsyncHTTPTransport()
             )
             self._loop = loop
-        return self._client
+        return self._carrier
 
-    def _payload(self, request: Request) -> bytes:
+    @cached_property
+    def _sent_headers(self) -> httpx.Headers:
+        """What every request says."""
+        known = {
+            "host": self._url.netloc.decode(),
+            "accept": "*/*",
+            "accept-encoding": "gzip, deflate",
+            "connection": "keep-alive",
+            "user-agent": f"python-httpx/{httpx.__version__}",
+            "content-type": "application/json",
+            **(self._headers() if self._key else {}),
+        }
+        if self._auth is not None:  # what stands in the address is stronger than a key
+            user = ":".join(self._auth).encode()
+            known["authorization"] = f"Basic {base64.b64encode(user).decode()}"
+        return httpx.Headers(known)
+
+    @asynccontextmanager
+    async def _sent(self, payload: Payload) -> AsyncIterator[httpx.Response]:
+        """The reply to a request; closed when it has been read, or will not be."""
+        waits = {"connect": self._connect_timeout, **dict.fromkeys(("read", "write", "pool"), self._timeout)}
+        headers = [*self._sent_headers.raw, (b"content-length", b"%d" % payload.length)]
+        request = httpx.Request(
+            "POST", self._url, headers=headers, content=payload, extensions={"timeout": waits}
+        )
+        http = self._http()
+        if isinstance(http, httpx.AsyncClient):
+            response = await http.send(request, stream=True)
+        else:
+            response = await http.handle_async_request(request)
+        try:
+            yield response
+        finally:
+            await response.aclose()
+
+    def _payload(self, request: Request) -> Payload:
         settings = {"model": self._model, **self._options, **request.options}
         head = to_json({key: value for key, value in settings.items() if value is not None})
-        return (
-            head[:-1]
-            + b"".join(b',"%b":%b' % (key.encode(), part) for key, part in request.parts.items())
-            + b"}"
-        )
+        pieces = [head[:-1]]
+        for key, part in request.parts.items():
+            pieces += [b',"%b":' % key.encode(), *part]
+        return Payload([*pieces, b"}"])
 
     async def _attempt(self, request: Request) -> Completion:
         answered = False
+        payload = self._payload(request)
         try:
             async with (
                 asyncio.timeout(self._timeout) as deadline,
-                self._http().stream("POST", self._url, content=self._payload(request)) as response,
+                self._sent(payload) as response,
             ):
                 answered = True
                 if response.status_code == 200:

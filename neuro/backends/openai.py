@@ -53,17 +53,17 @@ class OpenAIBackend(HttpBackend):
 
     def _asked(
         self, messages: Messages, max_tokens: int, tools: bytes | None, choice: ToolChoice, streams: bool
-    ) -> tuple[dict[str, Any], dict[str, bytes]]:
+    ) -> tuple[dict[str, Any], dict[str, list[bytes]]]:
         options: dict[str, Any] = {"max_tokens": max_tokens}
         if self._thinks:
             options = {"max_completion_tokens": max_tokens + THINKING}
         if streams:
             options |= {"stream": True, "stream_options": {"include_usage": True}}
         if tools is None:
-            return options, {"messages": messages.written(self._text_wire)}
+            return options, {"messages": messages.pieces(self._text_wire)}
         if choice != "auto":
             options["tool_choice"] = choice
-        return options, {"tools": tools, "messages": messages.written(wire.openai)}
+        return options, {"tools": [tools], "messages": messages.pieces(wire.openai)}
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
         """OpenAI's reasoning models refuse ``temperature``, and take ``max_completion_tokens`` for

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from neuro.backends.base import Completion, Message, Messages, ModelError, NativeCall, ToolChoice
+from neuro.backends.base import Completion, Message, Messages, ModelError, NativeCall, Sent, ToolChoice
 from tools.errors import UsageError
 
 Scripted = str | Mapping[str, Any] | Completion
@@ -36,7 +36,7 @@ class ScriptedBackend:
         self, replies: Iterable[Scripted] | Reply, name: str = "scripted", *, whole: bool = False
     ) -> None:
         self.name = name
-        self.seen: list[bytes] = []  # messages.as_json() of each request, in order
+        self.seen = Sent()  # messages.as_json() of each request, in order
         self.tools: list[bytes | None] = []  # the tools of each request
         self.choices: list[ToolChoice] = []  # and whether it had to call one
         self._reply = replies if callable(replies) else _one_by_one(list(replies), whole)
@@ -51,7 +51,7 @@ class ScriptedBackend:
         tools: bytes | None = None,
         tool_choice: ToolChoice = "auto",
     ) -> Completion:
-        self.seen.append(messages.as_json())
+        self.seen.add(messages)
         self.tools.append(tools)
         self.choices.append(tool_choice)
         answer = self._reply(messages)

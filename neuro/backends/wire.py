@@ -6,7 +6,7 @@ Knows how a call is spelt as a form, for servers without native calls; it knows 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from neuro.backends.base import Message, NativeCall
@@ -86,10 +86,6 @@ def anthropic_text(new: Sequence[Message]) -> Iterator[Item]:
     for item in text_as_user(new):
         if item["role"] != "system" and item["content"].strip():
             yield item
-
-
-def system_of(messages: Iterable[Message]) -> str:
-    return "\n\n".join(message["content"] for message in messages if message["role"] == "system")
 
 
 def _with_forms(message: Message) -> str:

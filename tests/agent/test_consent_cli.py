@@ -268,7 +268,9 @@ def test_a_run_goes_on_from_the_call_that_waited(here: Path) -> None:
     ended = told(here, "resume", "s1")
     assert (ended["status"], ended["reply"], ended["session"]) == ("done", "Both are written.", "s1")
     assert [call["status"] for call in ended["calls"]] == ["ok", "ok", "ok"]
-    assert refused(here, "resume", "s1") == "Nothing waits in session s1."
+    assert refused(here, "resume", "s1") == (
+        "Nothing waits in session s1. To go on with its conversation: quoth resume s1 TEXT"
+    )
 
 
 def test_a_run_can_be_resumed_from_another_folder(here: Path) -> None:
@@ -361,11 +363,14 @@ def test_a_request_can_be_decided_though_the_file_of_its_tool_is_gone_and_waits_
     request = wait(here, "(count-up)", "s1", "--tools", "count.hy")
     (here / "count.hy").rename(here / "moved.hy")
     done(here, "approve", request)
-    assert str(here / "count.hy") in refused(here, "resume")
-    assert refused(here, "resume", "--tools", str(files(here, {"none.hy": ""}) / "none.hy")) == (
-        "A call of count-up waits in session s1, and there is no such tool here; "
-        "give its file: --tools FILE.hy"
-    )
+    for more in ((), ("--tools", str(files(here, {"none.hy": ""}) / "none.hy"))):
+        assert refused(here, "resume", *more).splitlines() == [
+            f"The tool file {here}/count.hy is not there any more.",
+            "quoth: The tool careful has vanished since then.",
+            "quoth: The tool count-up has vanished since then.",
+            "quoth: A call of count-up waits in session s1, and there is no such tool here; "
+            "give its file: --tools FILE.hy",
+        ]
     assert done(here, "resume", "--tools", "moved.hy") == "1"
 
 

@@ -197,6 +197,16 @@ async def resumed_flight(world: World) -> None:
         await agent.fly(world.here / "plan.org")
 
 
+async def replayed(world: World) -> None:
+    """It was made, and is made again by a replay, which judges anew."""
+    before = {"tools": [world.here / "allows.hy"], "policy": world.here / "asks.hy", "consent": "yes"}
+    async with world.agent(PROBE, "Done.", **before) as agent:
+        await agent.run("Do it.")
+    (world.here / "stop").unlink()
+    async with world.agent() as agent:
+        assert (await agent.replay(live_tools=True)).looks == 1
+
+
 # What a model that speaks a dialect says, and by which routes that comes.
 SPOKEN: dict[str, tuple[tuple[Route, ...], Any]] = {
     "call-form": (("reply",), PROBE),
@@ -234,6 +244,7 @@ WAYS: dict[str, tuple[tuple[Route, ...], Callable[[World], Awaitable[None]]]] = 
     "flight plan": (("flight", "program"), approved_flight),
     "step of prose of a flight plan": (("reply",), flight_of_a_model),
     "resumed flight plan": (("flight", "program"), resumed_flight),
+    "replayed call": (("replay",), replayed),
 }
 
 

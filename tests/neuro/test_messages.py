@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neuro.backends import wire
+from neuro.backends import base, wire
 from neuro.backends.base import Messages, NativeCall, Wire, as_kept
 
 WIRES: dict[str, Wire] = {
@@ -91,6 +91,47 @@ def test_the_past_is_written_once_for_each_kind_of_server() -> None:
         messages.written(counting)
         messages.written(counting)
     assert seen == [1, 1, 1]
+
+
+@pytest.mark.parametrize("size", [1, 40, 10_000])
+def test_the_pieces_are_the_whole_and_old_ones_are_never_copied(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base, "PIECE", size)
+    messages = Messages()
+    assert messages.written(as_kept) == b"[]"
+    before: list[bytes] = []
+    for number in range(30):
+        messages.append("user", f"é {number} " * (number % 4))
+        now = messages.pieces(as_kept)
+        assert json.loads(b"".join(now)) == list(messages)
+        assert len(now[-1]) < size + 100
+        assert all(old is new for old, new in zip(before[:-1], now, strict=False))
+        before = now
+    assert len(before) == {1: 31, 40: 21, 10_000: 1}[size]
+
+
+@pytest.mark.parametrize("size", [1, 40, 10_000])
+def test_what_was_sent_is_remembered_as_it_was(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "PIECE", size)
+    sent, expected = base.Sent(), []
+    for conversation in (Messages(), Messages()):
+        for number in range(10):
+            expected.append(conversation.as_json())
+            sent.add(conversation)
+            conversation.append("user", f"é {number} " * (number % 4))
+    assert list(sent) == expected
+    assert sent[2:-1:3] == expected[2:-1:3]
+    assert (sent[-1], len(sent)) == (expected[-1], 20)
+
+
+def test_the_system_message_is_what_all_of_them_say() -> None:
+    messages = Messages()
+    assert messages.system == ""
+    messages.append("system", "Be kind.")
+    messages.append("user", "hi")
+    messages.append("system", "Be brief.")
+    assert messages.system == "Be kind.\n\nBe brief."
 
 
 def test_a_model_without_native_calls_reads_them_as_forms_and_their_results_as_one_message() -> None:

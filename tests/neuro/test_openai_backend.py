@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 import json
 import socket
 from collections.abc import Iterator
@@ -393,6 +394,55 @@ async def test_a_server_that_is_down_is_named_without_user_password_or_query() -
     )
 
 
+async def test_a_request_says_what_it_must_and_no_more(server: Server) -> None:
+    backend = backend_for(server)
+    await backend.complete(said("hi"))
+    await backend.aclose()
+    _, headers, body = server.requests[0]
+    assert {name.lower(): value for name, value in headers.items()} == {
+        "host": server.base_url.removeprefix("http://").removesuffix("/v1"),
+        "accept": "*/*",
+        "accept-encoding": "gzip, deflate",
+        "connection": "keep-alive",
+        "user-agent": f"python-httpx/{httpx.__version__}",
+        "content-type": "application/json",
+        "authorization": f"Bearer {KEY}",
+        "content-length": str(len(body)),
+    }
+
+
+async def test_a_long_conversation_is_sent_whole_and_again_when_a_try_fails(server: Server) -> None:
+    server.answers = [status(503), reply("hello")]
+    words = [f"é {number} " * 2000 for number in range(20)]
+    backend = backend_for(server)
+    assert (await backend.complete(said(*words))).text == "hello"
+    await backend.aclose()
+    assert [message["content"] for message in server.asked()["messages"]] == words
+    assert server.requests[0][2] == server.requests[1][2]
+
+
+async def test_a_proxy_of_the_environment_is_gone_through(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", server.base_url.removesuffix("/v1"))
+    backend = backend_for(server, base_url="http://far.invalid/v1")
+    assert (await backend.complete(said("hi"))).text == "hello"
+    await backend.aclose()
+    path, headers, _ = server.requests[0]
+    assert path == "http://far.invalid/v1/chat/completions"
+    assert {name.lower(): value for name, value in headers.items()}["authorization"] == f"Bearer {KEY}"
+
+
+async def test_a_reply_that_is_compressed_is_read(server: Server) -> None:
+    body = json.dumps({"choices": [{"message": {"content": "hello"}}]}).encode()
+    server.answers = [lambda handler: handler.send(200, gzip.compress(body), content_encoding="gzip")]
+    backend = backend_for(server)
+    assert (await backend.complete(said("hi"))).text == "hello"
+    await backend.aclose()
+
+
 async def test_a_password_in_the_base_url_is_sent_and_not_told(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -404,6 +454,14 @@ async def test_a_password_in_the_base_url_is_sent_and_not_told(
     sent = {name.lower(): value for name, value in server.requests[0][1].items()}
     assert sent["authorization"] == "Basic " + base64.b64encode(b"ann:pa55word").decode()
     assert "pa55word" not in caplog.text
+
+
+async def test_a_password_in_the_base_url_is_stronger_than_a_key(server: Server) -> None:
+    backend = backend_for(server, base_url=server.base_url.replace("//", "//ann:pa55@"))
+    await backend.complete(said("hi"))
+    await backend.aclose()
+    sent = {name.lower(): value for name, value in server.requests[0][1].items()}
+    assert sent["authorization"] == "Basic " + base64.b64encode(b"ann:pa55").decode()
 
 
 @pytest.mark.parametrize(

@@ -353,7 +353,7 @@ class Story:
     """A run that is over: how it ended, what the model was shown at each turn, and the audit rows."""
 
     reply: Reply
-    requests: list[bytes]
+    requests: Sequence[bytes]
     rows: list[dict[str, Any]]
 
     def shown(self, turn: int) -> str:

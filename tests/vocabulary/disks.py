@@ -1,0 +1,151 @@
+"""Disks that fail: one that is full, and one that forgets at a power cut what was not synced.
+
+Knows SQLite's file layer (apsw's VFS) and files; it must not know what is written.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+
+class Disk(apsw.VFS):
+    """A file layer over the usual one; ``file`` makes its files."""
+
+    def __init__(self, name: str, file: Callable[[Any, Any], apsw.VFSFile]) -> None:
+        super().__init__(name, "")
+        self._file = file
+
+    def xOpen(self, name: Any, flags: Any) -> apsw.VFSFile:
+        return self._file(name, flags)
+
+
+def path_of(name: Any) -> str:
+    if name is None:
+        return ""
+    return name if isinstance(name, str) else str(name.filename())
+
+
+class FullFile(apsw.VFSFile):
+    """Takes as many writes as its disk has room for. What is there already may be written over."""
+
+    def __init__(self, disk: FullDisk, name: Any, flags: Any) -> None:
+        self._disk = disk
+        super().__init__("", name, flags)
+
+    def xWrite(self, data: Any, offset: int) -> None:
+        self._disk.take()
+        super().xWrite(data, offset)
+
+
+class FullDisk:
+    """A disk with room for so many writes; None: for all. ``refused`` counts those it had no room for."""
+
+    def __init__(self, name: str) -> None:
+        self.room: int | None = None
+        self.written = self.refused = 0
+        self.vfs = Disk(name, lambda file, flags: FullFile(self, file, flags))
+
+    def take(self) -> None:
+        self.written += 1
+        if self.room is not None and self.written > self.room:
+            self.refused += 1
+            raise apsw.FullError("database or disk is full")
+
+
+@dataclass
+class Image:
+    """A file as it is on the platter, and what was written since and not synced."""
+
+    synced: bytearray = field(default_factory=bytearray)
+    since: list[tuple[int, bytes]] = field(default_factory=list)  # a cut to a length has no bytes: (n, b"")
+
+    def settle(self) -> None:
+        for change in self.since:
+            self.apply(change)
+        self.since.clear()
+
+    def apply(self, change: tuple[int, bytes]) -> None:
+        offset, data = change
+        if not data:
+            del self.synced[offset:]
+            return
+        if len(self.synced) < offset:
+            self.synced.extend(bytes(offset - len(self.synced)))
+        self.synced[offset : offset + len(data)] = data
+
+
+class ForgetfulFile(apsw.VFSFile):
+    """Tells its disk what is written and when it is synced."""
+
+    def __init__(self, disk: ForgetfulDisk, name: Any, flags: Any) -> None:
+        self._disk, self._path = disk, path_of(name)
+        super().__init__("", name, flags)
+        if self._path and self._path not in disk.images:
+            disk.images[self._path] = Image(bytearray(Path(self._path).read_bytes()))
+
+    def xWrite(self, data: Any, offset: int) -> None:
+        self._disk.on_write(self._path)
+        super().xWrite(data, offset)
+        if self._path:
+            self._disk.images[self._path].since.append((offset, bytes(data)))
+
+    def xTruncate(self, size: int) -> None:
+        super().xTruncate(size)
+        if self._path:
+            self._disk.images[self._path].since.append((size, b""))
+
+    def xSync(self, flags: int) -> None:
+        self._disk.on_sync(self._path)
+        super().xSync(flags)
+        if self._path:
+            self._disk.images[self._path].settle()
+
+
+class _ForgetfulVfs(Disk):
+    def __init__(self, disk: ForgetfulDisk, name: str) -> None:
+        self._disk = disk
+        super().__init__(name, lambda file, flags: ForgetfulFile(disk, file, flags))
+
+    def xDelete(self, name: str, sync: bool) -> None:
+        super().xDelete(name, sync)
+        self._disk.images.pop(name, None)
+
+
+class ForgetfulDisk:
+    """A disk whose ``cut`` ends this process and leaves what was synced; of the rest any part, the last
+    write torn. ``point`` is told of each write and sync before it is done."""
+
+    def __init__(self, name: str, point: Callable[[str], None]) -> None:
+        self.images: dict[str, Image] = {}
+        self._point = point
+        self.vfs = _ForgetfulVfs(self, name)
+
+    def on_write(self, path: str) -> None:
+        self._point(f"on the disk, before a write of {_kind(path)}")
+
+    def on_sync(self, path: str) -> None:
+        self._point(f"on the disk, before a sync of {_kind(path)}")
+
+    def cut(self, chance: random.Random) -> None:
+        for path, image in self.images.items():
+            kept = [change for change in image.since if chance.random() < 0.5]
+            if kept and kept[-1][1]:
+                offset, data = kept.pop()
+                kept.append((offset, data[: chance.randrange(1, len(data) + 1)]))
+            for change in kept:
+                image.apply(change)
+            Path(path).write_bytes(image.synced)
+            Path(path + "-shm").unlink(missing_ok=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _kind(path: str) -> str:
+    return next((kind for kind in ("wal", "journal") if path.endswith(f"-{kind}")), "the store")
