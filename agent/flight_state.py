@@ -8,6 +8,7 @@ attempt at a step does is of the run ``f1/ID/ATTEMPT``, so the calls in it have 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -115,6 +116,11 @@ class FlightLog:
             event.at,
         )
         self.history.setdefault(standing.id, []).append(standing)
+
+
+def is_flown(run: str) -> bool:
+    """Whether a run is an attempt at a step of a flight."""
+    return re.match(r"f\d+/", run) is not None
 
 
 def begin_flight(session: Session, plan: str, title: str, digest: str) -> FlightLog:

@@ -179,6 +179,13 @@ def _told(event: Event) -> tuple[str, str]:
             return "?", str(said["said"])
         case "interrupt":
             return "!", "A person interrupted the run."
+        case "flight" if event.status:
+            return "■", f"{event.key}: {event.status}"
+        case "flight":
+            return "▶", f"{event.key}, {minute(event.at)}: flight of {said['plan']}"
+        case "step":
+            reason = f": {said['text']}" if said.get("text") else ""
+            return "▷" if said["status"] == "begun" else "■", f"{said['id']}: {said['status']}{reason}"
         case "end" if event.status == "done":
             return "■", f"done in {_many(said.get('steps', 0), 'step')}"
         case "end":

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agent.agent import AsyncAgent
+from agent.flight_state import is_flown
 from agent.run import Reply, shortened
 from agent.session import Past
 from agent.subagents import begin
@@ -241,6 +242,9 @@ async def replay(
         agents: dict[str, AsyncAgent] = {}
         for run, happened in by_run.items():
             if not run:
+                continue
+            if is_flown(run):
+                found.notes.append("The steps of a flight are not replayed; fly its plan again.")
                 continue
             stimulus = next((event for event in happened if event.kind == "stimulus"), None)
             if stimulus is None:

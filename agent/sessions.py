@@ -55,13 +55,18 @@ def summary(transcript: Transcript, session: str, events: int, first: str, last:
     ends = {e.run: e.status for e in transcript.events(session, kind="end")}
     status = (ends.get(stimuli[-1].run) or "unfinished") if stimuli else "calls"
     given = stimuli[0].said if stimuli else {}
+    flights = list(transcript.events(session, kind="flight"))
+    begun = [event for event in flights if not event.status]
+    if begun and not stimuli:
+        status = flights[-1].status or "unfinished"
+        given = {"text": f"flight of {Path(begun[0].said['plan']).name}"}
     return Summary(
         session,
         tuple(users),
         first,
         last,
         events,
-        len(stimuli),
+        len(stimuli) + len(begun),
         transcript.count(session, "call"),
         status,
         " ".join(str(given.get("text", "")).split()),

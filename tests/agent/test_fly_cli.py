@@ -218,6 +218,24 @@ def test_a_dry_run_shows_each_call_with_its_verdict_and_does_nothing(desk: Desk)
     assert [each["id"] for each in told] == ["one", "two", "three"]
 
 
+def test_a_flight_is_a_session_that_can_be_listed_and_read(desk: Desk) -> None:
+    desk.plan(step("one", "(+ 1 2)"), step("two", "(/ 1 0)"))
+    desk.fly("--session", "mine")
+    listed = desk.does("sessions").out
+    assert "mine" in listed
+    assert "flight of plan.org" in listed
+    told = desk.does("log", "mine").out
+    for line in (
+        r"▶ f1, .*: flight of .*plan.org",
+        "▷ one: begun",
+        "■ one: done",
+        "■ two: failed: ",
+        "■ f1: failed",
+    ):
+        assert re.search(line, told), line
+    assert "The steps of a flight are not replayed" in str(desk.does("replay", "mine"))
+
+
 # Killed and interrupted
 
 
