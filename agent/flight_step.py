@@ -137,10 +137,10 @@ class _Attempt:
     async def _evaluate(self, run: Run, text: str, name: str, form: Form | None = None) -> ToolResult:
         """A program through the door of the run; ``form`` is the block it is, if an approval may cover it."""
         door = run.door
-        marks = {"route": "flight", "user": run.user, "session": run.session, "turn": self.name}
+        marks = {"route": "flight", "user": run.user, "session": run.session, "turn": run.name}
         call = new_call(
             CallForm(EVAL, {"form": Code(text)}),
-            key=f"{run.session}/{self.name}/{name}",
+            key=f"{run.session}/{run.name}/{name}",
             resumed=False,
             **marks,
         )
@@ -266,7 +266,8 @@ class _Attempt:
     async def _expectation(self) -> Came:
         """Whether the expectation holds; its door has the tools alone that read."""
         looking = ToolTable(tuple(tool for tool in self.agent.table if reads_only(tool)))
-        result = await self._evaluate(self._run(looking), self.step.expect, "expect")
+        run = self._run(looking, name=f"{self.name}/expect")  # of its own: that of the model has ended
+        result = await self._evaluate(run, self.step.expect, "0")
         if not result.ok:
             came = self._came(result)
             return came if came.status != "failed" else Came("failed", f"{self.step.expect}: {came.text}")
@@ -285,13 +286,14 @@ class _Attempt:
         own = () if self.step.objective or EVAL in names else (EVAL,)
         return chosen(table, (*names, *own))
 
-    def _run(self, table: ToolTable, backend: Backend | None = None) -> Run:
+    def _run(self, table: ToolTable, backend: Backend | None = None, name: str = "") -> Run:
         """The run of this attempt: for prose with ``backend``, for forms without."""
         agent, step, session = self.agent, self.step, self.session
         prose = backend is not None
-        past = self.past if not prose else session.past(self.name)
+        name = name or self.name
+        past = session.past(name)
         task, data = (self._task(), self._told()) if prose else (step.title, "")
-        log = RunLog(session, self.name)
+        log = RunLog(session, name)
         log.reply = self.aboard.log.begun
         log.recalled = not prose  # of a form, nothing but its receipts tells whether it had begun
         must_act = prose and len(table) > 0 and agent.must_act(backend)  # type: ignore[arg-type]
@@ -310,7 +312,7 @@ class _Attempt:
         elif past.stimulus is not None:
             kept = past.stimulus.data
             task, data = kept["text"], kept["data"]
-        before = session.messages_before(self.name) if past.exchanges else []
+        before = session.messages_before(name) if past.exchanges else []
         recorded = RecordedBackend(self._backend, past.without_failures(), log)
         door = RecordedDoor(agent.door.narrowed(table), past, log)
         dialect: dict[str, Any] = {}
@@ -339,8 +341,8 @@ class _Attempt:
             must_act=must_act,
             limits=limits,
             listener=self._heard,
-            name=self.name,
-            turn=self.name,
+            name=name,
+            turn=name,
             past=past,
             log=log,
             pages=self._pages,
@@ -440,12 +442,12 @@ class Made:
 
 
 def result_of(step: Part, made: Made, block: Form | None = None) -> Any:
-    """The value of a block, or of the step: that of its last block, else what the model said, else that of
-    its expectation. Declared secrets are not in it."""
+    """The value of a block, or of the step: that of its last block, else what the model said, else that its
+    expectation is true. Declared secrets are not in it."""
     runs = [block] if block is not None else [form for form in step.forms if form.runs]
     if runs:
         return made.value(f"{runs[-1].block}")
-    return made.said if step.objective else made.value("expect")
+    return made.said if step.objective else True
 
 
 def results_of(step: Part, made: Made) -> tuple[dict[int, str], str | None]:

@@ -324,6 +324,12 @@ def test_a_step_of_prose_is_a_run_that_is_told_of_the_plan_and_of_what_came_befo
     assert "#+RESULTS: tell\n: It is 3." in field.text
 
 
+def test_what_the_model_said_stays_when_the_expectation_of_its_step_has_come_true(field: Field) -> None:
+    field.plan(step("a", "Say it.", expect="(= 1 1)"), step("b", block("x", head="hy :var x=a")))
+    assert [each.text for each in field.fly("It.").steps] == ["It.", "It."]
+    assert "#+RESULTS: a\n: It." in field.text
+
+
 def test_a_step_of_prose_has_the_tools_alone_that_it_names(field: Field) -> None:
     field.plan(step("a", "Do it.", tools="look"))
     report = field.fly("(put 1)", "(look)", "Done.", consent="yes")
