@@ -87,9 +87,12 @@ def test_each_digest_holds_all_that_came_before(transcript: Transcript) -> None:
     transcript.verify("s")
 
 
-def test_sessions_and_runs_are_told_apart(transcript: Transcript) -> None:
+def test_sessions_and_runs_are_told_apart(store: Store) -> None:
+    clock = Clock()
+    transcript = Transcript(lambda: store, clock)
     of_ann(transcript, "a")
     of_ann(transcript, "b")
+    clock.wait(1)
     transcript.add("a", "stimulus", {"text": "More."}, run="r2")
     assert [(name, count) for name, count, *_ in transcript.sessions()] == [("b", 2), ("a", 3)]
     assert [event.seq for event in transcript.events("a", run="r2")] == [3]
