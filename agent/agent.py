@@ -514,7 +514,7 @@ class AsyncAgent:
         return {
             "user": self.user,
             **self._options,
-            "versions": {tool.name: tool.version[:16] for tool in self.table},
+            "versions": {tool.name: tool.outline for tool in self.table},
             "rules": self.policy.digest,
         }
 
