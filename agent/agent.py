@@ -250,7 +250,9 @@ class AsyncAgent:
     async def follow(self, text: str) -> Reply:
         """The next message of the conversation of the session's last run, whoever began it."""
         self._require_open()
-        self._talk = self._session.last_run()
+        if (last := self._session.last_run()) != self._talk:
+            self.forget()
+            self._talk, self._new_talk = last, False
         return await self._follow(text)
 
     async def _follow(self, text: str) -> Reply:
@@ -699,6 +701,9 @@ class Agent:
 
     def say(self, text: str) -> Reply:
         return self._wait(self._agent.say(text))
+
+    def follow(self, text: str) -> Reply:
+        return self._wait(self._agent.follow(text))
 
     def resume(self) -> list[Reply | ToolResult]:
         return self._wait(self._agent.resume())

@@ -165,7 +165,7 @@ def test_a_secret_stays_in_the_true_form_until_the_run_is_over(transcript: Trans
     assert event.data["text"] == 'say "hunter2"'
     assert event.said["text"] == f'say "{SECRET}"'
     assert "hunter2" not in json.dumps(event.to_json())
-    transcript.forget_secrets("s", "r1")
+    transcript.forget_secrets("s", run="r1")
     (after,) = events(transcript)
     assert (after.data, after.digest) == (event.said, event.digest)
     transcript.verify("s")
