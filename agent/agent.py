@@ -265,7 +265,9 @@ class AsyncAgent:
     async def follow(self, text: str) -> Reply:
         """The next message of the conversation of the session's last run, whoever began it."""
         self._require_open()
-        self._talk = self._session.last_run()
+        if (last := self._session.last_run()) != self._talk:
+            self.forget()
+            self._talk, self._new_talk = last, False
         return await self._follow(text)
 
     async def _follow(self, text: str) -> Reply:
@@ -555,7 +557,7 @@ class AsyncAgent:
         return {
             "user": self.user,
             **self._options,
-            "versions": {tool.name: tool.version[:16] for tool in self.table},
+            "versions": {tool.name: tool.outline for tool in self.table},
             "rules": self.policy.digest,
         }
 
@@ -740,6 +742,9 @@ class Agent:
 
     def say(self, text: str) -> Reply:
         return self._wait(self._agent.say(text))
+
+    def follow(self, text: str) -> Reply:
+        return self._wait(self._agent.follow(text))
 
     def resume(self) -> list[Reply | ToolResult]:
         return self._wait(self._agent.resume())

@@ -115,7 +115,8 @@ thousand turns use no more stack than ten."
         turn (Turn :old (known reading.calls run) :text reading.text :finish thought.finish
                    :errors (lfor fault reading.errors #((call-id fault) (str fault)))))
   (for [[place [_ fault]] (enumerate turn.errors)]
-    (.unreadable run.door (new-call (CallForm "") #** (marks 0 run f"f{place}")) run.context thought.text fault))
+    (setv call (new-call (CallForm "") #** (marks 0 run f"f{place}")))
+    (.unreadable run.door call run.context thought.text fault))
   (for [[place found] (enumerate reading.calls)]
     (.append turn.records
       (replace (await (one-call found.form place run :repairs found.repairs)) :call-id (call-id found))))

@@ -213,7 +213,7 @@ def agent_again(
 
 def _tools_since(versions: Mapping[str, str], table: ToolTable) -> Iterator[str]:
     """What has become of the tools of a session."""
-    now = {tool.name: tool.version[:16] for tool in table}
+    now = {tool.name: tool.outline for tool in table}
     became = {
         "have changed": [name for name in versions if name in now and now[name] != versions[name]],
         "are not here": [name for name in versions if name not in now],

@@ -12,10 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-import apsw
-
 from tools.context import ToolError
-from tools.errors import did_you_mean
+from tools.errors import StoreError, did_you_mean
 from tools.form import print_string
 from tools.store import Store
 
@@ -69,7 +67,7 @@ class StorePages:
                     " ON CONFLICT DO UPDATE SET at = excluded.at",
                     (*self._whose, id, self._clock(), text),
                 )
-        except apsw.Error:
+        except StoreError:
             return ""
         self._pruned = True
         return id

@@ -126,11 +126,13 @@ class CognitiveTool:
 
     def describe(self) -> dict[str, Any]:
         """Everything a caller may know of the tool, as JSON data."""
+        return {**self._orders(), "parameters": self.schema}
+
+    def _orders(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "description": self.description,
             "signature": self.signature(),
-            "parameters": self.schema,
             "effects": list(self.effects),
             "cost": self.cost,
             "guarded": self.guarded,
@@ -150,6 +152,14 @@ class CognitiveTool:
         """SHA-256 of what the tool is: its description, schema, standing orders and source text."""
         data = json.dumps([self.describe(), self.source], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(data.encode()).hexdigest()
+
+    @cached_property
+    def outline(self) -> str:
+        """16 hex digits that tell this tool from what it was before it was changed. Unlike ``version``, to
+        which approvals are bound, it is had without compiling the input model."""
+        params = [repr(param) for param in self.params]
+        data = json.dumps([self._orders(), params, self.source], sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(data.encode()).hexdigest()[:16]
 
 
 def _is_number(value: object) -> bool:

@@ -203,14 +203,14 @@ class Transcript:
     def __init__(self, store: Callable[[], Store], clock: Callable[[], float] = time.time) -> None:
         self._store = store
         self._clock = clock
-        self._secrets: dict[str, dict[str, None]] = {}  # texts to hide, by session
+        self._secrets: dict[str, list[str]] = {}  # texts to hide, by session, the longest first
 
     def hide(self, session: str, texts: Iterable[str]) -> None:
         """From now on these texts are not shown in what is written of the session."""
-        known = self._secrets.setdefault(session, {})
-        for text in texts:
-            if len(known) < SECRETS_KEPT:
-                known[text] = None
+        known = self._secrets.get(session, [])
+        if new := [text for text in dict.fromkeys(texts) if text not in known]:
+            latest = [*known, *new][-SECRETS_KEPT:]
+            self._secrets[session] = sorted(latest, key=len, reverse=True)
 
     def add(
         self,
@@ -229,9 +229,8 @@ class Transcript:
         with self._written() as execute:
             last, before = last_event(execute, session)
             text = event_form(kind, last + 1, now, run, parent, key, data)
-            harmless = without_looks(data)
-            bare = text if harmless is data else event_form(kind, last + 1, now, run, parent, key, harmless)
-            shown = self._shown(session, bare)
+            bare = without_secrets(data, lambda said: self._hidden(session, said))
+            shown = text if bare is data else event_form(kind, last + 1, now, run, parent, key, bare)
             execute(
                 f"INSERT INTO events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
                 (
@@ -268,10 +267,10 @@ class Transcript:
         sql = "SELECT 1 FROM events WHERE session = ? AND seq = ? AND key = ?"
         return bool(self._store().execute(sql, (session, seq, key)))
 
-    def _shown(self, session: str, text: str) -> str:
-        for secret in sorted(self._secrets.get(session, ()), key=len, reverse=True):
+    def _hidden(self, session: str, text: str) -> str:
+        for secret in self._secrets.get(session, ()):
             text = text.replace(secret, SECRET)
-        return text
+        return redact(text)
 
     def events(
         self, session: str, *, run: str | None = None, kind: Kind | None = None, after: int = 0
@@ -282,17 +281,21 @@ class Transcript:
             if wanted is not None:
                 where += f" AND {name} = ?"
                 values.append(wanted)
+        where += _indexed(kind)
         sql = f"SELECT {COLUMNS} FROM events WHERE session = ? AND seq > ?{where} ORDER BY seq LIMIT {PAGE}"  # noqa: S608
         while page := self._store().execute(sql, (session, after, *values)):
             yield from (_event(row) for row in page)
             after = page[-1][1]
 
-    def forget_secrets(self, session: str, run: str) -> None:
-        """A run, or the calls of no run, have ended: nobody needs the secrets in them any more."""
+    def forget_secrets(self, session: str, *, run: str = "", key: str = "") -> None:
+        """A run, or a call of no run, has ended: nobody needs the secrets any more that are in it and in what
+        was done inside of it."""
+        own = "run = ?" if run else "(run = '' AND (key = ? OR key LIKE ? || '/%'))"
+        name = run or key
         self._store().execute(
-            "UPDATE events SET form = shown, shown = NULL"
-            " WHERE session = ? AND shown IS NOT NULL AND (run = ? OR run LIKE ? || '/%')",
-            (session, run, run),
+            "UPDATE events SET form = shown, shown = NULL"  # noqa: S608
+            f" WHERE session = ? AND shown IS NOT NULL AND ({own} OR run LIKE ? || '/%')",
+            (session, name, *(() if run else (name,)), name),
         )
 
     def count(self, session: str, kind: Kind) -> int:
@@ -308,6 +311,7 @@ class Transcript:
     def last(self, session: str, kind: Kind, *, run: str | None = None) -> Event | None:
         """The latest event of that kind."""
         where, values = ("", []) if run is None else (" AND run = ?", [run])
+        where += _indexed(kind)
         sql = f"SELECT {COLUMNS} FROM events WHERE session = ? AND kind = ?{where} ORDER BY seq DESC LIMIT 1"  # noqa: S608
         found = self._store().execute(sql, (session, kind, *values))
         return _event(found[0]) if found else None
@@ -382,46 +386,57 @@ class Transcript:
             execute("DELETE FROM requests WHERE session = ?", (session,))
 
 
-def without_looks(value: Any) -> Any:
-    """Data of an event without what looks like a key or a password (tools/redact.py); the very same if there
-    is none."""
+# What an event says by itself, whatever words are secret.
+_PLAIN = frozenset(
+    {"role", "status", "stage", "id", "call_id", "kind", "finish", "raised", "dialect", "route"}
+)
+
+
+def without_secrets(value: Any, hide: Callable[[str], str]) -> Any:
+    """Data of an event with each text as ``hide`` leaves it; the very same if nothing is to be hidden."""
     if isinstance(value, Code):
-        return _code_without_looks(value)
+        return _bare_call(value, hide)
     if isinstance(value, str):
-        bare = redact(value)
+        bare = hide(value)
         return value if bare == value else bare
     if isinstance(value, Mapping):
-        items = {
-            key: SECRET if isinstance(item, str) and item and sounds_secret(str(key)) else without_looks(item)
-            for key, item in value.items()
-        }
+        items = {key: _bare_item(str(key), item, hide) for key, item in value.items()}
         return value if all(items[key] is item for key, item in value.items()) else items
     if isinstance(value, (list, tuple)):
-        found = [without_looks(item) for item in value]
+        found = [without_secrets(item, hide) for item in value]
         return value if all(a is b for a, b in zip(found, value, strict=True)) else found
     return value
 
 
-def _code_without_looks(code: Code) -> Any:
+def _bare_item(name: str, value: Any, hide: Callable[[str], str]) -> Any:
+    if name in _PLAIN:
+        return value
+    if isinstance(value, str) and value and sounds_secret(name):
+        return SECRET
+    return without_secrets(value, hide)
+
+
+def _bare_call(code: Code, hide: Callable[[str], str]) -> Any:
     """A call form, argument by argument; a program in it stays a program, or is not shown at all."""
-    if redact(code) == code and not any(map(sounds_secret, _KEYWORD.findall(code))):
+    if hide(code) == code and not any(map(sounds_secret, _KEYWORD.findall(code))):
         return code
     try:
         form = from_model(read_one(code, LIMITS))
     except (ReadError, InvalidCallError):
         return SECRET
     args = {
-        name: SECRET if sounds_secret(name) and isinstance(value, str) else _argument_without_looks(value)
+        name: SECRET if sounds_secret(name) and isinstance(value, str) else _bare_argument(value, hide)
         for name, value in form.args.items()
     }
-    places = tuple(_argument_without_looks(value) for value in form.positional)
-    return written_form(CallForm(form.tool, args, places))
+    places = tuple(_bare_argument(value, hide) for value in form.positional)
+    bare = CallForm(form.tool, args, places)
+    return code if bare == form else written_form(bare)
 
 
-def _argument_without_looks(value: Any) -> Any:
+def _bare_argument(value: Any, hide: Callable[[str], str]) -> Any:
     if not isinstance(value, Code):
-        return without_looks(value)
-    bare = redact(value)
+        return without_secrets(value, hide)
+    bare = hide(value)
     if bare == value:
         return value
     try:
@@ -429,6 +444,11 @@ def _argument_without_looks(value: Any) -> Any:
     except ReadError:
         return SECRET
     return Code(bare)
+
+
+def _indexed(kind: Kind | None) -> str:
+    """What lets SQLite find the few events that begin and end things without a look at all others."""
+    return " AND kind IN ('session', 'stimulus', 'end')" if kind in ("session", "stimulus", "end") else ""
 
 
 def last_event(execute: Statement, session: str) -> tuple[int, str]:
@@ -537,8 +557,8 @@ class StoreCallLog:
             key=key_in(call),
             status=result.status,
         )
-        if not call.run and result.status != "pending":
-            self._transcript.forget_secrets(call.session, "")
+        if not call.run and call.parent is None and result.status != "pending":
+            self._transcript.forget_secrets(call.session, key=key_in(call))
 
     def _called(self, tool: CognitiveTool | None, call: Call, consent: str) -> int:
         if not call.tool:  # it could not be read

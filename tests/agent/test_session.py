@@ -12,6 +12,7 @@ from words import Spy, TalkingFunction, complaint, scripted, tool
 from agent import Agent
 from agent.session import Session
 from neuro.backends.base import Completion, Messages, ModelError, Usage
+from tools.consent import Decision
 from tools.context import ToolResult
 from tools.errors import UsageError
 from tools.store import Store, store_path
@@ -142,6 +143,41 @@ def test_a_declared_secret_is_shown_nowhere_and_forgotten_at_the_end(diary: Diar
     diary.verify()
 
 
+@pytest.mark.parametrize("pin", ["receipt", "status", "login", "2026", "session", "tool"])
+def test_a_secret_may_be_a_word_of_the_form(diary: Diary, pin: str) -> None:
+    with diary.agent(f'(login "{pin}")', "In.") as it:
+        assert it.run("Log in.").status == "done"
+    assert diary.events()[4].said["form"] == '(login :pin "[secret]")'
+    assert diary.kinds()[4:7] == ["call", "approval", "receipt"]
+    diary.verify()
+
+
+def test_each_secret_is_hidden_however_many_there_are(tmp_path: Path) -> None:
+    store = Store(store_path(tmp_path))
+    transcript = Transcript(lambda: store)
+    for place in range(1_100):
+        transcript.hide("s", [f"secret-{place:05}"])
+    transcript.add("s", "reply", {"text": "It is secret-01099.", "usage": {}})
+    (event,) = transcript.events("s")
+    store.close()
+    assert event.said["text"] == "It is [secret]."
+
+
+def test_what_waits_keeps_what_it_goes_on_with_when_another_call_ends(diary: Diary) -> None:
+    wanted = "password=hunter2xyz\n"
+    with diary.agent(consent=None) as it:
+        assert it.call(f'(write-file :path "conf.txt" :content {json.dumps(wanted)})').status == "pending"
+        assert it.call("(look)").ok
+        program = f'(do (look) (write-file :path "more.txt" :content {json.dumps(wanted)}))'
+        assert it.eval(program).status == "pending"
+        for request in it.broker.requests():
+            it.broker.decide(request.id, Decision(by="ann"))
+        assert [one.status for one in it.resume()] == ["ok", "ok"]
+    assert (diary.folder / "conf.txt").read_text() == wanted
+    assert (diary.folder / "more.txt").read_text() == wanted
+    assert not any("hunter2xyz" in event.text for event in diary.events())
+
+
 # How it goes on
 
 
@@ -218,6 +254,16 @@ def test_the_next_message_may_follow_any_run(diary: Diary) -> None:
         it.run("First.")
     model = scripted("Two.")
     with diary.agent(model=model) as it:
-        assert it._wait(it._agent.follow("And now?")).text == "Two."
+        assert it.follow("And now?").text == "Two."
     said = [m["content"] for m in json.loads(model.seen[0]) if m["role"] == "user"]
     assert (said[0], said[-1]) == ("First.", "And now?")
+
+
+def test_who_follows_hears_what_the_last_run_heard(diary: Diary) -> None:
+    model = scripted("One.", "Two.", "Three.")
+    with diary.agent(model=model) as it:
+        it.say("First.")
+        it.run("Second.")
+        it.follow("Third.")
+    said = [m["content"] for m in json.loads(model.seen[2]) if m["role"] != "system"]
+    assert [text for text in said if text[-1] == "."][:4] == ["Second.", "Two.", "Third."]

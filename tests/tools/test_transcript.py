@@ -87,9 +87,12 @@ def test_each_digest_holds_all_that_came_before(transcript: Transcript) -> None:
     transcript.verify("s")
 
 
-def test_sessions_and_runs_are_told_apart(transcript: Transcript) -> None:
+def test_sessions_and_runs_are_told_apart(store: Store) -> None:
+    clock = Clock()
+    transcript = Transcript(lambda: store, clock)
     of_ann(transcript, "a")
     of_ann(transcript, "b")
+    clock.wait(1)
     transcript.add("a", "stimulus", {"text": "More."}, run="r2")
     assert [(name, count) for name, count, *_ in transcript.sessions()] == [("b", 2), ("a", 3)]
     assert [event.seq for event in transcript.events("a", run="r2")] == [3]
@@ -162,7 +165,7 @@ def test_a_secret_stays_in_the_true_form_until_the_run_is_over(transcript: Trans
     assert event.data["text"] == 'say "hunter2"'
     assert event.said["text"] == f'say "{SECRET}"'
     assert "hunter2" not in json.dumps(event.to_json())
-    transcript.forget_secrets("s", "r1")
+    transcript.forget_secrets("s", run="r1")
     (after,) = events(transcript)
     assert (after.data, after.digest) == (event.said, event.digest)
     transcript.verify("s")
