@@ -12,6 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from agent.org_edit import unescape
+
 README = Path(__file__).parent.parent / "README.org"
 _BLOCK = re.compile(r"^#\+begin_(src|example)[ \t]*([^\n]*)\n(.*?)^#\+end_\1\n", re.MULTILINE | re.DOTALL)
 
@@ -33,6 +35,8 @@ class Names:
     PASSING = (
         (r"\b20\d\d-\d\d-\d\d \d\d:\d\d(:\d\d|)( UTC|)", r"2026-11-22 09:30\2"),
         (r" +\d+ ms\b", " 120 ms"),
+        (r"\[20\d\d-\d\d-\d\d \w{3} \d\d:\d\d\]", "[2026-11-22 Sun 09:30]"),
+        (r"(?<=, )\d+\.\d s\b", "0.1 s"),
         (r"(?<=as call )[0-9a-f]{10}\b", "23a396caf7"),
         (r"\b[0-9a-f]{64}\b", "8ebbed846c68bdba…"),
     )
@@ -85,7 +89,7 @@ def _executed(text: str, folder: Path, state: Path) -> str:
             commands = [line for line in body.splitlines() if line.startswith("$ ")]
             body = "".join(f"{line}\n{_run(line[2:], folder, state, names)}" for line in commands)
         elif ":tangle" in options:
-            (folder / options.split(":tangle")[1].split()[0]).write_text(body)
+            (folder / options.split(":tangle")[1].split()[0]).write_text(unescape(body))
         elif options.startswith("sh :name reply"):
             assert _run(body, folder, state) == ""
         elif options.startswith("python"):
