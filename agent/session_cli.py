@@ -425,9 +425,12 @@ def take_over(options: argparse.Namespace, session: str, user: str) -> None:
 
 def _reaches_out(name: str, value: Any) -> bool:
     """Whether a setting runs code, loosens rules or sends the conversation to a server: nobody here has
-    chosen it if it was imported."""
+    chosen it if it was imported. So does every model but the embedded ones: its name is that of a file, of a
+    provider or of what a server has."""
+    from agent.subagents import EMBEDDED
+
     if name == "model":
-        return ":/" in value and (value.startswith("local:") or value.endswith(".hy"))
+        return value not in EMBEDDED
     return name in ("tools_after", "policy", "base_url") and bool(value)
 
 

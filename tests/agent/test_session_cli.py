@@ -282,12 +282,12 @@ def test_a_session_is_the_same_in_another_store_and_goes_on_there(here: Path, tm
     assert again == {"session": "s1", "events": len(digests(here)), "new": False}
     assert done(here, "import", "-", "--as", "s2", stdin=(here / "s1.hy").read_text(), **other) == "s2"
 
-    had = f"--policy {here}/allow.hy --tools {here}/count.hy"
+    had = f"--model scripted:{here}/program.txt --policy {here}/allow.hy --tools {here}/count.hy"
     assert refused(here, "resume", "s1", **other) == (
         "Session s1 was imported, and what runs code, makes rules or names a server is for you to choose: "
         f"it had {had}. Give these, or others."
     )
-    how = ("--tools", "count.hy", "--policy", "allow.hy")
+    how = ("--model", "scripted:program.txt", "--tools", "count.hy", "--policy", "allow.hy")
     assert quoth("resume", "s1", *how, cwd=here, **other).code == 3
     assert (here / "count").read_text() == "2"
     approve(here, **other)
@@ -307,9 +307,13 @@ def test_what_was_imported_chooses_no_code_no_rules_and_no_server(store: Store) 
         ("base_url", "http://localhost:1/v1"): True,
         ("model", "scripted:/x/reply.hy"): True,
         ("model", "local:/x/m.gguf"): True,
-        ("model", "scripted:/x/reply.txt"): False,
-        ("model", "openai:gpt-5"): False,
+        ("model", "scripted:/x/reply.txt"): True,
+        ("model", "scripted:reply.hy"): True,
+        ("model", "local:m.gguf"): True,
+        ("model", "openai:gpt-5"): True,
+        ("model", "local-large"): True,
         ("model", "local"): False,
+        ("model", "local-small"): False,
         ("dialect", "native"): False,
         ("belt", "search"): False,
     }
