@@ -137,11 +137,14 @@ def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str
     new, events = new_session(), events[:count]
     opened = [event for event in events if event.kind == "session"]
     given = opened[-1].data if opened else {}
+    foreign = min(transcript.imported(session), count)
     with store.transaction():
         copy_session(store, events, new)
         opening = transcript.add(new, "session", {**given, "from": {"session": session, "at": count}})
-        if opened and opened[-1].seq <= transcript.imported(session):
-            transcript.mark_imported(new, opening)
+        if opened and opened[-1].seq <= foreign:
+            foreign = opening  # it says again what was chosen elsewhere
+        if foreign:
+            transcript.mark_imported(new, foreign)
     if at is None:  # what they were at an earlier place nobody knows any more
         for user in users_of(transcript, session):
             _copy_values(StoreSnapshots(lambda: store), session, new, user)

@@ -13,7 +13,7 @@ from words import Agent, Said, Terminal, complaint, files, lines, quoth, scripte
 from agent.agent import AsyncAgent
 from agent.changes import Changes, changes_of
 from agent.run import Reply
-from agent.session import alone
+from agent.session import Session, alone
 from agent.sessions import find_event, find_session, fork_session, last_session, take_in
 from tools.audit import StoreAudit
 from tools.consent import Decision
@@ -326,7 +326,22 @@ def test_what_was_imported_chooses_no_code_no_rules_and_no_server(store: Store) 
     assert transcript.imported(new) == 2
     transcript.add("t", "session", {"user": "ann", "belt": "full"})  # chosen here
     new, _ = fork_session(store, "t")
-    assert transcript.imported(new) == 0
+    assert transcript.imported(new) == 1
+    early, _ = fork_session(store, "t", 1)
+    assert transcript.imported(early) == 2
+    own, _ = fork_session(store, "s")
+    assert transcript.imported(own) == 0
+
+
+def test_another_users_part_of_an_imported_session_stays_foreign_in_a_fork(store: Store) -> None:
+    transcript = Transcript(lambda: store)
+    for user in ("ann", "bob"):
+        transcript.add("s", "session", {"user": user, "tools": ["/elsewhere/evil.hy"]})
+    assert take_in(store, "t", list(transcript.events("s")))
+    transcript.add("t", "session", {"user": "ann", "tools": []})  # chosen here
+    new, _ = fork_session(store, "t")
+    foreign = {user: Session(transcript, new, user, Path()).foreign() for user in ("ann", "bob")}
+    assert foreign == {"ann": False, "bob": True}
 
 
 def test_a_secret_is_not_exported(here: Path) -> None:
