@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.session import Session
-from tools.carried import copy_session
+from tools.carried import copy_session, copy_texts
 from tools.errors import UsageError, did_you_mean
 from tools.snapshots import SnapshotError, StoreSnapshots
 from tools.store import Store
@@ -145,6 +145,7 @@ def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str
             foreign = opening  # it says again what was chosen elsewhere
         if foreign:
             transcript.mark_imported(new, foreign)
+        copy_texts(store, session, new)
     if at is None:  # what they were at an earlier place nobody knows any more
         for user in users_of(transcript, session):
             _copy_values(StoreSnapshots(lambda: store), session, new, user)

@@ -38,6 +38,15 @@ def copy_session(store: Store, events: Sequence[Event], session: str) -> None:
             )
 
 
+def copy_texts(store: Store, session: str, new: str) -> None:
+    """Keep for a new session, too, the texts that its events name by their ids (tools/pages.py)."""
+    store.execute(
+        "INSERT INTO texts (session, user, id, at, text) SELECT ?, user, id, at, text FROM texts"
+        " WHERE session = ?",
+        (new, session),
+    )
+
+
 def receipts_of(events: Iterable[Event]) -> Iterator[Row]:
     """The receipts of the calls that another passage of an unfinished call would make. One that had begun,
     and of which nothing more is known, may have done anything, if its tool does more than to read."""

@@ -17,7 +17,9 @@ from agent.session import Session, alone
 from agent.sessions import find_event, find_session, fork_session, last_session, take_in
 from tools.audit import StoreAudit
 from tools.consent import Decision
+from tools.context import ToolError
 from tools.errors import UsageError
+from tools.pages import StorePages
 from tools.store import Store, store_path
 from tools.transcript import Transcript, TranscriptError
 
@@ -262,6 +264,16 @@ def test_a_fork_of_all_keeps_what_programs_have_left(tmp_path: Path) -> None:
         assert agent.eval("(twice 21)").value == 42
     with Agent(session=early, **given) as agent:
         assert agent.eval("(twice 21)").status == "error"
+
+
+def test_what_was_too_long_to_show_is_there_in_a_fork(store: Store) -> None:
+    Transcript(lambda: store).add("s", "session", {"user": "ann"})
+    id = StorePages(lambda: store, "s", "ann", 100).keep("far too long")
+    for new in (fork_session(store, "s")[0], fork_session(store, "s", 1)[0]):
+        assert StorePages(lambda: store, new, "ann", 100).page(id)[0] == "far too long"
+        assert "keeps no text" in complaint(
+            ToolError, lambda new=new: StorePages(lambda: store, new, "bob", 100).page(id)
+        )
 
 
 # To another store
