@@ -99,21 +99,21 @@ def log(options: argparse.Namespace) -> int:
     if options.of and options.last:
         raise UsageError("quoth log takes an ID or --last, not both.")
     with open_store(options) as store:
-        session, place = find_event(store, wanted) if wanted else (last_session(store), 0)
+        session, place = find_event(store, wanted) if wanted else (last_session(store), None)
         assert store is not None, "a session was found in it"
         events = list(Transcript(lambda: store).events(session))
-    if place:
+    if place is not None:
         events = [event for event in events if event.seq == place] or _no_event(session, place, len(events))
     if getattr(options, "json", False):
         found = [event.to_json() for event in events]
-        print_json(found[0] if place else found)
+        print_json(found if place is None else found[0])
     elif options.hy:
         for event in events:
             print_line(event.shown)
     elif options.org:
         for line in as_org(events, session, full=options.full):
             print_line(line)
-    elif place:
+    elif place is not None:
         print_line(one_event(events[0]))
     else:
         color = is_terminal(sys.stdout)
@@ -135,14 +135,14 @@ def _events(count: int) -> str:
 
 def fork(options: argparse.Namespace) -> int:
     """A new session that begins as another did."""
-    from agent.sessions import find_session, fork_session
+    from agent.sessions import find_session, fork_session, place_in
 
     as_json = getattr(options, "json", False)
     at = None
     if options.at is not None:
-        if not options.at.isdecimal() or int(options.at) < 1:
+        if not options.at.isdecimal() or place_in(options.at) < 1:
             raise UsageError(f"--at takes the place of an event, a whole number from 1, not {options.at}.")
-        at = int(options.at)
+        at = place_in(options.at)
     with open_store(options) as store:
         session = find_session(store, options.of)
         assert store is not None, "a session was found in it"

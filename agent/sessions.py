@@ -20,6 +20,9 @@ from tools.store import Store
 from tools.transcript import Event, Transcript
 
 
+PLACE_DIGITS = 18
+
+
 @dataclass(frozen=True)
 class Summary:
     """A session in one line. ``status`` is that of its last run: ``done failed pending interrupted``, or
@@ -99,13 +102,19 @@ def find_session(store: Store | None, wanted: str) -> str:
     )
 
 
-def find_event(store: Store | None, wanted: str) -> tuple[str, int]:
-    """The session that is meant, and the place of the event for ``ID.N``, else 0. Raises UsageError."""
+def find_event(store: Store | None, wanted: str) -> tuple[str, int | None]:
+    """The session that is meant, and the place of the event for ``ID.N``. Raises UsageError."""
     names = [] if store is None else [row[0] for row in Transcript(lambda: store).sessions()]
     session, dot, place = wanted.rpartition(".")
     if wanted in names or not (dot and session and place.isdecimal()):
-        return find_session(store, wanted), 0
-    return find_session(store, session), int(place)
+        return find_session(store, wanted), None
+    return find_session(store, session), place_in(place)
+
+
+def place_in(digits: str) -> int:
+    """The place that digits spell. No session has an event at one that is too long to be read as a number:
+    the beginning of it is enough to say so."""
+    return int(digits.lstrip("0")[:PLACE_DIGITS] or 0)
 
 
 def last_session(store: Store | None) -> str:

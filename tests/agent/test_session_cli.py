@@ -161,7 +161,7 @@ def test_ids_may_be_cut_short_and_hold_dots(store: Store) -> None:
         transcript.add(name, "session", {"user": "ann"})
     assert [find_session(store, name) for name in ("sa1", "sa", "my.c")] == ["sa1", "sa1", "my.chat"]
     assert find_event(store, "sa.1") == ("sa1", 1)
-    assert find_event(store, "my.3") == ("my.3", 0)
+    assert find_event(store, "my.3") == ("my.3", None)
     assert find_event(store, "my.3.2") == ("my.3", 2)
     several = complaint(UsageError, lambda: find_session(store, "s"))
     assert several == "Several sessions begin with s: sa1, sb2, sb3."
@@ -175,10 +175,13 @@ def test_ids_may_be_cut_short_and_hold_dots(store: Store) -> None:
 
 MISTAKES = [
     (["log", "s1.99"], "There is no event s1.99; session s1 has 5 events."),
+    (["log", "s1.0"], "There is no event s1.0; session s1 has 5 events."),
+    (["log", f"s1.{'9' * 5000}"], f"There is no event s1.{'9' * 18}; session s1 has 5 events."),
     (["log", "s1", "--last"], "quoth log takes an ID or --last, not both."),
     (["log", "s2"], "There is no session s2 in this workspace. The latest are s1."),
     (["log", "--org", "--hy"], "Argument --hy: not allowed with argument --org. See: quoth log --help"),
     (["fork", "s1", "--at", "6"], "There is no event s1.6; session s1 has 5 events."),
+    (["fork", "s1", "--at", "9" * 5000], f"There is no event s1.{'9' * 18}; session s1 has 5 events."),
     (["fork", "s1", "--at", "0"], "--at takes the place of an event, a whole number from 1, not 0."),
     (["fork", "s1", "--at", "x"], "--at takes the place of an event, a whole number from 1, not x."),
     (["fork"], "The following arguments are required: ID. See: quoth fork --help"),
