@@ -184,14 +184,15 @@ def export(options: argparse.Namespace) -> int:
         for line in lines:
             print_line(line)
     else:
-        _write(Path(options.file), "".join(f"{line}\n" for line in lines))
+        write_new(Path(options.file), "".join(f"{line}\n" for line in lines))
         complain(f"Wrote {_events(len(events))} of session {session} to {options.file}.")
     if any(event.shown != event.text for event in events):
         complain("Declared secrets are not in it; calls that wait for them cannot be made from it.")
     return 0
 
 
-def _write(path: Path, text: str) -> None:
+def write_new(path: Path, text: str) -> None:
+    """Write a file that was not there. Raises UsageError."""
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)

@@ -347,6 +347,14 @@ def test_a_file_that_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) -> 
     assert (said.code, said.err) == (2, message)
 
 
+def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
+    quoth("call", '(echo "a")', "--session", "s", cwd=tmp_path)
+    files(tmp_path, {"mine.hy": "(mine)"})
+    said = quoth("lift", "s", "-o", "mine.hy", cwd=tmp_path)
+    assert (said.code, said.err) == (2, "quoth: There is a file mine.hy already.\n")
+    assert (tmp_path / "mine.hy").read_text() == "(mine)"
+
+
 def test_a_run_that_is_not_there_is_a_complaint() -> None:
     events: Callable[[], Any] = lambda: lifted("s", happened((ECHO, "one")), "x")  # noqa: E731
     assert complaint(UsageError, events) == "There is no run x in session s. Its runs are r1."
