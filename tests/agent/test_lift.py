@@ -279,6 +279,28 @@ def test_whatever_was_called_can_be_lifted_and_passes_the_check(
         compile_program(found.program, ["look"])
 
 
+def keys_made(monkeypatch: pytest.MonkeyPatch, calls: int) -> int:
+    """How many values are looked up to lift so many calls, each with the result of the one before."""
+    from agent import lift
+
+    made: list[Any] = []
+    key = lift._key
+    monkeypatch.setattr(lift, "_key", lambda value: (made.append(value), key(value))[1])
+    chain = [(CallForm("look", {"at": f"r{n}", "all": [f"x{n}"]}), f"r{n + 1}") for n in range(calls)]
+    found = lifted("s", happened(*chain))
+    monkeypatch.undo()
+    assert found is not None
+    assert found.program.count(":at look-result") == calls - 1
+    return len(made)
+
+
+def test_each_value_is_looked_up_a_few_times_however_many_calls_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few, twice = keys_made(monkeypatch, 10), keys_made(monkeypatch, 20)
+    assert keys_made(monkeypatch, 40) - twice == 2 * (twice - few) > 0
+
+
 # Secrets
 
 
