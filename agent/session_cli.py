@@ -206,15 +206,15 @@ def import_session(options: argparse.Namespace) -> int:
     """A session from a text, under its own id or another."""
     from agent.decide import is_inside
     from agent.sessions import take_in
-    from tools.carried import read_written
+    from tools.carried import A_WORD, is_word, read_written
     from tools.store import Store, store_path
 
     if is_inside():
         raise UsageError("A program that a tool runs cannot import sessions.")
     name, events = read_written(_read(options.file))
     session = name if options.name is None else options.name
-    if not session or session.split() != [session]:
-        raise UsageError("The id of a session is one word.")
+    if not is_word(session):
+        raise UsageError(f"The id of a session is {A_WORD}.")
     workspace = Path(getattr(options, "workspace", "."))
     if not workspace.is_dir():
         raise UsageError(f"The workspace {workspace} is not a folder.")

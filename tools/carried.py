@@ -20,6 +20,7 @@ from tools.transcript import Event, Transcript, TranscriptError, read_event, rea
 
 FORMAT = 1
 HEADER = "quoth-session"
+A_WORD = "one word without control characters"
 
 Row = tuple[str, str, str, str, str, bool, str]  # key, bound to, version, call, status, changed, result
 
@@ -98,6 +99,12 @@ def written(events: Iterable[Event], session: str, count: int, version: str) -> 
         yield f"{event.shown} ; {event.digest}"
 
 
+def is_word(name: str) -> bool:
+    """Whether a text can be the name of a session, a run or a call: it stands in comments, commands and
+    lines, and must not break out of them."""
+    return bool(name) and " " not in name and name.isprintable()
+
+
 def read_written(text: str) -> tuple[str, list[Event]]:
     """The session that such a text holds, and its events. Raises TranscriptError, which names the first event
     that is missing or was changed."""
@@ -110,9 +117,11 @@ def read_written(text: str) -> tuple[str, list[Event]]:
     form, session, count = (head.args.get(name) for name in ("format", "session", "events"))
     if head.tool != HEADER or not isinstance(form, int) or not isinstance(count, int) or not session:
         raise TranscriptError(f"This is no session: its first form is not ({HEADER} …).")
+    if not isinstance(session, str) or not is_word(session):
+        raise TranscriptError(f"This is no session: its id is not {A_WORD}.")
     if form > FORMAT:
         raise TranscriptError(f"This session was written by a newer quoth, {head.args.get('quoth')}.")
-    session, before = str(session), ""
+    before = ""
     events: list[Event] = []
     for place, line in enumerate(lines[1:], 1):
         shown, _, digest = line.rpartition(" ; ")
@@ -125,6 +134,8 @@ def read_written(text: str) -> tuple[str, list[Event]]:
             sound = False
         if not sound:
             raise TranscriptError(f"Event {session}.{place} was changed after it was written, or is missing.")
+        if not all(is_word(name) for name in (event.run, event.key, event.at) if name):
+            raise TranscriptError(f"Event {event.id} cannot be used: its :run, :key or :at is not {A_WORD}.")
         events.append(event)
         before = digest
     if len(events) != count:

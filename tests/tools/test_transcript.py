@@ -299,6 +299,26 @@ def test_a_damaged_text_is_refused_with_the_event(
     assert complaint(TranscriptError, lambda: read_written("\n".join(damage(text)))) == sentence
 
 
+BAD_NAMES = ["two words", "L\n(write-file)\n;", "a\tb", "a\x1b[2J", "a\u2028b", "\x85"]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_a_name_that_is_no_word_is_refused(transcript: Transcript, name: str) -> None:
+    of_ann(transcript)
+    whole = list(transcript.events("s"))
+    said = complaint(TranscriptError, lambda: read_written("\n".join(written(whole, name, 2, "1"))))
+    assert said == "This is no session: its id is not one word without control characters."
+    for marks in ({"run": name}, {"key": name}):
+        store = Store(":memory:")
+        other = Transcript(lambda store=store: store)
+        of_ann(other)
+        other.add("s", "interrupt", {}, **marks)
+        text = "\n".join(written(other.events("s"), "s", 3, "1"))
+        store.close()
+        said = complaint(TranscriptError, lambda text=text: read_written(text))
+        assert said == "Event s.3 cannot be used: its :run, :key or :at is not one word without control characters."
+
+
 def test_a_reply_that_answers_nothing_is_no_part_of_a_session(transcript: Transcript) -> None:
     of_ann(transcript)
     transcript.add("s", "reply", {"text": "hi"}, run="r1", parent=1)
