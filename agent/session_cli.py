@@ -404,7 +404,7 @@ def take_over(options: argparse.Namespace, session: str, user: str) -> None:
             known = Session(Transcript(lambda: store), session, user, Path())
             given, foreign = known.given(), known.foreign()
     options.session = session
-    options.limits = given.get("limits")
+    options.limits = None if foreign else given.get("limits")
     if not hasattr(options, "user"):
         options.user = user
     more: dict[str, Any] = {

@@ -19,7 +19,6 @@ from tools.snapshots import SnapshotError, StoreSnapshots
 from tools.store import Store
 from tools.transcript import Event, Transcript
 
-
 PLACE_DIGITS = 18
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 from pathlib import Path
@@ -12,10 +13,13 @@ from words import Agent, Said, Terminal, complaint, files, lines, quoth, scripte
 
 from agent.agent import AsyncAgent
 from agent.changes import Changes, changes_of
-from agent.run import Reply
+from agent.cli import limits_of
+from agent.run import Reply, RunLimits
 from agent.session import Session, alone
+from agent.session_cli import take_over
 from agent.sessions import find_event, find_session, fork_session, last_session, take_in
 from tools.audit import StoreAudit
+from tools.carried import written
 from tools.consent import Decision
 from tools.context import ToolError
 from tools.errors import UsageError
@@ -357,6 +361,28 @@ def test_another_users_part_of_an_imported_session_stays_foreign_in_a_fork(store
     new, _ = fork_session(store, "t")
     foreign = {user: Session(transcript, new, user, Path()).foreign() for user in ("ann", "bob")}
     assert foreign == {"ann": False, "bob": True}
+
+
+def test_limits_of_elsewhere_and_unknown_ones_are_not_taken_over(tmp_path: Path) -> None:
+    def opened(store: Store) -> None:
+        limits = {"steps": 7, "of-another-version": 1}
+        Transcript(lambda: store).add("s", "session", {"user": "ann", "limits": limits})
+        take_in(store, "t", list(Transcript(lambda: store).events("s")))
+
+    kept(tmp_path, opened)
+    options = {session: argparse.Namespace(workspace=str(tmp_path)) for session in ("s", "t")}
+    for session, given in options.items():
+        take_over(given, session, "ann")
+    assert limits_of(options["s"], options["s"].limits) == RunLimits(steps=7)
+    assert limits_of(options["t"], options["t"].limits) == RunLimits()
+
+
+def test_a_session_written_by_hand_breaks_no_command(here: Path, store: Store) -> None:
+    Transcript(lambda: store).add("s", "session", {"tools": []})
+    text = lines(written(Transcript(lambda: store).events("s"), "s", 1, "0"))
+    files(here, {"hand.hy": text})
+    assert refused(here, "import", "hand.hy") == "Event s.1 cannot be used: it has no :user."
+    assert told(here, "sessions") == []
 
 
 def test_a_secret_is_not_exported(here: Path) -> None:
