@@ -137,11 +137,16 @@ def add_limits(command: argparse.ArgumentParser) -> None:
 
 
 def limits_of(options: argparse.Namespace, before: dict[str, Any] | None = None) -> RunLimits:
-    """The limits that are given, beside those of the session that is gone on with."""
+    """The limits that are given, beside those of the session that is gone on with. What another version knew
+    as a limit is none here."""
+    from dataclasses import fields
+
     from agent.run import RunLimits
 
     given = {name: value for name in LIMITS if (value := getattr(options, name, None)) is not None}
-    return RunLimits(**{**(before or {}), **given})
+    known = {one.name for one in fields(RunLimits)}
+    kept = {name: value for name, value in (before or {}).items() if name in known}
+    return RunLimits(**{**kept, **given})
 
 
 def parser() -> argparse.ArgumentParser:

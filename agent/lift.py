@@ -55,7 +55,8 @@ class _Made:
     key: str
     form: CallForm
     value: Any
-    variable: str = ""  # that its value is kept in, for a later call
+    handed: bool = False  # whether a later call takes its value
+    variable: str = ""  # that it is kept in then
 
     @property
     def code(self) -> str | None:
@@ -128,6 +129,8 @@ class _Writer:
     tasks: list[str]
     tools: set[str]
     parameters: dict[Any, _Parameter] = field(default_factory=dict)  # by what they stand for
+    first: dict[Any, int] = field(default_factory=dict)  # the place of the call that first returned a value
+    numbers: Counter[str] = field(default_factory=Counter)  # how many names begin so
     taken: set[str] = field(default_factory=set)  # names that mean something already
     known: set[str] = field(default_factory=set)  # those of them that a program did not make up, as in Python
 
@@ -163,9 +166,9 @@ class _Writer:
 
     def _new_name(self, wanted: str) -> str:
         name = wanted
-        number = 2
         while name in self.taken or name.replace("-", "_") in self.taken:
-            name, number = f"{wanted}-{number}", number + 1
+            self.numbers[wanted] += 1
+            name = f"{wanted}-{self.numbers[wanted] + 1}"
         self.taken.add(name)
         return name
 
@@ -175,6 +178,7 @@ class _Writer:
         said: Counter[Any] = Counter()
         first: dict[Any, str] = {}
         for place, call in enumerate(self.made):
+            self.first.setdefault(_key(call.value), place)
             for name, value in self._arguments(call):
                 for leaf in self._leaves(place, value):
                     if SECRET in str(leaf):
@@ -201,7 +205,8 @@ class _Writer:
 
     def _leaves(self, place: int, value: Any) -> Iterator[Any]:
         """The texts and numbers of an argument that no earlier call has returned."""
-        if self._source(place, value) is not None:
+        if (source := self._source(place, value)) is not None:
+            source.handed = True
             return
         if isinstance(value, Mapping):
             for item in value.values():
@@ -220,8 +225,8 @@ class _Writer:
             return None
         if isinstance(value, str) and self._is_spoken(value):
             return None
-        found = (call for call in self.made[:place] if _key(call.value) == _key(value))
-        return next(found, None)
+        found = self.first.get(_key(value), place)
+        return self.made[found] if found < place else None
 
     def _is_spoken(self, value: Any) -> bool:
         text = str(value)
@@ -233,26 +238,12 @@ class _Writer:
 
     def _call(self, place: int) -> list[str]:
         call = self.made[place]
-        later = range(place + 1, len(self.made))
-        if any(self._hands_on(call, after) for after in later):
+        if call.handed:
             call.variable = self._new_name(f"{call.form.tool}-result")
         text = self._program(call) if call.code is not None else self._form(place)
         if call.variable:
             text = f"(setv {call.variable} {text})"
         return [f"  ; {call.key}", f"  {text}"]
-
-    def _hands_on(self, call: _Made, place: int) -> bool:
-        pending = [value for _, value in self._arguments(self.made[place])]
-        while pending:
-            value = pending.pop()
-            if (source := self._source(place, value)) is not None:
-                if source is call:
-                    return True
-            elif isinstance(value, Mapping):
-                pending.extend(value.values())
-            elif isinstance(value, list):
-                pending.extend(value)
-        return False
 
     def _form(self, place: int) -> str:
         form = self.made[place].form

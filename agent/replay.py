@@ -10,13 +10,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from agent.agent import AsyncAgent
 from agent.flight_state import is_flown
-from agent.run import Reply, shortened
+from agent.run import Reply, RunLimits, shortened
 from agent.session import Past
 from agent.subagents import begin
 from agent.table import ToolSource
@@ -25,7 +25,7 @@ from neuro.dialects import choose_dialect, dialect_named
 from tools.carried import read_written
 from tools.context import Call, ToolResult
 from tools.door import PROGRAMS, new_call, only_reads
-from tools.errors import InvalidCallError, UsageError
+from tools.errors import InvalidCallError, UsageError, did_you_mean
 from tools.form import CallForm, canonical, print_string, print_value
 from tools.receipts import NoReceipts
 from tools.redact import SECRET
@@ -34,7 +34,6 @@ from tools.store import Store
 from tools.table import ToolTable
 from tools.transcript import (
     Event,
-    Kind,
     NoCallLog,
     Transcript,
     TranscriptError,
@@ -43,16 +42,6 @@ from tools.transcript import (
 )
 
 CALL_CHARS = 100  # of a call in the head of a diff
-# What an event must say to be replayed; a file may have been written by hand.
-NEEDED: dict[Kind, tuple[str, ...]] = {
-    "stimulus": ("text", "user", "model", "dialect", "in-text", "search", "must-act", "limits"),
-    "request": ("talk", "from", "messages"),
-    "reply": ("text",),
-    "call": ("id", "form"),
-    "receipt": ("id", "status"),
-    "spent": ("usage", "steps", "calls"),
-    "end": ("status", "text"),
-}
 What = Literal["stimulus", "request", "call", "end", "receipt"]
 
 
@@ -153,11 +142,6 @@ def session_in_file(path: Path) -> tuple[str, list[Event]]:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
     except TranscriptError as error:
         raise TranscriptError(f"{path}: {error}") from None
-    for event in events:
-        said = event.data
-        for name in NEEDED.get(event.kind, ()):
-            if name not in said:
-                raise TranscriptError(f"{path}: Event {event.id} cannot be replayed: it has no :{name}.")
     return session, events
 
 
@@ -249,6 +233,7 @@ async def replay(
             stimulus = next((event for event in happened if event.kind == "stimulus"), None)
             if stimulus is None:
                 raise TranscriptError(f"Run {run} of session {session} has no beginning.")
+            _known_limits(stimulus)
             given = _given_before(events, stimulus.seq, stimulus.data["user"], foreign)
             key = print_value(given.said)
             if key not in agents:
@@ -260,6 +245,14 @@ async def replay(
         await _look_again(found, events, live, foreign)
     found.notes = list(dict.fromkeys(found.notes + _not_compared(by_run)))
     return found
+
+
+def _known_limits(stimulus: Event) -> None:
+    known = {one.name for one in fields(RunLimits)}
+    for name in stimulus.data["limits"]:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise TranscriptError(f"Event {stimulus.id} cannot be replayed: there is no limit {name}.{hint}")
 
 
 def _given_before(events: Iterable[Event], seq: int, user: str, foreign: int) -> Given:

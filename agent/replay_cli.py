@@ -117,6 +117,7 @@ async def _replayed(options: argparse.Namespace, session: str, events: list[Even
 def lift(options: argparse.Namespace) -> int:
     """The program on stdout, or in a file."""
     from agent.lift import lifted
+    from agent.session_cli import write_new
 
     session, events, _ = _session(options)
     found = lifted(session, events, options.run)
@@ -124,10 +125,7 @@ def lift(options: argparse.Namespace) -> int:
         of = session if options.run is None else f"{session}, run {options.run}"
         raise UsageError(f"There is nothing to lift: no call of session {of} went well.")
     if options.output:
-        try:
-            Path(options.output).write_text(found.program, encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"{options.output} cannot be written: {error.strerror}.") from None
+        write_new(Path(options.output), found.program)
     if getattr(options, "json", False):
         print_json(found.to_json())
     elif options.output:

@@ -99,21 +99,21 @@ def log(options: argparse.Namespace) -> int:
     if options.of and options.last:
         raise UsageError("quoth log takes an ID or --last, not both.")
     with open_store(options) as store:
-        session, place = find_event(store, wanted) if wanted else (last_session(store), 0)
+        session, place = find_event(store, wanted) if wanted else (last_session(store), None)
         assert store is not None, "a session was found in it"
         events = list(Transcript(lambda: store).events(session))
-    if place:
+    if place is not None:
         events = [event for event in events if event.seq == place] or _no_event(session, place, len(events))
     if getattr(options, "json", False):
         found = [event.to_json() for event in events]
-        print_json(found[0] if place else found)
+        print_json(found if place is None else found[0])
     elif options.hy:
         for event in events:
             print_line(event.shown)
     elif options.org:
         for line in as_org(events, session, full=options.full):
             print_line(line)
-    elif place:
+    elif place is not None:
         print_line(one_event(events[0]))
     else:
         color = is_terminal(sys.stdout)
@@ -135,14 +135,14 @@ def _events(count: int) -> str:
 
 def fork(options: argparse.Namespace) -> int:
     """A new session that begins as another did."""
-    from agent.sessions import find_session, fork_session
+    from agent.sessions import find_session, fork_session, place_in
 
     as_json = getattr(options, "json", False)
     at = None
     if options.at is not None:
-        if not options.at.isdecimal() or int(options.at) < 1:
+        if not options.at.isdecimal() or place_in(options.at) < 1:
             raise UsageError(f"--at takes the place of an event, a whole number from 1, not {options.at}.")
-        at = int(options.at)
+        at = place_in(options.at)
     with open_store(options) as store:
         session = find_session(store, options.of)
         assert store is not None, "a session was found in it"
@@ -184,14 +184,15 @@ def export(options: argparse.Namespace) -> int:
         for line in lines:
             print_line(line)
     else:
-        _write(Path(options.file), "".join(f"{line}\n" for line in lines))
+        write_new(Path(options.file), "".join(f"{line}\n" for line in lines))
         complain(f"Wrote {_events(len(events))} of session {session} to {options.file}.")
     if any(event.shown != event.text for event in events):
         complain("Declared secrets are not in it; calls that wait for them cannot be made from it.")
     return 0
 
 
-def _write(path: Path, text: str) -> None:
+def write_new(path: Path, text: str) -> None:
+    """Write a file that was not there. Raises UsageError."""
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -205,15 +206,15 @@ def import_session(options: argparse.Namespace) -> int:
     """A session from a text, under its own id or another."""
     from agent.decide import is_inside
     from agent.sessions import take_in
-    from tools.carried import read_written
+    from tools.carried import A_WORD, is_word, read_written
     from tools.store import Store, store_path
 
     if is_inside():
         raise UsageError("A program that a tool runs cannot import sessions.")
     name, events = read_written(_read(options.file))
     session = name if options.name is None else options.name
-    if not session or session.split() != [session]:
-        raise UsageError("The id of a session is one word.")
+    if not is_word(session):
+        raise UsageError(f"The id of a session is {A_WORD}.")
     workspace = Path(getattr(options, "workspace", "."))
     if not workspace.is_dir():
         raise UsageError(f"The workspace {workspace} is not a folder.")
@@ -403,7 +404,7 @@ def take_over(options: argparse.Namespace, session: str, user: str) -> None:
             known = Session(Transcript(lambda: store), session, user, Path())
             given, foreign = known.given(), known.foreign()
     options.session = session
-    options.limits = given.get("limits")
+    options.limits = None if foreign else given.get("limits")
     if not hasattr(options, "user"):
         options.user = user
     more: dict[str, Any] = {
@@ -425,9 +426,12 @@ def take_over(options: argparse.Namespace, session: str, user: str) -> None:
 
 def _reaches_out(name: str, value: Any) -> bool:
     """Whether a setting runs code, loosens rules or sends the conversation to a server: nobody here has
-    chosen it if it was imported."""
+    chosen it if it was imported. So does every model but the embedded ones: its name is that of a file, of a
+    provider or of what a server has."""
+    from agent.subagents import EMBEDDED
+
     if name == "model":
-        return ":/" in value and (value.startswith("local:") or value.endswith(".hy"))
+        return value not in EMBEDDED
     return name in ("tools_after", "policy", "base_url") and bool(value)
 
 

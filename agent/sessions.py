@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from agent.session import Session
-from tools.carried import copy_session
+from tools.carried import copy_session, copy_texts
 from tools.errors import UsageError, did_you_mean
 from tools.snapshots import SnapshotError, StoreSnapshots
 from tools.store import Store
 from tools.transcript import Event, Transcript
+
+PLACE_DIGITS = 18
 
 
 @dataclass(frozen=True)
@@ -104,13 +106,19 @@ def find_session(store: Store | None, wanted: str) -> str:
     )
 
 
-def find_event(store: Store | None, wanted: str) -> tuple[str, int]:
-    """The session that is meant, and the place of the event for ``ID.N``, else 0. Raises UsageError."""
+def find_event(store: Store | None, wanted: str) -> tuple[str, int | None]:
+    """The session that is meant, and the place of the event for ``ID.N``. Raises UsageError."""
     names = [] if store is None else [row[0] for row in Transcript(lambda: store).sessions()]
     session, dot, place = wanted.rpartition(".")
     if wanted in names or not (dot and session and place.isdecimal()):
-        return find_session(store, wanted), 0
-    return find_session(store, session), int(place)
+        return find_session(store, wanted), None
+    return find_session(store, session), place_in(place)
+
+
+def place_in(digits: str) -> int:
+    """The place that digits spell. No session has an event at one that is too long to be read as a number:
+    the beginning of it is enough to say so."""
+    return int(digits.lstrip("0")[:PLACE_DIGITS] or 0)
 
 
 def last_session(store: Store | None) -> str:
@@ -142,11 +150,15 @@ def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str
     new, events = new_session(), events[:count]
     opened = [event for event in events if event.kind == "session"]
     given = opened[-1].data if opened else {}
+    foreign = min(transcript.imported(session), count)
     with store.transaction():
         copy_session(store, events, new)
         opening = transcript.add(new, "session", {**given, "from": {"session": session, "at": count}})
-        if opened and opened[-1].seq <= transcript.imported(session):
-            transcript.mark_imported(new, opening)
+        if opened and opened[-1].seq <= foreign:
+            foreign = opening  # it says again what was chosen elsewhere
+        if foreign:
+            transcript.mark_imported(new, foreign)
+        copy_texts(store, session, new)
     if at is None:  # what they were at an earlier place nobody knows any more
         for user in users_of(transcript, session):
             _copy_values(StoreSnapshots(lambda: store), session, new, user)
@@ -158,7 +170,7 @@ def _copy_values(snapshots: StoreSnapshots, session: str, new: str, user: str) -
     with contextlib.suppress(SnapshotError):  # whoever needs them is told that they were changed
         kept = snapshots.values(session, user)
         if kept is not None:
-            snapshots.keep_values(new, user, replace(kept, generation=""))
+            snapshots.keep_values(new, user, replace(kept, generation=""))()
 
 
 def take_in(store: Store, session: str, events: Sequence[Event]) -> bool:

@@ -279,6 +279,28 @@ def test_whatever_was_called_can_be_lifted_and_passes_the_check(
         compile_program(found.program, ["look"])
 
 
+def keys_made(monkeypatch: pytest.MonkeyPatch, calls: int) -> int:
+    """How many values are looked up to lift so many calls, each with the result of the one before."""
+    from agent import lift
+
+    made: list[Any] = []
+    key = lift._key
+    monkeypatch.setattr(lift, "_key", lambda value: (made.append(value), key(value))[1])
+    chain = [(CallForm("look", {"at": f"r{n}", "all": [f"x{n}"]}), f"r{n + 1}") for n in range(calls)]
+    found = lifted("s", happened(*chain))
+    monkeypatch.undo()
+    assert found is not None
+    assert found.program.count(":at look-result") == calls - 1
+    return len(made)
+
+
+def test_each_value_is_looked_up_a_few_times_however_many_calls_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few, twice = keys_made(monkeypatch, 10), keys_made(monkeypatch, 20)
+    assert keys_made(monkeypatch, 40) - twice == 2 * (twice - few) > 0
+
+
 # Secrets
 
 
@@ -345,6 +367,14 @@ def test_a_file_that_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) -> 
     said = quoth("lift", "s", "-o", "no/such/out.hy", cwd=tmp_path)
     message = "quoth: no/such/out.hy cannot be written: No such file or directory.\n"
     assert (said.code, said.err) == (2, message)
+
+
+def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
+    quoth("call", '(echo "a")', "--session", "s", cwd=tmp_path)
+    files(tmp_path, {"mine.hy": "(mine)"})
+    said = quoth("lift", "s", "-o", "mine.hy", cwd=tmp_path)
+    assert (said.code, said.err) == (2, "quoth: There is a file mine.hy already.\n")
+    assert (tmp_path / "mine.hy").read_text() == "(mine)"
 
 
 def test_a_run_that_is_not_there_is_a_complaint() -> None:

@@ -24,7 +24,7 @@ from words import (
 )
 
 from agent.agent import AsyncAgent
-from agent.replay import NEEDED, Replay, session_in_file
+from agent.replay import Replay, session_in_file
 from agent.run import RunLimits
 from agent.testing import replays
 from neuro.backends.base import ModelError
@@ -450,18 +450,6 @@ def test_a_file_that_holds_no_whole_session_is_refused(shop: Shop, broken: str) 
     assert complaint(TranscriptError, lambda: replays(file)) == f"{file}: {message}"
 
 
-@pytest.mark.parametrize("kind", NEEDED)
-def test_an_event_that_lacks_what_it_must_say_is_refused(shop: Shop, kind: str) -> None:
-    (name, *_) = NEEDED[kind]
-    lacking = read_event("s", f'({kind} :seq 1 :at "x")', "")
-    if kind == "reply":
-        lacking = read_event("s", '(call :seq 1 :at "x")', "")
-        name = "id"
-    files(shop.folder, {"s.hy": lines(written([lacking], "s", 1, "0"))})
-    said = complaint(TranscriptError, lambda: replays(shop.folder / "s.hy"))
-    assert said.endswith(f"Event s.1 cannot be replayed: it has no :{name}.")
-
-
 def complaint_of_any(act: Callable[[], Any]) -> str:
     with pytest.raises(UsageError) as caught:
         act()
@@ -479,7 +467,14 @@ def test_a_run_without_its_beginning_is_not_replayed(shop: Shop) -> None:
     simple(shop)
     files(shop.folder, {"s.hy": shop.exported(edit=lambda text: text.replace("(stimulus ", "(summary "))})
     said = complaint(TranscriptError, lambda: replays(shop.folder / "s.hy"))
-    assert said == "Run r1 of session s has no beginning."
+    assert said.endswith("Event s.5 cannot be used: its run r1 has no beginning.")
+
+
+def test_a_limit_that_there_is_not_is_not_replayed(shop: Shop) -> None:
+    simple(shop)
+    files(shop.folder, {"s.hy": shop.exported(edit=lambda text: text.replace('"calls" 100', '"cals" 100'))})
+    said = complaint(TranscriptError, lambda: replays(shop.folder / "s.hy"))
+    assert said == "Event s.2 cannot be replayed: there is no limit cals. Did you mean calls?"
 
 
 # Calls that only read, once more

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 from pathlib import Path
@@ -12,12 +13,17 @@ from words import Agent, Said, Terminal, complaint, files, lines, quoth, scripte
 
 from agent.agent import AsyncAgent
 from agent.changes import Changes, changes_of
-from agent.run import Reply
-from agent.session import alone
+from agent.cli import limits_of
+from agent.run import Reply, RunLimits
+from agent.session import Session, alone
+from agent.session_cli import take_over
 from agent.sessions import find_event, find_session, fork_session, last_session, take_in
 from tools.audit import StoreAudit
+from tools.carried import written
 from tools.consent import Decision
+from tools.context import ToolError
 from tools.errors import UsageError
+from tools.pages import StorePages
 from tools.store import Store, store_path
 from tools.transcript import Transcript, TranscriptError
 
@@ -159,7 +165,7 @@ def test_ids_may_be_cut_short_and_hold_dots(store: Store) -> None:
         transcript.add(name, "session", {"user": "ann"})
     assert [find_session(store, name) for name in ("sa1", "sa", "my.c")] == ["sa1", "sa1", "my.chat"]
     assert find_event(store, "sa.1") == ("sa1", 1)
-    assert find_event(store, "my.3") == ("my.3", 0)
+    assert find_event(store, "my.3") == ("my.3", None)
     assert find_event(store, "my.3.2") == ("my.3", 2)
     several = complaint(UsageError, lambda: find_session(store, "s"))
     assert several == "Several sessions begin with s: sa1, sb2, sb3."
@@ -173,10 +179,13 @@ def test_ids_may_be_cut_short_and_hold_dots(store: Store) -> None:
 
 MISTAKES = [
     (["log", "s1.99"], "There is no event s1.99; session s1 has 5 events."),
+    (["log", "s1.0"], "There is no event s1.0; session s1 has 5 events."),
+    (["log", f"s1.{'9' * 5000}"], f"There is no event s1.{'9' * 18}; session s1 has 5 events."),
     (["log", "s1", "--last"], "quoth log takes an ID or --last, not both."),
     (["log", "s2"], "There is no session s2 in this workspace. The latest are s1."),
     (["log", "--org", "--hy"], "Argument --hy: not allowed with argument --org. See: quoth log --help"),
     (["fork", "s1", "--at", "6"], "There is no event s1.6; session s1 has 5 events."),
+    (["fork", "s1", "--at", "9" * 5000], f"There is no event s1.{'9' * 18}; session s1 has 5 events."),
     (["fork", "s1", "--at", "0"], "--at takes the place of an event, a whole number from 1, not 0."),
     (["fork", "s1", "--at", "x"], "--at takes the place of an event, a whole number from 1, not x."),
     (["fork"], "The following arguments are required: ID. See: quoth fork --help"),
@@ -264,6 +273,16 @@ def test_a_fork_of_all_keeps_what_programs_have_left(tmp_path: Path) -> None:
         assert agent.eval("(twice 21)").status == "error"
 
 
+def test_what_was_too_long_to_show_is_there_in_a_fork(store: Store) -> None:
+    Transcript(lambda: store).add("s", "session", {"user": "ann"})
+    id = StorePages(lambda: store, "s", "ann", 100).keep("far too long")
+    for new in (fork_session(store, "s")[0], fork_session(store, "s", 1)[0]):
+        assert StorePages(lambda: store, new, "ann", 100).page(id)[0] == "far too long"
+        assert "keeps no text" in complaint(
+            ToolError, lambda new=new: StorePages(lambda: store, new, "bob", 100).page(id)
+        )
+
+
 # To another store
 
 
@@ -282,12 +301,12 @@ def test_a_session_is_the_same_in_another_store_and_goes_on_there(here: Path, tm
     assert again == {"session": "s1", "events": len(digests(here)), "new": False}
     assert done(here, "import", "-", "--as", "s2", stdin=(here / "s1.hy").read_text(), **other) == "s2"
 
-    had = f"--policy {here}/allow.hy --tools {here}/count.hy"
+    had = f"--model scripted:{here}/program.txt --policy {here}/allow.hy --tools {here}/count.hy"
     assert refused(here, "resume", "s1", **other) == (
         "Session s1 was imported, and what runs code, makes rules or names a server is for you to choose: "
         f"it had {had}. Give these, or others."
     )
-    how = ("--tools", "count.hy", "--policy", "allow.hy")
+    how = ("--model", "scripted:program.txt", "--tools", "count.hy", "--policy", "allow.hy")
     assert quoth("resume", "s1", *how, cwd=here, **other).code == 3
     assert (here / "count").read_text() == "2"
     approve(here, **other)
@@ -307,9 +326,13 @@ def test_what_was_imported_chooses_no_code_no_rules_and_no_server(store: Store) 
         ("base_url", "http://localhost:1/v1"): True,
         ("model", "scripted:/x/reply.hy"): True,
         ("model", "local:/x/m.gguf"): True,
-        ("model", "scripted:/x/reply.txt"): False,
-        ("model", "openai:gpt-5"): False,
+        ("model", "scripted:/x/reply.txt"): True,
+        ("model", "scripted:reply.hy"): True,
+        ("model", "local:m.gguf"): True,
+        ("model", "openai:gpt-5"): True,
+        ("model", "local-large"): True,
         ("model", "local"): False,
+        ("model", "local-small"): False,
         ("dialect", "native"): False,
         ("belt", "search"): False,
     }
@@ -322,7 +345,44 @@ def test_what_was_imported_chooses_no_code_no_rules_and_no_server(store: Store) 
     assert transcript.imported(new) == 2
     transcript.add("t", "session", {"user": "ann", "belt": "full"})  # chosen here
     new, _ = fork_session(store, "t")
-    assert transcript.imported(new) == 0
+    assert transcript.imported(new) == 1
+    early, _ = fork_session(store, "t", 1)
+    assert transcript.imported(early) == 2
+    own, _ = fork_session(store, "s")
+    assert transcript.imported(own) == 0
+
+
+def test_another_users_part_of_an_imported_session_stays_foreign_in_a_fork(store: Store) -> None:
+    transcript = Transcript(lambda: store)
+    for user in ("ann", "bob"):
+        transcript.add("s", "session", {"user": user, "tools": ["/elsewhere/evil.hy"]})
+    assert take_in(store, "t", list(transcript.events("s")))
+    transcript.add("t", "session", {"user": "ann", "tools": []})  # chosen here
+    new, _ = fork_session(store, "t")
+    foreign = {user: Session(transcript, new, user, Path()).foreign() for user in ("ann", "bob")}
+    assert foreign == {"ann": False, "bob": True}
+
+
+def test_limits_of_elsewhere_and_unknown_ones_are_not_taken_over(tmp_path: Path) -> None:
+    def opened(store: Store) -> None:
+        limits = {"steps": 7, "of-another-version": 1}
+        Transcript(lambda: store).add("s", "session", {"user": "ann", "limits": limits})
+        take_in(store, "t", list(Transcript(lambda: store).events("s")))
+
+    kept(tmp_path, opened)
+    options = {session: argparse.Namespace(workspace=str(tmp_path)) for session in ("s", "t")}
+    for session, given in options.items():
+        take_over(given, session, "ann")
+    assert limits_of(options["s"], options["s"].limits) == RunLimits(steps=7)
+    assert limits_of(options["t"], options["t"].limits) == RunLimits()
+
+
+def test_a_session_written_by_hand_breaks_no_command(here: Path, store: Store) -> None:
+    Transcript(lambda: store).add("s", "session", {"tools": []})
+    text = lines(written(Transcript(lambda: store).events("s"), "s", 1, "0"))
+    files(here, {"hand.hy": text})
+    assert refused(here, "import", "hand.hy") == "Event s.1 cannot be used: it has no :user."
+    assert told(here, "sessions") == []
 
 
 def test_a_secret_is_not_exported(here: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from words import Agent, Clock, complaint, form, scripted
 
 from tools.audit import StoreAudit
-from tools.carried import copy_session, read_written, receipts_of, written
+from tools.carried import NEEDED, POSSIBLE, copy_session, read_written, receipts_of, written
 from tools.errors import UsageError
 from tools.form import CallForm, Code
 from tools.receipts import BEGUN, bound_to
@@ -36,10 +36,23 @@ def transcript(store: Store) -> Transcript:
     return Transcript(lambda: store, Clock())
 
 
+BEGINNING = {
+    "text": "Do it.",
+    "user": "ann",
+    "turn": "",
+    "model": "scripted",
+    "dialect": "call-form",
+    "in-text": True,
+    "search": False,
+    "must-act": False,
+    "limits": {"steps": 25, "window": 300.0, "context": None},
+}
+
+
 def of_ann(transcript: Transcript, session: str = "s", run: str = "r1") -> None:
     """The beginning of a session."""
     transcript.add(session, "session", {"user": "ann", "tools": []})
-    transcript.add(session, "stimulus", {"text": "Do it.", "user": "ann"}, run=run)
+    transcript.add(session, "stimulus", BEGINNING, run=run)
 
 
 def events(transcript: Transcript, session: str = "s") -> list[Event]:
@@ -63,7 +76,7 @@ def test_events_are_kept_in_order_with_their_marks(transcript: Transcript) -> No
     first, second, third = events(transcript)
     at = "2026-03-10T12:00:00.000+00:00"
     assert first.text == f'(session :seq 1 :at "{at}" :user "ann" :tools [])'
-    assert second.data == {"text": "Do it.", "user": "ann"}
+    assert second.data == BEGINNING
     assert (third.text, third.id) == (f'(interrupt :seq 3 :at "{at}" :run "r1" :parent 2)', "s.3")
     assert second.to_json() == {
         "id": "s.2",
@@ -73,8 +86,7 @@ def test_events_are_kept_in_order_with_their_marks(transcript: Transcript) -> No
         "run": "r1",
         "parent": 0,
         "key": "",
-        "text": "Do it.",
-        "user": "ann",
+        **{name.replace("-", "_"): value for name, value in BEGINNING.items()},
         "digest": second.digest,
     }
 
@@ -211,7 +223,7 @@ def test_an_event_reads_back_as_it_was(kind: Any, value: Any, call: CallForm, ru
     assert reread([event.shown for event in kept]) == kept
     assert kept[1].data["value"] == value
     assert str(read_form(kept[1].data["form"])) == str(call)
-    if kind != "reply":  # which would be the answer to a request
+    if kind not in NEEDED:
         assert read_written("\n".join(written(kept, "s", len(kept), "1"))) == ("s", kept)
 
 
@@ -297,6 +309,109 @@ def test_a_damaged_text_is_refused_with_the_event(
     assert read_written("\n".join(text)) == ("s", events(transcript))
     assert read_written("; kept by ann\r\n\r\n" + "\r\n".join(text)) == ("s", events(transcript))
     assert complaint(TranscriptError, lambda: read_written("\n".join(damage(text)))) == sentence
+
+
+# What an event says that was written by hand, and what is wrong with it.
+SAYING = {
+    "session": {"user": "ann"},
+    "stimulus": BEGINNING,
+    "request": {"talk": 1, "from": 0, "messages": [{"role": "user", "content": "Do it."}]},
+    "reply": {"text": "Done."},
+    "call": {"id": "c", "form": Code("(look)"), "user": "ann"},
+    "receipt": {"id": "c", "status": "ok"},
+    "spent": {"usage": {"calls": 1}, "steps": 1, "calls": 1},
+    "approval": {"said": "yes"},
+    "end": {"status": "done", "text": "Done."},
+}
+
+
+def by_hand(kind: Any, data: dict[str, Any], run: str = "r1") -> str:
+    """The text of a session whose last event says this: the complaint about it, or nothing."""
+    store = Store(":memory:")
+    transcript = Transcript(lambda: store)
+    transcript.add("s", "session", {"user": "ann"})
+    if kind != "stimulus":
+        transcript.add("s", "stimulus", BEGINNING, run="r1")
+    if kind == "reply":
+        transcript.add("s", "request", SAYING["request"], run="r1")
+    last = transcript.add("s", kind, data, run=run, parent=3 if kind == "reply" else 0)
+    text = "\n".join(written(transcript.events("s"), "s", last, "1"))
+    store.close()
+    try:
+        read_written(text)
+    except TranscriptError as error:
+        return str(error).removeprefix(f"Event s.{last} cannot be used: ")
+    return ""
+
+
+@pytest.mark.parametrize("kind", NEEDED)
+def test_an_event_that_lacks_what_it_must_say_or_says_nonsense_is_refused(kind: Any) -> None:
+    whole: dict[str, Any] = SAYING[kind]
+    assert by_hand(kind, whole) == ""
+    for name in NEEDED[kind]:
+        without = {key: value for key, value in whole.items() if key != name}
+        assert by_hand(kind, without) == f"it has no :{name}."
+        assert by_hand(kind, {**whole, name: None}) == f"its :{name} is None."
+    for name in POSSIBLE.get(kind, {}):
+        assert by_hand(kind, {**whole, name: None}) == ""
+        assert by_hand(kind, {**whole, name: [7]}) == f"its :{name} is [7]."
+
+
+@pytest.mark.parametrize(
+    ("kind", "run", "more", "sentence"),
+    [
+        ("session", "", {"limits": {"steps": "many"}}, 'its :limits is {"steps" "many"}.'),
+        ("session", "", {"limits": {"steps": True}}, 'its :limits is {"steps" True}.'),
+        ("session", "", {"versions": {"look": 1}}, 'its :versions is {"look" 1}.'),
+        ("session", "", {"model": 7}, "its :model is 7."),
+        ("session", "", {"from": {"session": "a"}}, 'its :from is {"session" "a"}.'),
+        ("stimulus", "", {}, "it begins no new run."),
+        ("stimulus", "r1", {"after": "r1"}, "there is no run r1 before it."),
+        ("stimulus", "r1", {"turn": None}, "its :turn is None."),
+        ("stimulus", "r1/1.0/agent", {"turn": None}, ""),
+        ("request", "r1", {"messages": [{"role": "user"}]}, 'its :messages is [{"role" "user"}].'),
+        ("call", "r2", {}, "its run r2 has no beginning."),
+        ("call", "", {"user": 1}, "its :user is 1."),
+        ("call", "r1", {"form": {"tool": "look"}}, 'its :form is {"tool" "look"}.'),
+        ("call", "r1", {"form": SECRET}, ""),
+        ("receipt", "", {"id": None}, "its :id is None."),
+    ],
+)
+def test_what_an_event_says_is_of_its_kind(kind: Any, run: str, more: dict[str, Any], sentence: str) -> None:
+    assert by_hand(kind, {**SAYING[kind], **more}, run) == sentence
+
+
+def test_a_run_begins_once(transcript: Transcript) -> None:
+    of_ann(transcript)
+    transcript.add("s", "stimulus", {**BEGINNING, "after": "r1"}, run="r2")
+    text = lambda: "\n".join(written(events(transcript), "s", len(events(transcript)), "1"))  # noqa: E731
+    assert len(read_written(text())[1]) == 3
+    transcript.add("s", "stimulus", {**BEGINNING, "after": "r2"}, run="r1")
+    said = complaint(TranscriptError, lambda: read_written(text()))
+    assert said == "Event s.4 cannot be used: it begins no new run."
+
+
+BAD_NAMES = ["two words", "L\n(write-file)\n;", "a\tb", "a\x1b[2J", "a\u2028b", "\x85"]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_a_name_that_is_no_word_is_refused(transcript: Transcript, name: str) -> None:
+    of_ann(transcript)
+    whole = list(transcript.events("s"))
+    said = complaint(TranscriptError, lambda: read_written("\n".join(written(whole, name, 2, "1"))))
+    assert said == "This is no session: its id is not one word without control characters."
+    for marks in ({"run": name}, {"key": name}):
+        store = Store(":memory:")
+        other = Transcript(lambda store=store: store)
+        of_ann(other)
+        other.add("s", "interrupt", {}, **marks)
+        text = "\n".join(written(other.events("s"), "s", 3, "1"))
+        store.close()
+        said = complaint(TranscriptError, lambda text=text: read_written(text))
+        assert (
+            said
+            == "Event s.3 cannot be used: its :run, :key or :at is not one word without control characters."
+        )
 
 
 def test_a_reply_that_answers_nothing_is_no_part_of_a_session(transcript: Transcript) -> None:
