@@ -229,7 +229,22 @@ class _Flight:
             leaves = [self.standing(leaf) for leaf in self.plan.leaves(part)]
             if any(leaf is None or leaf.seq > one.seq for leaf in leaves):
                 return None
+        if not part.inside and one.over and self._is_stale(part, one):
+            return None
         return one
+
+    def _is_stale(self, step: Part, one: Standing) -> bool:
+        """Whether something that this step comes after has been flown again since, or is to be: what the step
+        has proven was proven of something else."""
+        for name in self.plan.earlier(step):
+            before = self.log.standing(name)
+            if before is None:
+                continue
+            changed = before.digest != self.plan.digest(self.plan.by_id[name])
+            again = before.seq > one.seq and any(old.seq < one.seq for old in self.log.history[name])
+            if name in self.fresh or changed or again:
+                return True
+        return False
 
     def status(self, part: Part) -> str:
         one = self.standing(part)
@@ -450,7 +465,7 @@ class _Flight:
             return None
         one = self.standing(part)
         if one is None:
-            return Mark(part.id, self._first_word(part)) if reset else None
+            return Mark(part.id, self._first_word(part)) if reset or history else None
         results: dict[int, str] = {}
         words = None
         if one.status == "done":

@@ -188,7 +188,7 @@ def _decide(options: argparse.Namespace, kind: Any, why: str) -> int:
 
     require_person()
     file, table = _file(options, options.id)
-    if kind != "deny" and (faults := faults_of(file.plan, table)):
+    if faults := faults_of(file.plan, table):
         raise UsageError("\n".join(str(fault) for fault in faults))
     named = getattr(options, "step", None)
     steps = file.plan.leaves(file.plan.find(named)) if named else list(file.plan.steps)

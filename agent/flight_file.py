@@ -48,7 +48,13 @@ class PlanFile:
 
     def __init__(self, path: str | Path) -> None:
         self.shown = str(path)
-        self.path = Path(path).resolve()
+        try:
+            self.path = Path(path).resolve()
+            special = self.path.exists() and not (self.path.is_file() or self.path.is_dir())
+        except (OSError, RuntimeError) as error:
+            raise UsageError(f"{self.shown} cannot be found: {error}.") from None
+        if special:
+            raise UsageError(f"{self.shown} is no file; a plan is a file.")
         self.is_org = self.path.suffix.lower() not in MARKDOWN
         self._data = b""
         self._org: Org | None = None

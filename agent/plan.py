@@ -315,7 +315,9 @@ class Plan:
     def digest(self, step: Part) -> str:
         """SHA-256 of all of a step that counts: its forms, its objective with what the model is told, and its
         properties; no TODO word, no results, no log."""
-        told = [self.title, *(part.prose for part in self.notes(step))] if step.objective else []
+        told = (
+            [self.title, *([part.title, part.prose] for part in self.notes(step))] if step.objective else []
+        )
         after = None if step.after is None else sorted(step.after)
         budget = [step.budget.steps, step.budget.tokens, step.budget.cost, step.budget.seconds]
         data = [

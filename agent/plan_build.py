@@ -156,7 +156,8 @@ class _Maker:
         )
 
     def _known(self, given: Sequence[Setting], handed: Mapping[str, Setting]) -> dict[str, Setting]:
-        """The settings by name, over those handed down. As in Org, ``nil`` takes one away."""
+        """The settings by name, over those handed down. As in Org, ``nil`` takes one away; AFTER and
+        TOOLS are none then."""
         found = dict(handed)
         mine: dict[str, Setting] = {}
         for setting in given:
@@ -180,7 +181,7 @@ class _Maker:
         return {
             name: setting
             for name, setting in found.items()
-            if setting.value.lower() != "nil" or name == "AFTER"
+            if setting.value.lower() != "nil" or name in ("AFTER", "TOOLS")
         }
 
     def _id(self, section: Section, settings: Mapping[str, Setting]) -> str:

@@ -491,6 +491,21 @@ def test_a_step_that_was_changed_is_flown_again_though_it_was_done(field: Field)
     assert field.puts == [1, 5]
 
 
+def test_what_was_proven_of_something_else_is_proven_again(field: Field) -> None:
+    field.plan(
+        step("one", block("(put 1)")),
+        step("two", block("(put 2)")),
+        step("Tester", block('(when (!= n "put 1") (raise (ValueError "not 1")))', head="hy :var n=one")),
+    )
+    assert field.fly(consent="yes", wanted={"only": "one"}).ok
+    assert field.fly(consent="yes").ok
+    field.edit("(put 1)", "(put 5)")
+    report = field.fly(consent="yes")
+    assert [(one.id, one.status) for one in report.steps][-1] == ("tester", "failed")
+    assert "* FAILED Tester" in field.text
+    assert field.puts == [1, 2, 5, 2]
+
+
 @pytest.mark.parametrize(
     ("wanted", "puts"),
     [

@@ -255,3 +255,22 @@ def test_any_bytes_make_a_plan_with_or_without_faults(data: bytes) -> None:
         assert str(fault).startswith("p.org:")
     assert isinstance(found.whole_digest, str)
     assert dump(org).endswith(data)
+
+
+@pytest.mark.parametrize("none", ["nil", "none", "NIL"])
+def test_a_step_without_tools_has_none_whatever_stands_around_it(none: str) -> None:
+    text = (
+        "* PLAN Build\n  :PROPERTIES:\n  :TOOLS: echo\n  :END:\n"
+        f"** PLAN Say it\n   :PROPERTIES:\n   :TOOLS: {none}\n   :END:\n   Say it.\n"
+    )
+    _, plan = read_plan(text.encode(), "p.org")
+    assert [step.tools for step in plan.steps] == [()]
+
+
+def test_the_title_of_a_note_that_a_model_is_told_counts() -> None:
+    def digest(title: str) -> str:
+        text = f"* PLAN Blueprint: {title}\n  Words.\n* PLAN Build: do it\n  Do it.\n"
+        _, plan = read_plan(text.encode(), "p.org")
+        return plan.digest(plan.steps[0])
+
+    assert digest("careful") != digest("use write-file at once")
