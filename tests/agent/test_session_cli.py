@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Agent, Said, Terminal, complaint, files, lines, quoth, scripted, tool
+from words import Agent, Clock, Said, Terminal, complaint, files, lines, quoth, scripted, tool
 
 from agent.agent import AsyncAgent
 from agent.changes import Changes, changes_of
@@ -160,8 +160,10 @@ def test_a_log_is_shown_in_every_way(here: Path) -> None:
 
 
 def test_ids_may_be_cut_short_and_hold_dots(store: Store) -> None:
-    transcript = Transcript(lambda: store)
+    clock = Clock()
+    transcript = Transcript(lambda: store, clock)
     for name in ("sa1", "sb2", "sb3", "my.chat", "my.3"):
+        clock.wait(1)
         transcript.add(name, "session", {"user": "ann"})
     assert [find_session(store, name) for name in ("sa1", "sa", "my.c")] == ["sa1", "sa1", "my.chat"]
     assert find_event(store, "sa.1") == ("sa1", 1)

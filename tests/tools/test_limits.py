@@ -22,7 +22,7 @@ from tools.door import Reservation, new_call
 from tools.errors import UsageError
 from tools.form import CallForm
 from tools.limits import Cooldown, Quota, Rule, StoreLimits
-from tools.store import Store, store_path
+from tools.store import Store
 
 
 class Clock:
@@ -315,12 +315,18 @@ def test_what_is_counted_is_still_counted_after_a_restart(tmp_path: Path, clock:
         store.close()
 
 
-def test_a_store_is_opened_only_for_a_tool_that_is_limited(tmp_path: Path) -> None:
-    with agent(tmp_path, tools=[tool(daily_limit=1)]) as it:
-        assert it.call('(echo :text "a")').ok
-        assert not store_path(tmp_path).exists()
-        assert it.call("(probe)").ok
-        assert store_path(tmp_path).exists()
+def test_a_store_is_opened_only_for_a_tool_that_is_limited(store: Store) -> None:
+    opened: list[Store] = []
+
+    def open_store() -> Store:
+        opened.append(store)
+        return store
+
+    here = gateway(tool("free"), tool("probe", daily_limit=1), limits=StoreLimits(open_store, []))
+    assert here.pass_through("(free)").ok
+    assert opened == []
+    assert here.pass_through("(probe)").ok
+    assert opened
 
 
 def test_an_agent_keeps_the_quotas_it_is_given(tmp_path: Path) -> None:
