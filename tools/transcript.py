@@ -231,22 +231,9 @@ class Transcript:
             text = event_form(kind, last + 1, now, run, parent, key, data)
             bare = without_secrets(data, lambda said: self._hidden(session, said))
             shown = text if bare is data else event_form(kind, last + 1, now, run, parent, key, bare)
-            execute(
-                f"INSERT INTO events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-                (
-                    session,
-                    last + 1,
-                    now,
-                    run,
-                    kind,
-                    parent,
-                    key,
-                    text,
-                    None if shown == text else shown,
-                    digest_of(before, shown),
-                    status,
-                ),
-            )
+            digest = digest_of(before, shown)
+            event = Event(session, last + 1, now, run, kind, parent, key, text, shown, digest, status)
+            _insert(execute, session, event)
         return last + 1
 
     @contextlib.contextmanager
@@ -346,22 +333,7 @@ class Transcript:
                 count += 1
                 if event.digest != (before := digest_of(before, event.shown)):
                     raise TranscriptError(f"Event {event.id} was changed after it was written.")
-                execute(
-                    f"INSERT INTO events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-                    (
-                        session,
-                        event.seq,
-                        event.at,
-                        event.run,
-                        event.kind,
-                        event.parent,
-                        event.key,
-                        event.text,
-                        None if event.shown == event.text else event.shown,
-                        event.digest,
-                        event.status,
-                    ),
-                )
+                _insert(execute, session, event)
         return count
 
     def mark_imported(self, session: str, count: int) -> None:
@@ -457,6 +429,26 @@ def last_event(execute: Statement, session: str) -> tuple[int, str]:
     for seq, digest in execute(sql, (session,)):
         return int(seq), str(digest)
     return 0, ""
+
+
+def _insert(execute: Statement, session: str, event: Event) -> None:
+    """Put an event into a session as it is; ``_event`` reads it back."""
+    execute(
+        f"INSERT INTO events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        (
+            session,
+            event.seq,
+            event.at,
+            event.run,
+            event.kind,
+            event.parent,
+            event.key,
+            event.text,
+            None if event.shown == event.text else event.shown,
+            event.digest,
+            event.status,
+        ),
+    )
 
 
 def _event(row: Sequence[Any]) -> Event:
