@@ -169,17 +169,7 @@ def _turns(messages: Messages) -> list[int]:
 
 def _copy(messages: Messages, start: int, end: int, into: Messages) -> None:
     for place in range(start, end):
-        _append(messages[place], into)
-
-
-def _append(message: Message, into: Messages) -> None:
-    into.append(
-        message["role"],
-        message["content"],
-        message.get("call_id", ""),
-        calls=message.get("calls", ()),
-        kept=message.get("kept"),
-    )
+        into.add(messages[place])
 
 
 # Clearing
@@ -204,7 +194,7 @@ def _clear(run: Run, messages: Messages, end: int, goal: int, or_not: bool = Fal
         changed: Message = message
         if place in heads:
             changed = {**message, "content": f"{heads[place]}; {_again(run, message['content'])}"}
-        _append(changed, new)
+        new.add(changed)
     return new, len(heads)
 
 
@@ -307,7 +297,7 @@ def _rebuilt(run: Run, begin: int, cut: int, summary: str) -> Messages:
     opening = run.dialect.opening(run.door.table, search=run.search)
     for place in range(cut):  # also what told a model how to call tools in text, when it came later
         if old[place]["role"] == "system" or old[place]["content"] == opening:
-            _append(old[place], new)
+            new.add(old[place])
     task = task_text(run)
     told = any(
         old[place]["role"] == "user" and old[place]["content"] == task for place in range(cut, len(old))

@@ -303,8 +303,7 @@ def read_messages(kept: list[Message]) -> Messages:
     """A conversation of these messages."""
     messages = Messages()
     for one in kept:
-        known: dict[str, Any] = {"calls": one.get("calls", ()), "kept": one.get("kept")}
-        messages.append(one["role"], one["content"], one.get("call_id", ""), **known)
+        messages.add(one)
     return messages
 
 

@@ -147,6 +147,16 @@ class Messages:
         if role == "system":
             self.system = "\n\n".join(filter(None, [self.system, message["content"]]))
 
+    def add(self, message: Message) -> None:
+        """Append a message of another conversation, whole."""
+        self.append(
+            message["role"],
+            message["content"],
+            message.get("call_id", ""),
+            calls=message.get("calls", ()),
+            kept=message.get("kept"),
+        )
+
     def end_with(self, start: int, messages: Iterable[Message]) -> None:
         """Put these in the place of all from ``start`` on: a conversation that is brought back goes on as it
         was told. Nothing of it may have been written for a server yet."""
