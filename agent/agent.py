@@ -463,11 +463,7 @@ class AsyncAgent:
         """The conversation up to the end of a run. One that was broken off ends here: no call of it is left
         without a result, which says so."""
         past = self._session.past(name)
-        if past.end is None:
-            messages = await self._broken_off(name)
-        else:
-            messages = read_messages(self._session.conversation(name))
-            self._session.talk_of(messages).count = len(messages)
+        messages = await self._broken_off(name) if past.end is None else self._as_it_ended(name)
         if note := self._note(name):
             messages.append("user", note)
         return messages
@@ -479,6 +475,10 @@ class AsyncAgent:
             if past.end is None:
                 _, messages = await self._go(name, past, self._opened_at(name), live=False, ends=True)
                 return messages
+        return self._as_it_ended(name)
+
+    def _as_it_ended(self, name: str) -> Messages:
+        """The conversation of a run that has ended, all of which is in the transcript."""
         messages = read_messages(self._session.conversation(name))
         self._session.talk_of(messages).count = len(messages)
         return messages
