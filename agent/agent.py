@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, cast
 
 from agent.changes import Changes, changes_of
-from agent.recorded import Differs, RecordedBackend, RecordedDoor
+from agent.recorded import Differs, RecordedBackend, RecordedDoor, facts_of
 from agent.run import Listener, Reply, Run, RunLimits
 from agent.services import check_known, with_own_model
 from agent.session import Past, RunLog, Session, Unfinished, read_messages
@@ -415,14 +415,11 @@ class AsyncAgent:
             "text": task,
             "user": self.user,
             "turn": turn,
-            "model": backend.name,
+            **facts_of(backend),
             "dialect": self.dialect().name,
             "in-text": not self.dialect().native,
             "search": self._search,
             "must-act": self.must_act(backend),
-            "takes-grammar": backend.takes_grammar,
-            "tool-view": getattr(backend, "tool_view", ""),
-            "context": getattr(backend, "context", None),
             "limits": vars(self.limits),
         }
         with self._session.driven():

@@ -19,7 +19,7 @@ from agent.flight_state import FlightLog
 from agent.plan import Form, Part, Plan
 from agent.plan_check import reads_only
 from agent.prices import cost_of
-from agent.recorded import RecordedBackend, RecordedDoor
+from agent.recorded import RecordedBackend, RecordedDoor, facts_of
 from agent.run import Inner, Reply, Run, SubAgent, shortened, show_value, told
 from agent.session import Past, RunLog, read_messages
 from agent.subagents import Team, chosen, services_for
@@ -302,10 +302,7 @@ class _Attempt:
                 "text": task,
                 "data": data,
                 "user": session.user,
-                "model": backend.name,
-                "takes-grammar": backend.takes_grammar,
-                "tool-view": getattr(backend, "tool_view", ""),
-                "context": getattr(backend, "context", None),
+                **facts_of(backend),
                 "limits": vars(agent.limits),
             }
             log.reply = log.add("stimulus", given, parent=self.aboard.log.begun)

@@ -38,6 +38,16 @@ NOT_MADE = "It was not made: the session was broken off before it."
 Differs = Callable[[Event | None, Any], None]
 
 
+def facts_of(backend: Backend) -> dict[str, Any]:
+    """What a run's stimulus says of its model, so that a RecordedBackend can stand for it."""
+    return {
+        "model": backend.name,
+        "takes-grammar": backend.takes_grammar,
+        "tool-view": getattr(backend, "tool_view", ""),
+        "context": getattr(backend, "context", None),
+    }
+
+
 class RecordedBackend:
     """A model whose replies are in the transcript, as far as it reaches. ``live`` is asked after that;
     without it the run is interrupted there."""

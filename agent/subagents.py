@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.budget import Budget, SpentError
-from agent.recorded import RecordedBackend, RecordedDoor
+from agent.recorded import RecordedBackend, RecordedDoor, facts_of
 from agent.run import Inner, Listener, Reply, Run, SubAgent
 from agent.services import OwnModel
 from agent.session import Past, RunLog, Session, read_messages
@@ -219,14 +219,11 @@ class Team:
             "text": run.task,
             "data": run.data,
             "user": run.user,
-            "model": backend.name,
+            **facts_of(backend),
             "dialect": run.dialect.name,
             "in-text": not run.dialect.native,
             "search": run.search,
             "must-act": run.must_act,
-            "takes-grammar": backend.takes_grammar,
-            "tool-view": getattr(backend, "tool_view", ""),
-            "context": getattr(backend, "context", None),
             "tools": None if table is self._agent.table else table.names(),
             "limits": {**vars(run.limits), "steps": run.budget.steps, "calls": run.budget.calls},
         }
