@@ -9,11 +9,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import QuietServer
 from words import Said, command, files, quoth, started, wait_until
 
 from agent.cli import LIMITS
@@ -661,7 +662,7 @@ class Server(BaseHTTPRequestHandler):
 def server(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of a server that answers as the test's parameter says; of none, for None."""
     handler = type("Handler", (Server,), request.param or {})
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    httpd = QuietServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=httpd.serve_forever, daemon=True)
     thread.start()
     if request.param is None:

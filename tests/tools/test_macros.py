@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import QuietServer
 from words import Gateway, complaint, files, form, gateway, load
 
 from tools.errors import UsageError
@@ -606,8 +607,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    here = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    here.daemon_threads = True
+    here = QuietServer(("127.0.0.1", 0), Answers)
     thread = threading.Thread(target=here.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     yield f"http://127.0.0.1:{here.server_port}"

@@ -42,17 +42,23 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-class Server(ThreadingHTTPServer):
+class QuietServer(ThreadingHTTPServer):
+    """A server of the tests. A client that hangs up is part of them, and no traceback is printed for it: that
+    would be printed in a thread, after its test, and Python 3.11 parses the lines of a traceback, which must
+    not happen in two threads at once (python/cpython#106905)."""
+
     daemon_threads = True
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass
+
+
+class Server(QuietServer):
     def __init__(self, answer: Answer) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.answers: list[Answer] = [answer]
         self.requests: list[tuple[str, dict[str, str], bytes]] = []
         self.released = threading.Event()  # set when the test is over: slow answers end then
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is part of these tests, and nothing to print a traceback for."""
 
     @property
     def base_url(self) -> str:
