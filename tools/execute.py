@@ -18,7 +18,7 @@ from tools.clock import Clock, within
 from tools.context import ToolContext, ToolError, enter_context
 from tools.errors import StoreError
 
-GRACE_SECONDS = 2.0  # for a cancelled body to put things away
+GRACE_SECONDS = 5.0  # for a cancelled body to put things away
 
 
 def brief(error: BaseException) -> str:
