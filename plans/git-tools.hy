@@ -10,12 +10,14 @@ They run a program, and a repository may hold settings that run others, so they 
 
 (def-shell-tool git-diff
   "Show what differs from a revision, by default what is not committed yet."
-  :parameters [of {:type str  :doc "A revision or a range such as main..HEAD"  :default "HEAD"}]
+  :parameters [of  {:type str  :doc "A revision or a range such as main..HEAD"  :default "HEAD"}
+               but {:type str  :doc "A file or folder to leave out"  :default ""}]
   :guard      (revision of)
   :effects    [:reads :runs]
-  :examples   [(git-diff :of "main..HEAD")]
+  :examples   [(git-diff :of "main..HEAD")  (git-diff :but "docs")]
   :argv       ["git" "--no-pager" "-c" "core.fsmonitor=false" "diff" "--no-color" "--no-ext-diff"
-               "--no-textconv" "--end-of-options" of "--"])
+               "--no-textconv" "--end-of-options" of "--"
+               (if but [":/" f":(exclude){but}"] None)])
 
 (def-shell-tool git-log
   "List commits, one line each, the latest first."

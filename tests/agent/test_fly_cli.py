@@ -397,3 +397,5 @@ def test_git_takes_no_option_from_a_call(tmp_path: Path) -> None:
     assert said.err == "quoth: git-log was denied: --output=x is an option of git, and no revision.\n"
     assert quoth("call", "(git-log :count 1)", *tools, cwd=tmp_path).out.endswith("Say two\n")
     assert "+three" in quoth("call", "(git-diff)", *tools, cwd=tmp_path).out
+    assert "+three" in quoth("call", '(git-diff :but "plans")', *tools, cwd=tmp_path).out
+    assert quoth("call", '(git-diff :but "a.txt")', *tools, cwd=tmp_path).out.strip() == ""
