@@ -56,18 +56,27 @@ async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, 
     except TimeoutError:
         raise ToolFailure("timeout", f"{words[0]} did not finish within {timeout:g} s.") from None
     finally:
-        # The whole group, also when its first process has ended: it may have left others behind.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-        with contextlib.suppress(TimeoutError):  # to the end of the pipes, so that they are closed
-            async with asyncio.timeout(1):
-                await asyncio.gather(_read(process.stdout), _read(process.stderr))
-        # Else its end is heard of when the loop may be closed already; asyncio has no public word for this.
-        process._transport.close()  # type: ignore[attr-defined]
+        await _put_away(process)
     if code:
         raise ToolError(f"{words[0]} ended with {code}: {(err or out).strip() or 'it said nothing'}")
     return out
+
+
+async def _put_away(process: asyncio.subprocess.Process) -> None:
+    """Kill the whole group, also when its first process has ended: it may have left others behind. However
+    often this is cancelled, it is awaited: of what is left open, asyncio hears when its loop is closed."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    cancelled = False
+    while process.returncode is None:
+        try:
+            await process.wait()
+        except asyncio.CancelledError:
+            cancelled = True
+    process._transport.close()  # type: ignore[attr-defined]  # asyncio has no public word for this
+    if cancelled:
+        raise asyncio.CancelledError
+    await asyncio.sleep(0)  # its pipes are closed in the next turn of the loop
 
 
 def _words(argv: Sequence[Any]) -> list[str]:

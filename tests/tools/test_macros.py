@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import re
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -17,10 +18,12 @@ import pytest
 from loopback import QuietServer
 from words import Gateway, complaint, files, form, gateway, load
 
+from tools.context import ToolContext
 from tools.errors import UsageError
-from tools.process import MAX_OUTPUT
+from tools.process import MAX_OUTPUT, run_argv
 from tools.sexp import read_one
 from tools.table import ToolTable
+from tools.workspace import Workspace
 
 HEAD = """\
 "Tools of a test."
@@ -563,6 +566,28 @@ def test_a_cancelled_call_stops_its_program(tmp_path: Path) -> None:
 
     asyncio.run(cancel())
     assert ends(tmp_path / "parent")
+
+
+async def test_a_program_is_put_away_however_often_its_call_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[asyncio.subprocess.Process] = []
+    start = asyncio.create_subprocess_exec
+
+    async def remember(*words: str, **options: Any) -> asyncio.subprocess.Process:
+        started.append(await start(*words, **options))
+        return started[0]
+
+    monkeypatch.setattr("asyncio.create_subprocess_exec", remember)
+    call = asyncio.create_task(run_argv(["sleep", "100"], ctx=ToolContext(Workspace(tmp_path))))
+    while not started:
+        await asyncio.sleep(0.01)
+    while not call.done():
+        call.cancel()
+        await asyncio.sleep(0)
+    assert call.cancelled()
+    assert started[0].returncode == -signal.SIGKILL
+    assert started[0]._transport.is_closing()  # type: ignore[attr-defined]
 
 
 # def-http-tool
