@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -24,10 +24,12 @@ from agent.flight_step import Aboard, Made, attempt, result_of, results_of
 from agent.plan import PHASES, Part, Plan
 from agent.plan_check import check
 from agent.run import show_value
-from agent.session import Session, alone
+from agent.session import Session
 from neuro.backends.base import Usage
 from tools.errors import UsageError, did_you_mean
+from tools.locks import hold
 from tools.store import Store, store_path
+from tools.workspace import flying
 
 if TYPE_CHECKING:
     from agent.agent import AsyncAgent
@@ -125,23 +127,11 @@ class Wanted:
 async def fly(agent: AsyncAgent, path: str | Path, wanted: Wanted, session: str = "") -> FlightReport:
     """Fly a plan; see AsyncAgent.fly. ``session`` is the one to fly in, if one was named."""
     file = PlanFile(path)
-    if faults := check(file.plan, agent.table):
-        raise UsageError("\n".join(str(fault) for fault in faults))
-    with _alone(agent, file):
+    with hold(flying(file.path), f"{file.shown} is being flown by another process."):
+        plan = file.look()  # what a tool or an editor has made of it before nobody could
+        if faults := check(plan, agent.table):
+            raise UsageError("\n".join(str(fault) for fault in faults))
         return await _Flight(agent, file, wanted, session).fly()
-
-
-@contextlib.contextmanager
-def _alone(agent: AsyncAgent, file: PlanFile) -> Iterator[None]:
-    """Within it no other process flies the plan, and no tool can change it."""
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(alone(store_path(agent.workspace.root), f"flight of {file.path}"))
-        except UsageError:
-            raise UsageError(f"{file.shown} is being flown by another process.") from None
-        agent.workspace.flying.append(file.path)
-        stack.callback(agent.workspace.flying.remove, file.path)
-        yield
 
 
 class _Flight:
@@ -460,17 +450,14 @@ class _Flight:
         log = [self._line(one) for one in history if one.status != "begun"]
         if part.inside:
             word = self._word_of(part) or ("PLAN" if reset else "")
-            return Mark(part.id, word if part.todo else "", "", log)
+            return Mark(part.id, word if part.todo else "", log=log)
         if not part.is_step:
             return None
         one = self.standing(part)
         if one is None:
             return Mark(part.id, self._first_word(part)) if reset or history else None
-        results: dict[int, str] = {}
-        words = None
-        if one.status == "done":
-            results, words = results_of(part, self._attempt(one))
-        return Mark(part.id, WORDS[self.status(part)], one.digest, log, results, words)
+        results = results_of(part, self._attempt(one))
+        return Mark(part.id, WORDS[self.status(part)], one.digest, log, results)
 
     def _first_word(self, step: Part) -> str:
         approval = self.aboard.approval(step)
@@ -516,10 +503,10 @@ class _Flight:
     def report(self, status: FlightStatus, seconds: float) -> FlightReport:
         parts = [part for part in self.plan.parts if part.is_step or part.expect]
         steps = tuple(self.report_of(part) for part in parts)
-        notes = [self.stopped] if self.stopped and not self._failed_there() else []
-        return FlightReport(
-            self.file.shown, self.log.session.id, status, steps, seconds, (*self.notes, *notes)
-        )
+        notes = [*self.notes, *self.file.notes]
+        if self.stopped and not self._failed_there():
+            notes.append(self.stopped)
+        return FlightReport(self.file.shown, self.log.session.id, status, steps, seconds, tuple(notes))
 
     def _failed_there(self) -> bool:
         parts = [part for part in self.plan.parts if part.is_step or part.expect]
