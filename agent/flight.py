@@ -378,7 +378,8 @@ class _Flight:
         approval = self.aboard.approval(part) if part.is_step else None
         if approval is not None and approval.decision == "deny":
             why = f"the person said: {approval.why}" if approval.why else "the person said no"
-            self._write(part, "denied", number, tries, f"{part.id} was denied: {why}.")
+            same = "" if approval.step == part.id else f"it is what {approval.step} was, and "
+            self._write(part, "denied", number, tries, f"{part.id} was denied: {same}{why}.")
             self._after(part)
             return
         digest = self.plan.digest(part)
