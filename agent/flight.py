@@ -148,6 +148,7 @@ class _Flight:
         self.usage: dict[str, Usage] = {}
         self.stopped = ""
         self.log = self._log()
+        self.since = max([self.log.begun, *(one.seq for past in self.log.history.values() for one in past)])
         self.aboard = Aboard(agent, self.store, self.plan, str(file.path), self.log, self.made)
 
     # Which flight
@@ -192,7 +193,8 @@ class _Flight:
             one = log.standing(part.id)
             if one is None or not one.over:
                 continue
-            failed = one.status != "done" and log.status == "failed" and one.seq < log.ended
+            flown = bool(part.inside) or part.id in self.chosen
+            failed = one.status != "done" and flown and log.status == "failed" and one.seq < log.ended
             named = (self.wanted.only or self.wanted.start) and part.id in self.chosen
             if failed or named or not self._valid(part, one):
                 self.fresh.add(part.id)
@@ -230,9 +232,9 @@ class _Flight:
             before = self.log.standing(name)
             if before is None:
                 continue
-            changed = before.digest != self.plan.digest(self.plan.by_id[name])
+            anew = name in self.fresh or before.digest != self.plan.digest(self.plan.by_id[name])
             again = before.seq > one.seq and any(old.seq < one.seq for old in self.log.history[name])
-            if name in self.fresh or changed or again:
+            if again or (anew and one.seq <= self.since):  # what is flown alone now is of what is there
                 return True
         return False
 

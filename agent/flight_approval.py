@@ -171,7 +171,7 @@ async def coverage(agent: AsyncAgent, plan: Plan, step: Part) -> Coverage:
             inner, other = await _coverage(agent, plan, form)
             covers |= dict.fromkeys(inner)
             asks |= dict.fromkeys(other)
-    if step.objective:
+    if step.objective and step.tools != ():
         asks["what its model calls"] = None
     return Coverage(tuple(covers), tuple(asks))
 
@@ -191,7 +191,7 @@ async def _coverage(agent: AsyncAgent, plan: Plan, form: Form) -> tuple[list[str
     asks = [f"{shape['tool']} (its arguments are known only in flight)" for shape in unknown]
     if not found.value["complete"]:
         asks.append("what else it may call (it cannot be followed everywhere)")
-    return [_shown(shape) for shape in known], asks
+    return [_shown(shape, agent.table) for shape in known], asks
 
 
 def _parted(plan: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
@@ -202,8 +202,10 @@ def _parted(plan: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapp
     return parted
 
 
-def _shown(shape: Mapping[str, Any]) -> str:
-    args = {name: pattern.get("is", Code("…")) for name, pattern in shape["args"].items()}
+def _shown(shape: Mapping[str, Any], table: ToolTable) -> str:
+    given = shape["args"]
+    names = [param.name for param in table.get(shape["tool"]).params if param.name in given]
+    args = {name: given[name].get("is", Code("…")) for name in names}
     text = str(CallForm(shape["tool"], args))
     return text if len(text) <= SHOWN_CHARS else f"({shape['tool']} …)"
 
