@@ -333,7 +333,7 @@ def test_approve_says_of_each_step_what_it_covers_and_what_will_still_ask(desk: 
             told[name].append(line.removeprefix("    ; "))
     assert (said.code, desk.puts) == (0, []), said.err
     assert told == {
-        "literal": ['covers: (put :x 1), (put :x 2), (write-file :path "a" :content "b")'],
+        "literal": ['covers: (write-file :path "a" :content "b"), (put :x 1), (put :x 2)'],
         "data": ["covers: (put :x 7), (put :x 8)"],
         "value": ["will still ask: put (its arguments are known only in flight)"],
         "result": ["will still ask: put (it works with what value comes to)"],
