@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import disks
 import pytest
 from words import TalkingFunction, complaint, files, lines, sandboxes, scripted, threads, tool, wait_until
 
@@ -20,7 +21,7 @@ from agent.plan import TODO_WORDS
 from neuro.backends.base import Messages
 from tools.consent import Decision
 from tools.context import ToolContext
-from tools.errors import UsageError
+from tools.errors import StoreError, UsageError
 from tools.store import MIGRATIONS, Store, store_path
 from tools.table import CognitiveTool
 
@@ -803,6 +804,35 @@ def test_a_disk_that_is_full_meanwhile_is_told_in_a_sentence(
     assert field.words == {"a": "RUNNING", "b": "PLAN"}
     assert sorted(path.name for path in field.folder.iterdir()) == ["plan.org"]
     assert field.puts == []
+
+
+@pytest.mark.parametrize("where", ["in a form", "in a model"])
+def test_a_store_that_has_no_room_breaks_a_flight_off_and_it_goes_on(
+    field: Field, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def fill() -> str:
+        if where != "nowhere":
+            full.fill()
+        return "filled"
+
+    def talk(messages: Messages) -> str:
+        return fill() if where == "in a model" else "Done."
+
+    field.plan(
+        step("a", block("(put 1)")),
+        step("b", block("(fill)") if where == "in a form" else "Do it."),
+        step("c", block("(put 3)")),
+    )
+    with disks.every_store_on(disks.FullDisk("full-flight"), monkeypatch) as full:
+        tools = [*field.tools, tool("fill", fill)]
+        flight: dict[str, Any] = {"tools": tools, "consent": "yes", "model": TalkingFunction(talk)}
+        said = complaint(StoreError, lambda: field.fly(**flight))
+        assert said.startswith("The transcript could not be written: the disk is full; make room, then go on")
+        assert field.words == {"a": "DONE", "b": "RUNNING", "c": "PLAN"}
+        where, full.room = "nowhere", None
+        assert field.fly(**flight).status == "done"
+    assert field.words == {"a": "DONE", "b": "DONE", "c": "DONE"}
+    assert field.puts == [1, 3]
 
 
 def test_a_plan_that_is_write_protected_is_flown_and_not_written_to(field: Field) -> None:
