@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -24,10 +24,12 @@ from agent.flight_step import Aboard, Made, attempt, result_of, results_of
 from agent.plan import PHASES, Part, Plan
 from agent.plan_check import check
 from agent.run import show_value
-from agent.session import Session, alone
+from agent.session import Session
 from neuro.backends.base import Usage
 from tools.errors import UsageError, did_you_mean
+from tools.locks import hold
 from tools.store import Store, store_path
+from tools.workspace import flying
 
 if TYPE_CHECKING:
     from agent.agent import AsyncAgent
@@ -125,23 +127,11 @@ class Wanted:
 async def fly(agent: AsyncAgent, path: str | Path, wanted: Wanted, session: str = "") -> FlightReport:
     """Fly a plan; see AsyncAgent.fly. ``session`` is the one to fly in, if one was named."""
     file = PlanFile(path)
-    if faults := check(file.plan, agent.table):
-        raise UsageError("\n".join(str(fault) for fault in faults))
-    with _alone(agent, file):
+    with hold(flying(file.path), f"{file.shown} is being flown by another process."):
+        plan = file.look()  # what a tool or an editor has made of it before nobody could
+        if faults := check(plan, agent.table):
+            raise UsageError("\n".join(str(fault) for fault in faults))
         return await _Flight(agent, file, wanted, session).fly()
-
-
-@contextlib.contextmanager
-def _alone(agent: AsyncAgent, file: PlanFile) -> Iterator[None]:
-    """Within it no other process flies the plan, and no tool can change it."""
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(alone(store_path(agent.workspace.root), f"flight of {file.path}"))
-        except UsageError:
-            raise UsageError(f"{file.shown} is being flown by another process.") from None
-        agent.workspace.flying.append(file.path)
-        stack.callback(agent.workspace.flying.remove, file.path)
-        yield
 
 
 class _Flight:
@@ -158,6 +148,7 @@ class _Flight:
         self.usage: dict[str, Usage] = {}
         self.stopped = ""
         self.log = self._log()
+        self.since = max([self.log.begun, *(one.seq for past in self.log.history.values() for one in past)])
         self.aboard = Aboard(agent, self.store, self.plan, str(file.path), self.log, self.made)
 
     # Which flight
@@ -202,7 +193,8 @@ class _Flight:
             one = log.standing(part.id)
             if one is None or not one.over:
                 continue
-            failed = one.status != "done" and log.status == "failed" and one.seq < log.ended
+            flown = bool(part.inside) or part.id in self.chosen
+            failed = one.status != "done" and flown and log.status == "failed" and one.seq < log.ended
             named = (self.wanted.only or self.wanted.start) and part.id in self.chosen
             if failed or named or not self._valid(part, one):
                 self.fresh.add(part.id)
@@ -240,9 +232,9 @@ class _Flight:
             before = self.log.standing(name)
             if before is None:
                 continue
-            changed = before.digest != self.plan.digest(self.plan.by_id[name])
+            anew = name in self.fresh or before.digest != self.plan.digest(self.plan.by_id[name])
             again = before.seq > one.seq and any(old.seq < one.seq for old in self.log.history[name])
-            if name in self.fresh or changed or again:
+            if again or (anew and one.seq <= self.since):  # what is flown alone now is of what is there
                 return True
         return False
 
@@ -388,7 +380,8 @@ class _Flight:
         approval = self.aboard.approval(part) if part.is_step else None
         if approval is not None and approval.decision == "deny":
             why = f"the person said: {approval.why}" if approval.why else "the person said no"
-            self._write(part, "denied", number, tries, f"{part.id} was denied: {why}.")
+            same = "" if approval.step == part.id else f"it is what {approval.step} was, and "
+            self._write(part, "denied", number, tries, f"{part.id} was denied: {same}{why}.")
             self._after(part)
             return
         digest = self.plan.digest(part)
@@ -460,17 +453,14 @@ class _Flight:
         log = [self._line(one) for one in history if one.status != "begun"]
         if part.inside:
             word = self._word_of(part) or ("PLAN" if reset else "")
-            return Mark(part.id, word if part.todo else "", "", log)
+            return Mark(part.id, word if part.todo else "", log=log)
         if not part.is_step:
             return None
         one = self.standing(part)
         if one is None:
             return Mark(part.id, self._first_word(part)) if reset or history else None
-        results: dict[int, str] = {}
-        words = None
-        if one.status == "done":
-            results, words = results_of(part, self._attempt(one))
-        return Mark(part.id, WORDS[self.status(part)], one.digest, log, results, words)
+        results = results_of(part, self._attempt(one))
+        return Mark(part.id, WORDS[self.status(part)], one.digest, log, results)
 
     def _first_word(self, step: Part) -> str:
         approval = self.aboard.approval(step)
@@ -516,10 +506,10 @@ class _Flight:
     def report(self, status: FlightStatus, seconds: float) -> FlightReport:
         parts = [part for part in self.plan.parts if part.is_step or part.expect]
         steps = tuple(self.report_of(part) for part in parts)
-        notes = [self.stopped] if self.stopped and not self._failed_there() else []
-        return FlightReport(
-            self.file.shown, self.log.session.id, status, steps, seconds, (*self.notes, *notes)
-        )
+        notes = [*self.notes, *self.file.notes]
+        if self.stopped and not self._failed_there():
+            notes.append(self.stopped)
+        return FlightReport(self.file.shown, self.log.session.id, status, steps, seconds, tuple(notes))
 
     def _failed_there(self) -> bool:
         parts = [part for part in self.plan.parts if part.is_step or part.expect]

@@ -13,32 +13,41 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from agent.babel import Var
 from agent.plan import Form, Part, Plan
+from agent.plan_check import reads_only
 from agent.plan_forms import tool_uses
 from tools import plans
 from tools.audit import Audit
 from tools.consent import Broker, Decision
 from tools.context import Call
+from tools.form import CallForm, Code
 from tools.redact import redact
 from tools.store import Store
 from tools.table import ToolTable
 
+if TYPE_CHECKING:
+    from agent.agent import AsyncAgent
+
+SHOWN_CALLS, SHOWN_CHARS = 6, 100  # of what an approval covers
+
 
 @dataclass(frozen=True)
 class Approval:
-    """What a person said of a step. ``holds`` is False when the step, or a tool in it, has changed since."""
+    """What a person said of a step. ``holds`` is False when the step, or a tool in it, has changed since;
+    ``step`` is the id of the one it was said of."""
 
     decision: Literal["approve", "deny"]
     user: str
     at: float
     why: str
     holds: bool
+    step: str
 
 
 def record(
@@ -49,8 +58,8 @@ def record(
     _audit(audit, plan, step, decision)
     with store.transaction() as run:
         run(
-            "INSERT INTO plan_steps (plan, step, digest, tools, decision, user, at, why)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO plan_steps (plan, step, digest, tools, decision, user, at, why, body)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 path,
                 step.id,
@@ -60,23 +69,41 @@ def record(
                 decision.by,
                 time.time(),
                 decision.why,
+                body_digest(plan, step),
             ),
         )
 
 
 def approval_of(store: Store, plan: Plan, path: str, step: Part, table: ToolTable) -> Approval | None:
     """What was decided of a step last. A refusal holds until somebody approves the step, whatever becomes of
-    it meanwhile."""
-    found = store.execute(
-        "SELECT digest, tools, decision, user, at, why FROM plan_steps WHERE plan = ? AND step = ?"
-        " ORDER BY seq DESC LIMIT 1",
-        (path, step.id),
-    )
+    it meanwhile: also under another headline, as long as it would do the same."""
+    what = "SELECT digest, tools, decision, user, at, why, step FROM plan_steps AS said WHERE plan = ?"
+    found = store.execute(f"{what} AND step = ? ORDER BY seq DESC LIMIT 1", (path, step.id))
+    if not found:
+        latest = "(SELECT max(seq) FROM plan_steps WHERE plan = said.plan AND step = said.step)"
+        found = store.execute(
+            f"{what} AND body = ? AND body != '' AND decision = 'deny' AND seq = {latest}"
+            " ORDER BY seq DESC LIMIT 1",
+            (path, body_digest(plan, step)),
+        )
     if not found:
         return None
-    digest, tools, decision, user, at, why = found[0]
+    digest, tools, decision, user, at, why, of = found[0]
     same = (digest, tools) == (plan.digest(step), tools_digest(plan, step, table))
-    return Approval(decision, user, at, why, decision == "deny" or same)
+    return Approval(decision, user, at, why, decision == "deny" or same, of)
+
+
+def body_digest(plan: Plan, step: Part) -> str:
+    """A digest of what a step does, its forms and its objective, by whatever name; empty for one of an
+    expectation alone."""
+    forms = [
+        [called(plan, form).text, [[var.name, var.text] for var in variables(plan, form)]]
+        for form in step.forms
+        if form.runs
+    ]
+    if not (forms or step.objective):
+        return ""
+    return hashlib.sha256(json.dumps([step.objective, forms]).encode()).hexdigest()
 
 
 def tools_digest(plan: Plan, step: Part, table: ToolTable) -> str:
@@ -116,10 +143,76 @@ def is_covered(store: Store, call: Call, text: str) -> bool:
 def cover(broker: Broker, call: Call, plan: Mapping[str, Any], by: Approval, why: str) -> None:
     """Approve, for the one run of the program that ``call`` is, those calls of its plan whose arguments stand
     in it."""
-    shapes = [shape for shape in plan["shapes"] if all(map(_is_literal, shape["args"].values()))]
+    shapes, _ = _parted(plan)
     if shapes:
         request = broker.ask_for_plan(call, {**plan, "shapes": shapes})
         broker.decide(request, Decision("once", by.user, why))
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What an approval of a step answers, and what will be asked all the same, with the reason."""
+
+    covers: tuple[str, ...]
+    asks: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """A line for each, if there is any."""
+        told = (("covers", self.covers), ("will still ask", self.asks))
+        return "\n".join(f"; {word}: {_listed(items)}" for word, items in told if items)
+
+
+async def coverage(agent: AsyncAgent, plan: Plan, step: Part) -> Coverage:
+    """What an approval of a step covers. Nothing is run, and nothing is read but the plan."""
+    covers: dict[str, None] = dict.fromkeys([f"the model {step.model}"] if step.model else ())
+    asks: dict[str, None] = {}
+    for form in step.forms:
+        if form.runs:
+            inner, other = await _coverage(agent, plan, form)
+            covers |= dict.fromkeys(inner)
+            asks |= dict.fromkeys(other)
+    if step.objective and step.tools != ():
+        asks["what its model calls"] = None
+    return Coverage(tuple(covers), tuple(asks))
+
+
+async def _coverage(agent: AsyncAgent, plan: Plan, form: Form) -> tuple[list[str], list[str]]:
+    given, text = variables(plan, form), called(plan, form).text
+    if not knows_all(plan, form):
+        uses = [use.tool for use in tool_uses(text, agent.table, [var.name for var in given])]
+        refs = ", ".join(dict.fromkeys(var.ref for var in given if var.ref and var.ref not in plan.data))
+        names = dict.fromkeys(tool.name for tool in uses if not reads_only(tool))
+        return [], [f"{name} (it works with what {refs} comes to)" for name in names]
+    values = {var.name: plan.data[var.ref].value if var.ref else var.value for var in given}
+    found = await agent.eval(form.program(values, text), route="flight", dry_run="pure")
+    if not found.ok:
+        return [], [f"anything ({found.message})"]
+    known, unknown = _parted(found.value)
+    asks = [f"{shape['tool']} (its arguments are known only in flight)" for shape in unknown]
+    if not found.value["complete"]:
+        asks.append("what else it may call (it cannot be followed everywhere)")
+    return [_shown(shape, agent.table) for shape in known], asks
+
+
+def _parted(plan: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """The calls that would be asked whose arguments all stand in the program, and the others."""
+    parted: tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]] = ([], [])
+    for shape in plan["shapes"]:
+        parted[not all(map(_is_literal, shape["args"].values()))].append(shape)
+    return parted
+
+
+def _shown(shape: Mapping[str, Any], table: ToolTable) -> str:
+    given = shape["args"]
+    names = [param.name for param in table.get(shape["tool"]).params if param.name in given]
+    args = {name: given[name].get("is", Code("…")) for name in names}
+    text = str(CallForm(shape["tool"], args))
+    return text if len(text) <= SHOWN_CHARS else f"({shape['tool']} …)"
+
+
+def _listed(items: Sequence[str]) -> str:
+    more = len(items) - SHOWN_CALLS
+    return ", ".join(items[:SHOWN_CALLS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _is_literal(pattern: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ import shlex
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from agent.decide import require_person
@@ -20,12 +20,14 @@ from tools.errors import UsageError
 if TYPE_CHECKING:
     from agent.agent import AsyncAgent
     from agent.flight import FlightReport
+    from agent.flight_approval import Coverage
     from agent.flight_file import PlanFile
     from agent.plan import Part
 
 EXIT_OF_FLIGHT = {"done": 0, "failed": 1, "pending": 3, "interrupted": 130}
 PLANS = (".org", ".md", ".markdown")
 TEXT_CHARS = 300
+UNBEGUN = ("", "PLAN", "APPROVED", "DENIED")  # the words of steps that are shown what was decided
 
 
 def add_commands(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
@@ -178,51 +180,49 @@ def deny(options: argparse.Namespace) -> int:
 
 
 def _decide(options: argparse.Namespace, kind: Any, why: str) -> int:
-    from agent.agent import user_name
-    from agent.flight_approval import record
-    from agent.flight_file import Mark
+    """Record a decision about the steps, show it in the file, and say what it covers."""
+    from agent.cli import _with_agent
+    from agent.flight_approval import coverage, record
+    from agent.flight_file import Mark, PlanFile
     from agent.plan_check import check as faults_of
-    from tools.audit import StoreAudit
     from tools.consent import Decision
-    from tools.store import Store, store_path
+    from tools.locks import is_held
+    from tools.workspace import flying
 
     require_person()
-    file, table = _file(options, options.id)
-    if faults := faults_of(file.plan, table):
-        raise UsageError("\n".join(str(fault) for fault in faults))
-    named = getattr(options, "step", None)
-    steps = file.plan.leaves(file.plan.find(named)) if named else list(file.plan.steps)
-    workspace = Path(getattr(options, "workspace", "."))
-    if not workspace.is_dir():
-        raise UsageError(f"The workspace {workspace} is not a folder.")
-    by = getattr(options, "user", None) or user_name()
-    store = Store(store_path(workspace))
-    try:
-        audit = StoreAudit(lambda: store)
+    file = PlanFile(options.id)
+
+    async def work(agent: AsyncAgent) -> int:
+        plan, by = file.plan, agent.user
+        if faults := faults_of(plan, agent.table):
+            raise UsageError("\n".join(str(fault) for fault in faults))
+        named = getattr(options, "step", None)
+        steps = plan.leaves(plan.find(named)) if named else list(plan.steps)
         for step in steps:
-            record(store, audit, file.plan, str(file.path), step, table, Decision(kind, by, why))
-    finally:
-        store.close()
-    word = "DENIED" if kind == "deny" else "APPROVED"
-    marks = [
-        Mark(step.id, word, file.plan.digest(step), [_line(word, by, why)] if kind == "deny" else ())
-        for step in steps
-        if step.todo in ("", "PLAN", "APPROVED", "DENIED")
-    ]
-    notes = file.put(marks)
-    if getattr(options, "json", False):
-        print_json([_said(file, step, word.lower(), by, why) for step in steps])
-    else:
-        for step in steps:
-            print_line("\n".join(_page(file, step, word)))
-    for note in notes:
-        complain(note)
-    if kind != "deny":
-        complain(
-            "What models call in steps of prose is not covered; nor is what a step becomes if it is changed."
-        )
-        complain(f"To fly it: quoth fly {shlex.quote(options.id)}{_place(options)}")
-    return 0
+            decision = Decision(kind, by, why)
+            record(agent.store, agent.audit, plan, str(file.path), step, agent.table, decision)
+        word = "DENIED" if kind == "deny" else "APPROVED"
+        log = [_line(word, by, why)] if kind == "deny" else []
+        notes = file.put([Mark(step.id, word, plan.digest(step), log, over=UNBEGUN) for step in steps])
+        covered = [] if kind == "deny" else [await coverage(agent, plan, step) for step in steps]
+        if getattr(options, "json", False):
+            told = [_said(file, step, word.lower(), by, why) for step in steps]
+            for one, more in zip(told, covered, strict=False):
+                one |= {"covers": more.covers, "asks": more.asks}
+            print_json(told)
+        else:
+            for step, more in zip_longest(steps, covered):
+                print_line("\n".join(_page(file, step, word, more)))
+        for note in [*notes, *file.notes]:
+            complain(note)
+        if is_held(flying(file.path)):
+            complain(f"{file.shown} is being flown; this counts for what has not begun yet.")
+        if kind != "deny":
+            complain("A step that is changed is not approved any more.")
+            complain(f"To fly it: quoth fly {shlex.quote(options.id)}{_place(options)}")
+        return 0
+
+    return _with_agent(options, work)
 
 
 def _line(word: str, by: str, why: str) -> str:
@@ -246,8 +246,8 @@ def _said(file: PlanFile, step: Part, decision: str, by: str, why: str) -> dict[
     }
 
 
-def _page(file: PlanFile, step: Part, word: str) -> list[str]:
-    """What was decided about, as it stands in the file."""
+def _page(file: PlanFile, step: Part, word: str, covered: Coverage | None) -> list[str]:
+    """What was decided about, as it stands in the file, and what an approval of it covers."""
     from agent.flight_approval import called
 
     lines = [f"{word:<9}{step.id}  {step.title}  (digest {file.plan.digest(step)[:12]})"]
@@ -258,4 +258,6 @@ def _page(file: PlanFile, step: Part, word: str) -> list[str]:
             lines += [f"    ; with {given}"] if given else []
     if step.objective:
         lines += [f"    ; {line}" for line in step.objective.split("\n")]
+    if covered is not None:
+        lines += [f"    {line}" for line in str(covered).splitlines()]
     return lines

@@ -21,6 +21,7 @@ from agent.plan import Part, Plan
 from agent.plan_markdown import read_markdown
 from agent.plan_org import read_plan
 from tools.errors import QuothError, UsageError
+from tools.locks import hold
 
 MARKDOWN = (".md", ".markdown")
 TRIES = 20  # to write while somebody else writes too
@@ -32,15 +33,16 @@ class PlanChangedError(QuothError):
 
 @dataclass(frozen=True)
 class Mark:
-    """What is to stand at a part: its TODO word, lines of its log (the oldest first), results by block, and
-    what came of it in words. ``digest`` is that of what was flown; empty: whatever it is."""
+    """What is to stand at a part: its TODO word, lines of its log (the oldest first), and results by block,
+    under None what a model said; a result that is None is taken out. ``digest`` is that of what was flown;
+    empty: whatever it is. ``over`` are the words that ``word`` may take the place of; empty: all."""
 
     id: str
     word: str
     digest: str = ""
     log: Sequence[str] = ()
-    results: Mapping[int, str] = field(default_factory=dict)
-    text: str | None = None
+    results: Mapping[int | None, str | None] = field(default_factory=dict)
+    over: Sequence[str] = ()
 
 
 class PlanFile:
@@ -50,23 +52,17 @@ class PlanFile:
         self.shown = str(path)
         try:
             self.path = Path(path).resolve()
-            special = self.path.exists() and not (self.path.is_file() or self.path.is_dir())
         except (OSError, RuntimeError) as error:
             raise UsageError(f"{self.shown} cannot be found: {error}.") from None
-        if special:
-            raise UsageError(f"{self.shown} is no file; a plan is a file.")
         self.is_org = self.path.suffix.lower() not in MARKDOWN
         self._data = b""
         self._org: Org | None = None
-        self.plan = self.read()
-
-    def read(self) -> Plan:
-        """The plan in the file as it is now. Raises UsageError."""
         self.plan = self._taken(self._bytes())
-        return self.plan
 
     def _bytes(self) -> bytes:
         try:
+            if not stat.S_ISREG(mode := self.path.stat().st_mode) and not stat.S_ISDIR(mode):
+                raise UsageError(f"{self.shown} is no file; a plan is a file.")
             return self.path.read_bytes()
         except FileNotFoundError:
             raise UsageError(f"There is no plan {self.shown}.") from None
@@ -89,14 +85,29 @@ class PlanFile:
             return str(part.place)
         return f"{self.shown}:{self._org.entries[now.entry].row + 1}"
 
+    @property
+    def notes(self) -> list[str]:
+        """Why nothing is written into the file, if a person wants it so."""
+        if self.is_org and self._is_protected():
+            return [f"{self.shown} is write-protected, so nothing is written into it."]
+        return []
+
+    def _is_protected(self) -> bool:
+        """Whether it is not to be written to, also by those whom no mode keeps from it."""
+        try:
+            mode = self.path.stat().st_mode
+        except OSError:
+            return False  # what is wrong with it is said by who reads it
+        return not (mode & 0o222 and os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
+
     def put(self, marks: Sequence[Mark]) -> list[str]:
-        """Write marks into the file; what cannot be written comes back as sentences. A Markdown plan is left
-        as it is."""
-        if not self.is_org:
+        """Write marks into the file; what cannot be written comes back as sentences. A plan in Markdown, or
+        one that is write-protected, is left as it is."""
+        if not self.is_org or self._is_protected():
             return self._changed(marks)
         for _ in range(TRIES):
             try:
-                self._look()
+                self.look()
             except UsageError as error:
                 return [str(error)]
             assert self._org is not None, "it is an Org file"
@@ -113,6 +124,8 @@ class PlanFile:
                 if self._replace(new):
                     self._data, self._org = new, org
                     return faults
+            except UsageError as error:
+                return [*faults, str(error)]
             except OSError as error:
                 return [*faults, f"{self.shown} cannot be written: {error.strerror}."]
         return [f"{self.shown} is being written by another program all the time; nothing was written."]
@@ -120,7 +133,7 @@ class PlanFile:
     def _changed(self, marks: Sequence[Mark]) -> list[str]:
         faults = []
         try:
-            self._look()
+            self.look()
         except UsageError as error:
             return [str(error)]
         for mark in marks:
@@ -130,11 +143,13 @@ class PlanFile:
                 faults.append(str(error))
         return faults
 
-    def _look(self) -> None:
-        """Read the file again if it is not what we have written."""
+    def look(self) -> Plan:
+        """The plan as it is now; the file is read again if it is not what we have written. Raises
+        UsageError."""
         data = self._bytes()
         if data != self._data:
             self.plan = self._taken(data)
+        return self.plan
 
     def _part(self, mark: Mark) -> Part:
         part = self.plan.by_id.get(mark.id)
@@ -160,10 +175,11 @@ class PlanFile:
                 file.write(new)
                 file.flush()
                 os.fsync(file.fileno())
-            if self.path.read_bytes() != self._data:
-                scratch.unlink()
-                return False
-            scratch.replace(self.path)
+            with hold(f"writing of {self.path}"):  # who flies it and who decides about it may write at once
+                if self._bytes() != self._data:
+                    scratch.unlink()
+                    return False
+                scratch.replace(self.path)
         except BaseException:
             with contextlib.suppress(OSError):
                 scratch.unlink()
@@ -177,12 +193,16 @@ class PlanFile:
 
 
 def _marked(org: Org, part: Part, mark: Mark) -> Org:
-    if mark.word and org.entries[part.entry].todo != mark.word:
+    todo = org.entries[part.entry].todo
+    if mark.over and todo not in mark.over:
+        return org
+    if mark.word and todo != mark.word:
         org = set_todo(org, part.entry, mark.word)
     for block, text in mark.results.items():
-        org = put_results(org, part.entry, block, text)
-    if mark.text is not None:
-        org = put_entry_results(org, part.entry, part.id, mark.text)
+        if block is not None:
+            org = put_results(org, part.entry, block, text)
+        else:
+            org = put_entry_results(org, part.entry, part.id, text)
     for line in mark.log:
         entry = org.entries[part.entry]
         if f"- {line}" not in (text.strip() for text in org.lines[entry.body : entry.stop]):

@@ -447,12 +447,12 @@ def result_of(step: Part, made: Made, block: Form | None = None) -> Any:
     return made.said if step.objective else True
 
 
-def results_of(step: Part, made: Made) -> tuple[dict[int, str], str | None]:
-    """What is to be shown of an attempt: the result of each block, and what the model said."""
-    forms = [form for form in step.forms if form.runs and not form.silent]
-    shown = {
-        form.block: shortened(show_value(made.value(f"{form.block}")), FILE_CHARS)
-        for form in forms
-        if made.receipt(f"{form.block}") is not None
-    }
-    return shown, made.said if step.objective else None
+def results_of(step: Part, made: Made) -> dict[int | None, str | None]:
+    """What an attempt has to show, done or not: the result of each block and, under None, what the model
+    said. What it has not made is None, and is not to be shown as if it had."""
+    shown: dict[int | None, str | None] = {}
+    for form in step.forms:
+        if form.runs and not form.silent:
+            name, well = f"{form.block}", made.receipt(f"{form.block}") is not None
+            shown[form.block] = shortened(show_value(made.value(name)), FILE_CHARS) if well else None
+    return shown | ({None: made.said} if step.objective else {})

@@ -106,23 +106,28 @@ def add_to_drawer(org: Org, index: int, drawer: str, text: str) -> Org:
     return _rows(org, entry.body, entry.body, lines)
 
 
-def put_results(org: Org, index: int, block: int, text: str) -> Org:
+def put_results(org: Org, index: int, block: int, text: str | None) -> Org:
     """Put the results of a block or call, the ``block``-th of ``org.code(index)``, below it: in the place of
-    those that stand there, or of those under its name anywhere in the file."""
+    those that stand there, or of those under its name anywhere in the file. None takes those out."""
     element = org.code(index)[block]
     name = name_of(element)
-    lines = _results(_indent_of(org, element.first), name, text)
     found = find_results(org, name) if name else _unnamed(org, org.entries[index], element)
+    if text is None:
+        return _without(org, found, name)
+    lines = _results(_indent_of(org, element.first), name, text)
     if found is not None:
         return _rows(org, found[0], found[1] + 1, lines)
     return _below(org, org.entries[index], element.last, lines)
 
 
-def put_entry_results(org: Org, index: int, name: str, text: str) -> Org:
-    """Put results under a name at the end of an entry's own text: what a step of prose came to."""
+def put_entry_results(org: Org, index: int, name: str, text: str | None) -> Org:
+    """Put results under a name at the end of an entry's own text: what a step of prose came to. None takes
+    those under that name out."""
     if not name.strip() or "\n" in name or "\r" in name:
         raise EditError("Results at the end of an entry need a name of one line.")
     entry, found = _headline(org, index), find_results(org, name)
+    if text is None:
+        return _without(org, found, name)
     if found is not None:
         return _rows(org, found[0], found[1] + 1, _results(_indent_of(org, found[0]), name, text))
     last = entry.stop - 1
@@ -233,10 +238,30 @@ def _extent(org: Org, entry: Entry, place: int) -> tuple[int, int]:
     if body.kind in ("fixed", "table", "block", "container", "drawer", "latex"):
         return keyword.first, body.last
     if body.kind == "text" and _LIST.match(org.lines[body.first]):
-        return keyword.first, body.last
+        rows = range(body.first, body.last + 1)
+        outside = (row for row in rows if not _LIST.match(org.lines[row]) and org.lines[row][:1] not in " \t")
+        return keyword.first, next(outside, body.last + 1) - 1
     if body.kind == "text" and _LINK.match(org.lines[body.first]):
         return keyword.first, body.first
     return keyword.first, keyword.last
+
+
+def _without(org: Org, found: tuple[int, int] | None, name: str) -> Org:
+    """The file without these results, and without one of the two blank lines that would be left. What is not
+    all a result is left alone, for the rest of it might then be read as something else."""
+    if found is None:
+        return org
+    first, last = found
+    every = (one for entry in org.entries for one in entry.elements)
+    body = next((one for one in every if any(key.first == first for key in one.keys)), None)
+    if body is None or body.last != last:
+        return org
+    if len(body.keys) > 1:  # a name or caption would be that of what follows
+        return _rows(org, first, last + 1, _results(_indent_of(org, first), name, ""))
+    edges = {entry.stop for entry in org.entries}
+    ends = last + 1 in edges or not org.lines[last + 1].strip(" \t")
+    blank = first and first not in edges and not org.lines[first - 1].strip(" \t")
+    return _rows(org, first - (1 if blank and ends else 0), last + 1, [])
 
 
 def _below(org: Org, entry: Entry, row: int, lines: Iterable[str]) -> Org:

@@ -7,9 +7,6 @@ or terminals. There is no other record of a session: what it stands at is what i
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import hashlib
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,29 +17,17 @@ from neuro.backends.base import Completion, Message, Messages, NativeCall, Usage
 from tools.context import ToolResult
 from tools.errors import UsageError
 from tools.form import CallForm
-from tools.store import state_dir
+from tools.locks import hold
 from tools.transcript import Event, Kind, Transcript, read_form
 
 FINISHED = ("done", "failed")
 GOING_ON = ("request", "reply", "call", "receipt", "fault")  # none of them is the last event of a run
 
 
-@contextlib.contextmanager
-def alone(store: Path, session: str) -> Iterator[None]:
+def alone(store: Path, session: str) -> contextlib.AbstractContextManager[None]:
     """Within it no other process drives the session; the lock ends with its process, however that ends.
     Raises UsageError when another has it."""
-    folder = state_dir() / "locks"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    name = hashlib.sha256(f"{store} {session}".encode()).hexdigest()[:32]
-    lock = os.open(folder / f"{name}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UsageError(f"Session {session} is being driven by another process.") from None
-        yield
-    finally:
-        os.close(lock)
+    return hold(f"{store} {session}", f"Session {session} is being driven by another process.")
 
 
 # What is unfinished

@@ -219,6 +219,9 @@ MIGRATIONS = (
     CREATE INDEX plan_steps_plan ON plan_steps (plan, step);
     CREATE INDEX events_flight ON events (session) WHERE kind = 'flight';
     """,
+    """
+    ALTER TABLE plan_steps ADD COLUMN body TEXT NOT NULL DEFAULT '';
+    """,
 )
 
 

@@ -16,14 +16,21 @@ from typing import BinaryIO
 
 from tools.context import ALLOW, ToolError, Verdict, current_context, deny
 from tools.errors import UsageError
+from tools.locks import is_held
 
 # Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.
 SKIPPED = {"node_modules", "__pycache__"}
 
 
+def flying(plan: Path) -> str:
+    """The name of the lock that is held while a plan is flown, from whatever workspace; ``plan`` is its real
+    path."""
+    return f"flight of {plan}"
+
+
 class Workspace:
-    """A root folder; ``protected`` folders inside it (our own state) are never writable. ``flying`` are the
-    plans that are being flown, which no tool may change meanwhile."""
+    """A root folder; ``protected`` folders inside it (our own state) are never writable, nor is a
+    file that ``flying`` names the lock of, while anybody holds it."""
 
     def __init__(self, root: Path | str = ".", protected: tuple[Path, ...] = ()) -> None:
         try:
@@ -31,7 +38,6 @@ class Workspace:
         except OSError as error:  # the present folder may have been deleted
             raise UsageError(f"The workspace {root} cannot be used: {_why(error)}.") from None
         self.protected = tuple(folder.resolve() for folder in protected)
-        self.flying: list[Path] = []
 
     def locate(self, path: str) -> Path:
         """The real path of ``path``, which is taken relative to the root, wherever that leads. Raises
@@ -82,8 +88,6 @@ class Workspace:
         for folder in self.protected:
             if real == folder or folder in real.parents:
                 raise ToolError(f"{path} belongs to quoth itself and cannot be written by a tool.")
-        if real in self.flying:
-            raise ToolError(f"{path} is a flight plan that is being flown; no tool can change it meanwhile.")
         scratch = f".{secrets.token_hex(8)}.quoth"
         try:
             with self._parent(real, make=True) as parent:
@@ -102,6 +106,10 @@ class Workspace:
                         os.fsync(file.fileno())
                     if not new:
                         os.chmod(scratch, mode, dir_fd=parent)
+                    if is_held(flying(real)):
+                        raise ToolError(
+                            f"{path} is a flight plan that is being flown; no tool can change it meanwhile."
+                        )
                     os.replace(scratch, real.name, src_dir_fd=parent, dst_dir_fd=parent)
                 except BaseException:
                     with contextlib.suppress(OSError):

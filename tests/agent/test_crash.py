@@ -3,7 +3,6 @@ nothing is done twice, and it goes on. The harness is vocabulary/crash.py; here 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import subprocess
@@ -13,7 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import apsw
 import crash
 import disks
 import pytest
@@ -128,23 +126,8 @@ def test_ctrl_c_at_a_terminal_leaves_a_run_that_goes_on(tmp_path: Path) -> None:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[disks.FullDisk]:
     """The disk that every store is on."""
-    full = disks.FullDisk("full-here")
-
-    class Connection(apsw.Connection):
-        def __init__(self, path: str) -> None:
-            super().__init__(path, vfs="full-here")
-
-        def close(self, force: bool = False) -> None:
-            with contextlib.suppress(apsw.FullError):  # SQLite itself minds none at its tidying up
-                super().close(force)
-
-    monkeypatch.setattr(apsw, "Connection", Connection)
-    yield full
-    full.vfs.unregister()
-
-
-def fill(disk: disks.FullDisk) -> None:
-    disk.room = disk.written
+    with disks.every_store_on(disks.FullDisk("full-here"), monkeypatch) as full:
+        yield full
 
 
 def story(folder: Path, disk: disks.FullDisk, when: str) -> Any:
@@ -152,17 +135,17 @@ def story(folder: Path, disk: disks.FullDisk, when: str) -> Any:
 
     def mark() -> str:
         if when == "in a body":
-            fill(disk)
+            disk.fill()
         return "marked"
 
     def reply(messages: Any) -> str:
         if when == "while the model answers":
-            fill(disk)
+            disk.fill()
         return "(mark)" if len(messages) < 3 else "Done."
 
     def listen(event: str, data: Any) -> None:
         if (when, event) in (("after a result", "result"), ("after a reply", "thought")):
-            fill(disk)
+            disk.fill()
 
     table = ToolTable((tool("mark", mark, effects=["memory"]),))
     from neuro.backends.scripted import ScriptedBackend
@@ -173,7 +156,7 @@ def story(folder: Path, disk: disks.FullDisk, when: str) -> Any:
     ) as agent:  # fmt: skip
         if when == "before the run":
             agent._agent._opened_store()
-            fill(disk)
+            disk.fill()
         return agent.run("Go.")
 
 
@@ -222,7 +205,7 @@ def test_the_command_says_it_in_a_line(
         made = AsyncAgent(workspace=tmp_path, session="s", user="ann", model=scripted("Done."))
         disk.room = None
         made._opened_store()
-        fill(disk)
+        disk.fill()
         return made
 
     monkeypatch.setattr(cli, "_agent", agent)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import re
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import disks
 import pytest
 from words import TalkingFunction, complaint, files, lines, sandboxes, scripted, threads, tool, wait_until
 
@@ -17,8 +21,8 @@ from agent.plan import TODO_WORDS
 from neuro.backends.base import Messages
 from tools.consent import Decision
 from tools.context import ToolContext
-from tools.errors import UsageError
-from tools.store import Store, store_path
+from tools.errors import StoreError, UsageError
+from tools.store import MIGRATIONS, Store, store_path
 from tools.table import CognitiveTool
 
 
@@ -250,6 +254,97 @@ def test_a_step_is_tried_again_as_often_as_it_says(field: Field) -> None:
     assert "try 3" in field.text
     field.fails = 9
     assert field.fly(wanted={"again": True}).steps[0].attempts == 3
+
+
+# Results are of the attempt that the file shows
+
+
+def results(field: Field) -> list[str]:
+    """What stands in the file as results, a line each."""
+    return re.findall(r"^#\+RESULTS.*\n: (.*)$", field.text, re.MULTILINE)
+
+
+def test_below_a_step_that_failed_stand_the_results_of_that_attempt_alone(field: Field) -> None:
+    field.plan(
+        step("one", block("(put 1)"), "Words.", block("(shaky)", name="named"), block("(put 3)")),
+        step("two", block("2")),
+    )
+    before = field.text
+    assert field.fly(consent="yes").ok
+    assert results(field) == ["put 1", "steady", "put 3", "2"]
+    field.fails = 1
+    assert not field.fly(consent="yes").ok
+    assert results(field) == ["put 1", "2"]  # two was not reached: what it came to is of the flight before
+    assert field.fly(consent="yes").ok
+    assert results(field) == ["put 1", "steady", "put 3", "2"]
+    assert [
+        line for line in before.splitlines() if line and "PLAN" not in line and line not in field.text
+    ] == []
+
+
+def test_a_step_that_is_not_flown_shows_no_result_of_an_earlier_flight(field: Field) -> None:
+    field.plan(
+        step("one", block("(shaky)"), on_fail="skip"),
+        step("two", block("2")),
+        step("three", block("3"), after="nil"),
+        step("four", block("4")),
+    )
+    assert field.fly().ok
+    approve(field, "three", decision=Decision("deny", "ann"))
+    field.fails = 1
+    field.fly()
+    assert field.words == {"one": "FAILED", "two": "SKIPPED", "three": "DENIED", "four": "PLAN"}
+    assert results(field) == ["4"]
+
+
+def test_results_of_an_attempt_whose_expectation_is_not_true_are_shown(field: Field) -> None:
+    field.plan(step("one", block("(shaky)"), expect="(= 1 2)"), step("a", "Say it.", expect="(= 1 2)"))
+    field.edit(":EXPECT: (= 1 2)", ":ON-FAIL: continue\n:EXPECT: (= 1 2)")
+    field.fly("It.")
+    assert field.words == {"one": "FAILED", "a": "FAILED"}
+    assert results(field) == ["steady", "It."]
+
+
+def test_while_a_step_runs_again_nothing_of_an_earlier_attempt_stands_below_it(field: Field) -> None:
+    seen: list[str] = []
+
+    def say(messages: Messages) -> str:
+        seen.append(field.text)
+        return "It."
+
+    field.plan(step("a", "Say it."))
+    assert field.fly("Before.").ok
+    assert results(field) == ["Before."]
+    assert field.fly(model=TalkingFunction(say)).ok
+    assert "Before." not in seen[0]
+    assert results(field) == ["It."]
+
+
+async def test_a_step_that_is_begun_again_and_interrupted_shows_what_it_has_made_since(field: Field) -> None:
+    agents: list[AsyncAgent] = []
+
+    def stop(messages: Messages) -> str:
+        agents[-1].interrupt()
+        return "(look)"
+
+    field.plan(step("a", block("(put 1)")), step("b", "Do it."))
+    given: dict[str, Any] = {"workspace": field.folder, "tools": field.tools, "consent": "yes", "user": "ann"}
+    for model, shown in (
+        (scripted("Done."), ["put 1", "Done."]),
+        (TalkingFunction(stop), ["put 1"]),
+        (scripted("Done again."), ["put 1", "Done again."]),
+    ):
+        async with AsyncAgent(model=model, **given) as agent:
+            agents.append(agent)
+            await agent.fly(field.path)
+        assert results(field) == shown
+
+
+def test_a_step_that_waits_shows_what_it_has_made_so_far(field: Field) -> None:
+    field.plan(step("a", block("1"), block("(put 2)")))
+    assert field.fly(consent="yes").ok
+    assert field.fly().status == "pending"
+    assert results(field) == ["1"]
 
 
 # Expectations
@@ -532,6 +627,19 @@ def test_a_part_of_a_plan_can_be_flown(field: Field, wanted: dict[str, str], put
     assert sorted(field.puts) == [1, 2, 3]
 
 
+def test_a_step_alone_is_flown_though_what_it_comes_after_has_failed_or_was_changed(field: Field) -> None:
+    field.plan(step("one", block("(shaky)")), step("two", block("(put 2)")))
+    field.fails = 9
+    assert not field.fly(consent="yes").ok
+    assert field.fly(consent="yes", wanted={"only": "two"}).ok
+    assert field.words == {"one": "FAILED", "two": "DONE"}
+    field.edit("(shaky)", '"changed"')
+    assert field.fly(consent="yes", wanted={"only": "two"}).ok
+    assert field.puts == [2, 2]
+    assert field.fly(consent="yes").ok  # two has been proven of something else
+    assert field.puts == [2, 2, 2]
+
+
 def test_a_step_alone_is_flown_with_the_results_of_an_earlier_flight(field: Field) -> None:
     field.plan(step("a", block("(+ 1 2)")), step("b", block("(* n 2)", head="hy :var n=a")))
     assert field.fly(wanted={"only": "b"}).steps[1].text == "a has no result yet, and this step needs it."
@@ -643,6 +751,160 @@ def test_a_file_that_is_removed_meanwhile_is_not_made_again(field: Field) -> Non
     assert report.notes == (f"There is no plan {field.path}.",)
 
 
+def self_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (folder, "{} is a folder; a plan is a file."),
+        (pipe, "{} is no file; a plan is a file."),
+        (self_link, "{} cannot be read: Too many levels of symbolic links."),
+    ],
+)
+def test_a_file_that_becomes_something_else_meanwhile_is_told_in_a_sentence(
+    field: Field, act: Callable[[Path], None], said: str
+) -> None:
+    def change(messages: Messages) -> str:
+        act(field.path)
+        return "Done."
+
+    field.plan(step("a", "Do it."), step("b", block("(put 1)")))
+    report = field.fly(model=TalkingFunction(change), consent="yes")
+    assert (report.status, statuses(report)) == ("failed", {"a": "done", "b": ""})
+    assert report.notes == (said.format(field.path), "b was not begun.")
+    assert field.puts == []
+
+
+def test_a_disk_that_is_full_meanwhile_is_told_in_a_sentence(
+    field: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(messages: Messages) -> str:
+        monkeypatch.setattr("agent.flight_file.os.fsync", full)
+        return "Done."
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    field.plan(step("a", "Do it."), step("b", block("(put 1)")))
+    report = field.fly(model=TalkingFunction(fill), consent="yes")
+    assert report.notes == (f"{field.path} cannot be written: No space left on device.", "b was not begun.")
+    assert field.words == {"a": "RUNNING", "b": "PLAN"}
+    assert sorted(path.name for path in field.folder.iterdir()) == ["plan.org"]
+    assert field.puts == []
+
+
+@pytest.mark.parametrize("where", ["in a form", "in a model"])
+def test_a_store_that_has_no_room_breaks_a_flight_off_and_it_goes_on(
+    field: Field, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def fill() -> str:
+        if where != "nowhere":
+            full.fill()
+        return "filled"
+
+    def talk(messages: Messages) -> str:
+        return fill() if where == "in a model" else "Done."
+
+    field.plan(
+        step("a", block("(put 1)")),
+        step("b", block("(fill)") if where == "in a form" else "Do it."),
+        step("c", block("(put 3)")),
+    )
+    with disks.every_store_on(disks.FullDisk("full-flight"), monkeypatch) as full:
+        tools = [*field.tools, tool("fill", fill)]
+        flight: dict[str, Any] = {"tools": tools, "consent": "yes", "model": TalkingFunction(talk)}
+        said = complaint(StoreError, lambda: field.fly(**flight))
+        assert said.startswith("The transcript could not be written: the disk is full; make room, then go on")
+        assert field.words == {"a": "DONE", "b": "RUNNING", "c": "PLAN"}
+        where, full.room = "nowhere", None
+        assert field.fly(**flight).status == "done"
+    assert field.words == {"a": "DONE", "b": "DONE", "c": "DONE"}
+    assert field.puts == [1, 3]
+
+
+def test_a_plan_that_is_write_protected_is_flown_and_not_written_to(field: Field) -> None:
+    field.plan(step("a", block("(put 1)")), step("b", block("(shaky)")))
+    before = field.text
+    field.path.chmod(0o444)
+    report = field.fly(consent="yes")
+    assert (report.status, field.puts) == ("done", [1])
+    assert report.notes == (f"{field.path} is write-protected, so nothing is written into it.",)
+    assert (field.text, field.path.stat().st_mode & 0o777) == (before, 0o444)
+    field.path.chmod(0o644)
+    assert field.fly(consent="yes").notes == ()
+    assert field.words == {"a": "DONE", "b": "DONE"}
+
+
+def test_a_plan_that_is_write_protected_meanwhile_is_left_as_it_was_then(field: Field) -> None:
+    def protect(messages: Messages) -> str:
+        field.path.chmod(0o444)
+        return "Done."
+
+    field.plan(step("a", "Do it."), step("b", block("1")))
+    report = field.fly(model=TalkingFunction(protect))
+    assert (report.status, statuses(report)) == ("done", {"a": "done", "b": "done"})
+    assert field.words == {"a": "RUNNING", "b": "PLAN"}
+    assert len(report.notes) == 1
+
+
+def test_a_change_of_a_write_protected_plan_is_seen(field: Field) -> None:
+    def change(messages: Messages) -> str:
+        field.edit("(put 1)", "(put 2)")
+        return "Done."
+
+    field.plan(step("a", "Do it."), step("b", block("(put 1)")))
+    field.path.chmod(0o444)
+    field.edit = lambda old, new: rewrite(field.path, old, new)  # type: ignore[method-assign]
+    report = field.fly(model=TalkingFunction(change), consent="yes")
+    assert (field.puts, report.notes[-1]) == ([], "b was not begun.")
+
+
+def rewrite(path: Path, old: str, new: str) -> None:
+    """What an editor does to a file that is write-protected, when told to do it nevertheless."""
+    scratch = path.with_name("scratch")
+    scratch.write_text(path.read_text().replace(old, new))
+    scratch.chmod(path.stat().st_mode)
+    scratch.replace(path)
+
+
+def test_what_two_write_at_once_is_all_in_the_file(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+    from agent.flight_file import Mark, PlanFile
+
+    field.plan(step("a", block("1")), step("b", block("2")))
+    one, other = PlanFile(field.path), PlanFile(field.path)
+    faults: list[str] = []
+    calls: list[int] = []
+    writing = threading.Thread(target=lambda: faults.extend(other.put([Mark("b", "DONE")])))
+    read = one._bytes
+
+    def meanwhile() -> bytes:
+        data = read()
+        calls.append(0)
+        if len(calls) == 2:  # it has seen that nothing was changed
+            writing.start()
+            writing.join(0.3)  # … and who does not wait has written now
+        return data
+
+    monkeypatch.setattr(one, "_bytes", meanwhile)
+    assert one.put([Mark("a", "DONE")]) == []
+    writing.join()
+    assert faults == []
+    assert field.words == {"a": "DONE", "b": "DONE"}
+
+
 def test_mode_line_ends_and_all_other_bytes_are_kept(field: Field) -> None:
     before = b"* PLAN a\r\n#+begin_src hy\r\n1\r\n#+end_src\r\n* Some more \t \r\nno end"
     field.path.write_bytes(before)
@@ -678,6 +940,23 @@ def test_no_tool_can_change_a_plan_that_is_flying(field: Field, call: str, way: 
         assert "is a flight plan that is being flown" in report.steps[0].text
 
 
+def test_no_tool_of_another_workspace_can_change_a_plan_that_is_flying(field: Field) -> None:
+    said: list[str] = []
+
+    def write(messages: Messages) -> str:
+        with Agent(workspace=field.folder.parent, tools=[], consent="yes", user="bob") as other:
+            path = field.path.relative_to(field.folder.parent)
+            said.append(other.call(f'(write-file :path "{path}" :content "mine")').message)
+        return "Done."
+
+    field.plan(step("a", "Do it."))
+    assert field.fly(model=TalkingFunction(lambda m: _in_thread(write, m))).ok
+    assert said == [
+        f"{field.folder.name}/plan.org is a flight plan that is being flown; no tool can change it meanwhile."
+    ]
+    assert field.words == {"a": "DONE"}
+
+
 def test_a_plan_that_does_not_fly_is_a_file_like_any_other(field: Field) -> None:
     field.plan(step("a", block("1")))
     with field.agent(consent="yes") as agent:
@@ -690,11 +969,13 @@ def test_a_plan_is_flown_by_one_process_at_a_time(field: Field) -> None:
 
     def fly_too(messages: Messages) -> str:
         said.append(complaint(UsageError, lambda: field.fly()))
+        with Agent(workspace=field.folder.parent, user="bob") as other:
+            said.append(complaint(UsageError, lambda: other.fly(field.path)))
         return "Done."
 
     field.plan(step("a", "Do it."))
     assert field.fly(model=TalkingFunction(lambda m: _in_thread(fly_too, m))).ok
-    assert said == [f"{field.path} is being flown by another process."]
+    assert said == [f"{field.path} is being flown by another process."] * 2
 
 
 async def _in_thread(work: Callable[[Messages], str], messages: Messages) -> str:
@@ -893,6 +1174,92 @@ def test_a_step_that_a_person_denied_is_not_flown_until_it_is_approved(field: Fi
     approve(field)
     assert field.fly().ok
     assert field.puts == [2]
+
+
+def denied(field: Field, *only: str) -> None:
+    approve(field, *only, decision=Decision("deny", "ann", why="too early"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("PLAN one", "PLAN other", "other was denied: it is what one was, and the person said: too early."),
+        (
+            "PLAN one",
+            "PLAN one more",
+            "one-more was denied: it is what one was, and the person said: too early.",
+        ),
+        ("(put 1)", "(put 2)", "one was denied: the person said: too early."),
+        (":RETRY: 0", ":RETRY: 1", "one was denied: the person said: too early."),
+    ],
+)
+def test_a_denial_outlives_a_change_of_the_headline_or_of_the_forms(
+    field: Field, old: str, new: str, said: str
+) -> None:
+    field.plan(step("one", block("(put 1)"), retry="0"))
+    denied(field)
+    field.edit(old, new)
+    report = field.fly(consent="yes")
+    assert (report.steps[0].status, report.steps[0].text) == ("denied", said)
+    assert field.puts == []
+    approve(field)
+    assert field.fly().ok
+
+
+def test_a_denial_of_an_objective_outlives_its_headline(field: Field) -> None:
+    field.plan(step("one", "Do it."))
+    denied(field)
+    field.edit("PLAN one", "PLAN Build: other")
+    assert field.fly("Done.").steps[0].status == "denied"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("PLAN one\n#+begin_src hy\n(put 1)", "PLAN other\n#+begin_src hy\n(put 2)"),
+        ("PLAN one\n#+begin_src hy\n", "PLAN other\n#+begin_src hy :var x=1\n"),
+    ],
+)
+def test_what_has_another_name_and_does_something_else_was_not_denied(
+    field: Field, old: str, new: str
+) -> None:
+    field.plan(step("one", block("(put 1)")))
+    denied(field)
+    field.edit(old, new)
+    assert field.fly(consent="yes").ok
+
+
+def test_a_denial_is_over_when_its_step_was_approved_and_each_step_has_its_own(field: Field) -> None:
+    field.plan(step("one", block("(put 1)")), step("two", block("(put 1)")), step("t", expect="(= 1 1)"))
+    denied(field, "one")
+    approve(field, "two")
+    assert statuses(field.fly()) == {"one": "denied", "two": "", "t": ""}
+    assert field.fly(wanted={"only": "two"}).ok  # though it is the same as one
+    approve(field, "one")
+    field.edit("DENIED one", "PLAN other")
+    assert field.fly(consent="yes").ok
+
+
+def test_steps_of_expectations_alone_are_not_taken_for_each_other(field: Field) -> None:
+    field.plan(step("one", expect="(= 1 1)"), step("two", expect="(= 2 2)", after="nil"))
+    denied(field, "one")
+    field.edit("PLAN one", "PLAN other")
+    assert field.fly().ok
+
+
+def test_a_denial_in_a_store_of_an_older_version_holds(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+    field.plan(step("one", block("(put 1)")))
+    older = next(n for n, text in enumerate(MIGRATIONS) if "ADD COLUMN body" in text)
+    with monkeypatch.context() as then:
+        then.setattr("tools.store.MIGRATIONS", MIGRATIONS[:older])
+        old = Store(store_path(field.folder))
+    old.execute(
+        "INSERT INTO plan_steps (plan, step, digest, tools, decision, user, at, why)"
+        " VALUES (?, 'one', 'd', 't', 'deny', 'ann', 1.0, 'no')",
+        (str(field.path),),
+    )
+    old.close()
+    assert field.fly(consent="yes").steps[0].text == "one was denied: the person said: no."
 
 
 def test_no_tool_can_write_an_approval(field: Field) -> None:

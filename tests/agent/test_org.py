@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import orgparse
@@ -249,6 +250,11 @@ def test_text_below_a_block_is_no_result() -> None:
     assert dump(put_results(load(text), 0, 0, "7")) == text.replace(b"RESULTS:\n", b"RESULTS:\n: 7\n")
 
 
+def test_text_right_below_a_list_is_no_part_of_the_result() -> None:
+    text = b"#+begin_src hy\n1\n#+end_src\n#+RESULTS:\n- a\n  b\nprose\n"
+    assert dump(put_results(load(text), 0, 0, "7")) == text.replace(b"- a\n  b\n", b": 7\n")
+
+
 def test_a_missing_final_newline_stays_missing() -> None:
     org = put_results(load(b"* a\n#+begin_src hy\n1\n#+end_src"), 1, 0, "7")
     assert dump(org) == b"* a\n#+begin_src hy\n1\n#+end_src\n\n#+RESULTS:\n: 7"
@@ -336,6 +342,112 @@ def test_edits_of_any_document_touch_nothing_else(data: bytes, text: str, chance
     for after, rows in edited:
         assert kept(org, after, rows)
         assert [(one.level, one.title) for one in load(dump(after)).entries] == titles
+
+
+def test_results_that_are_taken_out_leave_what_was_there_before() -> None:
+    org = load(PLAN)
+    once = put_results(org, 2, 0, "5")
+    assert dump(put_results(once, 2, 0, None)) == PLAN.replace(b"end_src\n", b"end_src\n\n")
+    assert dump(put_results(org, 2, 0, None)) == PLAN
+    assert dump(put_entry_results(put_entry_results(org, 1, "one", "said"), 1, "one", None)) == PLAN
+    ended = load(b"* a\n#+begin_src hy\n1\n#+end_src")
+    assert dump(put_results(put_results(ended, 1, 0, "7"), 1, 0, None)) == dump(ended)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("\n#+RESULTS: n\n| a |\n| b |\n\ntext", "\ntext"),
+        ("#+RESULTS: n\n- a\n  b\n- c\n\ntext", "\ntext"),
+        ("\n#+RESULTS: n\n#+begin_example\nx\n#+end_example\n* b", "* b"),
+        ("\n\n#+RESULTS: n\n: 5", ""),
+        ("text\n\n#+RESULTS: n\n: 5\nmore", "text\n\nmore"),
+        ("#+CAPTION: c\n#+RESULTS: n\n: old\ntext", "#+CAPTION: c\n#+RESULTS: n\n:\ntext"),
+    ],
+)
+def test_results_are_taken_out_whole_with_one_blank_line(before: str, after: str) -> None:
+    block = b"#+NAME: n\n#+begin_src hy\n1\n#+end_src\n"
+    without = dump(put_results(load(block + before.encode()), 0, 0, None))
+    assert without.removeprefix(block).decode().removesuffix("\n") == after
+    unnamed = block.split(b"\n", 1)[1] + before.replace("RESULTS: n", "RESULTS:").encode()
+    if "CAPTION" not in before and not before.startswith("text"):
+        assert dump(put_results(load(unnamed), 0, 0, None)).endswith(without.removeprefix(block))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#+RESULTS:\n\nprose",
+        "#+RESULTS:\nprose",
+        "#+RESULTS:\n[[file:x]]\nprose",
+        "#+RESULTS:\n- item\n  more\nprose",
+        "text\n\n#+RESULTS:\n: of nobody",
+        "#+RESULTS: other\n: of another",
+    ],
+)
+def test_what_is_not_all_a_result_is_not_taken_out(text: str) -> None:
+    data = f"#+begin_src hy\n1\n#+end_src\n{text}".encode()
+    assert dump(put_results(load(data), 0, 0, None)) == data
+
+
+@settings(max_examples=300)
+@given(documents(), st.text(max_size=200), st.randoms(use_true_random=False))
+def test_of_any_document_results_alone_are_taken_out(data: bytes, text: str, chance: random.Random) -> None:
+    org = load(data)
+    index = chance.randrange(len(org.entries))
+    titles = [(one.level, one.title) for one in org.entries]
+    edits: list[Callable[[Org, str | None], Org]] = [
+        lambda org, said, n=n: put_results(org, index, n, said)  # type: ignore[misc]
+        for n in range(len(org.code(index)))
+    ]
+    if index:
+        edits.append(lambda org, said: put_entry_results(org, index, "n", said))
+    for edit in edits:
+        there, without = edit(org, text), edit(org, None)
+        gone = edit(there, None)
+        assert is_cut_out(org, without)
+        assert is_cut_out(there, gone)
+        assert dump(edit(without, None)) == dump(without)
+        if "#+RESULTS" not in org.text:
+            assert without == org
+            assert [line for line in gone.lines if line.strip()] == [
+                line for line in org.lines if line.strip()
+            ]
+        for after in (without, gone):
+            assert [(one.level, one.title) for one in load(dump(after)).entries] == titles
+
+
+def is_cut_out(before: Org, after: Org) -> bool:
+    """Whether the file is the same but for results that went, with a blank line above at most, or were
+    emptied; at its end the line before may have lost its end."""
+    old = [line + end for line, end in zip(before.lines, before.ends, strict=True)]
+    new = [line + end for line, end in zip(after.lines, after.ends, strict=True)]
+    if old == new:
+        return True
+    gone = len(old) - len(new)
+    for start in range(len(new) + 1):
+        cut, rest = old[start : start + gone], old[start + gone :]
+        head = cut[1:] if cut and not cut[0].strip() else cut
+        if len(head) > 1 and head[0].lstrip().startswith("#+RESULTS"):
+            kept = old[:start] if rest else [line.rstrip("\r\n") for line in old[:start]]
+            if (new if rest else [line.rstrip("\r\n") for line in new]) == kept + rest:
+                return True
+        emptied = start and old[start - 1].lstrip().startswith("#+RESULTS") and new[start:][:1] != []
+        if (
+            emptied
+            and [*old[:start], new[start], *old[start + gone + 1 :]] == new
+            and new[start].strip() == ":"
+        ):
+            return True
+    return False
+
+
+def test_the_comparison_of_what_is_cut_out_can_fail() -> None:
+    org = load(b"a\n\n\n#+RESULTS:\n: 5\nb\n")
+    for data in (b"a\n\n\nc\n", b"a\n\nB\n", b"a\nb\n", b"a\n\n\n#+RESULTS:\nb\n", b"a\n\n\n: 5\nb\n"):
+        assert not is_cut_out(org, load(data))
+    for data in (b"a\n\n\nb\n", b"a\n\nb\n", b"a\n\n\n#+RESULTS:\n:\nb\n"):
+        assert is_cut_out(org, load(data))
 
 
 # A second opinion

@@ -5,15 +5,17 @@ Knows SQLite's file layer (apsw's VFS) and files; it must not know what is writt
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import apsw
+import pytest
 
 
 class Disk(apsw.VFS):
@@ -49,15 +51,37 @@ class FullDisk:
     """A disk with room for so many writes; None: for all. ``refused`` counts those it had no room for."""
 
     def __init__(self, name: str) -> None:
+        self.name = name
         self.room: int | None = None
         self.written = self.refused = 0
         self.vfs = Disk(name, lambda file, flags: FullFile(self, file, flags))
+
+    def fill(self) -> None:
+        """From now on there is no room."""
+        self.room = self.written
 
     def take(self) -> None:
         self.written += 1
         if self.room is not None and self.written > self.room:
             self.refused += 1
             raise apsw.FullError("database or disk is full")
+
+
+@contextlib.contextmanager
+def every_store_on(disk: FullDisk, monkeypatch: pytest.MonkeyPatch) -> Iterator[FullDisk]:
+    """Within it every store that is opened lies on this disk."""
+
+    class Connection(apsw.Connection):
+        def __init__(self, path: str) -> None:
+            super().__init__(path, vfs=disk.name)
+
+        def close(self, force: bool = False) -> None:
+            with contextlib.suppress(apsw.FullError):  # SQLite itself minds none at its tidying up
+                super().close(force)
+
+    monkeypatch.setattr(apsw, "Connection", Connection)
+    yield disk
+    disk.vfs.unregister()
 
 
 @dataclass
