@@ -184,7 +184,9 @@ class _Flight:
         if log.status != "done":
             return False
         found = [(step, log.standing(step.id)) for step in self.plan.steps]
-        return all(one is not None and self._valid(step, one) for step, one in found)
+        return all(
+            one is not None and self._valid(step, one) and _let_pass(step, one.status) for step, one in found
+        )
 
     def _begin_again(self, log: FlightLog) -> None:
         """What is over and is to be begun anew: what failed in a flight that has ended since, what is not as
@@ -194,7 +196,9 @@ class _Flight:
             if one is None or not one.over:
                 continue
             flown = bool(part.inside) or part.id in self.chosen
-            failed = one.status != "done" and flown and log.status == "failed" and one.seq < log.ended
+            ended = log.status in ("failed", "done") and one.seq < log.ended
+            let_pass = one.status == "done" or (log.status == "done" and _let_pass(part, one.status))
+            failed = flown and ended and not let_pass
             named = (self.wanted.only or self.wanted.start) and part.id in self.chosen
             if failed or named or not self._valid(part, one):
                 self.fresh.add(part.id)
@@ -249,8 +253,7 @@ class _Flight:
 
     def passed(self, part: Part) -> bool:
         """Whether what waits for this part may begin."""
-        status = self.status(part)
-        return status == "done" or (status in ("failed", "denied") and part.on_fail == "continue")
+        return _let_pass(part, self.status(part))
 
     def made(self, step: Part) -> Made | None:
         """The attempt that gave a step its result: in this flight, or in an earlier one of the same step."""
@@ -519,6 +522,11 @@ class _Flight:
         if self.agent.listener is not None:
             with contextlib.suppress(Exception):
                 self.agent.listener(event, data)
+
+
+def _let_pass(part: Part, status: str) -> bool:
+    """Whether what waits for a part that came to this may begin."""
+    return status == "done" or (status in ("failed", "denied") and part.on_fail == "continue")
 
 
 def _chosen(plan: Plan, wanted: Wanted) -> frozenset[str]:

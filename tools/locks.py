@@ -17,29 +17,26 @@ from pathlib import Path
 from tools.errors import UsageError
 from tools.store import state_dir
 
-TRIES = 20  # for somebody who only looks holds a lock for a moment
-PAUSE = 0.005
+LOOK_SECONDS = 0.1  # somebody who only looks holds a lock for a moment
+WAIT_SECONDS = 10.0
+PAUSE_SECONDS = 0.005
 
 
 @contextlib.contextmanager
 def hold(name: str, refusal: str = "") -> Iterator[None]:
     """Within it nobody else, in this process or another, holds the lock. Raises UsageError with ``refusal``
-    when somebody does; without one it waits."""
+    when somebody does; without one it waits, for WAIT_SECONDS at most."""
     path = _path(name)
     lock = -1
     try:
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            if refusal:
-                taken = _taken_soon(lock)
-            else:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                taken = True
+            taken = _taken_within(lock, LOOK_SECONDS if refusal else WAIT_SECONDS)
         except OSError as error:
             raise UsageError(f"The lock {path} cannot be taken: {error.strerror}.") from None
         if not taken:
-            raise UsageError(refusal)
+            raise UsageError(refusal or f"The lock {path} is held by another process.")
         yield
     finally:
         if lock >= 0:
@@ -58,12 +55,13 @@ def is_held(name: str) -> bool:
         os.close(lock)
 
 
-def _taken_soon(lock: int) -> bool:
-    for _ in range(TRIES):
-        if _taken(lock, fcntl.LOCK_EX):
-            return True
-        time.sleep(PAUSE)
-    return False
+def _taken_within(lock: int, seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while not _taken(lock, fcntl.LOCK_EX):
+        if time.monotonic() > end:
+            return False
+        time.sleep(PAUSE_SECONDS)
+    return True
 
 
 def _taken(lock: int, how: int) -> bool:

@@ -640,6 +640,21 @@ def test_a_step_alone_is_flown_though_what_it_comes_after_has_failed_or_was_chan
     assert field.puts == [2, 2, 2]
 
 
+def test_what_failed_is_begun_anew_and_nothing_else_though_another_step_was_flown_since(field: Field) -> None:
+    field.plan(
+        step("one", block("(put 1)")),
+        step("two", block("(shaky)")),
+        step("three", block("(put 3)"), after="nil"),
+    )
+    field.fails = 1
+    assert not field.fly(consent="yes").ok
+    first = field.fly(consent="yes", wanted={"only": "three"})
+    assert first.ok
+    second = field.fly(consent="yes")
+    assert (second.status, second.session) == ("done", first.session)
+    assert field.puts == [1, 3]
+
+
 def test_a_step_alone_is_flown_with_the_results_of_an_earlier_flight(field: Field) -> None:
     field.plan(step("a", block("(+ 1 2)")), step("b", block("(* n 2)", head="hy :var n=a")))
     assert field.fly(wanted={"only": "b"}).steps[1].text == "a has no result yet, and this step needs it."

@@ -101,6 +101,13 @@ def test_without_a_refusal_a_lock_is_waited_for() -> None:
     waiting.join()
 
 
+def test_a_lock_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.locks.WAIT_SECONDS", 0.02)
+    with hold("a", "no"):
+        said = complaint(UsageError, lambda: hold("a").__enter__())
+    assert said.endswith(".lock is held by another process.")
+
+
 def test_a_place_where_no_lock_can_be_is_told(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (state / "file").touch()
     monkeypatch.setenv("QUOTH_STATE", str(state / "file"))
