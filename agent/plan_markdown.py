@@ -127,13 +127,14 @@ class _Reading:
         if language not in LANGUAGES:
             self.prose += self.lines[row : last + 1]
             return last + 1
-        name = ""
+        name, spot = "", None
         if named := re.search(r"(?:^|\s)name=(\S+)", info):
             name = named[1]
             column = fence.start(3) + named.start(1)
+            spot = self.place(row, column)
             if name in self.names:
                 what = f"The name {name} stands twice; it stands in line {self.names[name] + 1} already."
-                self.faults.append(Fault(self.place(row, column), what))
+                self.faults.append(Fault(spot, what))
             self.names.setdefault(name, row)
         given: dict[str, Var] = {}
         places: dict[Var, Place] = {}
@@ -148,12 +149,13 @@ class _Reading:
                     places[var] = self.place(row, var.column)
             except HeaderError as error:
                 self.faults.append(Fault(self.place(row, error.column), str(error)))
+                given |= {var.name: var for var in babel.unreadable(header.value)}
         lines, cut = dedent(self.lines[row + 1 : last])
         rows = tuple((r, cut) for r in range(row + 1, last)) or ((row, 0),)
         number = len(section.forms)
         where = self.place(row, fence.start(2))
         vars = tuple(given.values())
         section.forms.append(
-            Form("\n".join(lines), where, rows, language, name, "", vars, runs, number, places)
+            Form("\n".join(lines), where, rows, language, name, "", vars, runs, number, places, False, spot)
         )
         return last + 1
