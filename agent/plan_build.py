@@ -69,7 +69,7 @@ class _Maker:
         self.left_out: set[str] = set()
         self.ids: set[str] = set()
         self.file: dict[str, Setting] = {}
-        # The sections we are in: level, whether left out, the part they are, what they hand down, their entry.
+        # The sections we are in: level, whether left out, the part they are, what they hand down, entry.
         self.open: list[tuple[int, bool, Part | None, dict[str, Setting], int]] = []
         self.plain: list[Section] = []  # those that are no part of the plan
         self.holding: set[int] = set()  # the entries that have parts below them
@@ -132,17 +132,15 @@ class _Maker:
         library = any(form.name in used for form in forms if form.name)
         lost = [form for form in forms if not (form.name and library)]
         own = [one for one in ours if one.name.upper() in OWN or not holds_steps]
-        if lost or own:
-            holds = "forms"
-        else:
-            holds = "steps" if holds_steps else "prose" if section.prose else ""
-        step = f"{'*' * section.level} PLAN {section.title}".rstrip()
+        prose = "prose" if section.prose else ""
+        holds = "forms" if lost or own else "steps" if holds_steps else prose
+        step = f"PLAN {section.title}".rstrip()
         if message := meant_word(section.title, holds, _is_late(section)):
             self.fault(place, message)
         elif self._near_phase(section):
             return
         elif lost and not section.level:
-            what = "Nothing runs this: it stands above all headlines. Give it one, such as * PLAN Say hello."
+            what = "Nothing runs this: it stands above all headlines. Give it one, such as PLAN Say hello."
             self.fault(lost[0].place, what)
         elif lost:
             refers = ", and nothing refers to it" if lost[0].name else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from agent.plan import TODO_LINE, Fault, Form, Part, Plan, Setting, line_of
+from agent.plan import TODO_LINE, Data, Fault, Form, Part, Plan, Setting, line_of
 from agent.plan_forms import form_faults, tool_uses, unknown_in
 from neuro.backends.choose import PROVIDERS
 from tools.errors import did_you_mean
@@ -204,7 +204,7 @@ def _given(plan: Plan, name: str) -> str:
 
 
 def _lent(plan: Plan, block: Form) -> list[str]:
-    """What the calls of a block of the library give it: it runs for them alone, if no variable refers to it."""
+    """What its calls give a block of the library: it runs for them alone, if no variable refers to it."""
     forms = [*plan.library.values(), *(form for part in plan.parts for form in part.forms)]
     if any(var.ref == block.name for form in forms for var in form.vars):
         return []
@@ -236,14 +236,14 @@ def _call(plan: Plan, form: Form, table: ToolTable) -> Iterator[Fault]:
 
 def _names(plan: Plan) -> Iterator[Fault]:
     """Names that are ids of steps too: a variable could mean either, and results would take turns."""
-    named = [(one.name, one.name_place or one.place, None) for one in plan.data.values()]
-    named += [(one.name, one.name_place or one.place, None) for one in plan.library.values()]
-    named += [(name, one.name_place or one.place, part) for name, (part, one) in plan.blocks.items()]
-    for name, place, own in named:
-        step = plan.by_id.get(name)
+    free: list[Data | Form] = [*plan.data.values(), *plan.library.values()]
+    named: list[tuple[Data | Form, Part | None]] = [(one, None) for one in free]
+    named += [(one, part) for part, one in plan.blocks.values()]
+    for one, own in named:
+        step = plan.by_id.get(one.name)
         if step is not None and step is not own:
-            what = f"{name} is the id of the step in line {step.place.line} as well; take another name."
-            yield Fault(place, what)
+            what = f"{one.name} is the id of the step in line {step.place.line} as well; take another name."
+            yield Fault(one.name_place or one.place, what)
 
 
 def _refs(plan: Plan, part: Part | None, form: Form) -> Iterator[Fault]:

@@ -19,6 +19,7 @@ from agent.babel import HeaderError, Var
 from agent.org_edit import dedent
 from agent.plan import LANGUAGES, TODO_WORDS, Fault, Form, Plan, Section, Setting, phase_of
 from agent.plan_build import build
+from agent.plan_near import meant_markdown
 from tools.rules import Place, Source
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
@@ -83,6 +84,9 @@ class _Reading:
             section = self.sections[-1]
             (self.whole if section.level == 0 else section.settings).append(setting)
         else:
+            fault = meant_markdown(line, self.above)
+            if fault and all(fault[1] != one.message for one in self.faults):
+                self.faults.append(Fault(self.place(row, fault[0]), fault[1]))
             self.above = self.above and not line.strip()
             self.prose.append(line)
         return row + 1

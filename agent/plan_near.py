@@ -15,8 +15,8 @@ OURS = (*INHERITED, "EXPECT", "AFTER")  # beside ids, which Org has too
 SYNONYMS = {
     name: ours
     for ours, names in {
-        "AFTER": "DEPENDS DEPENDS-ON DEPENDENCIES DEPENDENCY BLOCKER BLOCKED-BY REQUIRES NEEDS WAITS WAITS-FOR"
-        " WAIT-FOR AFTER-ID PREREQUISITES RUN-AFTER",
+        "AFTER": "DEPENDS DEPENDS-ON DEPENDENCIES DEPENDENCY BLOCKER BLOCKED-BY REQUIRES NEEDS WAITS"
+        " WAITS-FOR WAIT-FOR AFTER-ID PREREQUISITES RUN-AFTER",
         "EXPECT": "ASSERT VERIFY CHECK PROOF GUARD PRECONDITION POSTCONDITION",
         "TOOLS": "TOOL ALLOW ALLOWED ALLOWED-TOOLS",
         "MODEL": "PROVIDER LLM BACKEND",
@@ -35,6 +35,8 @@ _ORGS_KEYWORDS = frozenset({"SUBTITLE", "DATE", "HTML", "LINK", "TAGS", "FILETAG
 
 _LIKE_SRC = re.compile(r"[ \t]*#[ \t]*\+?[ \t]*begin[-_: \t]*src\b(?:[ \t]+(\S+))?", re.IGNORECASE)
 _SRC = re.compile(r"[ \t]*#\+begin_src\b", re.IGNORECASE)
+_ORG = re.compile(r"[ \t]*(?:#\+[A-Za-z_]+|:PROPERTIES:|\*+ (?:" + "|".join(TODO_WORDS) + r")\b)")
+_HEADING = re.compile(r"(#{1,6})([A-Za-z]+)")
 _SPECIAL = re.compile(r"[ \t]*#\+begin_(\S+)", re.IGNORECASE)
 FENCES = ("```", "~~~")  # of blocks in Markdown
 
@@ -58,8 +60,8 @@ def meant_property(name: str) -> str:
 def meant_word(title: str, holds: str = "", late: bool = False) -> str:
     """What is to be said of a headline without TODO word whose title begins with what may be meant as one.
 
-    ``holds`` tells what stands below it: ``forms`` (or our properties), ``prose``, or ``steps``; ``late`` that
-    the title does not follow upon the stars."""
+    ``holds`` tells what stands below it: ``forms`` (or our properties), ``prose``, or ``steps``; ``late``
+    that the title does not follow upon the stars."""
     if found := _CAPITALS.match(title):
         word = found[0]
         if word in TODO_WORDS and title[len(word) :].startswith(":"):
@@ -115,6 +117,23 @@ def meant_block(line: str) -> str:
         return f"This is no block of forms; write #+begin_src {language} and #+end_src."
     like = None if _SRC.match(line) else _LIKE_SRC.match(line)
     return f"This begins no block; write #+begin_src {like[1] or LANGUAGES[0]} and #+end_src." if like else ""
+
+
+def meant_markdown(line: str, top: bool) -> tuple[int, str] | None:
+    """Where and what is wrong with a line of text in Markdown that looks like more; see ``meant_line``."""
+    column = len(line) - len(line.lstrip())
+    if found := _ORG.match(line):
+        return column, "This is Org; in Markdown it is # PLAN a, - KEY: value, and ```hy around forms."
+    if (found := _HEADING.match(line)) and (found[2] in TODO_WORDS or phase_of(line[found.start(2) :])):
+        return 0, f"This is no heading; write {found[1]} {line[found.start(2) :].rstrip()}."
+    if (found := _PROPERTY.match(line.upper())) and found[2] in OURS:
+        value = line[found.end() :].strip()
+        if line.strip().startswith(("- ", "* ", "+ ", ":")) or top:
+            return (
+                column,
+                f"This is text; a property stands right below its heading: - {found[2]}: {value}".rstrip(),
+            )
+    return None
 
 
 def meant_keyword(name: str, value: str, whole: bool) -> str:

@@ -380,7 +380,7 @@ class _Reading:
         return meant_block(self.org.lines[element.first])
 
     def _inside(self, entry: Entry, inner: Element) -> str:
-        """In which kind of block or drawer an element stands; empty where it is what is logged or came out."""
+        """In which kind of block or drawer an element stands; empty for what is logged or came out."""
         around = [one for one in entry.elements if one.first < inner.first <= one.last]
         if any(one.name in ("LOGBOOK", "RESULTS") or one.key("RESULTS") for one in around):
             return ""

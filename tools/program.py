@@ -162,13 +162,15 @@ class FreeName:
 
 
 def free_names(text: str, names: Iterable[str] = ()) -> list[FreeName]:
-    """What a program takes from outside: tools, builtins, what nobody has defined. Python's own compiler tells
-    which names those are. Raises ProgramError."""
+    """What a program takes from outside: tools, builtins, what nobody has defined. Python's own compiler
+    tells which names those are. Raises ProgramError."""
     body, value = _trees(text, tuple(names))
     tree = ast.fix_missing_locations(ast.Module([*body.body, ast.Expr(value.body)], []))
     for node in ast.walk(tree):
-        if hasattr(node, "lineno"):  # Hy's ends are before their beginnings at times
-            node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
+        if isinstance(
+            node, (ast.expr, ast.stmt, ast.excepthandler, ast.pattern, ast.arg, ast.keyword, ast.alias)
+        ):
+            node.end_lineno, node.end_col_offset = node.lineno, node.col_offset  # Hy's may come before these
     try:
         codes = [compile(tree, "program", "exec", dont_inherit=True)]
     except SyntaxError as error:
