@@ -52,62 +52,70 @@ def form_faults(
     """What is wrong with a program that may use the variables ``names``; of what cannot be compiled the first
     fault only. ``hint`` says how a variable that is not there could be."""
     names = list(names)
+    whole, above = _whole(text, names)
     try:
-        compile_program(text, [*table.names(), *names])
-        free = free_names(text, [*table.names(), *names])
+        compile_program(whole, table.names())
+        free = free_names(whole, table.names())
     except ProgramError as error:
-        return [_placed(str(error))]
-    forms = _read(text, table, names)
+        return [_placed(str(error), above)]
+    forms = _read(whole, table)
     heads = {_place(node[0]): node for node in _expressions(forms) if head_of(node)}
     tools = _tools(table)
-    mine = {*map(mangled, names), *PRELUDES}
     near = [*table.names(), *names, *_unmangled({*bound_in(forms), *PRELUDES})]
     found: list[FormFault] = []
     for use in free:
-        if use.name in mine:
-            continue
-        node, written = heads.get((use.line, use.column)), _written(text, use)
+        node, written = heads.get((use.line, use.column)), _written(whole, use)
         if use.name in tools:
-            found += _call_faults(node, tools[use.name]) if node is not None else []
-        elif use.name not in BUILTINS:
+            found += _call_faults(node, tools[use.name], above) if node is not None else []
+        elif use.name not in (*BUILTINS, *PRELUDES):
             close = did_you_mean(written, near) or did_you_mean(written, BUILTINS)
             if node is not None and head_of(node) == written:
                 what = f"There is no tool or function {written}.{close}"
-            elif written in sys.stdlib_module_names and _written(text, use, whole=True) != written:
+            elif written in sys.stdlib_module_names and _written(whole, use, dots=True) != written:
                 what = f"There is no variable {written}; write (import {written}) first."
             else:
                 what = f"There is no variable {written}{hint(written)}.{close}"
-            found.append(FormFault(use.line, use.column, what))
+            found.append(FormFault(use.line - above, use.column, what))
     return sorted(found, key=lambda fault: (fault.line, fault.column))
 
 
 def unknown_in(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[str]:
-    """The names that a program which compiles needs and that neither it nor ``names`` nor a tool gives."""
-    names = list(names)
+    """The names that a program needs and that neither it nor ``names`` nor a tool gives; of one that does not
+    compile none."""
+    whole, _ = _whole(text, list(names))
     try:
-        free = free_names(text, [*table.names(), *names])
+        free = free_names(whole, table.names())
     except ProgramError:
         return []
-    known = {*map(mangled, names), *PRELUDES, *_tools(table), *BUILTINS}
-    return list(dict.fromkeys(_written(text, use) for use in free if use.name not in known))
+    known = {*PRELUDES, *_tools(table), *BUILTINS}
+    return list(dict.fromkeys(_written(whole, use) for use in free if use.name not in known))
 
 
 def tool_uses(text: str, table: ToolTable, names: Iterable[str] = ()) -> Iterator[ToolUse]:
     """The tools that a program which compiles says, those in literal programs for eval among them."""
-    names = list(names)
-    forms = _read(text, table, names)
-    heads = {_place(node[0]): node for node in _expressions(forms) if head_of(node)}
-    tools, own = _tools(table), set(map(mangled, names))
-    for use in free_names(text, [*table.names(), *names]):
-        if use.name not in tools or use.name in own:
+    whole, above = _whole(text, list(names))
+    heads = {_place(node[0]): node for node in _expressions(_read(whole, table)) if head_of(node)}
+    tools = _tools(table)
+    for use in free_names(whole, table.names()):
+        if use.name not in tools:
             continue
-        tool, node = tools[use.name], heads.get((use.line, use.column))
-        yield ToolUse(tool, use.line, use.column)
+        tool, node, line = tools[use.name], heads.get((use.line, use.column)), use.line - above
+        yield ToolUse(tool, line, use.column)
         if tool.name == PROGRAMS and node is not None and isinstance(inner := node[-1], m.String):
             try:
-                yield from (ToolUse(it.tool, use.line, use.column) for it in tool_uses(str(inner), table))
+                yield from (ToolUse(it.tool, line, use.column) for it in tool_uses(str(inner), table))
             except (ProgramError, ReadError, RecursionError):
                 continue
+
+
+def _whole(text: str, names: Sequence[str]) -> tuple[str, int]:
+    """The program with its variables bound around it, as it will run, and how many lines that adds above; one
+    that cannot be read stays as it is, so that what is told of it is about itself."""
+    try:
+        readable = bool(names) and bool(read_all(text, PROGRAM_LIMITS))
+    except ReadError:
+        readable = False
+    return (f"(let [{' '.join(f'{name} None' for name in names)}]\n{text}\n)", 1) if readable else (text, 0)
 
 
 def _tools(table: ToolTable) -> dict[str, CognitiveTool]:
@@ -123,23 +131,23 @@ def _unmangled(names: Iterable[str]) -> list[str]:
     return sorted(hy.unmangle(name) for name in names)
 
 
-def _written(text: str, use: FreeName, whole: bool = False) -> str:
-    """A name as the program spells it; the ``whole`` of it, with what is taken from it behind dots."""
+def _written(text: str, use: FreeName, dots: bool = False) -> str:
+    """A name as the program spells it; with ``dots`` also what is taken from it behind those."""
     found = _SYMBOL.match(text.split("\n")[use.line - 1], use.column - 1)
     spelt = found[0] if found else ""
     first = spelt.partition(".")[0]
     if mangled(first) != use.name:
         return str(hy.unmangle(use.name))
-    return spelt if whole else first
+    return spelt if dots else first
 
 
-def _placed(said: str) -> FormFault:
+def _placed(said: str, above: int) -> FormFault:
     """The place and message of what a ProgramError says; without its line and caret, which the file has."""
     found = _PLACED.match(said)
     if not found:
         return FormFault(1, 1, said)
     message = "\n".join(found[3].split("\n")[:-2])
-    return FormFault(int(found[1]), int(found[2]), _sentence(message))
+    return FormFault(max(1, int(found[1]) - above), int(found[2]), _sentence(message))
 
 
 def _sentence(text: str) -> str:
@@ -147,8 +155,8 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "?", "!")) else text + "."
 
 
-def _read(text: str, table: ToolTable, names: Iterable[str]) -> Sequence[Any]:
-    return rewrite(read_all(text, PROGRAM_LIMITS), [*table.names(), *names])
+def _read(text: str, table: ToolTable) -> Sequence[Any]:
+    return rewrite(read_all(text, PROGRAM_LIMITS), table.names())
 
 
 def _expressions(forms: Sequence[Any]) -> Iterator[Any]:
@@ -163,7 +171,7 @@ def _expressions(forms: Sequence[Any]) -> Iterator[Any]:
                 pending.extend(reversed(node))
 
 
-def _call_faults(node: Any, tool: CognitiveTool) -> Iterator[FormFault]:
+def _call_faults(node: Any, tool: CognitiveTool, above: int) -> Iterator[FormFault]:
     """What is wrong with the arguments of a call, as far as they are literal."""
     if not plain(node[1:]):
         return
@@ -174,7 +182,7 @@ def _call_faults(node: Any, tool: CognitiveTool) -> Iterator[FormFault]:
         later = {name for name, value in bound.items() if kinds.get(name) is not Code and _is_later(value)}
         validate(tool.name, tool.params, tool.model, bound, {name for name in later if name in kinds})
     except InvalidCallError as error:
-        yield FormFault(node.start_line, node.start_column, str(error))
+        yield FormFault(node.start_line - above, node.start_column, str(error))
 
 
 def _is_later(value: Any) -> bool:

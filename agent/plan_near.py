@@ -6,6 +6,8 @@ Knows how people write Org and Markdown; it says what was meant, and must not kn
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from difflib import get_close_matches
 
 from agent.plan import INHERITED, LANGUAGES, ORGS, OWN, TODO_WORDS, phase_of
 from tools.errors import did_you_mean, nearest
@@ -31,7 +33,8 @@ SYNONYMS = {
 }
 # Keywords of Org that are as near to ours as a slip would be.
 _KEYWORDS = ("TITLE", "PROPERTY", "NAME", "CALL", "HEADER", "TODO")
-_ORGS_KEYWORDS = frozenset({"SUBTITLE", "DATE", "HTML", "LINK", "TAGS", "FILETAGS", "MACRO", "INCLUDE"})
+_ORGS_KEYWORDS = frozenset({"SUBTITLE"})
+_SLIP = 0.75  # how like a word of ours one has to be: Org's users have words of their own
 
 _LIKE_SRC = re.compile(r"[ \t]*#[ \t]*\+?[ \t]*begin[-_: \t]*src\b(?:[ \t]+(\S+))?", re.IGNORECASE)
 _SRC = re.compile(r"[ \t]*#\+begin_src\b", re.IGNORECASE)
@@ -46,13 +49,17 @@ _WORD = re.compile(r"([A-Za-z]+)(:?)(?=\s|$)")
 _CAPITALS = re.compile(r"[A-Z][A-Z_-]{3,}(?=:?(?:\s|$))")
 
 
+def _slip(word: str, known: Sequence[str]) -> str:
+    return next(iter(get_close_matches(word, known, n=1, cutoff=_SLIP)), "")
+
+
 def meant_property(name: str) -> str:
     """Which of ours an unknown property was meant to be, with a leading space; empty for one of the user's
     own. Other words for ours count where they are not written as a title is: Org's own are in capitals."""
     upper = name.upper()
     if upper in ORGS or upper.startswith(("HEADER-ARGS", "EXPORT_")):
         return ""
-    close = nearest(upper, (*INHERITED, *OWN))
+    close = _slip(upper, (*INHERITED, *OWN))
     other = SYNONYMS.get(upper.replace("_", "-")) if name in (upper, name.lower()) else None
     return f" Did you mean {other or close}?" if other or close else ""
 
@@ -146,7 +153,7 @@ def meant_keyword(name: str, value: str, whole: bool) -> str:
         return f"There is no property {name}.{meant_property(name)}"
     if name in _KEYWORDS or name in _ORGS_KEYWORDS or "_" in name or "-" in name:
         return ""
-    close = nearest(name, (*_KEYWORDS, *OURS))
+    close = _slip(name, (*_KEYWORDS, *OURS))
     return (
         f"There is no keyword #+{name}. Did you mean {'#+' if close in _KEYWORDS else ''}{close}?"
         if close
