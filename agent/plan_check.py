@@ -143,7 +143,7 @@ def _expect(plan: Plan, part: Part, table: ToolTable) -> Iterator[Fault]:
         yield Fault(setting.place, "EXPECT is empty; write a form that must be true.")
     if form is None:
         return
-    if "(" not in form.text and len(form.text.split()) > 1:
+    if "(" not in form.text and '"' not in form.text and len(form.text.split()) > 1:
         yield Fault(form.place, "EXPECT wants a form, such as (= (+ 1 1) 2); words prove nothing.")
         return
     faults = form_faults(

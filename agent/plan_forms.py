@@ -68,8 +68,9 @@ def form_faults(
         if use.name in tools:
             found += _call_faults(node, tools[use.name], above) if node is not None else []
         elif use.name not in (*BUILTINS, *PRELUDES):
-            close = did_you_mean(written, near) or did_you_mean(written, BUILTINS)
+            close = did_you_mean(written, near)
             if node is not None and head_of(node) == written:
+                close = close or did_you_mean(written, BUILTINS)
                 what = f"There is no tool or function {written}.{close}"
             elif written in sys.stdlib_module_names and _written(whole, use, dots=True) != written:
                 what = f"There is no variable {written}; write (import {written}) first."
