@@ -11,6 +11,7 @@ import ast
 import builtins
 import dis
 import types
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -172,7 +173,8 @@ def free_names(text: str, names: Iterable[str] = ()) -> list[FreeName]:
         ):
             node.end_lineno, node.end_col_offset = node.lineno, node.col_offset  # Hy's may come before these
     try:
-        codes = [compile(tree, "program", "exec", dont_inherit=True)]
+        with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
+            codes = [compile(tree, "program", "exec", dont_inherit=True)]
     except SyntaxError as error:
         raise _at(text, error.lineno or 1, max(1, (error.offset or 1) - 1), str(error.msg)) from None
     except RecursionError:

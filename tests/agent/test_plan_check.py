@@ -551,7 +551,7 @@ BINDERS = """
         ),
         step(":Check: yes", ":Cost: 5", ":Date: today", ":TODO: x", ":LOCATION: here", ":TRIGGER: x"),
         KEYWORDS + step(body="#+CAPTION: x\n#+ATTR_HTML: :a b\n#+NAME: t\n| 1 |\n#+TBLFM: $1=2\nDo it."),
-        block(*BINDERS, head='hy :var rows=(1 2) n=5 t="x"'),
+        block(*BINDERS, head="hy :var rows='(1 2) n=5 t=5"),
     ],
 )
 def test_what_is_right_is_not_complained_of(text: str, table: ToolTable) -> None:
