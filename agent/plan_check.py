@@ -24,6 +24,7 @@ def check(plan: Plan, table: ToolTable) -> list[Fault]:
     for form in plan.library.values():
         found += [*_form(plan, None, form, table)]
     found += _names(plan)
+    found += _circles(plan)
     found += _order(plan)
     unique = {(fault.place.line, fault.place.column, fault.message): fault for fault in found}
     return [unique[key] for key in sorted(unique)]
@@ -53,6 +54,7 @@ def _part(plan: Plan, part: Part, table: ToolTable) -> Iterator[Fault]:
     if part.inside and part.forms:
         what = "A headline with steps in it has no forms of its own; give them a headline, too."
         yield Fault(part.forms[0].place, what)
+    yield from _bare(part, table)
     if part.todo and part.prose and not part.forms:
         yield from _displaced(part)
     if part.is_step and not (part.prose or any(form.runs for form in part.forms) or part.expect):
@@ -61,6 +63,20 @@ def _part(plan: Plan, part: Part, table: ToolTable) -> Iterator[Fault]:
         else:
             what = "This step does nothing; give it an objective, forms or an :EXPECT:."
         yield Fault(part.place, what)
+
+
+def _bare(part: Part, table: ToolTable) -> Iterator[Fault]:
+    """An objective that is nothing but the call of a tool, which a model would be given to read."""
+    text = part.objective.removeprefix(": ")
+    head = re.match(r"\(([^\s()]+)", text)
+    if head and head[1] in table and text.endswith(")"):
+        what = "This is text for a model; forms stand between #+begin_src hy and #+end_src."
+        lines = part.place.source.text.split("\n")[part.place.line :]
+        below = [
+            (n, line) for n, line in enumerate(lines, 1) if line.strip().lstrip(": ").startswith(head[0])
+        ]
+        for number, line in below[:1]:
+            yield Fault(Place(part.place.source, part.place.line + number, line.index(head[0]) + 1), what)
 
 
 def _displaced(part: Part) -> Iterator[Fault]:
@@ -79,7 +95,10 @@ def _tools(setting: Setting | None, table: ToolTable) -> Iterator[Fault]:
     seen: set[str] = set()
     for name, place in _words(setting):
         if name not in table:
-            yield Fault(place, f"There is no tool named {name}.{did_you_mean(name, table.names())}")
+            hint = did_you_mean(name, table.names())
+            if name.lower() in ("all", "*", "any"):
+                hint = " Without the property a step has all tools."
+            yield Fault(place, f"There is no tool named {name}.{hint}")
         elif name in seen:
             yield Fault(place, f"The tool {name} stands twice.")
         seen.add(name)
@@ -124,7 +143,9 @@ def _after(plan: Plan, part: Part) -> Iterator[Fault]:
                 place, f"{name} is no part of this plan: it is a comment, archived or without TODO word."
             )
         else:
-            yield Fault(place, f"There is no step with the id {name}.{did_you_mean(name, plan.by_id)}")
+            phases = [one.id for one in plan.parts if one.is_phase and one.phase == name.capitalize()]
+            hint = f" Did you mean {phases[0]}?" if phases else did_you_mean(name, plan.by_id)
+            yield Fault(place, f"There is no step with the id {name}.{hint}")
 
 
 def _twins(plan: Plan, name: str, place: Place) -> Iterator[Fault]:
@@ -175,6 +196,11 @@ def _form(plan: Plan, part: Part | None, form: Form, table: ToolTable) -> Iterat
     if not form.runs:
         return
     yield from _refs(plan, part, form)
+    shadows = [var for var in form.vars if var.name in table]
+    for var in shadows:
+        yield Fault(form.var_place(var), f"{var.name} is a tool; give the variable another name.")
+    if shadows:
+        return
     if form.call:
         yield from _call(plan, form, table)
         return
@@ -221,6 +247,9 @@ def _call(plan: Plan, form: Form, table: ToolTable) -> Iterator[Fault]:
         yield Fault(form.place, what)
         return
     block = known[form.call]
+    if block.call:
+        yield Fault(form.place, f"{form.call} is a call itself; a call names a block of forms.")
+        return
     has = [var.name for var in block.vars]
     needs = unknown_in(block.text, table, has)
     for var in form.vars:
@@ -255,7 +284,10 @@ def _refs(plan: Plan, part: Part | None, form: Form) -> Iterator[Fault]:
         place = form.var_place(var)
         if var.ref not in known:
             hint = did_you_mean(var.ref, known) or f' A text is written "{var.ref}".'
-            yield Fault(place, f"There is nothing named {var.ref}.{hint}")
+            what = f"There is nothing named {var.ref}.{hint}"
+            if var.ref in plan.by_id:
+                what = f"{var.ref} is a group of steps, which has no result; name a step or a block."
+            yield Fault(place, what)
             continue
         if var.ref not in plan.blocks:
             yield from _twins(plan, var.ref, place)
@@ -292,6 +324,19 @@ def _order(plan: Plan) -> Iterator[Fault]:
         else:
             stuck = next(name for name in plan.waits[step.id] if name not in ready)
             yield Fault(step.place, f"This step is never reached: it waits for {stuck}, which cannot begin.")
+
+
+def _circles(plan: Plan) -> Iterator[Fault]:
+    """Blocks of the library that need their own value."""
+    needs = {
+        name: tuple(var.ref for var in form.vars if var.ref in plan.library)
+        for name, form in plan.library.items()
+    }
+    told: set[str] = set()
+    for name, form in plan.library.items():
+        if name not in told and (ring := _ring(name, needs)):
+            told.update(ring)
+            yield Fault(form.place, f"{name} needs its own value: {' needs '.join(ring)}.")
 
 
 def _ring(start: str, waits: Mapping[str, tuple[str, ...]]) -> list[str]:

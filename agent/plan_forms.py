@@ -70,7 +70,7 @@ def form_faults(
         elif use.name not in (*BUILTINS, *PRELUDES):
             close = did_you_mean(written, near)
             if node is not None and head_of(node) == written:
-                close = close or did_you_mean(written, BUILTINS)
+                close = close or did_you_mean(written, filter(str.islower, BUILTINS))
                 what = f"There is no tool or function {written}.{close}"
             elif written in sys.stdlib_module_names and _written(whole, use, dots=True) != written:
                 what = f"There is no variable {written}; write (import {written}) first."

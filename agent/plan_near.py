@@ -36,6 +36,10 @@ _KEYWORDS = ("TITLE", "PROPERTY", "NAME", "CALL", "HEADER", "TODO")
 _ORGS_KEYWORDS = frozenset({"SUBTITLE"})
 _SLIP = 0.75  # how like a word of ours one has to be: Org's users have words of their own
 
+_QUOTED = re.compile(r"[ \t]*(,)(?:\*+ |#\+\w)")
+_ONE_LINE = re.compile(r"[ \t]*(:PROPERTIES:)[ \t]+\S", re.IGNORECASE)
+_INLINE = re.compile(r"\bsrc_(?:" + "|".join(LANGUAGES) + r")[\[{]")
+_EXAMPLE = re.compile(r"[ \t]*#\+begin_example[ \t]+(" + "|".join(LANGUAGES) + r")[ \t]*$", re.IGNORECASE)
 _LIKE_SRC = re.compile(r"[ \t]*#[ \t]*\+?[ \t]*begin[-_: \t]*src\b(?:[ \t]+(\S+))?", re.IGNORECASE)
 _SRC = re.compile(r"[ \t]*#\+begin_src\b", re.IGNORECASE)
 _ORG = re.compile(r"[ \t]*(?:#\+[A-Za-z_]+|:PROPERTIES:|\*+ (?:" + "|".join(TODO_WORDS) + r")\b)")
@@ -103,6 +107,12 @@ def meant_line(line: str, top: bool) -> tuple[int, str] | None:
             shown = title if len(title) <= 60 else title[:59] + "…"
             if found[1] or found[2][0] == "#" or not found[3] or "\t" in found[3]:
                 return len(found[1]), f"This is no headline; write {level} {shown} from the first column on."
+    if found := _QUOTED.match(line):
+        return found.start(1), "A comma quotes such a line inside of a block; leave it out here."
+    if found := _ONE_LINE.match(line):
+        return found.start(1), "Each property has a line of its own, between those of :PROPERTIES: and :END:."
+    if found := _INLINE.search(line):
+        return found.start(), "Nothing runs this; forms stand between #+begin_src hy and #+end_src."
     if found := _PROPERTY.match(line):
         name = found[2]
         value = line[found.end() :].lstrip()
@@ -118,12 +128,18 @@ def meant_line(line: str, top: bool) -> tuple[int, str] | None:
 
 def meant_block(line: str) -> str:
     """What is wrong with a line that begins a block of forms in nearly the way Org does."""
-    special = _SPECIAL.match(line)
+    special = _EXAMPLE.match(line) or _SPECIAL.match(line)
     if special and special[1].lower() in (*LANGUAGES, "code"):
-        language = special[1].lower() if special[1].lower() in LANGUAGES else LANGUAGES[0]
+        language = special[1].lower().replace("code", LANGUAGES[0])
         return f"This is no block of forms; write #+begin_src {language} and #+end_src."
     like = None if _SRC.match(line) else _LIKE_SRC.match(line)
     return f"This begins no block; write #+begin_src {like[1] or LANGUAGES[0]} and #+end_src." if like else ""
+
+
+def is_ours(line: str) -> bool:
+    """Whether a line is one of our properties as Org has them in a drawer."""
+    found = _PROPERTY.match(line)
+    return bool(found and found[1] and found[2] in OURS)
 
 
 def meant_markdown(line: str, top: bool) -> tuple[int, str] | None:

@@ -26,7 +26,7 @@ from agent.plan import (
     phase_of,
 )
 from agent.plan_build import build
-from agent.plan_near import FENCES, meant_block, meant_keyword, meant_line
+from agent.plan_near import FENCES, is_ours, meant_block, meant_keyword, meant_line
 from tools.rules import Place, Source
 
 _OPENED = re.compile(r"[ \t]*#\+begin_(src|example|quote|export|comment|verse)\b", re.IGNORECASE)
@@ -375,7 +375,11 @@ class _Reading:
                 self.fault(row, column, message)
 
     def _like_code(self, element: Element) -> str:
-        if element.depth or element.kind not in ("container", "comment", "text"):
+        drawer = element.kind == "drawer" and element.name not in ("PROPERTIES", "LOGBOOK", "RESULTS")
+        if drawer and any(map(is_ours, self.org.lines[element.first : element.last])):
+            return f"Org reads no properties in :{element.name}:; they stand in :PROPERTIES:."
+        example = element.kind == "block" and element.name == "EXAMPLE" and not element.key("RESULTS")
+        if element.depth or not (example or element.kind in ("container", "comment", "text")):
             return ""
         return meant_block(self.org.lines[element.first])
 

@@ -167,6 +167,20 @@ MISTAKES = {
         "2:1: There is no keyword #+TITEL. Did you mean #+TITLE?\n"
         "4:1: There is no keyword #+CALLS. Did you mean #+CALL?",
     ),
+    "properties in one line": (
+        step(body=":PROPERTIES: :RETRY: 1 :END:\nDo it."),
+        "2:1: Each property has a line of its own, between those of :PROPERTIES: and :END:.",
+    ),
+    "a drawer of another name": (
+        step(body=":PROPERTY:\n:RETRY: 1\n:END:\nDo it."),
+        "2:1: Org reads no properties in :PROPERTY:; they stand in :PROPERTIES:.",
+    ),
+    "lines as they are quoted in a block": (
+        ",* PLAN b\n" + step(body="Do it.\n  ,#+begin_src hy\n  1\n  ,#+end_src"),
+        "1:1: A comma quotes such a line inside of a block; leave it out here.\n"
+        "4:3: A comma quotes such a line inside of a block; leave it out here.\n"
+        "6:3: A comma quotes such a line inside of a block; leave it out here.",
+    ),
     "a property twice": (step(":RETRY: 1", ":RETRY: 2"), "4:9: RETRY stands twice at this headline."),
     "properties below the text": (
         "* PLAN a\nDo it.\n:PROPERTIES:\n:RETRY: 1\n:END:\n",
@@ -216,6 +230,10 @@ MISTAKES = {
         step(":TOOLS: echo red-file"),
         "3:14: There is no tool named red-file. Did you mean read-file?",
     ),
+    "all tools": (
+        step(":TOOLS: all"),
+        "3:9: There is no tool named all. Without the property a step has all tools.",
+    ),
     "a tool twice": (step(":TOOLS: echo, echo"), "3:9: The tool echo stands twice."),
     "no tools": (step(":TOOLS:"), "3:8: TOOLS is empty; name tools, or write nil for none."),
     "an unknown provider": (
@@ -261,6 +279,10 @@ MISTAKES = {
         "3:21: EXPECT may only look, with tools that read; write-file may not stand here: it writes.",
     ),
     # Order
+    "a phase in the place of an id": (
+        step(title="Build: count") + step(":AFTER: Build", title="b"),
+        "5:9: There is no step with the id Build. Did you mean build-count?",
+    ),
     "a title in the place of an id": (
         step(title="Say hello") + step(":AFTER: say Hello", title="b"),
         "5:9: AFTER names ids, and this is a title; write say-hello.",
@@ -327,6 +349,18 @@ MISTAKES = {
         "2:1: This begins no block; write #+begin_src hy and #+end_src.\n"
         "5:1: This is no block of forms; write #+begin_src lisp and #+end_src.\n"
         "8:1: This begins no block; write #+begin_src hy and #+end_src.",
+    ),
+    "an example of forms": (
+        step(body="#+begin_example hy\n1\n#+end_example"),
+        "2:1: This is no block of forms; write #+begin_src hy and #+end_src.",
+    ),
+    "forms in the text": (
+        step(body="Do src_hy{(+ 1 1)}."),
+        "2:4: Nothing runs this; forms stand between #+begin_src hy and #+end_src.",
+    ),
+    "a form as text": (
+        step(body='\n  (echo :text "a")'),
+        "3:3: This is text for a model; forms stand between #+begin_src hy and #+end_src.",
     ),
     "a block inside of another": (
         step(body="#+begin_quote\n#+begin_src hy\n1\n#+end_src\n#+end_quote"),
@@ -417,6 +451,19 @@ MISTAKES = {
         block("1").replace("#+begin", "#+NAME: b\n#+begin") + step(title="b"),
         "2:9: b is the id of the step in line 6 as well; take another name.",
     ),
+    "a variable with the name of a tool": (
+        block('(echo :text "a")', head="hy :var echo=5"),
+        "2:21: echo is a tool; give the variable another name.",
+    ),
+    "a variable of a group": (
+        "* Build\n*" + step() + "* PLAN b\n#+begin_src hy :var x=build\nx\n#+end_src\n",
+        "5:21: build is a group of steps, which has no result; name a step or a block.",
+    ),
+    "blocks that need each other": (
+        "* Library\n#+NAME: p\n#+begin_src hy :var x=q\nx\n#+end_src\n"
+        "#+NAME: q\n#+begin_src hy :var x=p\nx\n#+end_src\n" + block("x", head="hy :var x=p"),
+        "3:1: p needs its own value: p needs q needs p.",
+    ),
     "data with the name of a step": (
         "#+NAME: a\n| 1 |\n" + step(),
         "1:9: a is the id of the step in line 3 as well; take another name.",
@@ -453,6 +500,10 @@ MISTAKES = {
     "a block whose value is asked for without what is needed": (
         LIBRARY + "* PLAN a\n#+CALL: more(x=5)\n" + block("y", head="hy :var y=more").partition("\n")[2],
         "4:4: There is no variable x; :var x=NAME gives it one.",
+    ),
+    "a call of a call": (
+        LIBRARY + "* PLAN a\n#+NAME: again\n#+CALL: more(x=5)\n#+CALL: again()\n",
+        "9:1: again is a call itself; a call names a block of forms.",
     ),
     "a call of a table": (
         "#+NAME: rows\n| 1 |\n* PLAN a\n#+CALL: rows()\n",
