@@ -23,6 +23,12 @@ KNOWN = frozenset(
     sep session shebang tangle tangle-mode var wrap name
     """.split()  # noqa: SIM905
 )
+_NOT_OBEYED = {
+    "noweb": ":var hands on what a block came to, #+CALL: runs it again",
+    "prologue": "write it into the block",
+    "epilogue": "write it into the block",
+    "post": "write it into the block",
+}
 _NAME = re.compile(r"[^\s\[\]()\"'`=,]+\Z")
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?\Z")
 _CALL = re.compile(r"([^\[\]()\s]+)[ \t]*(?:\[(.*?)\])?[ \t]*(?:\((.*)\))?[ \t]*(.*)\Z")
@@ -108,10 +114,16 @@ def variables(text: str, column: int = 0, commas: bool = False) -> list[Var]:
         name, sign, value = part.rstrip(",").partition("=")
         name = name.strip()
         if not _NAME.match(name) or not sign or not value.strip():
-            shown = name if _NAME.match(name) else "x"
+            shown = name.rstrip(":") if _NAME.match(name) else "x"
             raise HeaderError(f"{part} gives nothing a value; write {shown}=name or {shown}=5.", where)
         found.append(_var(name, value.strip(), where))
     return found
+
+
+def unreadable(text: str) -> list[Var]:
+    """The variables of a text that ``variables`` refuses, without values: their names are meant."""
+    found = [(part.partition("=")[0].strip(" :"), part, where) for part, where in split(text)]
+    return [Var(name, part, where) for name, part, where in found if _NAME.match(name)]
 
 
 def _var(name: str, text: str, column: int) -> Var:
@@ -162,7 +174,9 @@ def is_silent(header: Header) -> bool:
 
 
 def unknown(header: Header) -> str | None:
-    """What to say of a header argument that Org does not know."""
+    """What to say of a header argument that Org does not know, or that means more than a plan can do."""
+    if header.name in _NOT_OBEYED and header.value not in ("", "no", "nil"):
+        return f"A plan does not obey :{header.name}; {_NOT_OBEYED[header.name]}."
     if header.name in KNOWN or header.name.startswith(("header-args", "x-")):
         return None
     close = did_you_mean(f"{header.name}", KNOWN)

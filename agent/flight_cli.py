@@ -19,7 +19,7 @@ from tools.errors import UsageError
 
 if TYPE_CHECKING:
     from agent.agent import AsyncAgent
-    from agent.flight import FlightReport
+    from agent.flight import FlightReport, Wanted
     from agent.flight_approval import Coverage
     from agent.flight_file import PlanFile
     from agent.plan import Part
@@ -53,6 +53,7 @@ def is_plan(argument: str) -> bool:
 
 def fly(options: argparse.Namespace) -> int:
     """Fly a plan, or only look at it."""
+    _refuse_together(options)
     if options.check:
         return check(options)
     if options.dry_run:
@@ -64,20 +65,29 @@ def fly(options: argparse.Namespace) -> int:
 
     async def work(agent: AsyncAgent) -> int:
         try:
-            report = await agent.fly(
-                options.plan,
-                start=options.start,
-                only=options.only,
-                until=options.until,
-                parallel=options.parallel,
-                again=options.again,
-            )
+            report = await agent.fly(options.plan, **vars(_wanted(options)))
         finally:
             look("landed", None)
         _show(options, agent, report)
         return EXIT_OF_FLIGHT[report.status]
 
     return _with_agent(options, work, listener=look, asked=lambda person: AskedAside(person, look))
+
+
+def _refuse_together(options: argparse.Namespace) -> None:
+    """Raise UsageError for options of which one would say nothing."""
+    looks = [word for word, given in (("--check", options.check), ("--dry-run", options.dry_run)) if given]
+    flies = [word for word, given in (("--parallel", options.parallel), ("--again", options.again)) if given]
+    if len(looks) > 1:
+        raise UsageError("--check and --dry-run are two ways to look at a plan; take one of them.")
+    if looks and flies:
+        raise UsageError(f"{looks[0]} flies nothing, and {flies[0]} says how to fly; leave one out.")
+
+
+def _wanted(options: argparse.Namespace) -> Wanted:
+    from agent.flight import Wanted
+
+    return Wanted(options.start, options.only, options.until, options.parallel, options.again)
 
 
 def _show(options: argparse.Namespace, agent: AsyncAgent, report: FlightReport) -> None:
@@ -123,6 +133,7 @@ def check(options: argparse.Namespace) -> int:
 
     file, table = _file(options, options.plan)
     faults = faults_of(file.plan, table)
+    chosen = "" if faults else _how_many(options, file)
     if getattr(options, "json", False):
         print_json([fault.to_json() for fault in faults])
     else:
@@ -130,8 +141,19 @@ def check(options: argparse.Namespace) -> int:
             print_line(str(fault))
         if not faults:
             steps = len(file.plan.steps)
-            print_line(f"{options.plan}: {steps} {'step' if steps == 1 else 'steps'}, nothing is wrong.")
+            said = f"{options.plan}: {steps} {'step' if steps == 1 else 'steps'}, nothing is wrong"
+            print_line(f"{said}{chosen}.")
     return 2 if faults else 0
+
+
+def _how_many(options: argparse.Namespace, file: PlanFile) -> str:
+    """How many steps are asked for by name. Raises UsageError for a name that is not there."""
+    if not (options.start or options.only or options.until):
+        return ""
+    from agent.flight import _chosen
+
+    number = len(_chosen(file.plan, _wanted(options)))
+    return f"; {number} of them would be flown"
 
 
 def dry_run(options: argparse.Namespace) -> int:
@@ -140,7 +162,7 @@ def dry_run(options: argparse.Namespace) -> int:
     from agent.flight_dry import dry_flight
 
     async def work(agent: AsyncAgent) -> int:
-        steps = await dry_flight(agent, options.plan)
+        steps = await dry_flight(agent, options.plan, _wanted(options))
         if getattr(options, "json", False):
             print_json(steps)
         else:

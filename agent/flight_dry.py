@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent.flight import Wanted, _chosen
 from agent.flight_approval import approval_of, called, knows_all, variables
 from agent.flight_file import PlanFile
 from agent.plan import Form, Part, Plan
@@ -21,14 +22,18 @@ if TYPE_CHECKING:
     from agent.agent import AsyncAgent
 
 
-async def dry_flight(agent: AsyncAgent, path: str | Path) -> list[dict[str, Any]]:
-    """For each step the calls of its blocks, or the tools that a model may use. Raises UsageError."""
+async def dry_flight(agent: AsyncAgent, path: str | Path, wanted: Wanted) -> list[dict[str, Any]]:
+    """For each step that is wanted the calls of its blocks, or the tools that a model may use. Raises
+    UsageError."""
     file = PlanFile(path)
     plan = file.plan
     if faults := check(plan, agent.table):
         raise UsageError("\n".join(str(fault) for fault in faults))
+    wished = _chosen(plan, wanted)
     steps = []
     for step in plan.order:
+        if step.id not in wished:
+            continue
         approval = approval_of(agent.store, plan, str(file.path), step, agent.table)
         approved = approval is not None and approval.holds and approval.decision == "approve"
         shown = agent.table if step.tools is None else chosen(agent.table, step.tools)

@@ -101,6 +101,7 @@ class Form:
 
     places: Mapping[Var, Place] = field(default_factory=dict, compare=False, hash=False, repr=False)
     silent: bool = False  # its results are not written into the file
+    name_place: Place | None = field(default=None, compare=False)
 
     def program(self, values: Mapping[str, Any], text: str | None = None) -> str:
         """The program to run: the text, its variables bound to ``values``. It adds one line above."""
@@ -118,6 +119,7 @@ class Data:
     name: str
     value: Any
     place: Place
+    name_place: Place | None = None
 
 
 @dataclass
@@ -173,6 +175,11 @@ class Part:
     settings: Mapping[str, Setting] = field(default_factory=dict, repr=False)
     entry: int = 0
     inside: list[Part] = field(default_factory=list, repr=False)
+
+    @property
+    def has_id(self) -> bool:
+        """Whether its id was given and not made of the title."""
+        return "ID" in self.settings or "CUSTOM_ID" in self.settings
 
     @property
     def is_note(self) -> bool:

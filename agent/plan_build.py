@@ -15,7 +15,6 @@ from agent.plan import (
     INHERITED,
     MAX_RETRY,
     ON_FAIL,
-    ORGS,
     OWN,
     PHASES,
     TODO_WORDS,
@@ -29,6 +28,7 @@ from agent.plan import (
     Setting,
     phase_of,
 )
+from agent.plan_near import OURS, meant_property, meant_word, no_word
 from tools.errors import did_you_mean, nearest
 from tools.rules import Place, Source
 
@@ -48,6 +48,7 @@ def build(
     maker.whole(settings)
     for section in sections:
         maker.section(section)
+    maker.end()
     values = {one.name: one for one in reversed(list(data))}
     return Plan(
         source,
@@ -68,8 +69,10 @@ class _Maker:
         self.left_out: set[str] = set()
         self.ids: set[str] = set()
         self.file: dict[str, Setting] = {}
-        # The sections we are in: level, whether left out, the part they are, what they hand down.
-        self.open: list[tuple[int, bool, Part | None, dict[str, Setting]]] = []
+        # The sections we are in: level, whether left out, the part they are, what they hand down, entry.
+        self.open: list[tuple[int, bool, Part | None, dict[str, Setting], int]] = []
+        self.plain: list[Section] = []  # those that are no part of the plan
+        self.holding: set[int] = set()  # the entries that have parts below them
 
     def fault(self, place: Place, message: str) -> None:
         self.faults.append(Fault(place, message))
@@ -86,13 +89,16 @@ class _Maker:
     def section(self, section: Section) -> None:
         while self.open and self.open[-1][0] >= section.level:
             self.open.pop()
-        _, skipped, parent, handed = self.open[-1] if self.open else (0, False, None, self.file)
+        _, skipped, parent, handed, _ = self.open[-1] if self.open else (0, False, None, self.file, 0)
         phase = phase_of(section.title)
         counts = bool(section.todo in TODO_WORDS or phase or parent)
         if skipped or section.skipped or not counts:
             if not skipped:
                 self._leave_out(section)
-            self.open.append((section.level, skipped or section.skipped, None, handed))
+                handed = self._known(
+                    [one for one in section.settings if one.name.upper() in INHERITED], handed
+                )
+            self.open.append((section.level, skipped or section.skipped, None, handed, section.entry))
             return
         settings = self._known(section.settings, handed)
         part = self._part(section, settings, parent, phase)
@@ -100,39 +106,66 @@ class _Maker:
         if parent is not None:
             parent.inside.append(part)
         down = {name: setting for name, setting in settings.items() if name in INHERITED}
-        self.open.append((section.level, False, part, down))
+        self.holding |= {outer[-1] for outer in self.open}
+        self.open.append((section.level, False, part, down, section.entry))
 
     def _leave_out(self, section: Section) -> None:
-        self.library |= {form.name: form for form in section.forms if form.name and not section.skipped}
         for setting in section.settings:
             if setting.name.upper() in ("ID", "CUSTOM_ID"):
                 self.left_out.add(setting.value)
-        first = section.title.split()[:1]
-        place = section.title_place or section.place
-        if first and re.fullmatch(r"[A-Z][A-Z_-]{3,}:?", first[0]) and not section.skipped:
-            word = first[0].rstrip(":")
-            close = nearest(word, TODO_WORDS)
-            if close or word in ("TODO", "NEXT", "WAITING", "CANCELED", "CANCELLED"):
-                self.fault(place, _no_word(word))
-        if not section.skipped:
-            self._near_phase(section)
+        if section.skipped:
+            return
+        self.library |= {form.name: form for form in section.forms if form.name}
+        self.plain.append(section)
 
-    def _near_phase(self, section: Section) -> None:
+    def end(self) -> None:
+        """Say which of the headlines that are no part of the plan were perhaps meant to be."""
+        forms = [form for part in self.parts for form in part.forms] + [*self.library.values()]
+        used = {name for form in forms for name in (form.call, *(var.ref for var in form.vars))}
+        for section in self.plain:
+            self._plain(section, used, section.entry in self.holding)
+
+    def _plain(self, section: Section, used: set[str], holds_steps: bool) -> None:
+        place = section.title_place or section.place
+        ours = [one for one in section.settings if one.name.upper() in OURS]
+        forms = [form for form in section.forms if form.runs]
+        library = any(form.name in used for form in forms if form.name)
+        lost = [form for form in forms if not (form.name and library)]
+        own = [one for one in ours if one.name.upper() in OWN or not holds_steps]
+        prose = "prose" if section.prose else ""
+        holds = "forms" if lost or own else "steps" if holds_steps else prose
+        step = f"PLAN {section.title}".rstrip()
+        if message := meant_word(section.title, holds, _is_late(section)):
+            self.fault(place, message)
+        elif self._near_phase(section):
+            return
+        elif lost and not section.level:
+            what = "Nothing runs this: it stands above all headlines. Give it one, such as PLAN Say hello."
+            self.fault(lost[0].place, what)
+        elif lost:
+            refers = ", and nothing refers to it" if lost[0].name else ""
+            what = f"Nothing runs this: its headline has no TODO word{refers}; write {step}."
+            self.fault(lost[0].place, what)
+        elif own:
+            what = f"{own[0].name.upper()} says nothing here: the headline has no TODO word; write {step}."
+            self.fault(own[0].name_place, what)
+
+    def _near_phase(self, section: Section) -> bool:
         like = _LIKE_A_PHASE.match(section.title)
         if like and not phase_of(section.title) and (close := nearest(like[1], PHASES)):
             self.fault(
                 section.title_place or section.place, f"There is no phase {like[1]}. Did you mean {close}?"
             )
+            return True
+        return False
 
     def _part(self, section: Section, settings: dict[str, Setting], parent: Part | None, phase: str) -> Part:
         if not phase and parent is None:
             self._near_phase(section)
-        first = section.title.split()[:1]
-        if not section.todo and first and re.fullmatch(r"[A-Z]{4,}", first[0]):
-            if nearest(first[0], TODO_WORDS) or first[0] == "TODO":
-                self.fault(section.title_place or section.place, _no_word(first[0]))
+        if not section.todo and (message := meant_word(section.title, late=_is_late(section))):
+            self.fault(section.title_place or section.place, message)
         elif section.todo and section.todo not in TODO_WORDS:
-            self.fault(section.place, _no_word(section.todo))
+            self.fault(section.place, no_word(section.todo))
         after = settings.get("AFTER")
         return Part(
             id=self._id(section, settings),
@@ -171,12 +204,8 @@ class _Maker:
                 elif earlier is not None:
                     self.fault(setting.place, f"{name} stands twice at this headline.")
                 mine[name] = setting
-            elif name not in ORGS and not name.startswith(("HEADER-ARGS", "EXPORT_")):
-                close = nearest(name, (*INHERITED, *OWN))
-                if close:
-                    self.fault(
-                        setting.name_place, f"There is no property {setting.name}. Did you mean {close}?"
-                    )
+            elif hint := meant_property(setting.name):
+                self.fault(setting.name_place, f"There is no property {setting.name}.{hint}")
         found |= mine
         return {
             name: setting
@@ -238,6 +267,10 @@ class _Maker:
         for word in re.finditer(r"[^\s,]+", setting.value):
             place = Place(setting.place.source, setting.place.line, setting.place.column + word.start())
             name, sign, text = word[0].partition("=")
+            if not sign and name not in BUDGETS:
+                what = f"BUDGET gives numbers to names, as in steps=6 seconds=60; {word[0]} is none of both."
+                self.fault(place, what)
+                break
             if name not in BUDGETS:
                 hint = did_you_mean(name, BUDGETS) or f" It has {', '.join(BUDGETS)}."
                 self.fault(place, f"BUDGET has no {name}.{hint}")
@@ -254,10 +287,10 @@ class _Maker:
         return Budget(**found)
 
 
+def _is_late(section: Section) -> bool:
+    """Whether something stands between the stars and the title."""
+    return section.title_place is not None and section.title_place.column > section.place.column
+
+
 def _text(setting: Setting | None) -> str:
     return setting.value if setting is not None else ""
-
-
-def _no_word(word: str) -> str:
-    hint = did_you_mean(word, TODO_WORDS) or f" They are {', '.join(TODO_WORDS)}."
-    return f"{word} is no TODO word of a plan.{hint}"

@@ -7,23 +7,26 @@ Lines and columns are those of the form's own text, from 1.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import hy
 import hy.models as m
 
 from tools.errors import InvalidCallError, did_you_mean
 from tools.form import Code, from_model
-from tools.program import PRELUDES, PROGRAM_LIMITS, ProgramError, compile_program
+from tools.program import PRELUDES, PROGRAM_LIMITS, FreeName, ProgramError, compile_program, free_names
 from tools.rewrite import rewrite
 from tools.schema import bind, validate
 from tools.sexp import ReadError, read_all
-from tools.shapes import bound_in, head_of, is_core, mangled, plain, symbols_in
+from tools.shapes import bound_in, head_of, mangled, plain
 from tools.table import CognitiveTool, ToolTable
 from tools.translate import BUILTINS
 
 _PLACED = re.compile(r"line (\d+), column (\d+): (.*)", re.DOTALL)
+_SYMBOL = re.compile(r"[^\s()\[\]{}\"';]+")
 PROGRAMS = "eval"
 
 
@@ -43,53 +46,109 @@ class ToolUse:
     column: int
 
 
-def form_faults(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[FormFault]:
+def form_faults(
+    text: str, table: ToolTable, names: Iterable[str] = (), hint: Callable[[str], str] = lambda name: ""
+) -> list[FormFault]:
     """What is wrong with a program that may use the variables ``names``; of what cannot be compiled the first
-    fault only."""
+    fault only. ``hint`` says how a variable that is not there could be."""
+    names = list(names)
+    whole, above = _whole(text, names)
     try:
-        compile_program(text, [*table.names(), *names])
+        compile_program(whole, table.names())
+        free = free_names(whole, table.names())
     except ProgramError as error:
-        return [_placed(str(error))]
-    forms = _read(text, table, names)
-    known = {*map(mangled, names), *_said(forms), *bound_in(forms), *PRELUDES}
+        return [_placed(str(error), above)]
+    forms = _read(whole, table)
+    heads = {_place(node[0]): node for node in _expressions(forms) if head_of(node)}
+    tools = _tools(table)
+    near = [*table.names(), *names, *_unmangled({*bound_in(forms), *PRELUDES})]
     found: list[FormFault] = []
-    for node in _expressions(forms):
-        name = head_of(node)
-        if not name or mangled(name) in known:
-            continue
-        if name in table:
-            found += _call_faults(node, table.get(name))
-        elif _undefined(name):
-            what = f"There is no tool or function {name}.{did_you_mean(name, [*table.names(), *known])}"
-            found.append(FormFault(node[0].start_line, node[0].start_column, what))
+    for use in free:
+        node, written = heads.get((use.line, use.column)), _written(whole, use)
+        if use.name in tools:
+            found += _call_faults(node, tools[use.name], above) if node is not None else []
+        elif use.name not in (*BUILTINS, *PRELUDES):
+            close = did_you_mean(written, near)
+            if node is not None and head_of(node) == written:
+                close = close or did_you_mean(written, filter(str.islower, BUILTINS))
+                what = f"There is no tool or function {written}.{close}"
+            elif written in sys.stdlib_module_names and _written(whole, use, dots=True) != written:
+                what = f"There is no variable {written}; write (import {written}) first."
+            else:
+                what = f"There is no variable {written}{hint(written)}.{close}"
+            found.append(FormFault(use.line - above, use.column, what))
     return sorted(found, key=lambda fault: (fault.line, fault.column))
 
 
+def unknown_in(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[str]:
+    """The names that a program needs and that neither it nor ``names`` nor a tool gives; of one that does not
+    compile none."""
+    whole, _ = _whole(text, list(names))
+    try:
+        free = free_names(whole, table.names())
+    except ProgramError:
+        return []
+    known = {*PRELUDES, *_tools(table), *BUILTINS}
+    return list(dict.fromkeys(_written(whole, use) for use in free if use.name not in known))
+
+
 def tool_uses(text: str, table: ToolTable, names: Iterable[str] = ()) -> Iterator[ToolUse]:
-    """The calls of tools in a program that compiles, those in literal programs for eval among them."""
-    forms = _read(text, table, names)
-    own = {*map(mangled, names), *bound_in(forms)}
-    for node in _expressions(forms):
-        name = head_of(node)
-        if name not in table or mangled(name) in own:
+    """The tools that a program which compiles says, those in literal programs for eval among them."""
+    whole, above = _whole(text, list(names))
+    heads = {_place(node[0]): node for node in _expressions(_read(whole, table)) if head_of(node)}
+    tools = _tools(table)
+    for use in free_names(whole, table.names()):
+        if use.name not in tools:
             continue
-        tool = table.get(name)
-        line, column = node[0].start_line, node[0].start_column
-        yield ToolUse(tool, line, column)
-        if tool.name == PROGRAMS and isinstance(inner := node[-1], m.String):
+        tool, node, line = tools[use.name], heads.get((use.line, use.column)), use.line - above
+        yield ToolUse(tool, line, use.column)
+        if tool.name == PROGRAMS and node is not None and isinstance(inner := node[-1], m.String):
             try:
-                yield from (ToolUse(use.tool, line, column) for use in tool_uses(str(inner), table))
-            except (ReadError, RecursionError):
+                yield from (ToolUse(it.tool, line, use.column) for it in tool_uses(str(inner), table))
+            except (ProgramError, ReadError, RecursionError):
                 continue
 
 
-def _placed(said: str) -> FormFault:
+def _whole(text: str, names: Sequence[str]) -> tuple[str, int]:
+    """The program with its variables bound around it, as it will run, and how many lines that adds above; one
+    that cannot be read stays as it is, so that what is told of it is about itself."""
+    try:
+        readable = bool(names) and bool(read_all(text, PROGRAM_LIMITS))
+    except ReadError:
+        readable = False
+    return (f"(let [{' '.join(f'{name} None' for name in names)}]\n{text}\n)", 1) if readable else (text, 0)
+
+
+def _tools(table: ToolTable) -> dict[str, CognitiveTool]:
+    """The tools by the names that programs have for them."""
+    return {mangled(name): table.get(name) for name in table.names()}
+
+
+def _place(node: Any) -> tuple[int, int]:
+    return node.start_line, node.start_column
+
+
+def _unmangled(names: Iterable[str]) -> list[str]:
+    return sorted(hy.unmangle(name) for name in names)
+
+
+def _written(text: str, use: FreeName, dots: bool = False) -> str:
+    """A name as the program spells it; with ``dots`` also what is taken from it behind those."""
+    found = _SYMBOL.match(text.split("\n")[use.line - 1], use.column - 1)
+    spelt = found[0] if found else ""
+    first = spelt.partition(".")[0]
+    if mangled(first) != use.name:
+        return str(hy.unmangle(use.name))
+    return spelt if dots else first
+
+
+def _placed(said: str, above: int) -> FormFault:
     """The place and message of what a ProgramError says; without its line and caret, which the file has."""
     found = _PLACED.match(said)
     if not found:
         return FormFault(1, 1, said)
     message = "\n".join(found[3].split("\n")[:-2])
-    return FormFault(int(found[1]), int(found[2]), _sentence(message))
+    return FormFault(max(1, int(found[1]) - above), int(found[2]), _sentence(message))
 
 
 def _sentence(text: str) -> str:
@@ -97,8 +156,8 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "?", "!")) else text + "."
 
 
-def _read(text: str, table: ToolTable, names: Iterable[str]) -> Sequence[Any]:
-    return rewrite(read_all(text, PROGRAM_LIMITS), [*table.names(), *names])
+def _read(text: str, table: ToolTable) -> Sequence[Any]:
+    return rewrite(read_all(text, PROGRAM_LIMITS), table.names())
 
 
 def _expressions(forms: Sequence[Any]) -> Iterator[Any]:
@@ -113,29 +172,7 @@ def _expressions(forms: Sequence[Any]) -> Iterator[Any]:
                 pending.extend(reversed(node))
 
 
-def _said(forms: Sequence[Any]) -> Iterator[str]:
-    """The names that stand anywhere but at the head of a form: the program may have bound them."""
-    for node in [m.List(forms), *_collections(forms)]:
-        items = node[1:] if isinstance(node, m.Expression) else node
-        yield from (name for item in items if isinstance(item, m.Symbol) for name in symbols_in(item))
-
-
-def _collections(forms: Sequence[Any]) -> Iterator[Any]:
-    pending = list(forms)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, m.Sequence):
-            yield node
-            pending.extend(node)
-
-
-def _undefined(name: str) -> bool:
-    """Whether nothing gives this head of a form a meaning."""
-    plainly = re.fullmatch(r"[A-Za-z][\w-]*[?!]?", name)
-    return bool(plainly) and not is_core(name) and mangled(name) not in BUILTINS
-
-
-def _call_faults(node: Any, tool: CognitiveTool) -> Iterator[FormFault]:
+def _call_faults(node: Any, tool: CognitiveTool, above: int) -> Iterator[FormFault]:
     """What is wrong with the arguments of a call, as far as they are literal."""
     if not plain(node[1:]):
         return
@@ -146,7 +183,7 @@ def _call_faults(node: Any, tool: CognitiveTool) -> Iterator[FormFault]:
         later = {name for name, value in bound.items() if kinds.get(name) is not Code and _is_later(value)}
         validate(tool.name, tool.params, tool.model, bound, {name for name in later if name in kinds})
     except InvalidCallError as error:
-        yield FormFault(node.start_line, node.start_column, str(error))
+        yield FormFault(node.start_line - above, node.start_column, str(error))
 
 
 def _is_later(value: Any) -> bool:

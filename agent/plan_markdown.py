@@ -19,6 +19,7 @@ from agent.babel import HeaderError, Var
 from agent.org_edit import dedent
 from agent.plan import LANGUAGES, TODO_WORDS, Fault, Form, Plan, Section, Setting, phase_of
 from agent.plan_build import build
+from agent.plan_near import meant_markdown
 from tools.rules import Place, Source
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
@@ -83,6 +84,9 @@ class _Reading:
             section = self.sections[-1]
             (self.whole if section.level == 0 else section.settings).append(setting)
         else:
+            fault = meant_markdown(line, self.above)
+            if fault and all(fault[1] != one.message for one in self.faults):
+                self.faults.append(Fault(self.place(row, fault[0]), fault[1]))
             self.above = self.above and not line.strip()
             self.prose.append(line)
         return row + 1
@@ -127,13 +131,14 @@ class _Reading:
         if language not in LANGUAGES:
             self.prose += self.lines[row : last + 1]
             return last + 1
-        name = ""
+        name, spot = "", None
         if named := re.search(r"(?:^|\s)name=(\S+)", info):
             name = named[1]
             column = fence.start(3) + named.start(1)
+            spot = self.place(row, column)
             if name in self.names:
                 what = f"The name {name} stands twice; it stands in line {self.names[name] + 1} already."
-                self.faults.append(Fault(self.place(row, column), what))
+                self.faults.append(Fault(spot, what))
             self.names.setdefault(name, row)
         given: dict[str, Var] = {}
         places: dict[Var, Place] = {}
@@ -148,12 +153,13 @@ class _Reading:
                     places[var] = self.place(row, var.column)
             except HeaderError as error:
                 self.faults.append(Fault(self.place(row, error.column), str(error)))
+                given |= {var.name: var for var in babel.unreadable(header.value)}
         lines, cut = dedent(self.lines[row + 1 : last])
         rows = tuple((r, cut) for r in range(row + 1, last)) or ((row, 0),)
         number = len(section.forms)
         where = self.place(row, fence.start(2))
         vars = tuple(given.values())
         section.forms.append(
-            Form("\n".join(lines), where, rows, language, name, "", vars, runs, number, places)
+            Form("\n".join(lines), where, rows, language, name, "", vars, runs, number, places, False, spot)
         )
         return last + 1

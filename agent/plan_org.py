@@ -26,6 +26,7 @@ from agent.plan import (
     phase_of,
 )
 from agent.plan_build import build
+from agent.plan_near import FENCES, is_ours, meant_block, meant_keyword, meant_line
 from tools.rules import Place, Source
 
 _OPENED = re.compile(r"[ \t]*#\+begin_(src|example|quote|export|comment|verse)\b", re.IGNORECASE)
@@ -139,6 +140,7 @@ class _Reading:
         if not dead:
             self._named_data(entry)
             self._broken(entry)
+            self._stray(index)
         section.prose, row = self._prose(entry)
         section.prose_place = self.place(row)
         if dead:
@@ -153,8 +155,7 @@ class _Reading:
             element.first,
             len(self.org.lines[element.first]) - len(self.org.lines[element.first].lstrip(" \t")),
         )
-        if name:
-            self._name(name, element)
+        spot = self._name(name, element) if name else None
         headers = self._headers(index, element)
         given, places = self._vars(headers)
         runs = not any(h.name == "eval" and h.value in ("no", "never") for h, _ in headers)
@@ -170,7 +171,7 @@ class _Reading:
                 places[var] = self.place(element.first, var.column)
             row = ((element.first, 0),)
             vars = tuple({var.name: var for var in [*given, *more]}.values())
-            return Form("", place, row, "hy", name, called, vars, runs, number, places, silent)
+            return Form("", place, row, "hy", name, called, vars, runs, number, places, silent, spot)
         language = babel.language(element.value).lower()
         if language not in LANGUAGES:
             if runs and self._counts(index):
@@ -187,7 +188,9 @@ class _Reading:
             (row, cut + (len(line) - len(text))) for row, line, text in zip(rows, lines, plain, strict=True)
         )
         spots = spots or ((element.first, 0),)
-        return Form("\n".join(plain), place, spots, language, name, "", given, runs, number, places, silent)
+        return Form(
+            "\n".join(plain), place, spots, language, name, "", given, runs, number, places, silent, spot
+        )
 
     def _counts(self, index: int) -> bool:
         """Whether a headline is part of the plan, as far as its own line and those around it tell."""
@@ -217,7 +220,7 @@ class _Reading:
                 mine += [(h, key.first) for h in babel.headers(key.value, key.column)]
         if element.kind == "block":
             mine += [(h, element.first) for h in babel.headers(element.value, element.column)]
-        for header, row in mine:
+        for header, row in mine + [one for one in found if one[0].name == "noweb"]:
             if message := babel.unknown(header):
                 self.fault(row, header.column, message)
         return found + mine
@@ -238,15 +241,18 @@ class _Reading:
                         )
                 except HeaderError as error:
                     self.fault(row, error.column, str(error))
+                    found |= {var.name: var for var in babel.unreadable(header.value)}
         return tuple(found.values()), places
 
-    def _name(self, name: str, element: Element) -> None:
+    def _name(self, name: str, element: Element) -> Place:
+        """Where the name stands."""
         key = element.key("NAME")
         assert key is not None
         if name in self.names:
             what = f"The name {name} stands twice; it stands in line {self.names[name] + 1} already."
             self.fault(key.first, key.column, what)
         self.names.setdefault(name, key.first)
+        return self.place(key.first, key.column)
 
     # Data
 
@@ -258,9 +264,8 @@ class _Reading:
                 continue
             if element.key("RESULTS"):
                 continue
-            self._name(name, element)
-            value = self._value(element)
-            self.data.append(Data(name, value, self.place(element.first)))
+            spot = self._name(name, element)
+            self.data.append(Data(name, self._value(element), self.place(element.first), spot))
 
     def _value(self, element: Element) -> Any:
         lines = self.org.lines[element.first : element.last + 1]
@@ -309,8 +314,14 @@ class _Reading:
     # What Org does not take for what it was meant to be
 
     def _broken(self, entry: Entry) -> None:
+        top, fence, drawer = entry.body, "", False
         for row, kind in self._texts(entry):
             line = self.org.lines[row]
+            if fence:  # what stands in it is told of with it
+                fence = "" if line.strip().startswith(fence) else fence
+                continue
+            while top < row and not self.org.lines[top].strip():
+                top += 1
             column = len(line) - len(line.lstrip(" \t"))
             if found := _OPENED.match(line):
                 end = found[0].strip().replace("begin", "end").replace("BEGIN", "END")
@@ -324,10 +335,15 @@ class _Reading:
             elif found := _DRAWER.match(line):
                 if kind == "drawer" and found[1].upper() != "PROPERTIES":
                     continue
+                drawer = True
                 self.fault(row, column, self._drawer_fault(entry, row, found[1].upper(), kind))
             elif _PLANNING.match(line) and row == entry.body and kind == "text":
                 what = "Org reads this line right below the headline only, above the properties."
                 self.fault(row, column, what)
+            elif not drawer and (fault := meant_line(line, row == top)):
+                self.fault(row, *fault)
+                fence = line.strip()[:3] if line.strip()[:3] in FENCES else ""
+                top += row == top
 
     def _drawer_fault(self, entry: Entry, row: int, name: str, kind: str) -> str:
         if kind != "drawer":
@@ -335,6 +351,44 @@ class _Reading:
         if row != entry.body:
             return "Properties stand right below their headline; Org does not read them here."
         return "Org reads no properties here: each line of the drawer has to be like :NAME: value."
+
+    def _stray(self, index: int) -> None:
+        """Keywords and blocks that stand where nothing reads them."""
+        entry = self.org.entries[index]
+        named = {key.first for element in entry.elements for key in element.keys}
+        for element in entry.elements:
+            row, line = element.first, self.org.lines[element.first]
+            column = len(line) - len(line.lstrip(" \t"))
+            if message := self._like_code(element):
+                self.fault(row, column, message)
+            elif element.depth:
+                inside = self._inside(entry, element)
+                code = element.kind == "block" and element.name == "SRC"
+                if code and inside and babel.language(element.value).lower() in LANGUAGES:
+                    self.fault(row, column, f"Nothing runs this: it stands inside of a {inside}.")
+            elif element.kind != "keyword":
+                continue
+            elif element.name in ("NAME", "HEADER") and row not in named:
+                what = f"#+{element.name}: says nothing here; what it is for stands in the very next line."
+                self.fault(row, column, what)
+            elif message := meant_keyword(element.name, element.value, not index):
+                self.fault(row, column, message)
+
+    def _like_code(self, element: Element) -> str:
+        drawer = element.kind == "drawer" and element.name not in ("PROPERTIES", "LOGBOOK", "RESULTS")
+        if drawer and any(map(is_ours, self.org.lines[element.first : element.last])):
+            return f"Org reads no properties in :{element.name}:; they stand in :PROPERTIES:."
+        example = element.kind == "block" and element.name == "EXAMPLE" and not element.key("RESULTS")
+        if element.depth or not (example or element.kind in ("container", "comment", "text")):
+            return ""
+        return meant_block(self.org.lines[element.first])
+
+    def _inside(self, entry: Entry, inner: Element) -> str:
+        """In which kind of block or drawer an element stands; empty for what is logged or came out."""
+        around = [one for one in entry.elements if one.first < inner.first <= one.last]
+        if any(one.name in ("LOGBOOK", "RESULTS") or one.key("RESULTS") for one in around):
+            return ""
+        return "drawer" if around[-1].kind == "drawer" else "block"
 
     def _texts(self, entry: Entry) -> Iterator[tuple[int, str]]:
         for element in entry.elements:

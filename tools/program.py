@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
 import types
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -101,6 +103,22 @@ def compile_program(text: str, names: Iterable[str] = ()) -> Program:
 
 @lru_cache(maxsize=64)  # the same program again: carried on, dry and then in earnest, in a loop
 def _compiled(text: str, names: tuple[str, ...]) -> Program:
+    body, value = _trees(text, names)
+    uses_hy = any(isinstance(n, ast.Name) and n.id == "hy" for t in (body, value) for n in ast.walk(t))
+    try:
+        statements, answer = (ast.unparse(_Fitted().visit(tree)) for tree in (body, value))
+    except RecursionError:
+        raise ProgramError(TOO_DEEP) from None
+    if uses_hy:
+        raise ProgramError('Keywords are only argument names in a program; a text is written "name".')
+    used = {node.id for tree in (body, value) for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    preludes = "".join(source for name, source in PRELUDES.items() if name in used)
+    given = tuple(dict.fromkeys(_globals(body.body)))
+    return Program(text, f"{preludes}{statements}\n{ANSWER}({answer})", given)
+
+
+def _trees(text: str, names: tuple[str, ...]) -> tuple[Any, Any]:
+    """The statements and the value of a checked program, as Python's syntax with the program's places."""
     try:
         forms = read_all(text, PROGRAM_LIMITS)
     except ReadError as error:
@@ -124,8 +142,6 @@ def _compiled(text: str, names: tuple[str, ...]) -> Program:
         body, value = hy_compile(
             whole, types.ModuleType("program"), get_expr=True, import_stdlib=False, source=text
         )
-        uses_hy = any(isinstance(n, ast.Name) and n.id == "hy" for t in (body, value) for n in ast.walk(t))
-        statements, answer = (ast.unparse(_Fitted().visit(tree)) for tree in (body, value))
     except RecursionError:
         raise ProgramError(TOO_DEEP) from None
     except ProgramError:
@@ -134,12 +150,54 @@ def _compiled(text: str, names: tuple[str, ...]) -> Program:
         if "maximum recursion depth" in str(error):  # Hy wraps what a macro raises
             raise ProgramError(TOO_DEEP) from None
         raise _compile_error(error, text) from None
-    if uses_hy:
-        raise ProgramError('Keywords are only argument names in a program; a text is written "name".')
-    used = {node.id for tree in (body, value) for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    preludes = "".join(source for name, source in PRELUDES.items() if name in used)
-    given = tuple(dict.fromkeys(_globals(body.body)))
-    return Program(text, f"{preludes}{statements}\n{ANSWER}({answer})", given)
+    return body, value
+
+
+@dataclass(frozen=True)
+class FreeName:
+    """A use of a name that the program gives no value itself, mangled, and where it stands."""
+
+    name: str
+    line: int
+    column: int
+
+
+def free_names(text: str, names: Iterable[str] = ()) -> list[FreeName]:
+    """What a program takes from outside: tools, builtins, what nobody has defined. Python's own compiler
+    tells which names those are. Raises ProgramError."""
+    body, value = _trees(text, tuple(names))
+    tree = ast.fix_missing_locations(ast.Module([*body.body, ast.Expr(value.body)], []))
+    for node in ast.walk(tree):
+        if isinstance(
+            node, (ast.expr, ast.stmt, ast.excepthandler, ast.pattern, ast.arg, ast.keyword, ast.alias)
+        ):
+            node.end_lineno, node.end_col_offset = node.lineno, node.col_offset  # Hy's may come before these
+    try:
+        with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
+            codes = [compile(tree, "program", "exec", dont_inherit=True)]
+    except SyntaxError as error:
+        raise _at(text, error.lineno or 1, max(1, (error.offset or 1) - 1), str(error.msg)) from None
+    except RecursionError:
+        raise ProgramError(TOO_DEEP) from None
+    uses: list[FreeName] = []
+    given: set[str] = set()
+    for code in codes:
+        codes += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]
+        steps = list(dis.get_instructions(code))
+        own = {step.argval for step in steps if step.opname == "STORE_NAME"}
+        given |= {step.argval for step in steps if step.opname == "STORE_GLOBAL"}
+        given |= own if code is codes[0] else set()  # else those of a class, known in it alone
+        for step in steps:
+            place = step.positions
+            if step.opname in _LOADS and step.argval not in own and place and place.lineno:
+                uses.append(FreeName(step.argval, place.lineno, place.col_offset or 1))
+    return sorted(
+        {use for use in uses if use.name not in given and not use.name.startswith("__")},
+        key=lambda use: (use.line, use.column, use.name),
+    )
+
+
+_LOADS = frozenset({"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"})
 
 
 def _globals(statements: Iterable[ast.AST]) -> Iterator[str]:

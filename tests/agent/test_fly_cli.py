@@ -110,6 +110,13 @@ def test_check_of_a_plan_without_faults_is_one_line(desk: Desk) -> None:
     assert json.loads(desk.fly("--check", "--json").out) == []
 
 
+def test_check_tells_how_many_steps_a_name_is_for(desk: Desk) -> None:
+    desk.plan(step("one", "1"), step("two", "2"), step("three", "3"))
+    for words, number in ((["--only", "two"], 1), (["--from", "two"], 2), (["--until", "three"], 3)):
+        said = f"plan.org: 3 steps, nothing is wrong; {number} of them would be flown.\n"
+        assert desk.fly("--check", *words) == Said(0, said, "")
+
+
 def test_check_as_data(desk: Desk) -> None:
     desk.plan(step("one", "(pot 1)"))
     said = desk.fly("--check", "--json")
@@ -142,6 +149,30 @@ def test_a_plan_with_faults_does_not_fly(desk: Desk) -> None:
             "--step names a step of a plan, and abcde is none; a plan is a file, PLAN.org.",
         ),
         (["fly", "plan.org", "--only", "x"], "There is no step x in plan.org. They are: one."),
+        (
+            ["fly", "plan.org", "--check", "--only", "oen"],
+            "There is no step oen in plan.org. Did you mean one?",
+        ),
+        (
+            ["fly", "plan.org", "--dry-run", "--until", "bild"],
+            "There is no phase bild. Did you mean Build?",
+        ),
+        (
+            ["fly", "plan.org", "--check", "--only", "one", "--from", "one"],
+            "--only names one step; it does not go with --from or --until.",
+        ),
+        (
+            ["fly", "plan.org", "--check", "--dry-run"],
+            "--check and --dry-run are two ways to look at a plan; take one of them.",
+        ),
+        (
+            ["fly", "plan.org", "--check", "--again"],
+            "--check flies nothing, and --again says how to fly; leave one out.",
+        ),
+        (
+            ["fly", "plan.org", "--dry-run", "--parallel"],
+            "--dry-run flies nothing, and --parallel says how to fly; leave one out.",
+        ),
     ],
 )  # fmt: skip
 def test_what_is_not_there_is_said_in_a_sentence(desk: Desk, words: list[str], message: str) -> None:
@@ -225,6 +256,18 @@ def test_a_dry_run_shows_each_call_with_its_verdict_and_does_nothing(desk: Desk)
     assert (said.code, desk.puts, desk.words) == (0, [], ["PLAN", "PLAN", "PLAN"])
     told = json.loads(desk.fly("--dry-run", "--json").out)
     assert [each["id"] for each in told] == ["one", "two", "three"]
+
+
+def test_a_dry_run_shows_the_steps_that_would_be_flown(desk: Desk) -> None:
+    desk.plan(step("one", "1"), step("two", "2"), step("three", "3"))
+
+    def shown(*words: str) -> list[str]:
+        return [each["id"] for each in json.loads(desk.fly("--dry-run", "--json", *words).out)]
+
+    assert shown("--only", "two") == ["two"]
+    assert shown("--from", "two") == ["two", "three"]
+    assert shown("--until", "two") == ["one", "two"]
+    assert shown("--from", "two", "--until", "two") == ["two"]
 
 
 def test_a_flight_is_a_session_that_can_be_listed_and_read(desk: Desk) -> None:

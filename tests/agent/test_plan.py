@@ -123,6 +123,11 @@ def test_properties_reach_the_steps_below_as_org_users_expect() -> None:
     assert {var.name: var.value for var in found.forms[0].vars} == {"n": 3, "m": 2}
 
 
+def test_a_headline_without_todo_word_hands_down_what_holds_below_it() -> None:
+    text = "* Group\n:PROPERTIES:\n:TOOLS: echo\n:END:\n** PLAN a\nx\n* PLAN b\ny\n"
+    assert [one.tools for one in plan(text).steps] == [("echo",), None]
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [("5", 5), ("-1.5", -1.5), ('"a b"', "a b"), ("'(1 2)", [1, 2]), ('[1 [2 "x"]]', [1, [2, "x"]])],

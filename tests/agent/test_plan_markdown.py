@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,6 +100,55 @@ def test_places_are_those_of_the_markdown_file() -> None:
         "6:4: There is no tool or function ecko. Did you mean echo?",
         "9:1: This block has no ``` at its end.",
     ]
+
+
+MISTAKES = {
+    "a property below the text": (
+        "Do it.\n- TOOLS: echo\n",
+        "3:1: This is text; a property stands right below its heading: - TOOLS: echo",
+    ),
+    "a property in small letters": (
+        "- tools: echo\nDo it.\n",
+        "2:1: This is text; a property stands right below its heading: - TOOLS: echo",
+    ),
+    "a property that is no item": (
+        "RETRY: 1\nDo it.\n",
+        "2:1: This is text; a property stands right below its heading: - RETRY: 1",
+    ),
+    "a property of other people": (
+        "- TIMEOUT: 60\nDo it.\n",
+        "2:3: There is no property TIMEOUT. Did you mean BUDGET, as in seconds=60?",
+    ),
+    "Org": (
+        "Do it.\n* PLAN b\n:PROPERTIES:\n#+begin_src hy\n",
+        "3:1: This is Org; in Markdown it is # PLAN a, - KEY: value, and ```hy around forms.",
+    ),
+    "a heading without a space": ("Do it.\n##PLAN b\n", "3:1: This is no heading; write ## PLAN b."),
+    "a heading in a step": (
+        "Do it.\n## Details\nMore.\n",
+        "3:4: With a step below it the text above is no step any more, and only told to this one; "
+        "write PLAN Details, or make it part of the text.",
+    ),
+    "no TODO word": (
+        "Do it.\n# Count\n```hy\n1\n```\n",
+        "4:1: Nothing runs this: its headline has no TODO word; write PLAN Count.",
+    ),
+    "a name that is an id": (
+        "```hy name=b\n1\n```\n# PLAN b\nDo it.\n",
+        "2:12: b is the id of the step in line 5 as well; take another name.",
+    ),
+    "an unknown variable": (
+        "```hy\n(+ x 1)\n```\n",
+        "3:4: There is no variable x; :var x=NAME gives it one.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_in_markdown_is_told_with_its_place(name: str) -> None:
+    text, expected = MISTAKES[name]
+    faults = check(read_markdown(f"# PLAN a\n{text}".encode(), "p.md"), load_tools([]))
+    assert "\n".join(f"{f.place.line}:{f.place.column}: {f.message}" for f in faults) == expected
 
 
 @given(

@@ -21,7 +21,7 @@ from words import Gateway, Spy, complaint, files, shipped, tool
 from tools import program
 from tools.context import ALLOW, ToolContext, ask, deny
 from tools.form import CallForm, Code, print_string
-from tools.program import PURE_MACROS, ProgramError, compile_program
+from tools.program import PURE_MACROS, ProgramError, compile_program, free_names
 from tools.sandbox import InnerFailure, Sandbox, SandboxLimits, across
 
 SMALL = SandboxLimits(seconds=0.4, memory=48 * 1024 * 1024, calls=50)
@@ -747,3 +747,46 @@ def test_any_text_is_compiled_or_refused(text: str) -> None:
     names = {node.id for node in ast.walk(ast.parse(made.python)) if isinstance(node, ast.Name)}
     assert "hy" not in names
     assert made.text == text
+
+
+# What a program takes from outside
+
+
+@pytest.mark.parametrize(
+    ("text", "free"),
+    [
+        ("(setv a 1) (+ a b)", ["b 1:17"]),
+        ("(let [x 1]\n  [x y])\nx", ["y 2:6", "x 3:1"]),
+        ("(defn f [a * [b c] #** k] [a b k f d])", ["c 1:17", "d 1:36"]),
+        ("(lfor x xs :if (> x n) :setv y x [x y])", ["xs 1:9", "n 1:21"]),
+        ("(fn [x] (fn [] (+ x z)))", ["z 1:21"]),
+        ('(defn f [] f"{a} {f}") ', ["a 1:15"]),
+        ("(try 1 (except [e Mine] e))", ["Mine 1:19"]),
+        ('(match 1 [v #* rest] rest {"a" u} u)', []),
+        ("(defn f [] (global n) (setv n 1)) n", []),
+        ("(defclass C [] (setv k 1) k) k", ["k 1:30"]),
+        ("(import a.b :as c json [loads]) [c loads json.x]", ["json 1:42"]),
+        ('(read-file "x") (.strip o.p)', ["read_file 1:2", "o 1:25"]),
+    ],
+)
+def test_the_names_that_a_program_takes_from_outside(text: str, free: list[str]) -> None:
+    found = free_names(text, ["read-file"])
+    assert [f"{use.name} {use.line}:{use.column}" for use in found] == free
+
+
+def test_the_names_of_a_program_that_python_would_not_have() -> None:
+    said = "line 1, column 5: 'break' outside loop\n(do (break))\n    ^"
+    assert complaint(ProgramError, lambda: free_names("(do (break))")) == said
+
+
+@pytest.mark.parametrize("text", ["(+ a 1)", "(let [x 1] x) x", "(defn f [] missing) (f)", "(lfor i [1] j)"])
+def test_a_free_name_is_what_the_sandbox_has_no_value_for(worker: Worker, text: str) -> None:
+    (use,) = free_names(text)
+    said = complaint(ProgramError, lambda: worker.run(text))
+    assert said.startswith(f"The program uses {use.name}, which is not defined.")
+
+
+@pytest.mark.parametrize("text", [text for text, _ in WORKS])
+def test_what_works_takes_tools_and_builtins_from_outside_and_nothing_else(text: str) -> None:
+    outside = {use.name for use in free_names(text, ["echo", "eval", "fails", "read-file"])}
+    assert outside <= {"echo", "eval", "fails", "read_file", *dir(builtins), *program.PRELUDES}
