@@ -12,6 +12,7 @@ import os
 import secrets
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,10 @@ PARKED_MIB = 512
 
 # The threads inside llama.cpp now. They are daemons, so that an answer nobody waits for does not keep the
 # program from ending; but one that meets the end of Python inside C++ aborts the process (seen: exit code
-# 134), so the end first tells them to stop and waits a moment.
+# 134), so the end first tells them to stop and waits a moment. The models are let go then, too: llama.cpp has
+# threads of its own, which must not outlive what they work on (seen: exit code -11, 7 times in 24).
 _working: dict[threading.Thread, threading.Event] = {}
+_loaded: weakref.WeakSet[LocalBackend] = weakref.WeakSet()
 
 
 @atexit.register
@@ -38,6 +41,8 @@ def _stop_all() -> None:
     for worker, stop in list(_working.items()):
         stop.set()
         worker.join(30.0)
+    for backend in list(_loaded):
+        backend.let_go(1.0)
 
 
 class LocalBackend:
@@ -115,11 +120,14 @@ class LocalBackend:
             stop.set()
 
     async def aclose(self) -> None:
-        def free() -> None:
-            with self._turn:
-                self._server = None
+        await asyncio.to_thread(self.let_go)
 
-        await asyncio.to_thread(free)
+    def let_go(self, seconds: float = -1) -> None:
+        """Free the model when nobody works with it any more, if that is so within ``seconds`` (below 0:
+        whenever it is); the next request loads it again."""
+        if self._turn.acquire(timeout=seconds):
+            self._server = None
+            self._turn.release()
 
     def _work(self, body: bytes, stop: threading.Event, tell: Callable[[Any], None]) -> None:
         try:
@@ -135,6 +143,7 @@ class LocalBackend:
         start = time.monotonic()
         if self._server is None:
             self._server = self._load(stop)
+            _loaded.add(self)
         pieces: list[str] = []
         last: dict[str, Any] = {}  # what the stream said of the end: finish_reason, usage, error
 
