@@ -8,6 +8,7 @@ was broken off is gone on with by making it again: what is finished is answered 
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agent.flight_approval import Approval, approval_of, called, cover, is_covered, knows_all, variables
 from agent.flight_state import FlightLog
-from agent.plan import Form, Part, Plan
+from agent.plan import RESULT, Form, Part, Plan
 from agent.plan_check import reads_only
 from agent.prices import cost_of
 from agent.recorded import RecordedBackend, RecordedDoor, facts_of
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from agent.agent import AsyncAgent
 
 FILE_CHARS = 20_000  # of a result that is written into the file
+RESULT_CHARS = 200  # of a result that is told with a reason
 SHARE = 2  # earlier results may take so many times the room of one result, each of them half of it
 EVAL, MORE = "eval", "more"
 Ended = Literal["done", "failed", "denied", "waits", "interrupted"]
@@ -254,7 +256,16 @@ class _Attempt:
                 results.append(f"{one.id}: {text}")
         if results:
             parts.append("What earlier steps came to:\n" + "\n".join(results))
+        if why := self._why_failed():
+            parts.append(f"It was tried before, and that failed: {why}")
         return "\n\n".join(parts)
+
+    def _why_failed(self) -> str:
+        """Why the last try of this very step failed; empty if it did not."""
+        over = [one for one in self.aboard.log.history.get(self.step.id, ()) if one.over]
+        if not over or over[-1].digest != self.plan.digest(self.step):
+            return ""
+        return over[-1].text if over[-1].status == "failed" else ""
 
     def _aside(self, text: str, head: int) -> str:
         """The call that shows the rest of a text of which only a part is told, if the step has that tool."""
@@ -264,17 +275,25 @@ class _Attempt:
     # What it must have come to
 
     async def _expectation(self) -> Came:
-        """Whether the expectation holds; its door has the tools alone that read."""
+        """Whether the expectation holds; its door has the tools alone that read, and in it RESULT is what the
+        step came to."""
+        form = self.step.expectation()
+        assert form is not None, "it is asked for where there is one"
+        program, was = form.text, ""
+        if self.step.gives_result and RESULT in re.findall(r"[\w-]+", form.text):
+            value = result_of(self.step, Made(self.name, self.session.past(self.name)))
+            program = form.program({RESULT: value})
+            was = f"; {RESULT} was {shortened(show_value(value), RESULT_CHARS) or 'an empty text'}"
         looking = ToolTable(tuple(tool for tool in self.agent.table if reads_only(tool)))
         run = self._run(looking, name=f"{self.name}/expect")  # of its own: that of the model has ended
-        result = await self._evaluate(run, self.step.expect, "0")
+        result = await self._evaluate(run, program, "0")
         if not result.ok:
             came = self._came(result)
-            return came if came.status != "failed" else Came("failed", f"{self.step.expect}: {came.text}")
+            return came if came.status != "failed" else Came("failed", f"{form.text}: {came.text}{was}")
         if result.value:
             return Came("done")
-        value = shortened(show_value(result.value), 200) or "an empty text"
-        return Came("failed", f"{self.step.expect} is not true: it came to {value}.")
+        value = shortened(show_value(result.value), RESULT_CHARS) or "an empty text"
+        return Came("failed", f"{form.text} is not true: it came to {value}{was or '.'}")
 
     # The run that an attempt is
 

@@ -35,6 +35,7 @@ ORGS = frozenset(
     """.split()  # noqa: SIM905
 )
 MAX_RETRY = 10
+RESULT = "result"  # in the expectation of a step: what the step came to
 _PHASE = re.compile(rf"(?:Phase\s+\w+\s*:\s*)?({'|'.join(PHASES)})\s*(?::|\(|$)", re.IGNORECASE)
 
 
@@ -195,6 +196,11 @@ class Part:
     def objective(self) -> str:
         """What a model is to do; empty for a step of forms or of an expectation alone."""
         return self.prose if self.is_step and not any(form.runs for form in self.forms) else ""
+
+    @property
+    def gives_result(self) -> bool:
+        """Whether it comes to a value: that of its last block, or what the model says."""
+        return self.is_step and bool(self.prose or any(form.runs for form in self.forms))
 
     @property
     def around(self) -> Iterator[Part]:

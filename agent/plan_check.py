@@ -8,12 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from agent.plan import TODO_LINE, Data, Fault, Form, Part, Plan, Setting, line_of
+from agent.plan import RESULT, TODO_LINE, Data, Fault, Form, Part, Plan, Setting, line_of
 from agent.plan_forms import form_faults, tool_uses, unknown_in
 from neuro.backends.choose import PROVIDERS
 from tools.errors import did_you_mean
 from tools.rules import Place
 from tools.table import CognitiveTool, ToolTable
+
+# What an expectation knows, where the step comes to nothing, and where it does.
+_KNOWN = (
+    "an expectation knows tools, and no results of steps",
+    f"an expectation knows tools, and as {RESULT} what its own step came to",
+)
 
 
 def check(plan: Plan, table: ToolTable) -> list[Fault]:
@@ -167,15 +173,14 @@ def _expect(plan: Plan, part: Part, table: ToolTable) -> Iterator[Fault]:
     if "(" not in form.text and '"' not in form.text and len(form.text.split()) > 1:
         yield Fault(form.place, "EXPECT wants a form, such as (= (+ 1 1) 2); words prove nothing.")
         return
-    faults = form_faults(
-        form.text, table, hint=lambda name: "; an expectation knows tools, and no results of steps"
-    )
+    names = [RESULT] if part.gives_result else []
+    faults = form_faults(form.text, table, names, lambda name: f"; {_KNOWN[part.gives_result]}")
     yield from (Fault(form.at(fault.line, fault.column), fault.message) for fault in faults)
     if faults:
         return
     if re.fullmatch(r'"(?:[^"\\]|\\.)+"', form.text):
         yield Fault(form.place, "A text is always true; EXPECT wants a form that says whether it is so.")
-    for use in tool_uses(form.text, table):
+    for use in tool_uses(form.text, table, names):
         if not reads_only(use.tool):
             why = "it asks a model" if use.tool.cost == "expensive" else f"it {_does(use.tool)}"
             what = f"EXPECT may only look, with tools that read; {use.tool.name} may not stand here: {why}."

@@ -358,6 +358,31 @@ def test_a_step_is_done_only_when_its_expectation_is_true(field: Field) -> None:
     assert field.words == {"good": "DONE", "bad": "FAILED"}
 
 
+def test_an_expectation_may_be_of_what_its_own_step_came_to(field: Field) -> None:
+    field.plan(
+        step("forms", block("1"), block("[2 3]"), expect="(= result [2 3])"),
+        step("prose", "Say it.", expect='(in "20" result)'),
+        step("last", block("1"), expect="(> result 1)"),
+    )
+    report = field.fly('"20" it is.')
+    assert statuses(report) == {"forms": "done", "prose": "done", "last": "failed"}
+    assert report.steps[2].text == "(> result 1) is not true: it came to False; result was 1"
+
+
+def test_a_model_that_tries_again_is_told_why_the_last_try_failed(field: Field) -> None:
+    asked: list[str] = []
+
+    def say(messages: Messages) -> str:
+        asked.append(str(messages[-1]["content"]))
+        return f"It is {10 * len(asked)}."
+
+    field.plan(step("sum", "Say the sum.", expect='(in "20" result)', retry="1"))
+    assert field.fly(model=TalkingFunction(say)).ok
+    assert "tried before" not in asked[0]
+    why = '(in "20" result) is not true: it came to False; result was It is 10.'
+    assert f"It was tried before, and that failed: {why}" in asked[1]
+
+
 @pytest.mark.parametrize("value", ["0", '""', "[]", "None", "False"])
 def test_what_is_not_true_proves_nothing(field: Field, value: str) -> None:
     field.plan(step("a", expect=value))

@@ -272,7 +272,16 @@ MISTAKES = {
     ),
     "an expectation of a variable": (
         "* PLAN a\n:PROPERTIES:\n:EXPECT: (> total 3)\n:END:\n#+NAME: total\n#+begin_src hy\n4\n#+end_src\n",
-        "3:13: There is no variable total; an expectation knows tools, and no results of steps.",
+        "3:13: There is no variable total; an expectation knows tools, "
+        "and as result what its own step came to.",
+    ),
+    "an expectation of the result of a step that has none": (
+        "* PLAN a\n:PROPERTIES:\n:EXPECT: (> result 3)\n:END:\n",
+        "3:13: There is no variable result; an expectation knows tools, and no results of steps.",
+    ),
+    "an expectation of the result of a group": (
+        step(":EXPECT: (> result 3)", body="") + "** PLAN b\nDo it.\n",
+        "3:13: There is no variable result; an expectation knows tools, and no results of steps.",
     ),
     "an expectation with a tool that writes as a value": (
         step(':EXPECT: (list (map write-file ["a"] ["b"]))'),
@@ -590,6 +599,7 @@ BINDERS = """
         "* Build\n" + "*" + step() + "** Remarks\nThis and that.\n",
         "* COMMENT x\n#+begin_src hy\n(\n#+end_src\n" + step(),
         step(':EXPECT: (= (read-file :path "a") "b")'),
+        step(':EXPECT: (in "b" result)'),
         "* Plan for the week\nRest.\n* Done so far\n- x\n" + step(),
         "* Notes\n#+begin_src hy :eval no\n(f)\n#+end_src\n#+begin_src sh\nls\n#+end_src\n" + step(),
         LIBRARY + "* PLAN a\n#+CALL: more(x=5)\n",
