@@ -140,7 +140,7 @@ class _Flight:
         self.file = file
         self.plan: Plan = file.plan  # as it was when the flight began; the file may change
         self.wanted = wanted
-        self.chosen = _chosen(self.plan, wanted)
+        self.chosen = chosen_steps(self.plan, wanted)
         self.named = session
         self.store: Store = agent.store
         self.notes: dict[str, None] = {}
@@ -529,7 +529,7 @@ def _let_pass(part: Part, status: str) -> bool:
     return status == "done" or (status in ("failed", "denied") and part.on_fail == "continue")
 
 
-def _chosen(plan: Plan, wanted: Wanted) -> frozenset[str]:
+def chosen_steps(plan: Plan, wanted: Wanted) -> frozenset[str]:
     """The ids of the steps to fly. Raises UsageError for what is not there."""
     if wanted.only and (wanted.start or wanted.until):
         raise UsageError("--only names one step; it does not go with --from or --until.")

@@ -61,9 +61,12 @@ def fly(options: argparse.Namespace) -> int:
     from agent.cli import _with_agent
     from agent.flight_look import AskedAside, stderr_look
 
+    _go_on(options)
     look = stderr_look()
 
     async def work(agent: AsyncAgent) -> int:
+        for change in agent.changes():
+            complain(change)
         try:
             report = await agent.fly(options.plan, **vars(_wanted(options)))
         finally:
@@ -103,7 +106,9 @@ def _show(options: argparse.Namespace, agent: AsyncAgent, report: FlightReport) 
     for note in report.notes:
         complain(note)
     if report.status == "pending":
-        place = _place(options)
+        from agent.session_cli import place_of
+
+        place = place_of(options)
         for request in agent.broker.requests(session=report.session):
             complain(
                 f"To decide: quoth approve {request.id}{place}, or: quoth deny {request.id}{place} --why TEXT"
@@ -111,9 +116,41 @@ def _show(options: argparse.Namespace, agent: AsyncAgent, report: FlightReport) 
         complain(f"Then go on with: quoth fly {shlex.quote(report.plan)}{place}")
 
 
-def _place(options: argparse.Namespace) -> str:
-    workspace = getattr(options, "workspace", None)
-    return "" if workspace is None else f" --workspace {shlex.quote(workspace)}"
+def _go_on(options: argparse.Namespace) -> None:
+    """Where a flight of this plan has not ended, take over what it was begun with, as ``quoth resume`` does
+    with a session."""
+    from agent.agent import user_name
+    from agent.flight_file import PlanFile
+    from agent.flight_state import flights, read_flight
+    from agent.session import Session
+    from agent.session_cli import open_store, take_over
+    from tools.transcript import Transcript
+
+    user = getattr(options, "user", None) or user_name()
+    with open_store(options) as store:
+        if store is None or options.again:
+            return
+        transcript = Transcript(lambda: store)
+        named = getattr(options, "session", None) or ""
+        path = PlanFile(options.plan).path
+        begun = next(flights(store, transcript, str(path), user, named), None)
+        if (
+            begun is None
+            or read_flight(Session(transcript, begun.session, user, path), begun).status == "done"
+        ):
+            return
+    take_over(options, begun.session, user)
+
+
+def _as_given(options: argparse.Namespace) -> str:
+    """The options that the next command needs, too."""
+    from agent.session_cli import place_of
+
+    given = [*getattr(options, "tools_before", ()), *getattr(options, "tools_after", ())]
+    words = [f" --tools {shlex.quote(file)}" for file in given]
+    if policy := getattr(options, "policy", None):
+        words.append(f" --policy {shlex.quote(policy)}")
+    return place_of(options) + "".join(words)
 
 
 # Looking
@@ -150,9 +187,9 @@ def _how_many(options: argparse.Namespace, file: PlanFile) -> str:
     """How many steps are asked for by name. Raises UsageError for a name that is not there."""
     if not (options.start or options.only or options.until):
         return ""
-    from agent.flight import _chosen
+    from agent.flight import chosen_steps
 
-    number = len(_chosen(file.plan, _wanted(options)))
+    number = len(chosen_steps(file.plan, _wanted(options)))
     return f"; {number} of them would be flown"
 
 
@@ -241,7 +278,7 @@ def _decide(options: argparse.Namespace, kind: Any, why: str) -> int:
             complain(f"{file.shown} is being flown; this counts for what has not begun yet.")
         if kind != "deny":
             complain("A step that is changed is not approved any more.")
-            complain(f"To fly it: quoth fly {shlex.quote(options.id)}{_place(options)}")
+            complain(f"To fly it: quoth fly {shlex.quote(options.id)}{_as_given(options)}")
         return 0
 
     return _with_agent(options, work)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.flight import Wanted, _chosen
+from agent.flight import Wanted, chosen_steps
 from agent.flight_approval import approval_of, called, knows_all, variables
 from agent.flight_file import PlanFile
 from agent.plan import Form, Part, Plan
@@ -29,7 +29,7 @@ async def dry_flight(agent: AsyncAgent, path: str | Path, wanted: Wanted) -> lis
     plan = file.plan
     if faults := check(plan, agent.table):
         raise UsageError("\n".join(str(fault) for fault in faults))
-    wished = _chosen(plan, wanted)
+    wished = chosen_steps(plan, wanted)
     steps = []
     for step in plan.order:
         if step.id not in wished:

@@ -265,7 +265,7 @@ def existing_store(workspace: Path) -> Iterator[Store | None]:
 
 # What is no mistake of ours, and how it is told.
 TROUBLE: dict[type[apsw.Error], str] = {
-    apsw.FullError: "the disk is full; make room, then go on with quoth resume",
+    apsw.FullError: "the disk is full; make room, then go on with quoth resume, or quoth fly",
     apsw.BusyError: "another process keeps it locked",
     apsw.LockedError: "another process keeps it locked",
     apsw.ReadOnlyError: "it may only be read",

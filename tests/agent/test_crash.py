@@ -29,7 +29,7 @@ from tools.store import Store, store_path
 from tools.table import ToolTable
 from tools.transcript import Transcript
 
-FULL = "the disk is full; make room, then go on with quoth resume."
+FULL = "the disk is full; make room, then go on with quoth resume, or quoth fly."
 
 
 def crashes(*words: str) -> dict[str, Any]:

@@ -573,11 +573,23 @@ def test_review_looks_at_what_is_not_committed(tmp_path: Path) -> None:
     files(tmp_path, {"script.txt": '(read-file :path "a.txt")\n---\na.txt:1: three is one too many.'})
     given = ["--tools", str(PLANS / "git-tools.hy"), "--model", "scripted:script.txt"]
     assert quoth("fly", "review.org", *given, cwd=tmp_path).code == 3
-    assert quoth("approve", "review.org", *given[:2], cwd=tmp_path).code == 0
-    said = quoth("fly", "review.org", *given, cwd=tmp_path)
+    approved = quoth("approve", "review.org", *given[:2], cwd=tmp_path)
+    assert approved.err.endswith(f"quoth: To fly it: quoth fly review.org --tools {given[1]}\n")
+    said = quoth("fly", "review.org", cwd=tmp_path)  # goes on with the tools and the model it was begun with
     assert said.code == 0, said.err
     assert "+three" in (tmp_path / "review.org").read_text()
     assert "a.txt:1: three is one too many." in said.out
+
+
+def test_a_flight_that_is_over_hands_nothing_on_to_the_next(tmp_path: Path) -> None:
+    repository(tmp_path)
+    shipped(tmp_path, "release-notes.org")
+    files(tmp_path, {"script.txt": "- It says two now."})
+    given = ["--tools", str(PLANS / "git-tools.hy"), "--model", "scripted:script.txt", "--yes"]
+    assert quoth("fly", "release-notes.org", *given, cwd=tmp_path).code == 0
+    for anew in ([], ["--again"]):
+        said = quoth("fly", "release-notes.org", *anew, cwd=tmp_path)
+        assert (said.code, "There is no tool named git-log." in said.err) == (2, True)
 
 
 def test_release_notes_are_written_when_somebody_has_seen_them(tmp_path: Path) -> None:
