@@ -18,11 +18,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from agent.flight_approval import called, variables
 from agent.flight_file import Mark, PlanFile
+from agent.flight_standing import Standings, lets_pass
 from agent.flight_state import FlightLog, Standing, begin_flight, flights, read_flight
 from agent.flight_step import Aboard, Made, attempt, result_of, results_of
 from agent.plan import PHASES, Part, Plan
-from agent.plan_check import check
+from agent.plan_check import check, reads_only
+from agent.plan_forms import tool_uses
 from agent.run import show_value
 from agent.session import Session
 from neuro.backends.base import Usage
@@ -148,7 +151,8 @@ class _Flight:
         self.usage: dict[str, Usage] = {}
         self.stopped = ""
         self.log = self._log()
-        self.since = max([self.log.begun, *(one.seq for past in self.log.history.values() for one in past)])
+        since = max([self.log.begun, *(one.seq for past in self.log.history.values() for one in past)])
+        self.standings = Standings(self.plan, self.log, self._repeats, self.fresh, since)
         self.aboard = Aboard(agent, self.store, self.plan, str(file.path), self.log, self.made)
 
     # Which flight
@@ -181,79 +185,80 @@ class _Flight:
 
     def _finished(self, log: FlightLog) -> bool:
         """Whether a flight of this very plan has nothing left to do."""
-        if log.status != "done":
-            return False
-        found = [(step, log.standing(step.id)) for step in self.plan.steps]
-        return all(
-            one is not None and self._valid(step, one) and _let_pass(step, one.status) for step, one in found
-        )
+        found = Standings(self.plan, log, self._repeats)
+        return log.status == "done" and all(map(found.passed, (*self.plan.steps, *found.groups)))
 
     def _begin_again(self, log: FlightLog) -> None:
         """What is over and is to be begun anew: what failed in a flight that has ended since, what is not as
         it was, and what is asked for by name."""
-        for part in (*self.plan.steps, *self._groups()):
+        found = Standings(self.plan, log, self._repeats)
+        for part in (*self.plan.steps, *found.groups):
             one = log.standing(part.id)
             if one is None or not one.over:
                 continue
-            flown = bool(part.inside) or part.id in self.chosen
+            flown = self._ends(part, found) if part.inside else part.id in self.chosen
             ended = log.status in ("failed", "done") and one.seq < log.ended
-            let_pass = one.status == "done" or (log.status == "done" and _let_pass(part, one.status))
+            let_pass = one.status == "done" or (log.status == "done" and lets_pass(part, one.status))
             failed = flown and ended and not let_pass
             named = (self.wanted.only or self.wanted.start) and part.id in self.chosen
-            if failed or named or not self._valid(part, one):
+            if failed or named or one.digest != self.plan.digest(part):
                 self.fresh.add(part.id)
 
-    def _valid(self, part: Part, one: Standing) -> bool:
-        return one.over and one.digest == self.plan.digest(part)
-
-    def _groups(self) -> list[Part]:
-        return [part for part in self.plan.parts if part.inside and part.expect]
+    def _repeats(self, step: Part) -> bool:
+        """Whether a step may be flown twice and no harm done: it is there to prove something, or changes
+        nothing."""
+        if step.expect:
+            return True
+        if step.objective and step.tools is None:
+            return False
+        table = self.agent.table
+        tools = [table.get(name) for name in step.tools or ()] if step.objective else []
+        for form in step.forms:
+            if form.runs:
+                names = [var.name for var in variables(self.plan, form)]
+                tools += [use.tool for use in tool_uses(called(self.plan, form).text, table, names)]
+        return all(map(reads_only, tools))
 
     def _flown(self) -> list[Part]:
         """What is to be flown now: the steps, and the groups that they bring to their end."""
         steps = [step for step in self.plan.steps if step.id in self.chosen]
-        return steps + [group for group in self._groups() if self._ends(group)]
+        return steps + [group for group in self.standings.groups if self._ends(group, self.standings)]
+
+    def _ends(self, group: Part, found: Standings) -> bool:
+        """Whether what is flown brings a group to its end."""
+        leaves = found.leaves(group)
+        left = any(leaf.id not in self.chosen and not found.passed(leaf) for leaf in leaves)
+        return not left and any(leaf.id in self.chosen for leaf in leaves)
 
     # Standings
 
     def standing(self, part: Part) -> Standing | None:
-        """What counts of a part: nothing that is to be begun anew, or was something else."""
-        one = self.log.standing(part.id)
-        if one is None or part.id in self.fresh or one.digest != self.plan.digest(part):
-            return None
-        if part.inside and one.over:  # a group's expectation is about what is in it as it was then
-            leaves = [self.standing(leaf) for leaf in self.plan.leaves(part)]
-            if any(leaf is None or leaf.seq > one.seq for leaf in leaves):
-                return None
-        if not part.inside and one.over and self._is_stale(part, one):
-            return None
-        return one
-
-    def _is_stale(self, step: Part, one: Standing) -> bool:
-        """Whether something that this step comes after has been flown again since, or is to be: what the step
-        has proven was proven of something else."""
-        for name in self.plan.earlier(step):
-            before = self.log.standing(name)
-            if before is None:
-                continue
-            anew = name in self.fresh or before.digest != self.plan.digest(self.plan.by_id[name])
-            again = before.seq > one.seq and any(old.seq < one.seq for old in self.log.history[name])
-            if again or (anew and one.seq <= self.since):  # what is flown alone now is of what is there
-                return True
-        return False
+        return self.standings.of(part)
 
     def status(self, part: Part) -> str:
-        one = self.standing(part)
-        if one is not None and one.status in ("failed", "denied") and self._tries_left(part, one):
-            return "begun"
-        return one.status if one is not None else ""
-
-    def _tries_left(self, part: Part, one: Standing) -> bool:
-        return one.status == "failed" and one.tries <= part.retry
+        return self.standings.status(part)
 
     def passed(self, part: Part) -> bool:
-        """Whether what waits for this part may begin."""
-        return _let_pass(part, self.status(part))
+        return self.standings.passed(part)
+
+    def _is_over(self, part: Part) -> bool:
+        return self.standings.is_over(part)
+
+    def _note(
+        self, part: Part, status: str, number: int, tries: int, text: str = "", seconds: float = 0
+    ) -> None:
+        """Write into the transcript what a part has come to."""
+        self.fresh.discard(part.id)
+        digest = self.plan.digest(part)
+        self.log.add(part.id, status, digest, number, tries, text, seconds, self._is_ahead(part))
+        self.standings.changed(part)
+
+    def _is_ahead(self, part: Part) -> bool:
+        """Whether it is flown by name ahead of something that has not been flown yet."""
+        if part.inside or not (self.wanted.only or self.wanted.start):
+            return False
+        log = self.log
+        return any(name not in self.chosen and log.standing(name) is None for name in self.plan.earlier(part))
 
     def made(self, step: Part) -> Made | None:
         """The attempt that gave a step its result: in this flight, or in an earlier one of the same step."""
@@ -325,21 +330,14 @@ class _Flight:
         for step in self.plan.order:
             if step.id in self.chosen and not self._is_over(step) and self._may_begin(step):
                 found.append(step)
-        for group in reversed(self._groups()):  # the innermost first
-            inner = [part for part in self._groups() if group in part.around]
-            ended = all(map(self.passed, [*self.plan.leaves(group), *inner]))
-            if ended and not self._is_over(group) and self._ends(group):
+        groups = self.standings.groups
+        for group in reversed(groups):  # the innermost first
+            if self._is_over(group) or not self._ends(group, self.standings):
+                continue
+            inner = (part for part in groups if group in part.around)
+            if all(map(self.passed, self.standings.leaves(group))) and all(map(self.passed, inner)):
                 found.insert(0, group)
         return found
-
-    def _is_over(self, part: Part) -> bool:
-        return self.status(part) in ("done", "failed", "denied", "skipped")
-
-    def _ends(self, group: Part) -> bool:
-        """Whether what is flown brings a group to its end."""
-        leaves = self.plan.leaves(group)
-        left = [leaf for leaf in leaves if leaf.id not in self.chosen and not self.passed(leaf)]
-        return not left and any(leaf.id in self.chosen for leaf in leaves)
 
     def _may_begin(self, step: Part) -> bool:
         return all(map(self.passed, self._before(step)))
@@ -352,7 +350,7 @@ class _Flight:
             if name in self.chosen:
                 found[name] = earlier
                 for group in earlier.around:
-                    if group.expect and group not in step.around and self._ends(group):
+                    if group.expect and group not in step.around and self._ends(group, self.standings):
                         found[group.id] = group
         return list(found.values())
 
@@ -378,7 +376,9 @@ class _Flight:
         else:
             number = self._number(part)
             tries = one.tries + 1 if one is not None else 1
-            self.fresh.discard(part.id)
+            if part.id in self.fresh:
+                self.fresh.discard(part.id)
+                self.standings.changed(part)
         began = time.monotonic()
         approval = self.aboard.approval(part) if part.is_step else None
         if approval is not None and approval.decision == "deny":
@@ -393,7 +393,7 @@ class _Flight:
             self.stopped = f"{part.id} was not begun."
             return
         if one is None or one.over:
-            self.log.add(part.id, "begun", digest, number, tries)
+            self._note(part, "begun", number, tries)
         self._show([part])
         self._tell("step", self.report_of(part))
         try:
@@ -421,10 +421,9 @@ class _Flight:
         self, part: Part, status: str, number: int, tries: int, text: str = "", seconds: float = 0
     ) -> None:
         """Write down what a part has come to, first in the transcript, and then in the file."""
-        self.fresh.discard(part.id)
         one = self.log.standing(part.id)
         if one is None or (one.status, one.attempt, one.text) != ("waits", number, text):
-            self.log.add(part.id, status, self.plan.digest(part), number, tries, text, seconds)
+            self._note(part, status, number, tries, text, seconds)
         self._show([part])
         self._tell("step", self.report_of(part))
 
@@ -475,12 +474,12 @@ class _Flight:
         own = self.status(group) if group.expect else ""
         if own in ("done", "failed", "denied"):
             return WORDS[own]
-        found = [self.status(leaf) for leaf in self.plan.leaves(group)]
+        found = [self.status(leaf) for leaf in self.standings.leaves(group)]
         if all(status == "done" for status in found):
             return "RUNNING" if group.expect else "DONE"
         if not any(found):
             return ""
-        over = all(self._is_over(leaf) for leaf in self.plan.leaves(group))
+        over = all(self._is_over(leaf) for leaf in self.standings.leaves(group))
         stopped = self.stopped and any(status in ("failed", "denied") for status in found)
         return "FAILED" if (over and not group.expect) or stopped else "RUNNING"
 
@@ -489,7 +488,8 @@ class _Flight:
         at = datetime.fromisoformat(one.at).astimezone().strftime("%Y-%m-%d %a %H:%M")
         word = WORDS[one.status] if one.status not in ("waits", "interrupted") else one.status
         line = f"{word} [{at}] digest {one.digest[:12]}, session {self.log.session.id}"
-        line += f", try {one.tries}" if one.tries > 1 else ""
+        line += f", flight {self.log.number}" if self.log.number > 1 else ""
+        line += f", try {one.attempt}" if one.attempt > 1 else ""
         text = " ".join(one.text.split())
         text = text if len(text) <= REASON_CHARS else text[: REASON_CHARS - 1] + "…"
         return f"{line}: {text}" if text else line
@@ -522,11 +522,6 @@ class _Flight:
         if self.agent.listener is not None:
             with contextlib.suppress(Exception):
                 self.agent.listener(event, data)
-
-
-def _let_pass(part: Part, status: str) -> bool:
-    """Whether what waits for a part that came to this may begin."""
-    return status == "done" or (status in ("failed", "denied") and part.on_fail == "continue")
 
 
 def chosen_steps(plan: Plan, wanted: Wanted) -> frozenset[str]:

@@ -309,6 +309,15 @@ class Plan:
 
     def earlier(self, step: Part) -> frozenset[str]:
         """The ids of all steps that have ended for sure when this one begins."""
+        if step.id not in self._earlier:
+            self._earlier[step.id] = self._find_earlier(step)
+        return self._earlier[step.id]
+
+    @cached_property
+    def _earlier(self) -> dict[str, frozenset[str]]:
+        return {}
+
+    def _find_earlier(self, step: Part) -> frozenset[str]:
         found: set[str] = set()
         pending = list(self.waits[step.id])
         while pending:
@@ -328,6 +337,15 @@ class Plan:
     def digest(self, step: Part) -> str:
         """SHA-256 of all of a step that counts: its forms, its objective with what the model is told, and its
         properties; no TODO word, no results, no log."""
+        if step not in self._digests:
+            self._digests[step] = self._find_digest(step)
+        return self._digests[step]
+
+    @cached_property
+    def _digests(self) -> dict[Part, str]:
+        return {}  # by the part itself: ids may be double as long as nobody has checked the plan
+
+    def _find_digest(self, step: Part) -> str:
         told = (
             [self.title, *([part.title, part.prose] for part in self.notes(step))] if step.objective else []
         )
