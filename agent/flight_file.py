@@ -13,22 +13,11 @@ import re
 import secrets
 import stat
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import pairwise
 from pathlib import Path
 
-from agent.org import Org, dump
-from agent.org_edit import (
-    add_to_drawer,
-    find_results,
-    name_of,
-    put_entry_results,
-    put_results,
-    set_todo,
-)
+from agent.org_parts import OrgParts
 from agent.plan import Part, Plan
 from agent.plan_markdown import read_markdown
 from agent.plan_org import read_plan
@@ -36,7 +25,7 @@ from tools.errors import QuothError, UsageError
 from tools.locks import hold
 
 MARKDOWN = (".md", ".markdown")
-_ATTEMPT = re.compile(r"(\w+) \[[^]]*\] (digest \w+, session [^:]*)(?::|$)")
+_ATTEMPT = re.compile(r"(\w+) \[[^]]*\] (digest \w+, session .*?)(?:: |$)")
 TRIES = 20  # to write while somebody else writes too
 
 
@@ -69,7 +58,7 @@ class PlanFile:
             raise UsageError(f"{self.shown} cannot be found: {error}.") from None
         self.is_org = self.path.suffix.lower() not in MARKDOWN
         self._data = b""
-        self._entries: _Entries | None = None
+        self._org: OrgParts | None = None
         self.plan = self._taken(self._bytes())
 
     def _bytes(self) -> bytes:
@@ -89,15 +78,15 @@ class PlanFile:
         if not self.is_org:
             return read_markdown(data, self.shown)
         org, plan = read_plan(data, self.shown)
-        self._entries = _Entries(org)
+        self._org = OrgParts(org)
         return plan
 
     def place(self, part: Part) -> str:
         """Where a part stands in the file now, for people and editors."""
         now = self.plan.by_id.get(part.id)
-        if now is None or self._entries is None:
+        if now is None or self._org is None:
             return str(part.place)
-        return f"{self.shown}:{self._entries.row(now.entry) + 1}"
+        return f"{self.shown}:{self._org.row(now.entry) + 1}"
 
     @property
     def notes(self) -> list[str]:
@@ -124,19 +113,19 @@ class PlanFile:
                 self.look()
             except UsageError as error:
                 return [str(error)]
-            assert self._entries is not None, "it is an Org file"
-            entries, faults = self._entries.copy(), []
+            assert self._org is not None, "it is an Org file"
+            org, faults = self._org, []
             for mark in marks:
                 try:
-                    entries.mark(self._part(mark), mark)
+                    org = _marked(org, self._part(mark), mark)
                 except QuothError as error:
                     faults.append(str(error))
-            new = entries.dump()
+            new = org.dump()
             if new == self._data:
                 return faults
             try:
                 if self._replace(new):
-                    self._data, self._entries = new, entries
+                    self._data, self._org = new, org
                     return faults
             except UsageError as error:
                 return [*faults, str(error)]
@@ -206,84 +195,34 @@ class PlanFile:
         return True
 
 
-class _Entries:
-    """An Org file taken apart into its headlines, each a small file of its own: an edit of one reads that one
-    alone again, however long the whole is."""
-
-    def __init__(self, whole: Org) -> None:
-        rows = [0, *(entry.row for entry in whole.entries[1:]), len(whole.lines)]
-        self._bom, self._words, self._newline = whole.bom, whole.todo_words, whole.newline
-        self._parts: list[Org] = []
-        self._texts: list[str] = []
-        for first, stop in pairwise(rows):
-            self._parts.append(self._settled(Org(whole.lines[first:stop], whole.ends[first:stop])))
-            self._texts.append(self._parts[-1].text)
-
-    def _settled(self, part: Org) -> Org:
-        """A part that knows of the whole what counts in edits."""
-        part.todo_words, part.newline = self._words, self._newline
-        return part
-
-    def whole(self) -> Org:
-        lines = [line for part in self._parts for line in part.lines]
-        return Org(lines, [end for part in self._parts for end in part.ends], self._bom, self._words)
-
-    def dump(self) -> bytes:
-        whole = Org(["".join(self._texts)], [""], self._bom)
-        return dump(whole)
-
-    def copy(self) -> _Entries:
-        """Another one, that may be edited by itself."""
-        other = copy(self)
-        other._parts, other._texts = self._parts[:], self._texts[:]
-        return other
-
-    def row(self, index: int) -> int:
-        return sum(len(part.lines) for part in self._parts[:index])
-
-    def mark(self, part: Part, mark: Mark) -> None:
-        """Put a mark in, or nothing at all. Raises QuothError."""
-        index = part.entry
-        if mark.over and self._parts[index].entries[1].todo not in mark.over:
-            return
-        other = self.copy()
-        if mark.word and self._parts[index].entries[1].todo != mark.word:
-            other._edit(index, partial(set_todo, word=mark.word))
-        for block, text in mark.results.items():
-            other._put(index, part.id, block, text)
-        for line in self._missing(index, mark.log):
-            other._edit(index, partial(add_to_drawer, drawer="LOGBOOK", text=line))
-        self._parts, self._texts = other._parts, other._texts
-
-    def _put(self, index: int, id: str, block: int | None, text: str | None) -> None:
-        """Put results in; those that have a name may stand below any headline."""
-
-        def edit(org: Org, at: int) -> Org:
-            if block is not None:
-                return put_results(org, at, block, text)
-            return put_entry_results(org, at, id, text)
-
-        own = self._parts[index]
-        name = id if block is None else name_of(own.code(1)[block])
-        if name and any(find_results(one, name) for one in self._parts if one is not own):
-            other = _Entries(edit(self.whole(), index))
-            self._parts, self._texts = other._parts, other._texts
+def _marked(org: OrgParts, part: Part, mark: Mark) -> OrgParts:
+    """The file with a mark put in. Raises QuothError."""
+    index, new = part.entry, org.copy()
+    todo = org.entry(index).todo
+    if mark.over and todo not in mark.over:
+        return org
+    if mark.word and todo != mark.word:
+        new.set_todo(index, mark.word)
+    for block, text in mark.results.items():
+        if block is not None:
+            new.put_results(index, block, text)
         else:
-            self._edit(index, edit)
+            new.put_entry_results(index, part.id, text)
+    for line in _missing(new.lines(index), mark.log):
+        new.add_to_drawer(index, "LOGBOOK", line)
+    return new
 
-    def _edit(self, index: int, edit: Callable[[Org, int], Org]) -> None:
-        self._parts[index] = self._settled(edit(self._parts[index], 1))
-        self._texts[index] = self._parts[index].text
 
-    def _missing(self, index: int, log: Sequence[str]) -> list[str]:
-        """The lines of a log that are not there, whatever time they are written down with."""
-        there = Counter(_without_time(line.strip()[2:]) for line in self._parts[index].lines)
-        found = []
-        for line in log:
-            there[_without_time(line)] -= 1
-            if there[_without_time(line)] < 0:
-                found.append(line)
-        return found
+def _missing(lines: Sequence[str], log: Sequence[str]) -> list[str]:
+    """The lines of a log that are not there, whatever time they are written down with."""
+    stripped = (line.strip() for line in lines)
+    there = Counter(_without_time(line[2:]) for line in stripped if line.startswith("- "))
+    found = []
+    for line in log:
+        there[_without_time(line)] -= 1
+        if there[_without_time(line)] < 0:
+            found.append(line)
+    return found
 
 
 def _without_time(line: str) -> str:

@@ -13,17 +13,14 @@ from typing import Any
 
 import disks
 import pytest
+from field import Field, block, statuses, step
 from words import TalkingFunction, complaint, files, lines, sandboxes, scripted, threads, tool, wait_until
 
-from agent import Agent, AsyncAgent, FlightReport
-from agent.org import load
-from agent.plan import TODO_WORDS
+from agent import Agent, AsyncAgent
 from neuro.backends.base import Messages
 from tools.consent import Decision
-from tools.context import ToolContext
 from tools.errors import StoreError, UsageError
 from tools.store import MIGRATIONS, Store, store_path
-from tools.table import CognitiveTool
 
 
 @pytest.fixture(autouse=True)
@@ -33,94 +30,9 @@ def nothing_is_left_running() -> Iterator[None]:
     wait_until(lambda: (threads(), sandboxes()) == before, 10)
 
 
-class Field:
-    """A workspace with a plan in it, and tools that count; each flight might be one of another process."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.path = folder / "plan.org"
-        self.puts: list[int] = []
-        self.fails = 0  # so many calls of shaky fail
-        self.heard: list[str] = []
-
-    def put(self, x: int, ctx: ToolContext) -> str:
-        self.puts.append(x)
-        ctx.effect(f"put:{x}")
-        return f"put {x}"
-
-    def shaky(self) -> str:
-        if self.fails:
-            self.fails -= 1
-            raise RuntimeError("it shook")
-        return "steady"
-
-    async def meet(self) -> str:
-        """Ends only when two are there at once."""
-        self.puts.append(0)
-        while len(self.puts) < 2:
-            await asyncio.sleep(0.01)
-        return "met"
-
-    @property
-    def tools(self) -> list[CognitiveTool]:
-        number = {"x": {"type": int, "default": 0}}
-        return [
-            tool("put", self.put, params=number, effects=["memory"]),
-            tool("look", lambda: "seen", effects=["reads"]),
-            tool("shaky", self.shaky),
-            tool("meet", self.meet),
-        ]
-
-    def plan(self, *parts: str) -> None:
-        files(self.folder, {"plan.org": lines(*parts)})
-
-    def agent(self, *replies: Any, **options: Any) -> Agent:
-        model = options.pop("model", None) or scripted(*replies)
-        given = {"user": "ann", "tools": self.tools, "model": model, **options}
-        return Agent(workspace=self.folder, **given)
-
-    def fly(self, *replies: Any, wanted: dict[str, Any] | None = None, **options: Any) -> FlightReport:
-        with self.agent(*replies, **options) as agent:
-            return agent.fly(self.path, **(wanted or {}))
-
-    @property
-    def text(self) -> str:
-        return self.path.read_text()
-
-    @property
-    def words(self) -> dict[str, str]:
-        """The TODO words that stand in the file, by title."""
-        return {entry.title: entry.todo for entry in load(self.path.read_bytes(), TODO_WORDS).entries[1:]}
-
-    def edit(self, old: str, new: str) -> None:
-        assert old in self.text
-        self.path.write_text(self.text.replace(old, new))
-
-    def decide(self, kind: Any = "once", **more: Any) -> str:
-        with self.agent() as agent:
-            request = agent.broker.requests()[0]
-            return agent.broker.decide(request.id, Decision(kind, "ann", **more)).form
-
-
 @pytest.fixture
 def field(tmp_path: Path) -> Field:
     return Field(tmp_path)
-
-
-def step(title: str, *body: str, head: str = "*", **properties: str) -> str:
-    """A step; ``on_fail`` is the property ON-FAIL."""
-    drawer = [f":{name.upper().replace('_', '-')}: {value}" for name, value in properties.items()]
-    drawer = [":PROPERTIES:", *drawer, ":END:"] if drawer else []
-    return "\n".join([f"{head} PLAN {title}", *drawer, *body])
-
-
-def block(*code: str, head: str = "hy", name: str = "") -> str:
-    named = [f"#+NAME: {name}"] if name else []
-    return "\n".join([*named, f"#+begin_src {head}", *code, "#+end_src"])
-
-
-def statuses(report: FlightReport) -> dict[str, str]:
-    return {step.id: step.status for step in report.steps}
 
 
 def tidy(text: str) -> str:
