@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -342,31 +342,34 @@ class _Flight:
     def _may_begin(self, step: Part) -> bool:
         return all(map(self.passed, self._before(step)))
 
-    def _before(self, step: Part) -> list[Part]:
-        """What a step waits for, as far as it is flown: steps, and expectations of groups that they end."""
-        found: dict[str, Part] = {}
-        for name in self.plan.waits[step.id]:
-            earlier = self.plan.by_id[name]
+    def _before(self, step: Part) -> Iterator[Part]:
+        """What a step waits for, as far as it is flown: steps, and expectations of groups that they end. The
+        last comes first, for where that has not passed nobody need ask for more."""
+        groups = dict.fromkeys(self.standings.expected_before(step))
+        for name in reversed(self.plan.waits[step.id]):
             if name in self.chosen:
-                found[name] = earlier
-                for group in earlier.around:
-                    if group.expect and group not in step.around and self._ends(group, self.standings):
-                        found[group.id] = group
-        return list(found.values())
+                earlier = self.plan.by_id[name]
+                for group in [one for one in groups if one in earlier.around]:
+                    del groups[group]
+                    if self._ends(group, self.standings):
+                        yield group
+                yield earlier
 
     def _skip(self) -> None:
         """What waits for something that failed, or was skipped, is skipped."""
-        again = True
+        again = any(map(self._is_lost, (*self.plan.steps, *self.standings.groups)))
         while again and not self.stopped:
             again = False
             for step in self.plan.order:
                 if step.id not in self.chosen or self._is_over(step):
                     continue
-                lost = [part for part in self._before(step) if self._is_over(part) and not self.passed(part)]
-                if lost:
+                if lost := [part for part in self._before(step) if self._is_lost(part)]:
                     again = True
-                    text = self._fate(lost[0])
-                    self._write(step, "skipped", self._number(step), 1, text)
+                    self._write(step, "skipped", self._number(step), 1, self._fate(lost[-1]))
+
+    def _is_lost(self, part: Part) -> bool:
+        """Whether nothing that waits for it can begin."""
+        return self._is_over(part) and not self.passed(part)
 
     async def _part(self, part: Part) -> None:
         """Begin a step, or go on with it, until it has come to something."""
@@ -406,8 +409,7 @@ class _Flight:
         self._after(part)
 
     def _after(self, part: Part) -> None:
-        failed = self._is_over(part) and not self.passed(part)
-        if failed and part.on_fail == "stop":
+        if self._is_lost(part) and part.on_fail == "stop":
             self.stopped = self._fate(part)
 
     def _fate(self, part: Part) -> str:
@@ -433,7 +435,7 @@ class _Flight:
             return "done"
         if self.aboard.interrupted:
             return "interrupted"
-        lost = [part for part in parts if self._is_over(part) and not self.passed(part)]
+        lost = any(map(self._is_lost, parts))
         waits = any(self.status(part) == "waits" for part in parts)
         return "pending" if waits and not lost and not self.stopped else "failed"
 

@@ -1,4 +1,4 @@
-"""What a flight stands at: what is flown again when something before it was, how that is told and its cost."""
+"""What a flight stands at: what is flown again when something before it was, how it is told, its cost."""
 
 from __future__ import annotations
 

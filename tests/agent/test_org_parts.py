@@ -34,12 +34,14 @@ def outcome(act: object) -> object:
 
 
 def both(parts: OrgParts, org: Org, name: str, index: int, *given: object) -> Org:
-    """The same edit of both; they come to the same, or are refused with the same words."""
+    """The same edit of both; they come to the same, or are refused with the same words. How most lines end was
+    asked of the file as it was read."""
+    newline = org.newline
     one = outcome(lambda: getattr(parts, name)(index, *given))
     other = outcome(lambda: getattr(org_edit, name)(org, index, *given))
     if isinstance(other, Org):
         assert one is None
-        org = other
+        org, other.newline = other, newline
     else:
         assert one == other
     assert parts.dump() == dump(org)
