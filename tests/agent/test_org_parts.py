@@ -34,8 +34,8 @@ def outcome(act: object) -> object:
 
 
 def both(parts: OrgParts, org: Org, name: str, index: int, *given: object) -> Org:
-    """The same edit of both; they come to the same, or are refused with the same words. How most lines end was
-    asked of the file as it was read."""
+    """The same edit of both; they come to the same, or are refused with the same words. How most lines end
+    was asked of the file as it was read."""
     newline = org.newline
     one = outcome(lambda: getattr(parts, name)(index, *given))
     other = outcome(lambda: getattr(org_edit, name)(org, index, *given))
