@@ -18,6 +18,7 @@ from words import TalkingFunction, complaint, files, lines, sandboxes, scripted,
 from agent import Agent, AsyncAgent, FlightReport
 from agent.org import load
 from agent.plan import TODO_WORDS
+from agent.run import RunLimits
 from neuro.backends.base import Messages
 from tools.consent import Decision
 from tools.context import ToolContext
@@ -345,6 +346,60 @@ def test_a_step_that_waits_shows_what_it_has_made_so_far(field: Field) -> None:
     assert field.fly(consent="yes").ok
     assert field.fly().status == "pending"
     assert results(field) == ["1"]
+
+
+def test_a_result_belongs_to_its_block_wherever_that_stands(field: Field) -> None:
+    field.plan(step("one", block("(put 1)")), step("two", block("(shaky)"), block("x", head="hy :var x=one")))
+    field.fails = 1
+    assert not field.fly(consent="yes").ok
+    field.edit("#+begin_src hy\n(put 1)", "#+begin_src sh :eval no\nls\n#+end_src\n#+begin_src hy\n(put 1)")
+    report = field.fly(consent="yes")
+    assert [each.text for each in report.steps] == ["put 1", "put 1"]
+    assert field.puts == [1]
+
+
+def test_a_variable_may_be_what_a_call_comes_to(field: Field) -> None:
+    field.plan(
+        block("(+ n 1)", name="add", head="hy :var n=0"),
+        "",
+        "#+NAME: five",
+        "#+CALL: add(n=4)",
+        step("one", block("v", head="hy :var v=five")),
+    )
+    assert field.fly().steps[0].text == "5"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "text"),
+    [
+        (
+            {},
+            {"head": "hy :var x=big"},
+            "The value of x takes 300,002 characters, and a program has room for 100,000; "
+            "hand on a part of it, or write it into a file.",
+        ),
+        ({"expect": '(in "a" result)'}, {}, ""),
+    ],
+)
+def test_a_value_that_is_too_large_for_a_program_is_told(
+    field: Field, first: dict[str, str], second: dict[str, str], text: str
+) -> None:
+    field.plan(
+        step("one", block('(* "a" 300000)', name="big"), **first), step("two", block("(len [1])", **second))
+    )
+    report = field.fly()
+    assert (report.steps[1].text or report.steps[0].text) == (
+        text
+        or "The value of result takes 300,002 characters, and a program has room for 100,000; "
+        "hand on a part of it, or write it into a file."
+    )
+
+
+def test_a_budget_of_steps_is_never_more_than_the_limit_of_the_agent(field: Field) -> None:
+    field.plan(step("a", "Do it.", budget="steps=30"))
+    replies = [f'(look)\n"{n}"' for n in range(40)]
+    report = field.fly(*replies, limits=RunLimits(steps=2, repeats=99))
+    assert "2 steps" in report.steps[0].text
 
 
 # Expectations

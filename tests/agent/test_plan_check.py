@@ -514,6 +514,28 @@ MISTAKES = {
         LIBRARY + "* PLAN a\n#+NAME: again\n#+CALL: more(x=5)\n#+CALL: again()\n",
         "9:1: again is a call itself; a call names a block of forms.",
     ),
+    "a call of a block that is not to be run": (
+        "#+NAME: off\n#+begin_src hy :eval never\n(no-such-tool 1\n#+end_src\n* PLAN a\n#+CALL: off()\n",
+        "6:1: off is not to be run: its :eval says so.",
+    ),
+    "a variable of a block that is not to be run": (
+        "* PLAN b\nDo it.\n#+NAME: off\n#+begin_src hy :eval no\n5\n#+end_src\n"
+        + block("x", head="hy :var x=off"),
+        "8:21: off has no result: its :eval says that it is not to be run.",
+    ),
+    "a call of a block with a tool the step may not use": (
+        '#+NAME: put\n#+begin_src hy\n(write-file :path "a" :content "b")\n#+end_src\n'
+        + step(":TOOLS: read-file", body="#+CALL: put()"),
+        "9:1: write-file is not among the :TOOLS: of this step (read-file).",
+    ),
+    "what Python has and programs have not": (
+        block('(input "x")'),
+        "3:2: There is no tool or function input. Did you mean int?",
+    ),
+    "an end of a name": (
+        block("(setv x 1)", "(del x)"),
+        "4:2: Del cannot be used in a program; (.pop d k) takes a key out of a dictionary; a name needs no end.",
+    ),
     "a call of a table": (
         "#+NAME: rows\n| 1 |\n* PLAN a\n#+CALL: rows()\n",
         "4:1: rows is no block of forms; a call needs one.",
