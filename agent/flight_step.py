@@ -8,7 +8,6 @@ was broken off is gone on with by making it again: what is finished is answered 
 from __future__ import annotations
 
 import asyncio
-import re
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -282,7 +281,7 @@ class _Attempt:
         form = self.step.expectation()
         assert form is not None, "it is asked for where there is one"
         program, was = form.text, ""
-        if self.step.gives_result and RESULT in re.findall(r"[\w-]+", form.text):
+        if self.step.says_result:
             value = result_of(self.step, Made(self.name, self.session.past(self.name)))
             program = _program(form, {RESULT: value}, form.text)
             was = f"; {RESULT} was {shortened(show_value(value), RESULT_CHARS) or 'an empty text'}"

@@ -209,6 +209,11 @@ class Part:
         return self.is_step and bool(self.prose or self.running)
 
     @property
+    def says_result(self) -> bool:
+        """Whether its expectation is of what it comes to."""
+        return self.gives_result and RESULT in re.findall(r"[\w-]+", self.expect)
+
+    @property
     def around(self) -> Iterator[Part]:
         """The groups it stands in, from the outermost."""
         if self.parent is not None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from agent.plan import RESULT, TODO_LINE, Data, Fault, Form, Part, Plan, Setting, line_of
-from agent.plan_forms import form_faults, tool_uses, unknown_in
+from agent.plan_forms import form_faults, forms_in, tool_uses, unknown_in
 from neuro.backends.choose import PROVIDERS
 from tools.errors import did_you_mean
 from tools.rules import Place
@@ -43,9 +43,9 @@ def reads_only(tool: CognitiveTool) -> bool:
 
 def _empty(plan: Plan) -> Iterator[Fault]:
     if not plan.steps:
-        what = (
-            f"There is no step in this plan. A step is a headline such as * PLAN Say hello; see {TODO_LINE}."
-        )
+        mark = "#" if plan.source.name.endswith((".md", ".markdown")) else "*"
+        what = f"There is no step in this plan. A step is a headline such as {mark} PLAN Say hello; see"
+        what += f" {TODO_LINE}."
         yield Fault(Place(plan.source, 1, 1), what)
 
 
@@ -123,10 +123,13 @@ def _words(setting: Setting) -> Iterator[tuple[str, Place]]:
 def _model(setting: Setting | None) -> Iterator[Fault]:
     if setting is None:
         return
+    if not setting.value:
+        yield Fault(setting.place, "MODEL is empty; name a model, such as local or openai:NAME.")
+        return
     provider, colon, model = setting.value.partition(":")
     if provider not in PROVIDERS:
         hint = did_you_mean(provider, PROVIDERS) or f" They are {', '.join(PROVIDERS)}."
-        yield Fault(setting.place, f"There is no provider of models {provider or 'without a name'}.{hint}")
+        yield Fault(setting.place, f"There is no provider of models {provider or 'before the colon'}.{hint}")
     elif not model and (colon or provider not in ("local", "local-small")):
         yield Fault(setting.place, f"MODEL needs a name after the colon, as in {provider}:NAME.")
 
@@ -172,6 +175,9 @@ def _expect(plan: Plan, part: Part, table: ToolTable) -> Iterator[Fault]:
         return
     if "(" not in form.text and '"' not in form.text and len(form.text.split()) > 1:
         yield Fault(form.place, "EXPECT wants a form, such as (= (+ 1 1) 2); words prove nothing.")
+        return
+    if forms_in(form.text) > 1:
+        yield Fault(form.place, "EXPECT is one form: of several the last alone would count; write (and …).")
         return
     names = [RESULT] if part.gives_result else []
     faults = form_faults(form.text, table, names, lambda name: f"; {_KNOWN[part.gives_result]}")
@@ -339,7 +345,11 @@ def _order(plan: Plan) -> Iterator[Fault]:
         place = _after_place(step)
         if ring := rings.get(step.id):
             if not told.intersection(ring):
-                yield Fault(place, f"This waits for itself: {' after '.join(ring)}.")
+                around = [one.id for one in step.around if one.id in (step.after or ())]
+                what = f"This waits for itself: {' after '.join(ring)}."
+                if around:
+                    what = f"This waits for {around[0]}, in which it stands itself."
+                yield Fault(place, what)
             told.update(ring)
         else:
             stuck = next(name for name in plan.waits[step.id] if name not in ready)

@@ -89,6 +89,14 @@ def form_faults(
     return sorted(found, key=lambda fault: (fault.line, fault.column))
 
 
+def forms_in(text: str) -> int:
+    """How many forms stand in a text; 0 for one that cannot be read."""
+    try:
+        return len(read_all(text, PROGRAM_LIMITS))
+    except ReadError:
+        return 0
+
+
 def unknown_in(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[str]:
     """The names that a program needs and that neither it nor ``names`` nor a tool gives; of one that does not
     compile none."""
