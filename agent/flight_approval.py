@@ -14,7 +14,7 @@ import json
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,15 +26,13 @@ from tools import plans
 from tools.audit import Audit
 from tools.consent import Broker, Decision
 from tools.context import Call
-from tools.form import CallForm, Code
-from tools.redact import redact
+from tools.form import CallForm
+from tools.redact import SECRET, redact
 from tools.store import Store
 from tools.table import ToolTable
 
 if TYPE_CHECKING:
     from agent.agent import AsyncAgent
-
-SHOWN_CALLS, SHOWN_CHARS = 6, 100  # of what an approval covers
 
 
 @dataclass(frozen=True)
@@ -76,21 +74,23 @@ def record(
 
 def approval_of(store: Store, plan: Plan, path: str, step: Part, table: ToolTable) -> Approval | None:
     """What was decided of a step last. A refusal holds until somebody approves the step, whatever becomes of
-    it meanwhile: also under another headline, as long as it would do the same."""
+    it meanwhile: also under another headline, as long as it would do the same, unless that headline has an
+    approval which holds."""
     what = "SELECT digest, tools, decision, user, at, why, step FROM plan_steps AS said WHERE plan = ?"
-    found = store.execute(f"{what} AND step = ? ORDER BY seq DESC LIMIT 1", (path, step.id))
-    if not found:
+    now = (plan.digest(step), tools_digest(plan, step, table))
+    own = store.execute(f"{what} AND step = ? ORDER BY seq DESC LIMIT 1", (path, step.id))
+    found = []
+    if not own or (own[0][2] != "deny" and tuple(own[0][:2]) != now):
         latest = "(SELECT max(seq) FROM plan_steps WHERE plan = said.plan AND step = said.step)"
         found = store.execute(
             f"{what} AND body = ? AND body != '' AND decision = 'deny' AND seq = {latest}"
             " ORDER BY seq DESC LIMIT 1",
             (path, body_digest(plan, step)),
         )
-    if not found:
+    if not (found := found or own):
         return None
     digest, tools, decision, user, at, why, of = found[0]
-    same = (digest, tools) == (plan.digest(step), tools_digest(plan, step, table))
-    return Approval(decision, user, at, why, decision == "deny" or same, of)
+    return Approval(decision, user, at, why, decision == "deny" or (digest, tools) == now, of)
 
 
 def body_digest(plan: Plan, step: Part) -> str:
@@ -141,48 +141,61 @@ def is_covered(store: Store, call: Call, text: str) -> bool:
 
 
 def cover(broker: Broker, call: Call, plan: Mapping[str, Any], by: Approval, why: str) -> None:
-    """Approve, for the one run of the program that ``call`` is, those calls of its plan whose arguments stand
-    in it."""
+    """Approve, for the one run of the program that ``call`` is and for no other, those calls of its plan
+    whose arguments stand in it."""
     shapes, _ = _parted(plan)
     if shapes:
-        request = broker.ask_for_plan(call, {**plan, "shapes": shapes})
+        request = broker.ask_for_plan(call, {**plan, "shapes": shapes}, bound=True)
         broker.decide(request, Decision("once", by.user, why))
 
 
 @dataclass(frozen=True)
+class Covered:
+    """A call that an approval answers, whole but for declared secrets, and how often it may come in one
+    attempt; None is for any number."""
+
+    call: CallForm
+    times: int | None
+
+
+@dataclass(frozen=True)
 class Coverage:
-    """What an approval of a step answers, and what will be asked all the same, with the reason."""
+    """What an approval of a step answers, and what will be asked all the same, with the reason. ``model`` is
+    the one that the step names."""
 
-    covers: tuple[str, ...]
+    model: str
+    calls: tuple[Covered, ...]
     asks: tuple[str, ...]
-
-    def __str__(self) -> str:
-        """A line for each, if there is any."""
-        told = (("covers", self.covers), ("will still ask", self.asks))
-        return "\n".join(f"; {word}: {_listed(items)}" for word, items in told if items)
 
 
 async def coverage(agent: AsyncAgent, plan: Plan, step: Part) -> Coverage:
     """What an approval of a step covers. Nothing is run, and nothing is read but the plan."""
-    covers: dict[str, None] = dict.fromkeys([f"the model {step.model}"] if step.model else ())
+    calls: dict[str, Covered] = {}
     asks: dict[str, None] = {}
     for form in step.forms:
         if form.runs:
             inner, other = await _coverage(agent, plan, form)
-            covers |= dict.fromkeys(inner)
+            for one in inner:
+                known = calls.setdefault(str(one.call), replace(one, times=0))
+                both = None if known.times is None or one.times is None else known.times + one.times
+                calls[str(one.call)] = replace(one, times=both)
             asks |= dict.fromkeys(other)
     if step.objective and step.tools != ():
         asks["what its model calls"] = None
-    return Coverage(tuple(covers), tuple(asks))
+    return Coverage(step.model, tuple(calls.values()), tuple(asks))
 
 
-async def _coverage(agent: AsyncAgent, plan: Plan, form: Form) -> tuple[list[str], list[str]]:
+async def _coverage(agent: AsyncAgent, plan: Plan, form: Form) -> tuple[list[Covered], list[str]]:
     given, text = variables(plan, form), called(plan, form).text
     if not knows_all(plan, form):
-        uses = [use.tool for use in tool_uses(text, agent.table, [var.name for var in given])]
         refs = ", ".join(dict.fromkeys(var.ref for var in given if var.ref and var.ref not in plan.data))
-        names = dict.fromkeys(tool.name for tool in uses if not reads_only(tool))
-        return [], [f"{name} (it works with what {refs} comes to)" for name in names]
+        asks = [
+            f"{name} (it works with what {refs} comes to)" for name in _changing(agent.table, text, given)
+        ]
+        for block in libraries(plan, form).values():
+            names = _changing(agent.table, block.text, block.vars)
+            asks += [f"{name} (of the block {block.name}, which gives a value)" for name in names]
+        return [], asks
     values = {var.name: plan.data[var.ref].value if var.ref else var.value for var in given}
     found = await agent.eval(form.program(values, text), route="flight", dry_run="pure")
     if not found.ok:
@@ -191,7 +204,25 @@ async def _coverage(agent: AsyncAgent, plan: Plan, form: Form) -> tuple[list[str
     asks = [f"{shape['tool']} (its arguments are known only in flight)" for shape in unknown]
     if not found.value["complete"]:
         asks.append("what else it may call (it cannot be followed everywhere)")
-    return [_shown(shape, agent.table) for shape in known], asks
+    return [Covered(_shown(shape, agent.table), shape["times"]) for shape in known], asks
+
+
+def _changing(table: ToolTable, text: str, given: Sequence[Var]) -> list[str]:
+    """The tools in a program that do more than to read."""
+    uses = [use.tool for use in tool_uses(text, table, [var.name for var in given])]
+    return list(dict.fromkeys(tool.name for tool in uses if not reads_only(tool)))
+
+
+def libraries(plan: Plan, form: Form) -> dict[str, Form]:
+    """The blocks outside of all steps that give a block its values, and those that give them theirs."""
+    found: dict[str, Form] = {}
+    pending = [var.ref for var in variables(plan, form)]
+    while pending:
+        name = pending.pop(0)
+        if name in plan.library and name not in found:
+            found[name] = plan.library[name]
+            pending += [var.ref for var in plan.library[name].vars]
+    return found
 
 
 def _parted(plan: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
@@ -202,17 +233,10 @@ def _parted(plan: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapp
     return parted
 
 
-def _shown(shape: Mapping[str, Any], table: ToolTable) -> str:
+def _shown(shape: Mapping[str, Any], table: ToolTable) -> CallForm:
     given = shape["args"]
     names = [param.name for param in table.get(shape["tool"]).params if param.name in given]
-    args = {name: given[name].get("is", Code("…")) for name in names}
-    text = str(CallForm(shape["tool"], args))
-    return text if len(text) <= SHOWN_CHARS else f"({shape['tool']} …)"
-
-
-def _listed(items: Sequence[str]) -> str:
-    more = len(items) - SHOWN_CALLS
-    return ", ".join(items[:SHOWN_CALLS]) + (f" and {more} more" if more > 0 else "")
+    return CallForm(shape["tool"], {name: given[name].get("is", SECRET) for name in names})
 
 
 def _is_literal(pattern: Mapping[str, Any]) -> bool:
