@@ -2,9 +2,9 @@
 
 Knows plans, the store and the broker. What counts is a digest of the step and of the tools it names; the word
 in the file counts for nothing. An approval answers what policy would ask of the calls that the step's forms
-make with arguments that stand in them, once in each attempt, through the approval of a program's plan as a
-whole (tools/plans.py). It answers no question of a model's calls, none about a value that is known only while
-the plan is flown, and nothing that a rule or a guard denies.
+make with arguments that stand in them and that the person was shown, once in each attempt, through the
+approval of a program's plan as a whole (tools/plans.py). It answers no question of a model's calls, none
+about a value that is known only while the plan is flown, and nothing that a rule or a guard denies.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Approval:
     """What a person said of a step. ``holds`` is False when the step, or a tool in it, has changed since;
-    ``step`` is the id of the one it was said of."""
+    ``step`` is the id of the one it was said of; ``seen`` are the digests of the calls that were shown."""
 
     decision: Literal["approve", "deny"]
     user: str
@@ -46,18 +46,27 @@ class Approval:
     why: str
     holds: bool
     step: str
+    seen: frozenset[str]
 
 
 def record(
-    store: Store, audit: Audit, plan: Plan, path: str, step: Part, table: ToolTable, decision: Decision
+    store: Store,
+    audit: Audit,
+    plan: Plan,
+    path: str,
+    step: Part,
+    table: ToolTable,
+    decision: Decision,
+    covered: Coverage | None = None,
 ) -> None:
-    """Keep what a person decided of a step; the audit is told before it counts."""
+    """Keep what a person decided of a step; the audit is told before it counts. ``covered`` is what the
+    person was shown; an approval is of no other call, whatever another policy would ask in flight."""
     said = "deny" if decision.kind == "deny" else "approve"
     _audit(audit, plan, step, decision)
     with store.transaction() as run:
         run(
-            "INSERT INTO plan_steps (plan, step, digest, tools, decision, user, at, why, body)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO plan_steps (plan, step, digest, tools, decision, user, at, why, body, seen)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 path,
                 step.id,
@@ -68,6 +77,7 @@ def record(
                 time.time(),
                 decision.why,
                 body_digest(plan, step),
+                json.dumps(sorted(covered.seen if covered else ())),
             ),
         )
 
@@ -76,7 +86,7 @@ def approval_of(store: Store, plan: Plan, path: str, step: Part, table: ToolTabl
     """What was decided of a step last. A refusal holds until somebody approves the step, whatever becomes of
     it meanwhile: also under another headline, as long as it would do the same, unless that headline has an
     approval which holds."""
-    what = "SELECT digest, tools, decision, user, at, why, step FROM plan_steps AS said WHERE plan = ?"
+    what = "SELECT digest, tools, decision, user, at, why, step, seen FROM plan_steps AS said WHERE plan = ?"
     now = (plan.digest(step), tools_digest(plan, step, table))
     own = store.execute(f"{what} AND step = ? ORDER BY seq DESC LIMIT 1", (path, step.id))
     found = []
@@ -89,8 +99,9 @@ def approval_of(store: Store, plan: Plan, path: str, step: Part, table: ToolTabl
         )
     if not (found := found or own):
         return None
-    digest, tools, decision, user, at, why, of = found[0]
-    return Approval(decision, user, at, why, decision == "deny" or (digest, tools) == now, of)
+    digest, tools, decision, user, at, why, of, seen = found[0]
+    holds = decision == "deny" or (digest, tools) == now
+    return Approval(decision, user, at, why, holds, of, frozenset(json.loads(seen)))
 
 
 def body_digest(plan: Plan, step: Part) -> str:
@@ -142,9 +153,9 @@ def is_covered(store: Store, call: Call, text: str) -> bool:
 
 def cover(broker: Broker, call: Call, plan: Mapping[str, Any], by: Approval, why: str) -> None:
     """Approve, for the one run of the program that ``call`` is and for no other, those calls of its plan
-    whose arguments stand in it."""
-    shapes, _ = _parted(plan)
-    if shapes:
+    whose arguments stand in it and that the person has seen."""
+    known, _ = _parted(plan)
+    if shapes := [shape for shape in known if _seen(plan, shape) in by.seen]:
         request = broker.ask_for_plan(call, {**plan, "shapes": shapes}, bound=True)
         broker.decide(request, Decision("once", by.user, why))
 
@@ -152,10 +163,11 @@ def cover(broker: Broker, call: Call, plan: Mapping[str, Any], by: Approval, why
 @dataclass(frozen=True)
 class Covered:
     """A call that an approval answers, whole but for declared secrets, and how often it may come in one
-    attempt; None is for any number."""
+    attempt; None is for any number. ``seen`` are the digests of what it stands for."""
 
     call: CallForm
     times: int | None
+    seen: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -167,6 +179,10 @@ class Coverage:
     calls: tuple[Covered, ...]
     asks: tuple[str, ...]
 
+    @property
+    def seen(self) -> frozenset[str]:
+        return frozenset(digest for one in self.calls for digest in one.seen)
+
 
 async def coverage(agent: AsyncAgent, plan: Plan, step: Part) -> Coverage:
     """What an approval of a step covers. Nothing is run, and nothing is read but the plan."""
@@ -176,9 +192,9 @@ async def coverage(agent: AsyncAgent, plan: Plan, step: Part) -> Coverage:
         if form.runs:
             inner, other = await _coverage(agent, plan, form)
             for one in inner:
-                known = calls.setdefault(str(one.call), replace(one, times=0))
+                known = calls.setdefault(str(one.call), replace(one, times=0, seen=()))
                 both = None if known.times is None or one.times is None else known.times + one.times
-                calls[str(one.call)] = replace(one, times=both)
+                calls[str(one.call)] = replace(one, times=both, seen=(*known.seen, *one.seen))
             asks |= dict.fromkeys(other)
     if step.objective and step.tools != ():
         asks["what its model calls"] = None
@@ -204,7 +220,8 @@ async def _coverage(agent: AsyncAgent, plan: Plan, form: Form) -> tuple[list[Cov
     asks = [f"{shape['tool']} (its arguments are known only in flight)" for shape in unknown]
     if not found.value["complete"]:
         asks.append("what else it may call (it cannot be followed everywhere)")
-    return [Covered(_shown(shape, agent.table), shape["times"]) for shape in known], asks
+    shown = [(_shown(shape, agent.table), shape["times"], (_seen(found.value, shape),)) for shape in known]
+    return [Covered(*one) for one in shown], asks
 
 
 def _changing(table: ToolTable, text: str, given: Sequence[Var]) -> list[str]:
@@ -237,6 +254,12 @@ def _shown(shape: Mapping[str, Any], table: ToolTable) -> CallForm:
     given = shape["args"]
     names = [param.name for param in table.get(shape["tool"]).params if param.name in given]
     return CallForm(shape["tool"], {name: given[name].get("is", SECRET) for name in names})
+
+
+def _seen(plan: Mapping[str, Any], shape: Mapping[str, Any]) -> str:
+    """A digest of a call of a program, with how often it may come."""
+    data = json.dumps([plan["program"], shape], sort_keys=True)
+    return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _is_literal(pattern: Mapping[str, Any]) -> bool:

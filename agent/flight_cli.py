@@ -258,9 +258,9 @@ def _decide(options: argparse.Namespace, kind: Any, why: str) -> int:
         named = getattr(options, "step", None)
         steps = plan.leaves(plan.find(named)) if named else list(plan.steps)
         covered = [] if kind == "deny" else [await coverage(agent, plan, step) for step in steps]
-        for step in steps:
-            decision = Decision(kind, by, why)
-            record(agent.store, agent.audit, plan, str(file.path), step, agent.table, decision)
+        decision = Decision(kind, by, why)
+        for step, seen in zip_longest(steps, covered):
+            record(agent.store, agent.audit, plan, str(file.path), step, agent.table, decision, seen)
         word = "DENIED" if kind == "deny" else "APPROVED"
         log = [_line(word, by, why)] if kind == "deny" else []
         notes = file.put([Mark(step.id, word, plan.digest(step), log, over=UNBEGUN) for step in steps])

@@ -21,18 +21,18 @@ from tools.form import CallForm, Code, print_value
 
 WHOLE_CHARS, HEAD_CHARS = 2000, 200
 NARROWEST = 40
-LABEL, TEXT = " " * 4, " " * 8
+LABEL, TEXT, MORE = "    ", "        ", "      … "  # no text of a plan stands left of TEXT
 
 
 def page(plan: Plan, step: Part, word: str, covered: Coverage | None) -> str:
     """The step as lines for a person; ``covered`` is what its approval covers, if it has one."""
     head = f"{word:<9}{step.id}  {step.title}  (digest {plan.digest(step)[:12]})"
-    lines = list(_folded(" ".join(head.split("\n")), "", TEXT))
+    lines = list(_folded(" ".join(head.split("\n")), ""))
     for label, texts in _parts(plan, step, covered):
         lines.append(f"{LABEL}{label}:")
         for text in texts:
             for line in text.split("\n"):
-                lines += _folded(line, TEXT, TEXT + "  ")
+                lines += _folded(line, TEXT)
     return "\n".join(lines)
 
 
@@ -44,7 +44,9 @@ def as_data(plan: Plan, step: Part) -> dict[str, Any]:
         "forms": [called(plan, form).text for form in _running(step)],
         "with": [_with(plan, form) for form in _running(step)],
         "blocks": {
-            name: block.text for form in _running(step) for name, block in libraries(plan, form).items()
+            name: {"form": block.text, "with": _with(plan, block)}
+            for form in _running(step)
+            for name, block in libraries(plan, form).items()
         },
         "objective": step.objective,
         "told": {note.title: note.prose for note in plan.notes(step)} if step.objective else {},
@@ -67,7 +69,7 @@ def properties(step: Part) -> dict[str, str]:
         "MODEL": step.model,
         "BUDGET": " ".join(f"{name}={value}" for name, value in budget if value is not None),
         "RETRY": str(step.retry or ""),
-        "ON-FAIL": step.on_fail,
+        "ON-FAIL": "" if step.on_fail == "stop" else step.on_fail,
         "AFTER": None if step.after is None else " ".join(step.after) or "nil",
         "EXPECT": step.expect,
     }
@@ -171,7 +173,7 @@ def _escape(char: str) -> str:
     return print_value(char)[1:-1]
 
 
-def _folded(line: str, first: str, rest: str) -> Iterator[str]:
+def _folded(line: str, first: str) -> Iterator[str]:
     """A line in pieces that fit, so that no terminal breaks it by itself."""
     from rich.cells import chop_cells
 
@@ -179,5 +181,5 @@ def _folded(line: str, first: str, rest: str) -> Iterator[str]:
     text = first + visible(line.expandtabs())
     begin, *more = chop_cells(text, width) or [""]
     yield begin.rstrip()
-    for piece in chop_cells("".join(more), width - len(rest)) if more else ():
-        yield rest + piece
+    for piece in chop_cells("".join(more), width - len(MORE)) if more else ():
+        yield MORE + piece
