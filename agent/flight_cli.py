@@ -20,7 +20,6 @@ from tools.errors import UsageError
 if TYPE_CHECKING:
     from agent.agent import AsyncAgent
     from agent.flight import FlightReport, Wanted
-    from agent.flight_approval import Coverage
     from agent.flight_file import PlanFile
     from agent.plan import Part
 
@@ -267,6 +266,7 @@ def _decide(options: argparse.Namespace, kind: Any, why: str) -> int:
     from agent.cli import _with_agent
     from agent.flight_approval import coverage, record
     from agent.flight_file import Mark, PlanFile
+    from agent.flight_page import coverage_data, page
     from agent.plan_check import check as faults_of
     from tools.consent import Decision
     from tools.locks import is_held
@@ -282,27 +282,27 @@ def _decide(options: argparse.Namespace, kind: Any, why: str) -> int:
             raise UsageError("\n".join(str(fault) for fault in faults))
         named = getattr(options, "step", None)
         steps = plan.leaves(plan.find(named)) if named else list(plan.steps)
-        for step in steps:
-            decision = Decision(kind, by, why)
-            record(agent.store, agent.audit, plan, str(file.path), step, agent.table, decision)
+        covered = [] if kind == "deny" else [await coverage(agent, plan, step) for step in steps]
+        decision = Decision(kind, by, why)
+        for step, seen in zip_longest(steps, covered):
+            record(agent.store, agent.audit, plan, str(file.path), step, agent.table, decision, seen)
         word = "DENIED" if kind == "deny" else "APPROVED"
         log = [_line(word, by, why)] if kind == "deny" else []
         notes = file.put([Mark(step.id, word, plan.digest(step), log, over=UNBEGUN) for step in steps])
-        covered = [] if kind == "deny" else [await coverage(agent, plan, step) for step in steps]
         if getattr(options, "json", False):
             told = [_said(file, step, word.lower(), by, why) for step in steps]
             for one, more in zip(told, covered, strict=False):
-                one |= {"covers": more.covers, "asks": more.asks}
+                one |= coverage_data(more)
             print_json(told)
         else:
             for step, more in zip_longest(steps, covered):
-                print_line("\n".join(_page(file, step, word, more)))
+                print_line(page(plan, step, word, more))
         for note in [*notes, *file.notes]:
             complain(note)
         if is_held(flying(file.path)):
             complain(f"{file.shown} is being flown; this counts for what has not begun yet.")
         if kind != "deny":
-            complain("A step that is changed is not approved any more.")
+            complain("That holds for each flight, until a step or a tool in it is changed.")
             complain(f"To fly it: quoth fly {shlex.quote(options.id)}{_as_given(options)}")
         return 0
 
@@ -315,33 +315,14 @@ def _line(word: str, by: str, why: str) -> str:
 
 
 def _said(file: PlanFile, step: Part, decision: str, by: str, why: str) -> dict[str, Any]:
-    forms = [form.text or f"call of {form.call}" for form in step.forms if form.runs]
-    digest = file.plan.digest(step)
+    from agent.flight_page import as_data
+
     return {
         "id": step.id,
         "plan": str(file.path),
         "place": str(step.place),
         "decision": decision,
-        "digest": digest,
+        "digest": file.plan.digest(step),
         "user": by,
         "why": why,
-        "forms": forms,
-        "objective": step.objective,
-    }
-
-
-def _page(file: PlanFile, step: Part, word: str, covered: Coverage | None) -> list[str]:
-    """What was decided about, as it stands in the file, and what an approval of it covers."""
-    from agent.flight_approval import called
-
-    lines = [f"{word:<9}{step.id}  {step.title}  (digest {file.plan.digest(step)[:12]})"]
-    for form in step.forms:
-        if form.runs:
-            given = " ".join(f"{var.name}={var.text}" for var in form.vars)
-            lines += [f"    {line}" for line in called(file.plan, form).text.split("\n")]
-            lines += [f"    ; with {given}"] if given else []
-    if step.objective:
-        lines += [f"    ; {line}" for line in step.objective.split("\n")]
-    if covered is not None:
-        lines += [f"    {line}" for line in str(covered).splitlines()]
-    return lines
+    } | as_data(file.plan, step)

@@ -1111,27 +1111,21 @@ async def test_an_interrupt_stops_a_flight_at_a_safe_point_and_it_goes_on_there(
 # Approval
 
 
-def approve(field: Field, *only: str, decision: Decision | None = None) -> None:
+def approve(field: Field, *only: str, decision: Decision | None = None, **options: Any) -> None:
     """What ann does with quoth approve."""
-    from agent.flight_approval import record
+    from agent.flight_approval import coverage, record
     from agent.flight_file import PlanFile
-    from agent.table import load_tools
-    from tools.audit import StoreAudit
 
-    file = PlanFile(field.path)
-    store = Store(store_path(field.folder))
-    for each in file.plan.steps:
-        if not only or each.id in only:
-            record(
-                store,
-                StoreAudit(lambda: store),
-                file.plan,
-                str(file.path),
-                each,
-                load_tools(field.tools),
-                decision or Decision("once", "ann"),
-            )
-    store.close()
+    plan = (file := PlanFile(field.path)).plan
+
+    async def work() -> None:
+        async with AsyncAgent(workspace=field.folder, tools=field.tools, user="ann", **options) as it:
+            for each in plan.steps:
+                if not only or each.id in only:
+                    said, seen = decision or Decision("once", "ann"), await coverage(it, plan, each)
+                    record(it.store, it.audit, plan, str(file.path), each, it.table, said, seen)
+
+    asyncio.run(work())
 
 
 def test_the_forms_of_an_approved_step_are_not_asked_about_once_in_each_flight(field: Field) -> None:

@@ -350,7 +350,7 @@ def test_approve_shows_what_is_approved_and_the_plan_then_flies(desk: Desk) -> N
     said = desk.does("approve", "plan.org", "--step", "one")
     head, *rest = said.out.splitlines()
     assert re.fullmatch(r"APPROVED one  one  \(digest [0-9a-f]{12}\)", head)
-    assert rest == ["    (put 1)", "    ; covers: (put :x 1)"]
+    assert rest == ["    runs:", "        (put 1)", "    covers, in each attempt:", "        (put :x 1)"]
     assert "To fly it: quoth fly plan.org" in said.err
     assert desk.words == ["APPROVED", "PLAN"]
     files(desk.folder, {"script.txt": "It."})
@@ -395,23 +395,27 @@ def test_approve_says_of_each_step_what_it_covers_and_what_will_still_ask(desk: 
     )
     said = desk.does("approve", "plan.org")
     told: dict[str, list[str]] = {}
+    label = ""
     for line in said.out.splitlines():
         if line.startswith("APPROVED "):
             told[name := line.split()[1]] = []
-        elif line.startswith(("    ; covers", "    ; will")):
-            told[name].append(line.removeprefix("    ; "))
+        elif re.match("    [a-z]", line):
+            label = line.strip()
+        elif label.startswith(("covers", "will")):
+            told[name].append(line.removeprefix("        ").removeprefix("      … "))
     assert (said.code, desk.puts) == (0, []), said.err
     assert told == {
-        "literal": ['covers: (write-file :path "a" :content "b"), (put :x 1), (put :x 2)'],
-        "data": ["covers: (put :x 7), (put :x 8)"],
-        "value": ["will still ask: put (its arguments are known only in flight)"],
-        "result": ["will still ask: put (it works with what value comes to)"],
-        "loop": ["covers: (put :x 0), (put :x 1), (put :x 2), (put :x 3), (put :x 4), (put :x 5) and 3 more"],
-        "long": ["covers: (write-file …)"],
-        "nothing": [],
-        "prose": ["will still ask: what its model calls"],
-        "other": ["covers: the model scripted:other.txt"],
+        "literal": ['(write-file :path "a" :content "b")', "(put :x 1)", "(put :x 2)"],
+        "data": ["(put :x 7)", "(put :x 8)"],
+        "value": ["no call", "put (its arguments are known only in flight)"],
+        "result": ["no call", "put (it works with what value comes to)"],
+        "loop": [f"(put :x {n})" for n in range(9)],
+        "long": told["long"],
+        "nothing": ["no call"],
+        "prose": ["no call", "what its model calls"],
+        "other": ["the model scripted:other.txt"],
     }
+    assert "".join(told["long"]) == f'(write-file :path "a" :content "{long}")'
     one = json.loads(desk.does("approve", "plan.org", "--step", "value", "--json").out)[0]
     assert (one["covers"], one["asks"]) == ([], ["put (its arguments are known only in flight)"])
 
