@@ -160,6 +160,8 @@ def call(text: str, column: int = 0) -> tuple[str, list[Var]]:
     found = _CALL.match(text)
     if not found:
         raise HeaderError("A call names a block, such as #+CALL: name(x=5).", column)
+    if text.count("(") > text.count(")"):
+        raise HeaderError("This ( is never closed.", column + text.index("("))
     given = variables(found[3] or "", column + max(found.start(3), 0), commas=True)
     for group in (2, 4):
         for header in headers(found[group] or "", column + max(found.start(group), 0)):

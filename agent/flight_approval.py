@@ -2,9 +2,9 @@
 
 Knows plans, the store and the broker. What counts is a digest of the step and of the tools it names; the word
 in the file counts for nothing. An approval answers what policy would ask of the calls that the step's forms
-make with arguments that stand in them, once in each attempt, through the approval of a program's plan as a
-whole (tools/plans.py). It answers no question of a model's calls, none about a value that is known only while
-the plan is flown, and nothing that a rule or a guard denies.
+make with arguments that stand in them and that the person was shown, once in each attempt, through the
+approval of a program's plan as a whole (tools/plans.py). It answers no question of a model's calls, none
+about a value that is known only while the plan is flown, and nothing that a rule or a guard denies.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,21 +26,19 @@ from tools import plans
 from tools.audit import Audit
 from tools.consent import Broker, Decision
 from tools.context import Call
-from tools.form import CallForm, Code
-from tools.redact import redact
+from tools.form import CallForm
+from tools.redact import SECRET, redact
 from tools.store import Store
 from tools.table import ToolTable
 
 if TYPE_CHECKING:
     from agent.agent import AsyncAgent
 
-SHOWN_CALLS, SHOWN_CHARS = 6, 100  # of what an approval covers
-
 
 @dataclass(frozen=True)
 class Approval:
     """What a person said of a step. ``holds`` is False when the step, or a tool in it, has changed since;
-    ``step`` is the id of the one it was said of."""
+    ``step`` is the id of the one it was said of; ``seen`` are the digests of the calls that were shown."""
 
     decision: Literal["approve", "deny"]
     user: str
@@ -48,18 +46,27 @@ class Approval:
     why: str
     holds: bool
     step: str
+    seen: frozenset[str]
 
 
 def record(
-    store: Store, audit: Audit, plan: Plan, path: str, step: Part, table: ToolTable, decision: Decision
+    store: Store,
+    audit: Audit,
+    plan: Plan,
+    path: str,
+    step: Part,
+    table: ToolTable,
+    decision: Decision,
+    covered: Coverage | None = None,
 ) -> None:
-    """Keep what a person decided of a step; the audit is told before it counts."""
+    """Keep what a person decided of a step; the audit is told before it counts. ``covered`` is what the
+    person was shown; an approval is of no other call, whatever another policy would ask in flight."""
     said = "deny" if decision.kind == "deny" else "approve"
     _audit(audit, plan, step, decision)
     with store.transaction() as run:
         run(
-            "INSERT INTO plan_steps (plan, step, digest, tools, decision, user, at, why, body)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO plan_steps (plan, step, digest, tools, decision, user, at, why, body, seen)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 path,
                 step.id,
@@ -70,27 +77,31 @@ def record(
                 time.time(),
                 decision.why,
                 body_digest(plan, step),
+                json.dumps(sorted(covered.seen if covered else ())),
             ),
         )
 
 
 def approval_of(store: Store, plan: Plan, path: str, step: Part, table: ToolTable) -> Approval | None:
     """What was decided of a step last. A refusal holds until somebody approves the step, whatever becomes of
-    it meanwhile: also under another headline, as long as it would do the same."""
-    what = "SELECT digest, tools, decision, user, at, why, step FROM plan_steps AS said WHERE plan = ?"
-    found = store.execute(f"{what} AND step = ? ORDER BY seq DESC LIMIT 1", (path, step.id))
-    if not found:
+    it meanwhile: also under another headline, as long as it would do the same, unless that headline has an
+    approval which holds."""
+    what = "SELECT digest, tools, decision, user, at, why, step, seen FROM plan_steps AS said WHERE plan = ?"
+    now = (plan.digest(step), tools_digest(plan, step, table))
+    own = store.execute(f"{what} AND step = ? ORDER BY seq DESC LIMIT 1", (path, step.id))
+    found = []
+    if not own or (own[0][2] != "deny" and tuple(own[0][:2]) != now):
         latest = "(SELECT max(seq) FROM plan_steps WHERE plan = said.plan AND step = said.step)"
         found = store.execute(
             f"{what} AND body = ? AND body != '' AND decision = 'deny' AND seq = {latest}"
             " ORDER BY seq DESC LIMIT 1",
             (path, body_digest(plan, step)),
         )
-    if not found:
+    if not (found := found or own):
         return None
-    digest, tools, decision, user, at, why, of = found[0]
-    same = (digest, tools) == (plan.digest(step), tools_digest(plan, step, table))
-    return Approval(decision, user, at, why, decision == "deny" or same, of)
+    digest, tools, decision, user, at, why, of, seen = found[0]
+    holds = decision == "deny" or (digest, tools) == now
+    return Approval(decision, user, at, why, holds, of, frozenset(json.loads(seen)))
 
 
 def body_digest(plan: Plan, step: Part) -> str:
@@ -141,48 +152,66 @@ def is_covered(store: Store, call: Call, text: str) -> bool:
 
 
 def cover(broker: Broker, call: Call, plan: Mapping[str, Any], by: Approval, why: str) -> None:
-    """Approve, for the one run of the program that ``call`` is, those calls of its plan whose arguments stand
-    in it."""
-    shapes, _ = _parted(plan)
-    if shapes:
-        request = broker.ask_for_plan(call, {**plan, "shapes": shapes})
+    """Approve, for the one run of the program that ``call`` is and for no other, those calls of its plan
+    whose arguments stand in it and that the person has seen."""
+    known, _ = _parted(plan)
+    if shapes := [shape for shape in known if _seen(plan, shape) in by.seen]:
+        request = broker.ask_for_plan(call, {**plan, "shapes": shapes}, bound=True)
         broker.decide(request, Decision("once", by.user, why))
 
 
 @dataclass(frozen=True)
-class Coverage:
-    """What an approval of a step answers, and what will be asked all the same, with the reason."""
+class Covered:
+    """A call that an approval answers, whole but for declared secrets, and how often it may come in one
+    attempt; None is for any number. ``seen`` are the digests of what it stands for."""
 
-    covers: tuple[str, ...]
+    call: CallForm
+    times: int | None
+    seen: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What an approval of a step answers, and what will be asked all the same, with the reason. ``model`` is
+    the one that the step names."""
+
+    model: str
+    calls: tuple[Covered, ...]
     asks: tuple[str, ...]
 
-    def __str__(self) -> str:
-        """A line for each, if there is any."""
-        told = (("covers", self.covers), ("will still ask", self.asks))
-        return "\n".join(f"; {word}: {_listed(items)}" for word, items in told if items)
+    @property
+    def seen(self) -> frozenset[str]:
+        return frozenset(digest for one in self.calls for digest in one.seen)
 
 
 async def coverage(agent: AsyncAgent, plan: Plan, step: Part) -> Coverage:
     """What an approval of a step covers. Nothing is run, and nothing is read but the plan."""
-    covers: dict[str, None] = dict.fromkeys([f"the model {step.model}"] if step.model else ())
+    calls: dict[str, Covered] = {}
     asks: dict[str, None] = {}
     for form in step.forms:
         if form.runs:
             inner, other = await _coverage(agent, plan, form)
-            covers |= dict.fromkeys(inner)
+            for one in inner:
+                known = calls.setdefault(str(one.call), replace(one, times=0, seen=()))
+                both = None if known.times is None or one.times is None else known.times + one.times
+                calls[str(one.call)] = replace(one, times=both, seen=(*known.seen, *one.seen))
             asks |= dict.fromkeys(other)
     if step.objective and step.tools != ():
         asks["what its model calls"] = None
-    return Coverage(tuple(covers), tuple(asks))
+    return Coverage(step.model, tuple(calls.values()), tuple(asks))
 
 
-async def _coverage(agent: AsyncAgent, plan: Plan, form: Form) -> tuple[list[str], list[str]]:
+async def _coverage(agent: AsyncAgent, plan: Plan, form: Form) -> tuple[list[Covered], list[str]]:
     given, text = variables(plan, form), called(plan, form).text
     if not knows_all(plan, form):
-        uses = [use.tool for use in tool_uses(text, agent.table, [var.name for var in given])]
         refs = ", ".join(dict.fromkeys(var.ref for var in given if var.ref and var.ref not in plan.data))
-        names = dict.fromkeys(tool.name for tool in uses if not reads_only(tool))
-        return [], [f"{name} (it works with what {refs} comes to)" for name in names]
+        asks = [
+            f"{name} (it works with what {refs} comes to)" for name in _changing(agent.table, text, given)
+        ]
+        for block in libraries(plan, form).values():
+            names = _changing(agent.table, block.text, block.vars)
+            asks += [f"{name} (of the block {block.name}, which gives a value)" for name in names]
+        return [], asks
     values = {var.name: plan.data[var.ref].value if var.ref else var.value for var in given}
     found = await agent.eval(form.program(values, text), route="flight", dry_run="pure")
     if not found.ok:
@@ -191,7 +220,26 @@ async def _coverage(agent: AsyncAgent, plan: Plan, form: Form) -> tuple[list[str
     asks = [f"{shape['tool']} (its arguments are known only in flight)" for shape in unknown]
     if not found.value["complete"]:
         asks.append("what else it may call (it cannot be followed everywhere)")
-    return [_shown(shape, agent.table) for shape in known], asks
+    shown = [(_shown(shape, agent.table), shape["times"], (_seen(found.value, shape),)) for shape in known]
+    return [Covered(*one) for one in shown], asks
+
+
+def _changing(table: ToolTable, text: str, given: Sequence[Var]) -> list[str]:
+    """The tools in a program that do more than to read."""
+    uses = [use.tool for use in tool_uses(text, table, [var.name for var in given])]
+    return list(dict.fromkeys(tool.name for tool in uses if not reads_only(tool)))
+
+
+def libraries(plan: Plan, form: Form) -> dict[str, Form]:
+    """The blocks outside of all steps that give a block its values, and those that give them theirs."""
+    found: dict[str, Form] = {}
+    pending = [var.ref for var in variables(plan, form)]
+    while pending:
+        name = pending.pop(0)
+        if name in plan.library and name not in found:
+            found[name] = plan.library[name]
+            pending += [var.ref for var in plan.library[name].vars]
+    return found
 
 
 def _parted(plan: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
@@ -202,17 +250,16 @@ def _parted(plan: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapp
     return parted
 
 
-def _shown(shape: Mapping[str, Any], table: ToolTable) -> str:
+def _shown(shape: Mapping[str, Any], table: ToolTable) -> CallForm:
     given = shape["args"]
     names = [param.name for param in table.get(shape["tool"]).params if param.name in given]
-    args = {name: given[name].get("is", Code("…")) for name in names}
-    text = str(CallForm(shape["tool"], args))
-    return text if len(text) <= SHOWN_CHARS else f"({shape['tool']} …)"
+    return CallForm(shape["tool"], {name: given[name].get("is", SECRET) for name in names})
 
 
-def _listed(items: Sequence[str]) -> str:
-    more = len(items) - SHOWN_CALLS
-    return ", ".join(items[:SHOWN_CALLS]) + (f" and {more} more" if more > 0 else "")
+def _seen(plan: Mapping[str, Any], shape: Mapping[str, Any]) -> str:
+    """A digest of a call of a program, with how often it may come."""
+    data = json.dumps([plan["program"], shape], sort_keys=True)
+    return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _is_literal(pattern: Mapping[str, Any]) -> bool:

@@ -20,7 +20,6 @@ from tools.errors import UsageError
 if TYPE_CHECKING:
     from agent.agent import AsyncAgent
     from agent.flight import FlightReport, Wanted
-    from agent.flight_approval import Coverage
     from agent.flight_file import PlanFile
     from agent.plan import Part
 
@@ -36,11 +35,18 @@ def add_commands(command: Callable[[str, str], argparse.ArgumentParser]) -> None
     fly.add_argument("plan", metavar="PLAN.org", help="the plan; Markdown is read too, and not written to")
     fly.add_argument("--check", action="store_true", help="only say what is wrong with it; run nothing")
     fly.add_argument("--dry-run", action="store_true", help="only show what each step may call")
-    fly.add_argument("--from", dest="start", metavar="STEP", default="", help="begin at this step, anew")
-    fly.add_argument("--only", metavar="STEP", default="", help="run this step or group alone, anew")
-    fly.add_argument("--until", metavar="PHASE", default="", help="stop after this phase or step")
+    where: dict[str, Any] = {"type": _name}
+    fly.add_argument("--from", dest="start", metavar="STEP", help="begin at this step, anew", **where)
+    fly.add_argument("--only", metavar="STEP", help="run this step or group alone, anew", **where)
+    fly.add_argument("--until", metavar="PHASE", help="stop after this phase or step", **where)
     fly.add_argument("--parallel", action="store_true", help="run steps without order between them at once")
     fly.add_argument("--again", action="store_true", help="fly all of it anew")
+
+
+def _name(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the name of a step is needed")
+    return text
 
 
 def is_plan(argument: str) -> bool:
@@ -58,20 +64,28 @@ def fly(options: argparse.Namespace) -> int:
         return check(options)
     if options.dry_run:
         return dry_run(options)
+    import asyncio
+
     from agent.cli import _with_agent
     from agent.flight_look import AskedAside, stderr_look
 
-    _go_on(options)
+    _go_on(options, options.plan, whole=True)
     look = stderr_look()
+    how = f"To go on: quoth fly {shlex.quote(options.plan)}{_as_given(options)}"
 
     async def work(agent: AsyncAgent) -> int:
         for change in agent.changes():
             complain(change)
         try:
             report = await agent.fly(options.plan, **vars(_wanted(options)))
+        except asyncio.CancelledError:
+            complain(how)
+            raise
         finally:
             look("landed", None)
         _show(options, agent, report)
+        if report.status == "interrupted":
+            complain(how)
         return EXIT_OF_FLIGHT[report.status]
 
     return _with_agent(options, work, listener=look, asked=lambda person: AskedAside(person, look))
@@ -90,7 +104,8 @@ def _refuse_together(options: argparse.Namespace) -> None:
 def _wanted(options: argparse.Namespace) -> Wanted:
     from agent.flight import Wanted
 
-    return Wanted(options.start, options.only, options.until, options.parallel, options.again)
+    names = (options.start or "", options.only or "", options.until or "")
+    return Wanted(*names, options.parallel, options.again)
 
 
 def _show(options: argparse.Namespace, agent: AsyncAgent, report: FlightReport) -> None:
@@ -116,9 +131,9 @@ def _show(options: argparse.Namespace, agent: AsyncAgent, report: FlightReport) 
         complain(f"Then go on with: quoth fly {shlex.quote(report.plan)}{place}")
 
 
-def _go_on(options: argparse.Namespace) -> None:
+def _go_on(options: argparse.Namespace, path: str, *, whole: bool) -> None:
     """Where a flight of this plan has not ended, take over what it was begun with, as ``quoth resume`` does
-    with a session."""
+    with a session; or, but for the ``whole``, its tools and policy."""
     from agent.agent import user_name
     from agent.flight_file import PlanFile
     from agent.flight_state import flights, read_flight
@@ -128,18 +143,23 @@ def _go_on(options: argparse.Namespace) -> None:
 
     user = getattr(options, "user", None) or user_name()
     with open_store(options) as store:
-        if store is None or options.again:
+        if store is None or getattr(options, "again", False):
             return
         transcript = Transcript(lambda: store)
         named = getattr(options, "session", None) or ""
-        path = PlanFile(options.plan).path
-        begun = next(flights(store, transcript, str(path), user, named), None)
-        if (
-            begun is None
-            or read_flight(Session(transcript, begun.session, user, path), begun).status == "done"
-        ):
+        real = PlanFile(path).path
+        begun = next(flights(store, transcript, str(real), user, named), None)
+        if begun is None:
             return
+        log = read_flight(Session(transcript, begun.session, user, real), begun)
+        if log.status == "done":
+            return
+    before = dict(vars(options))
     take_over(options, begun.session, user)
+    if not whole:
+        for name in vars(options).keys() - before.keys() - {"tools_after", "policy"}:
+            delattr(options, name)
+        vars(options).update(before)
 
 
 def _as_given(options: argparse.Namespace) -> str:
@@ -166,6 +186,7 @@ def _file(options: argparse.Namespace, path: str) -> tuple[PlanFile, Any]:
 
 def check(options: argparse.Namespace) -> int:
     """Say what is wrong with a plan; the exit code is 2 if anything is."""
+    _go_on(options, options.plan, whole=False)
     from agent.plan_check import check as faults_of
 
     file, table = _file(options, options.plan)
@@ -195,6 +216,7 @@ def _how_many(options: argparse.Namespace, file: PlanFile) -> str:
 
 def dry_run(options: argparse.Namespace) -> int:
     """Show, step by step, which calls its forms would make, each with its verdict."""
+    _go_on(options, options.plan, whole=False)
     from agent.cli import _with_agent
     from agent.flight_dry import dry_flight
 
@@ -219,6 +241,7 @@ def _dry_lines(steps: list[dict[str, Any]]) -> list[str]:
             lines.append(f"  ; a model may use: {', '.join(step['tools']) or 'no tool'}")
         if step["expect"]:
             lines.append(f"  ; must be true: {step['expect']}")
+            lines += [f"  {line}" for line in step["looks"].split("\n") if line]
     return lines
 
 
@@ -243,12 +266,14 @@ def _decide(options: argparse.Namespace, kind: Any, why: str) -> int:
     from agent.cli import _with_agent
     from agent.flight_approval import coverage, record
     from agent.flight_file import Mark, PlanFile
+    from agent.flight_page import coverage_data, page
     from agent.plan_check import check as faults_of
     from tools.consent import Decision
     from tools.locks import is_held
     from tools.workspace import flying
 
     require_person()
+    _go_on(options, options.id, whole=False)
     file = PlanFile(options.id)
 
     async def work(agent: AsyncAgent) -> int:
@@ -257,27 +282,27 @@ def _decide(options: argparse.Namespace, kind: Any, why: str) -> int:
             raise UsageError("\n".join(str(fault) for fault in faults))
         named = getattr(options, "step", None)
         steps = plan.leaves(plan.find(named)) if named else list(plan.steps)
-        for step in steps:
-            decision = Decision(kind, by, why)
-            record(agent.store, agent.audit, plan, str(file.path), step, agent.table, decision)
+        covered = [] if kind == "deny" else [await coverage(agent, plan, step) for step in steps]
+        decision = Decision(kind, by, why)
+        for step, seen in zip_longest(steps, covered):
+            record(agent.store, agent.audit, plan, str(file.path), step, agent.table, decision, seen)
         word = "DENIED" if kind == "deny" else "APPROVED"
         log = [_line(word, by, why)] if kind == "deny" else []
         notes = file.put([Mark(step.id, word, plan.digest(step), log, over=UNBEGUN) for step in steps])
-        covered = [] if kind == "deny" else [await coverage(agent, plan, step) for step in steps]
         if getattr(options, "json", False):
             told = [_said(file, step, word.lower(), by, why) for step in steps]
             for one, more in zip(told, covered, strict=False):
-                one |= {"covers": more.covers, "asks": more.asks}
+                one |= coverage_data(more)
             print_json(told)
         else:
             for step, more in zip_longest(steps, covered):
-                print_line("\n".join(_page(file, step, word, more)))
+                print_line(page(plan, step, word, more))
         for note in [*notes, *file.notes]:
             complain(note)
         if is_held(flying(file.path)):
             complain(f"{file.shown} is being flown; this counts for what has not begun yet.")
         if kind != "deny":
-            complain("A step that is changed is not approved any more.")
+            complain("That holds for each flight, until a step or a tool in it is changed.")
             complain(f"To fly it: quoth fly {shlex.quote(options.id)}{_as_given(options)}")
         return 0
 
@@ -290,33 +315,14 @@ def _line(word: str, by: str, why: str) -> str:
 
 
 def _said(file: PlanFile, step: Part, decision: str, by: str, why: str) -> dict[str, Any]:
-    forms = [form.text or f"call of {form.call}" for form in step.forms if form.runs]
-    digest = file.plan.digest(step)
+    from agent.flight_page import as_data
+
     return {
         "id": step.id,
         "plan": str(file.path),
         "place": str(step.place),
         "decision": decision,
-        "digest": digest,
+        "digest": file.plan.digest(step),
         "user": by,
         "why": why,
-        "forms": forms,
-        "objective": step.objective,
-    }
-
-
-def _page(file: PlanFile, step: Part, word: str, covered: Coverage | None) -> list[str]:
-    """What was decided about, as it stands in the file, and what an approval of it covers."""
-    from agent.flight_approval import called
-
-    lines = [f"{word:<9}{step.id}  {step.title}  (digest {file.plan.digest(step)[:12]})"]
-    for form in step.forms:
-        if form.runs:
-            given = " ".join(f"{var.name}={var.text}" for var in form.vars)
-            lines += [f"    {line}" for line in called(file.plan, form).text.split("\n")]
-            lines += [f"    ; with {given}"] if given else []
-    if step.objective:
-        lines += [f"    ; {line}" for line in step.objective.split("\n")]
-    if covered is not None:
-        lines += [f"    {line}" for line in str(covered).splitlines()]
-    return lines
+    } | as_data(file.plan, step)

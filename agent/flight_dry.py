@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 async def dry_flight(agent: AsyncAgent, path: str | Path, wanted: Wanted) -> list[dict[str, Any]]:
-    """For each step that is wanted the calls of its blocks, or the tools that a model may use. Raises
-    UsageError."""
+    """For each step that is wanted the calls of its blocks, or the tools that a model may use, and those of
+    expectations, also of groups. Raises UsageError."""
     file = PlanFile(path)
     plan = file.plan
     if faults := check(plan, agent.table):
@@ -45,9 +45,27 @@ async def dry_flight(agent: AsyncAgent, path: str | Path, wanted: Wanted) -> lis
                 "blocks": [await _block(agent, plan, step, form) for form in step.forms if form.runs],
                 "tools": [tool.name for tool in shown if tool.shown] if step.objective else None,
                 "expect": step.expect,
+                "looks": await _looks(agent, step),
             }
         )
+    groups = [part for part in plan.parts if part.inside and part.expect]
+    for group in groups:
+        if wished.intersection(leaf.id for leaf in plan.leaves(group)):
+            looks = await _looks(agent, group)
+            row = {"id": group.id, "place": str(group.place), "approved": False, "blocks": [], "tools": None}
+            steps.append({**row, "expect": group.expect, "looks": looks})
     return steps
+
+
+async def _looks(agent: AsyncAgent, part: Part) -> str:
+    """The calls that an expectation would make, each with its verdict; nothing for one that makes none, or
+    that works with what its step will have come to."""
+    if not part.expect or part.says_result:
+        return ""
+    result = await agent.eval(part.expect, route="flight", dry_run=True)
+    if not result.ok:
+        return f"; {result.message}"
+    return str(result.value["text"]) if result.value["steps"] else ""
 
 
 async def _block(agent: AsyncAgent, plan: Plan, step: Part, form: Form) -> dict[str, Any]:

@@ -8,9 +8,8 @@ was broken off is gone on with by making it again: what is finished is answered 
 from __future__ import annotations
 
 import asyncio
-import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
@@ -30,8 +29,9 @@ from tools.clock import Clock, within
 from tools.context import Call, ToolContext, ToolError, ToolResult
 from tools.door import new_call
 from tools.errors import UsageError
-from tools.form import CallForm, Code
+from tools.form import CallForm, Code, print_value
 from tools.pages import StorePages, more_form
+from tools.program import PROGRAM_LIMITS
 from tools.store import Store
 from tools.table import ToolTable
 from tools.transcript import Event
@@ -119,8 +119,8 @@ class _Attempt:
             return Came("denied", refused)
         if step.is_step:
             run = self._run(self._tools())
-            for form in step.forms:
-                if form.runs and (came := await self._block(run, form)).status != "done":
+            for form in step.running:
+                if (came := await self._block(run, form)).status != "done":
                     return came
             if step.objective and (came := await self._prose()).status != "done":
                 return came
@@ -132,8 +132,8 @@ class _Attempt:
         """Run a block, unless that was done before."""
         values = {var.name: await self._value(run, form, var.ref) if var.ref else var.value
                   for var in variables(self.plan, form)}  # fmt: skip
-        text = form.program(values, called(self.plan, form).text)
-        result = await self._evaluate(run, text, f"{form.block}", form)
+        text = _program(form, values, called(self.plan, form).text)
+        result = await self._evaluate(run, text, _key(self.step, form), form)
         return self._came(result)
 
     async def _evaluate(self, run: Run, text: str, name: str, form: Form | None = None) -> ToolResult:
@@ -200,7 +200,7 @@ class _Attempt:
         if name in seen:
             raise UsageError(f"{name} needs its own value: {' needs '.join((*seen, name))}.")
         block, values = self.plan.library[name], {}
-        for var in block.vars:
+        for var in variables(self.plan, block):
             inner = var.ref in self.plan.library
             values[var.name] = (
                 await self._library(run, form, var.ref, (*seen, name))
@@ -209,7 +209,8 @@ class _Attempt:
                 if var.ref
                 else var.value
             )
-        result = await self._evaluate(run, block.program(values), f"{form.block}.{name}")
+        text = _program(block, values, called(self.plan, block).text)
+        result = await self._evaluate(run, text, f"{_key(self.step, form)}.{name}")
         if not result.ok:
             raise UsageError(f"{name} has no value: {told(result)}")
         return result.value
@@ -280,9 +281,9 @@ class _Attempt:
         form = self.step.expectation()
         assert form is not None, "it is asked for where there is one"
         program, was = form.text, ""
-        if self.step.gives_result and RESULT in re.findall(r"[\w-]+", form.text):
+        if self.step.says_result:
             value = result_of(self.step, Made(self.name, self.session.past(self.name)))
-            program = form.program({RESULT: value})
+            program = _program(form, {RESULT: value}, form.text)
             was = f"; {RESULT} was {shortened(show_value(value), RESULT_CHARS) or 'an empty text'}"
         looking = ToolTable(tuple(tool for tool in self.agent.table if reads_only(tool)))
         run = self._run(looking, name=f"{self.name}/expect")  # of its own: that of the model has ended
@@ -342,7 +343,7 @@ class _Attempt:
                 )
         limits = agent.limits
         if step.budget.steps is not None:
-            limits = replace(limits, steps=step.budget.steps)
+            limits = replace(limits, steps=min(limits.steps, step.budget.steps))
         if step.budget.tokens is not None:
             limits = replace(limits, tokens=min(limits.tokens, step.budget.tokens))
         run = Run(
@@ -430,6 +431,28 @@ class _Attempt:
         return f"It would use another model, {spec}; that has to be approved: {how}"
 
 
+# Programs
+
+
+def _key(step: Part, form: Form) -> str:
+    """What the run of a block is called in its attempt."""
+    return str(step.running.index(form))
+
+
+def _program(form: Form, values: Mapping[str, Any], text: str) -> str:
+    """The program that a block is with the values of its variables. Raises UsageError where one has no room:
+    a program is written down whole."""
+    found = form.program(values, text)
+    if len(found) > PROGRAM_LIMITS.max_chars >= len(text):
+        sizes = {name: len(print_value(value)) for name, value in values.items()}
+        name = max(sizes, key=sizes.__getitem__)
+        raise UsageError(
+            f"The value of {name} takes {sizes[name]:,} characters, and a program has room for"
+            f" {PROGRAM_LIMITS.max_chars:,}; hand on a part of it, or write it into a file."
+        )
+    return found
+
+
 # What has come of it
 
 
@@ -460,9 +483,8 @@ class Made:
 def result_of(step: Part, made: Made, block: Form | None = None) -> Any:
     """The value of a block, or of the step: that of its last block, else what the model said, else that its
     expectation is true. Declared secrets are not in it."""
-    runs = [block] if block is not None else [form for form in step.forms if form.runs]
-    if runs:
-        return made.value(f"{runs[-1].block}")
+    if block is not None or step.running:
+        return made.value(_key(step, block or step.running[-1]))
     return made.said if step.objective else True
 
 
@@ -470,8 +492,9 @@ def results_of(step: Part, made: Made) -> dict[int | None, str | None]:
     """What an attempt has to show, done or not: the result of each block and, under None, what the model
     said. What it has not made is None, and is not to be shown as if it had."""
     shown: dict[int | None, str | None] = {}
-    for form in step.forms:
-        if form.runs and not form.silent:
-            name, well = f"{form.block}", made.receipt(f"{form.block}") is not None
-            shown[form.block] = shortened(show_value(made.value(name)), FILE_CHARS) if well else None
+    for form in step.running:
+        if not form.silent:
+            key = _key(step, form)
+            well = made.receipt(key) is not None
+            shown[form.block] = shortened(show_value(made.value(key)), FILE_CHARS) if well else None
     return shown | ({None: made.said} if step.objective else {})

@@ -67,7 +67,7 @@ def call_text(event: Event) -> str:
 
 def _spread(form: CallForm) -> str:
     parts = [form.tool, *(_value(value) for value in form.positional)]
-    parts += [f":{name}{_value(value)}" for name, value in form.args.items()]
+    parts += [f" :{name}{_value(value)}" for name, value in form.args.items()]
     return f"({''.join(parts)})"
 
 

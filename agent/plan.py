@@ -195,12 +195,23 @@ class Part:
     @property
     def objective(self) -> str:
         """What a model is to do; empty for a step of forms or of an expectation alone."""
-        return self.prose if self.is_step and not any(form.runs for form in self.forms) else ""
+        return self.prose if self.is_step and not self.running else ""
+
+    @cached_property
+    def running(self) -> tuple[Form, ...]:
+        """The forms that run. A result is kept under the place of its block among these, which the digest
+        knows, and not under that in the file."""
+        return tuple(form for form in self.forms if form.runs)
 
     @property
     def gives_result(self) -> bool:
         """Whether it comes to a value: that of its last block, or what the model says."""
-        return self.is_step and bool(self.prose or any(form.runs for form in self.forms))
+        return self.is_step and bool(self.prose or self.running)
+
+    @property
+    def says_result(self) -> bool:
+        """Whether its expectation is of what it comes to."""
+        return self.gives_result and RESULT in re.findall(r"[\w-]+", self.expect)
 
     @property
     def around(self) -> Iterator[Part]:
@@ -243,6 +254,12 @@ class Plan:
     def blocks(self) -> dict[str, tuple[Part, Form]]:
         """The named blocks of steps."""
         return {form.name: (part, form) for part in self.parts for form in part.forms if form.name}
+
+    def block(self, name: str) -> Form | None:
+        """The block of that name, in no step or in one."""
+        if name in self.library:
+            return self.library[name]
+        return self.blocks[name][1] if name in self.blocks else None
 
     def find(self, name: str) -> Part:
         """The part of that id or title. Raises UsageError with the nearest."""
@@ -354,7 +371,7 @@ class Plan:
         data = [
             "step 1",
             [step.id, step.title, step.phase, step.objective, told],
-            [self._counts(form, frozenset()) for form in step.forms if form.runs],
+            [self._counts(form, frozenset()) for form in step.running],
             [step.tools, step.model, budget, step.expect, after, step.retry, step.on_fail],
             [group.expect for group in step.around],
         ]

@@ -268,7 +268,7 @@ class _Maker:
             place = Place(setting.place.source, setting.place.line, setting.place.column + word.start())
             name, sign, text = word[0].partition("=")
             if not sign and name not in BUDGETS:
-                what = f"BUDGET gives numbers to names, as in steps=6 seconds=60; {word[0]} is none of both."
+                what = f"BUDGET gives numbers to names, as in steps=6 seconds=60; {word[0]} is neither."
                 self.fault(place, what)
                 break
             if name not in BUDGETS:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from agent.plan import RESULT, TODO_LINE, Data, Fault, Form, Part, Plan, Setting, line_of
-from agent.plan_forms import form_faults, tool_uses, unknown_in
+from agent.plan_forms import form_faults, forms_in, tool_uses, unknown_in
 from neuro.backends.choose import PROVIDERS
 from tools.errors import did_you_mean
 from tools.rules import Place
@@ -43,9 +43,9 @@ def reads_only(tool: CognitiveTool) -> bool:
 
 def _empty(plan: Plan) -> Iterator[Fault]:
     if not plan.steps:
-        what = (
-            f"There is no step in this plan. A step is a headline such as * PLAN Say hello; see {TODO_LINE}."
-        )
+        mark = "#" if plan.source.name.endswith((".md", ".markdown")) else "*"
+        what = f"There is no step in this plan. A step is a headline such as {mark} PLAN Say hello; see"
+        what += f" {TODO_LINE}."
         yield Fault(Place(plan.source, 1, 1), what)
 
 
@@ -63,7 +63,7 @@ def _part(plan: Plan, part: Part, table: ToolTable) -> Iterator[Fault]:
     yield from _bare(part, table)
     if part.todo and part.prose and not part.forms:
         yield from _displaced(part)
-    if part.is_step and not (part.prose or any(form.runs for form in part.forms) or part.expect):
+    if part.is_step and not (part.prose or part.running or part.expect):
         if part.is_phase:
             what = f"The phase {part.phase} is empty; give it steps, an objective, forms or an :EXPECT:."
         else:
@@ -123,10 +123,13 @@ def _words(setting: Setting) -> Iterator[tuple[str, Place]]:
 def _model(setting: Setting | None) -> Iterator[Fault]:
     if setting is None:
         return
+    if not setting.value:
+        yield Fault(setting.place, "MODEL is empty; name a model, such as local or openai:NAME.")
+        return
     provider, colon, model = setting.value.partition(":")
     if provider not in PROVIDERS:
         hint = did_you_mean(provider, PROVIDERS) or f" They are {', '.join(PROVIDERS)}."
-        yield Fault(setting.place, f"There is no provider of models {provider or 'without a name'}.{hint}")
+        yield Fault(setting.place, f"There is no provider of models {provider or 'before the colon'}.{hint}")
     elif not model and (colon or provider not in ("local", "local-small")):
         yield Fault(setting.place, f"MODEL needs a name after the colon, as in {provider}:NAME.")
 
@@ -173,6 +176,9 @@ def _expect(plan: Plan, part: Part, table: ToolTable) -> Iterator[Fault]:
     if "(" not in form.text and '"' not in form.text and len(form.text.split()) > 1:
         yield Fault(form.place, "EXPECT wants a form, such as (= (+ 1 1) 2); words prove nothing.")
         return
+    if forms_in(form.text) > 1:
+        yield Fault(form.place, "EXPECT is one form: of several the last alone would count; write (and …).")
+        return
     names = [RESULT] if part.gives_result else []
     faults = form_faults(form.text, table, names, lambda name: f"; {_KNOWN[part.gives_result]}")
     yield from (Fault(form.at(fault.line, fault.column), fault.message) for fault in faults)
@@ -207,23 +213,31 @@ def _form(plan: Plan, part: Part | None, form: Form, table: ToolTable) -> Iterat
     if shadows:
         return
     if form.call:
-        yield from _call(plan, form, table)
+        faults = list(_call(plan, form, table))
+        block = plan.block(form.call)
+        yield from faults if faults or block is None else _outside(part, block, form.place, table)
         return
     if not form.text.strip():
         yield Fault(form.place, "This block is empty.")
         return
     names = [var.name for var in form.vars]
     given = [] if part is not None else _lent(plan, form)
-    faults = form_faults(form.text, table, [*names, *given], lambda name: _given(plan, name))
-    yield from (Fault(form.at(fault.line, fault.column), fault.message) for fault in faults)
-    if faults or part is None or part.tools is None:
+    found = form_faults(form.text, table, [*names, *given], lambda name: _given(plan, name))
+    yield from (Fault(form.at(fault.line, fault.column), fault.message) for fault in found)
+    if not found:
+        yield from _outside(part, form, None, table)
+
+
+def _outside(part: Part | None, block: Form, call: Place | None, table: ToolTable) -> Iterator[Fault]:
+    """Tools in a block that its step may not use; of a block that is called elsewhere, at the ``call``."""
+    if part is None or part.tools is None:
         return
     allowed = {table.get(name).name for name in part.tools if name in table}
-    for use in tool_uses(form.text, table, names):
+    for use in tool_uses(block.text, table, [var.name for var in block.vars]):
         if use.tool.name not in allowed:
             has = ", ".join(sorted(allowed)) or "none"
             what = f"{use.tool.name} is not among the :TOOLS: of this step ({has})."
-            yield Fault(form.at(use.line, use.column), what)
+            yield Fault(call or block.at(use.line, use.column), what)
 
 
 def _given(plan: Plan, name: str) -> str:
@@ -244,16 +258,18 @@ def _lent(plan: Plan, block: Form) -> list[str]:
 
 def _call(plan: Plan, form: Form, table: ToolTable) -> Iterator[Fault]:
     """A call of a block: it must be there, and be given what it needs and nothing else."""
-    known = {**plan.library, **{name: one for name, (_, one) in plan.blocks.items()}}
-    if form.call not in known:
-        what = f"There is no block named {form.call}.{did_you_mean(form.call, known)}"
+    block = plan.block(form.call)
+    if block is None:
+        what = f"There is no block named {form.call}.{did_you_mean(form.call, [*plan.library, *plan.blocks])}"
         if form.call in plan.data:
             what = f"{form.call} is no block of forms; a call needs one."
         yield Fault(form.place, what)
         return
-    block = known[form.call]
     if block.call:
         yield Fault(form.place, f"{form.call} is a call itself; a call names a block of forms.")
+        return
+    if not block.runs:
+        yield Fault(form.place, f"{form.call} is not to be run: its :eval says so.")
         return
     has = [var.name for var in block.vars]
     needs = unknown_in(block.text, table, has)
@@ -283,10 +299,15 @@ def _names(plan: Plan) -> Iterator[Fault]:
 def _refs(plan: Plan, part: Part | None, form: Form) -> Iterator[Fault]:
     """Names that variables refer to: they must exist, and what they are results of must have run before."""
     known = {*plan.data, *plan.blocks, *plan.library, *(step.id for step in plan.steps)}
+    dead = {one.name for one in plan.library.values() if not one.runs}
+    dead |= {name for name, (_, one) in plan.blocks.items() if not one.runs}
     for var in form.vars:
+        place = form.var_place(var)
+        if var.ref in dead:
+            yield Fault(place, f"{var.ref} has no result: its :eval says that it is not to be run.")
+            continue
         if not var.ref or var.ref in plan.data or var.ref in plan.library:
             continue
-        place = form.var_place(var)
         if var.ref not in known:
             hint = did_you_mean(var.ref, known) or f' A text is written "{var.ref}".'
             what = f"There is nothing named {var.ref}.{hint}"
@@ -324,7 +345,11 @@ def _order(plan: Plan) -> Iterator[Fault]:
         place = _after_place(step)
         if ring := rings.get(step.id):
             if not told.intersection(ring):
-                yield Fault(place, f"This waits for itself: {' after '.join(ring)}.")
+                around = [one.id for one in step.around if one.id in (step.after or ())]
+                what = f"This waits for itself: {' after '.join(ring)}."
+                if around:
+                    what = f"This waits for {around[0]}, in which it stands itself."
+                yield Fault(place, what)
             told.update(ring)
         else:
             stuck = next(name for name in plan.waits[step.id] if name not in ready)

@@ -17,7 +17,15 @@ import hy.models as m
 
 from tools.errors import InvalidCallError, did_you_mean
 from tools.form import Code, from_model
-from tools.program import PRELUDES, PROGRAM_LIMITS, FreeName, ProgramError, compile_program, free_names
+from tools.program import (
+    LACKING,
+    PRELUDES,
+    PROGRAM_LIMITS,
+    FreeName,
+    ProgramError,
+    compile_program,
+    free_names,
+)
 from tools.rewrite import rewrite
 from tools.schema import bind, validate
 from tools.sexp import ReadError, read_all
@@ -28,6 +36,7 @@ from tools.translate import BUILTINS
 _PLACED = re.compile(r"line (\d+), column (\d+): (.*)", re.DOTALL)
 _SYMBOL = re.compile(r"[^\s()\[\]{}\"';]+")
 PROGRAMS = "eval"
+_GIVEN = frozenset({*BUILTINS, *PRELUDES} - LACKING)  # what every program has
 
 
 @dataclass(frozen=True)
@@ -67,10 +76,10 @@ def form_faults(
         node, written = heads.get((use.line, use.column)), _written(whole, use)
         if use.name in tools:
             found += _call_faults(node, tools[use.name], above) if node is not None else []
-        elif use.name not in (*BUILTINS, *PRELUDES):
+        elif use.name not in _GIVEN:
             close = did_you_mean(written, near)
             if node is not None and head_of(node) == written:
-                close = close or did_you_mean(written, filter(str.islower, BUILTINS))
+                close = close or did_you_mean(written, filter(str.islower, _GIVEN))
                 what = f"There is no tool or function {written}.{close}"
             elif written in sys.stdlib_module_names and _written(whole, use, dots=True) != written:
                 what = f"There is no variable {written}; write (import {written}) first."
@@ -78,6 +87,14 @@ def form_faults(
                 what = f"There is no variable {written}{hint(written)}.{close}"
             found.append(FormFault(use.line - above, use.column, what))
     return sorted(found, key=lambda fault: (fault.line, fault.column))
+
+
+def forms_in(text: str) -> int:
+    """How many forms stand in a text; 0 for one that cannot be read."""
+    try:
+        return len(read_all(text, PROGRAM_LIMITS))
+    except ReadError:
+        return 0
 
 
 def unknown_in(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[str]:
@@ -88,7 +105,7 @@ def unknown_in(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[s
         free = free_names(whole, table.names())
     except ProgramError:
         return []
-    known = {*PRELUDES, *_tools(table), *BUILTINS}
+    known = {*_tools(table), *_GIVEN}
     return list(dict.fromkeys(_written(whole, use) for use in free if use.name not in known))
 
 

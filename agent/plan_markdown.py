@@ -19,7 +19,7 @@ from agent.babel import HeaderError, Var
 from agent.org_edit import dedent
 from agent.plan import LANGUAGES, TODO_WORDS, Fault, Form, Plan, Section, Setting, phase_of
 from agent.plan_build import build
-from agent.plan_near import meant_markdown
+from agent.plan_near import meant_fence, meant_markdown
 from tools.rules import Place, Source
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
@@ -87,7 +87,7 @@ class _Reading:
             fault = meant_markdown(line, self.above)
             if fault and all(fault[1] != one.message for one in self.faults):
                 self.faults.append(Fault(self.place(row, fault[0]), fault[1]))
-            self.above = self.above and not line.strip()
+            self.above = self.above and (not line.strip() or fault is not None)
             self.prose.append(line)
         return row + 1
 
@@ -129,6 +129,9 @@ class _Reading:
             )
             last = len(self.lines) - 1 if not self.lines[-1] else len(self.lines)
         if language not in LANGUAGES:
+            text = "\n".join(self.lines[row + 1 : last])
+            if (section.todo or phase_of(section.title)) and (wrong := meant_fence(language, text)):
+                self.faults.append(Fault(self.place(row, fence.start(2)), wrong))
             self.prose += self.lines[row : last + 1]
             return last + 1
         name, spot = "", None

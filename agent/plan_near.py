@@ -31,6 +31,23 @@ SYNONYMS = {
     }.items()
     for name in names.split()
 }
+# Languages whose blocks a person may expect to be run.
+_PROGRAMMING = frozenset(
+    (
+        "python",
+        "py",
+        "sh",
+        "bash",
+        "shell",
+        "js",
+        "javascript",
+        "ruby",
+        "elisp",
+        "emacs-lisp",
+        "scheme",
+        "clojure",
+    )
+)
 # Keywords of Org that are as near to ours as a slip would be.
 _KEYWORDS = ("TITLE", "PROPERTY", "NAME", "CALL", "HEADER", "TODO")
 _ORGS_KEYWORDS = frozenset({"SUBTITLE"})
@@ -40,7 +57,9 @@ _QUOTED = re.compile(r"[ \t]*(,)(?:\*+ |#\+\w)")
 _ONE_LINE = re.compile(r"[ \t]*(:PROPERTIES:)[ \t]+\S", re.IGNORECASE)
 _INLINE = re.compile(r"\bsrc_(?:" + "|".join(LANGUAGES) + r")[\[{]")
 _EXAMPLE = re.compile(r"[ \t]*#\+begin_example[ \t]+(" + "|".join(LANGUAGES) + r")[ \t]*$", re.IGNORECASE)
-_LIKE_SRC = re.compile(r"[ \t]*#[ \t]*\+?[ \t]*begin[-_: \t]*src\b(?:[ \t]+(\S+))?", re.IGNORECASE)
+_LIKE_SRC = re.compile(
+    r"[ \t]*#[ \t]*\+?[ \t]*begin[-_: \t]*(?:src|scr|sources?)\b(?:[ \t]+(\S+))?", re.IGNORECASE
+)
 _SRC = re.compile(r"[ \t]*#\+begin_src\b", re.IGNORECASE)
 _ORG = re.compile(r"[ \t]*(?:#\+[A-Za-z_]+|:PROPERTIES:|\*+ (?:" + "|".join(TODO_WORDS) + r")\b)")
 _HEADING = re.compile(r"(#{1,6})([A-Za-z]+)")
@@ -49,8 +68,9 @@ FENCES = ("```", "~~~")  # of blocks in Markdown
 
 _STARS = re.compile(r"([ \t]*)(\*+|#{2,})([ \t]*)(\S.*)")
 _PROPERTY = re.compile(r"[ \t]*(?:[-*+][ \t]+)?(:?)([A-Z][A-Z_-]+)\+?:(?=[ \t]|$)")
+_NO_COLON = re.compile(r"[ \t]*[-*+][ \t]+([A-Z][A-Z-]+)[ \t]+(\S.*)")
 _WORD = re.compile(r"([A-Za-z]+)(:?)(?=\s|$)")
-_CAPITALS = re.compile(r"[A-Z][A-Z_-]{3,}(?=:?(?:\s|$))")
+_CAPITALS = re.compile(r"[A-Z][A-Z_-]{2,}(?=:?(?:\s|$))")
 
 
 def _slip(word: str, known: Sequence[str]) -> str:
@@ -86,7 +106,8 @@ def meant_word(title: str, holds: str = "", late: bool = False) -> str:
         return ""
     word, upper = found[1], found[1].upper()
     # "Plan for the week" is a note; "plan" and "Plan:" are not how one begins.
-    likely = holds == "forms" or (holds == "prose" and upper == "PLAN" and (word.islower() or found[2]))
+    odd = word.islower() or found[2] or phase_of(title[found.end() :].lstrip())
+    likely = holds == "forms" or (holds == "prose" and upper == "PLAN" and odd)
     return f"{word} is no TODO word of a plan; they are written in capitals: {upper}." if likely else ""
 
 
@@ -146,7 +167,7 @@ def meant_markdown(line: str, top: bool) -> tuple[int, str] | None:
     """Where and what is wrong with a line of text in Markdown that looks like more; see ``meant_line``."""
     column = len(line) - len(line.lstrip())
     if found := _ORG.match(line):
-        return column, "This is Org; in Markdown it is # PLAN a, - KEY: value, and ```hy around forms."
+        return column, "This is Org; in Markdown it is # PLAN a, - KEY: value, and ```hy name=x around forms."
     if (found := _HEADING.match(line)) and (found[2] in TODO_WORDS or phase_of(line[found.start(2) :])):
         return 0, f"This is no heading; write {found[1]} {line[found.start(2) :].rstrip()}."
     if (found := _PROPERTY.match(line.upper())) and found[2] in OURS:
@@ -156,7 +177,20 @@ def meant_markdown(line: str, top: bool) -> tuple[int, str] | None:
                 column,
                 f"This is text; a property stands right below its heading: - {found[2]}: {value}".rstrip(),
             )
+    if top and (found := _NO_COLON.match(line)) and found[1] in OURS:
+        return column, f"A property has a colon: - {found[1]}: {found[2].rstrip()}."
     return None
+
+
+def meant_fence(language: str, text: str) -> str:
+    """What is wrong with a block in a step of a Markdown plan that is none of forms; empty if it may be meant
+    to be read."""
+    if language in _PROGRAMMING:
+        what = f"{language} does not run here; the languages of forms are {', '.join(LANGUAGES)}."
+        return f"{what} As ```text it is shown to the model."
+    if not language and text.lstrip().startswith("(") and text.rstrip().endswith(")"):
+        return f"The block names no language; those of forms are {', '.join(LANGUAGES)}."
+    return ""
 
 
 def meant_keyword(name: str, value: str, whole: bool) -> str:

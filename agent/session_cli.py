@@ -290,6 +290,7 @@ def _confirmed(options: argparse.Namespace, question: str) -> bool:
 def resume(options: argparse.Namespace) -> int:
     """Go on with a session; the exit code is the gravest of its calls and runs."""
     from agent.cli import EXIT_OF_RUN, _show_result, _with_agent, limits_of
+    from agent.flight_state import flown_in
     from agent.progress import Progress
     from agent.run import Reply
 
@@ -317,11 +318,14 @@ def resume(options: argparse.Namespace) -> int:
         for change in agent.changes():
             complain(change)
         unfinished = agent.unfinished()
-        if not text and runs and not agent.resumable():
-            again = f"quoth resume {shlex.quote(session)}{place_of(options)}"
-            raise UsageError(
-                f"Nothing waits in session {session}. To go on with its conversation: {again} TEXT"
-            )
+        if not text and not agent.resumable():
+            if plan := flown_in(agent.transcript, session):
+                how = f"quoth fly {shlex.quote(plan)}{place_of(options)}"
+                raise UsageError(f"Session {session} is the flight of a plan; to go on with it: {how}")
+            if runs:
+                again = f"quoth resume {shlex.quote(session)}{place_of(options)}"
+                how = f"To go on with its conversation: {again} TEXT"
+                raise UsageError(f"Nothing waits in session {session}. {how}")
         if unfinished or not text:
             for done in await agent.resume():
                 show(done)

@@ -405,9 +405,10 @@ class Broker:
 
     # For people
 
-    def ask_for_plan(self, call: Call, plan: Mapping[str, Any]) -> str:
+    def ask_for_plan(self, call: Call, plan: Mapping[str, Any], *, bound: bool = False) -> str:
         """The id of an open request to approve a plan as a whole: what the dry run ``call`` of its program
-        came to. Only the host asks for that."""
+        came to. Only the host asks for that. When ``bound`` an approval is for the run that ``call`` is, and
+        else for the next run of the program, whichever that is."""
         tool, text = self._table.get(call.tool), str(call.form.args["form"])
         asks = replace(call, form=plans.request_form(tool, text, plan))
         digest = request_digest(asks.form, tool.version, call.session)
@@ -417,16 +418,27 @@ class Broker:
         shown = canonical(replace(asks.form, args={**asks.form.args, "form": hide.form.args["form"]}))
         number = len(plan["shapes"])
         reason = f"it is the plan of a program, with {count(number, 'call')} that would be asked"
+        run_of = call.key or call.id if bound else ""
         with self._store().transaction() as run:
             now = self._clock()
             found = run(
-                "SELECT id FROM requests WHERE digest = ? AND user = ? AND state = 'pending' AND expires > ?",
-                (digest, call.user, now),
+                "SELECT id FROM requests WHERE digest = ? AND user = ? AND state = 'pending' AND expires > ?"
+                " AND used_by = ?",
+                (digest, call.user, now, run_of),
             )
             if found:
                 return str(found[0][0])
             opened = self._insert(
-                run, tool, asks, reason, now, PENDING_SECONDS, shown=shown, touches="[]", rule=""
+                run,
+                tool,
+                asks,
+                reason,
+                now,
+                PENDING_SECONDS,
+                shown=shown,
+                touches="[]",
+                rule="",
+                used_by=run_of,
             )
             plans.keep(run, opened, plan)
         return opened

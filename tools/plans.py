@@ -1,9 +1,10 @@
 """Plans approved as a whole: kept with their request, claimed by one run of their program, used call by call.
 
 Knows the store and patterns of arguments; it must not know dry runs, sandboxes or people. A plan is of one
-program, to the letter, in one session and of one user. One run of it claims the approval; in that run a call
-that would be asked is allowed if it has a shape of the plan, by the same version of its tool, as often as the
-plan says. Anything else asks as it always does.
+program, to the letter, in one session and of one user. One run of it claims the approval, unless that was
+asked for a run that is known already and is bound to it; in that run a call that would be asked is allowed if
+it has a shape of the plan, by the same version of its tool, as often as the plan says. Anything else asks as
+it always does.
 """
 
 from __future__ import annotations
@@ -62,10 +63,10 @@ def claim(run: Statement, tool: CognitiveTool, call: Call, now: float) -> None:
 
 
 def is_approved(run: Statement, program: str, call: Call, now: float) -> bool:
-    """Whether a plan of this program was approved for this very run of it, or for one that has not begun."""
+    """Whether a plan of this program was approved for this very run of it."""
     found = run(
         "SELECT 1 FROM requests JOIN plans ON request = id WHERE program = ? AND session = ? AND user = ?"
-        " AND decision = 'once' AND expires > ? AND (used_by = ? OR (state = 'decided' AND used_by = ''))",
+        " AND decision = 'once' AND expires > ? AND used_by = ?",
         (program, call.session, call.user, now, call.key or call.id),
     )
     return bool(found)

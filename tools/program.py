@@ -32,7 +32,7 @@ PURE_MACROS = frozenset(
     hy.mangle(name)
     for name in """
     and or not is is-not in not-in if cond when do let setv setx fn defn return for while break continue
-    lfor sfor dfor gfor get cut del chainc try except else finally raise assert match import
+    lfor sfor dfor gfor get cut chainc try except else finally raise assert match import
     global nonlocal unpack-iterable unpack-mapping annotate . defclass
     + - * / // % ** @ & | ^ << >> bnot < <= > >= = !=
     += -= *= /= //= %= **= &= |= ^= <<= >>=
@@ -41,6 +41,7 @@ PURE_MACROS = frozenset(
 INSTEAD = {
     "quote": 'write a text as f"…" outside of it',
     "quasiquote": "write a list as [1 2]",
+    "del": "(.pop d k) takes a key out of a dictionary; a name needs no end",
     "with": "call read-file instead of opening files",
     "require": "only functions can be used here",
     "do_mac": "nothing runs while a program is compiled",
@@ -216,6 +217,19 @@ def _globals(statements: Iterable[ast.AST]) -> Iterator[str]:
 
 TOO_DEEP = "The program is nested too deeply, or one operator has too many operands."
 
+# What Python has and the sandbox has not; a test asks the sandbox.
+LACKING = frozenset(
+    """
+    BaseExceptionGroup BlockingIOError BrokenPipeError BufferError BytesWarning ChildProcessError
+    ConnectionAbortedError ConnectionError ConnectionRefusedError ConnectionResetError DeprecationWarning
+    EOFError EncodingWarning EnvironmentError ExceptionGroup FloatingPointError FutureWarning GeneratorExit
+    IOError ImportWarning IndentationError InterruptedError PendingDeprecationWarning ProcessLookupError
+    ReferenceError ResourceWarning RuntimeWarning StopAsyncIteration SyntaxWarning SystemError TabError
+    UnicodeError UnicodeTranslateError UnicodeWarning UserWarning Warning aiter anext ascii breakpoint
+    bytearray callable classmethod compile copyright credits delattr dir exec exit globals help input
+    issubclass license locals memoryview quit staticmethod super vars
+    """.split()  # noqa: SIM905
+)
 # The sandbox has Python's builtins; a tool of the same name (eval) goes by another one inside.
 _BUILTINS = frozenset(dir(builtins))
 

@@ -222,6 +222,9 @@ MIGRATIONS = (
     """
     ALTER TABLE plan_steps ADD COLUMN body TEXT NOT NULL DEFAULT '';
     """,
+    """
+    ALTER TABLE plan_steps ADD COLUMN seen TEXT NOT NULL DEFAULT '[]';
+    """,
 )
 
 

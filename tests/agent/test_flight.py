@@ -17,6 +17,7 @@ from field import Field, block, statuses, step
 from words import TalkingFunction, complaint, files, lines, sandboxes, scripted, threads, tool, wait_until
 
 from agent import Agent, AsyncAgent
+from agent.run import RunLimits
 from neuro.backends.base import Messages
 from tools.consent import Decision
 from tools.errors import StoreError, UsageError
@@ -257,6 +258,60 @@ def test_a_step_that_waits_shows_what_it_has_made_so_far(field: Field) -> None:
     assert field.fly(consent="yes").ok
     assert field.fly().status == "pending"
     assert results(field) == ["1"]
+
+
+def test_a_result_belongs_to_its_block_wherever_that_stands(field: Field) -> None:
+    field.plan(step("one", block("(put 1)")), step("two", block("(shaky)"), block("x", head="hy :var x=one")))
+    field.fails = 1
+    assert not field.fly(consent="yes").ok
+    field.edit("#+begin_src hy\n(put 1)", "#+begin_src sh :eval no\nls\n#+end_src\n#+begin_src hy\n(put 1)")
+    report = field.fly(consent="yes")
+    assert [each.text for each in report.steps] == ["put 1", "put 1"]
+    assert field.puts == [1]
+
+
+def test_a_variable_may_be_what_a_call_comes_to(field: Field) -> None:
+    field.plan(
+        block("(+ n 1)", name="add", head="hy :var n=0"),
+        "",
+        "#+NAME: five",
+        "#+CALL: add(n=4)",
+        step("one", block("v", head="hy :var v=five")),
+    )
+    assert field.fly().steps[0].text == "5"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "text"),
+    [
+        (
+            {},
+            {"head": "hy :var x=big"},
+            "The value of x takes 300,002 characters, and a program has room for 100,000; "
+            "hand on a part of it, or write it into a file.",
+        ),
+        ({"expect": '(in "a" result)'}, {}, ""),
+    ],
+)
+def test_a_value_that_is_too_large_for_a_program_is_told(
+    field: Field, first: dict[str, str], second: dict[str, str], text: str
+) -> None:
+    field.plan(
+        step("one", block('(* "a" 300000)', name="big"), **first), step("two", block("(len [1])", **second))
+    )
+    report = field.fly()
+    assert (report.steps[1].text or report.steps[0].text) == (
+        text
+        or "The value of result takes 300,002 characters, and a program has room for 100,000; "
+        "hand on a part of it, or write it into a file."
+    )
+
+
+def test_a_budget_of_steps_is_never_more_than_the_limit_of_the_agent(field: Field) -> None:
+    field.plan(step("a", "Do it.", budget="steps=30"))
+    replies = [f'(look)\n"{n}"' for n in range(40)]
+    report = field.fly(*replies, limits=RunLimits(steps=2, repeats=99))
+    assert "2 steps" in report.steps[0].text
 
 
 # Expectations
@@ -968,27 +1023,21 @@ async def test_an_interrupt_stops_a_flight_at_a_safe_point_and_it_goes_on_there(
 # Approval
 
 
-def approve(field: Field, *only: str, decision: Decision | None = None) -> None:
+def approve(field: Field, *only: str, decision: Decision | None = None, **options: Any) -> None:
     """What ann does with quoth approve."""
-    from agent.flight_approval import record
+    from agent.flight_approval import coverage, record
     from agent.flight_file import PlanFile
-    from agent.table import load_tools
-    from tools.audit import StoreAudit
 
-    file = PlanFile(field.path)
-    store = Store(store_path(field.folder))
-    for each in file.plan.steps:
-        if not only or each.id in only:
-            record(
-                store,
-                StoreAudit(lambda: store),
-                file.plan,
-                str(file.path),
-                each,
-                load_tools(field.tools),
-                decision or Decision("once", "ann"),
-            )
-    store.close()
+    plan = (file := PlanFile(field.path)).plan
+
+    async def work() -> None:
+        async with AsyncAgent(workspace=field.folder, tools=field.tools, user="ann", **options) as it:
+            for each in plan.steps:
+                if not only or each.id in only:
+                    said, seen = decision or Decision("once", "ann"), await coverage(it, plan, each)
+                    record(it.store, it.audit, plan, str(file.path), each, it.table, said, seen)
+
+    asyncio.run(work())
 
 
 def test_the_forms_of_an_approved_step_are_not_asked_about_once_in_each_flight(field: Field) -> None:

@@ -162,6 +162,10 @@ def test_a_plan_with_faults_does_not_fly(desk: Desk) -> None:
             "--only names one step; it does not go with --from or --until.",
         ),
         (
+            ["fly", "plan.org", "--from", ""],
+            "Argument --from: the name of a step is needed. See: quoth fly --help",
+        ),
+        (
             ["fly", "plan.org", "--check", "--dry-run"],
             "--check and --dry-run are two ways to look at a plan; take one of them.",
         ),
@@ -258,6 +262,24 @@ def test_a_dry_run_shows_each_call_with_its_verdict_and_does_nothing(desk: Desk)
     assert [each["id"] for each in told] == ["one", "two", "three"]
 
 
+def test_a_dry_run_shows_what_expectations_call_those_of_groups_too(desk: Desk) -> None:
+    look = '(= (read-file :path "a") "b")'
+    desk.plan(
+        f"* PLAN Build\n:PROPERTIES:\n:EXPECT: {look}\n:END:",
+        f"** PLAN one\n:PROPERTIES:\n:EXPECT: {look}\n:END:\nDo it.",
+        "** PLAN two\n:PROPERTIES:\n:EXPECT: (= (read-file :path result) 1)\n:END:\nDo it.",
+    )
+    files(desk.folder, {"deny.hy": '(deny (read-file) :why "not here")'})
+    said = desk.fly("--dry-run", "--policy", "deny.hy", "--only", "two")
+    assert said.out.splitlines()[2:6] == [
+        "  ; must be true: (= (read-file :path result) 1)",
+        "plan.org:1: build",
+        f"  ; must be true: {look}",
+        '  (read-file :path "a")  ; deny: deny.hy:1 says (deny (read-file) :why "not here"); :reads',
+    ]
+    assert said.code == 0
+
+
 def test_a_dry_run_shows_the_steps_that_would_be_flown(desk: Desk) -> None:
     desk.plan(step("one", "1"), step("two", "2"), step("three", "3"))
 
@@ -286,6 +308,8 @@ def test_a_flight_is_a_session_that_can_be_listed_and_read(desk: Desk) -> None:
     ):
         assert re.search(line, told), line
     assert "The steps of a flight are not replayed" in str(desk.does("replay", "mine"))
+    how = f"quoth fly {desk.folder / 'plan.org'}"
+    assert desk.does("resume", "mine").err.endswith(f"is the flight of a plan; to go on with it: {how}\n")
 
 
 # Killed and interrupted
@@ -309,7 +333,9 @@ def test_ctrl_c_breaks_a_flight_off_and_it_goes_on(desk: Desk) -> None:
         it.interrupt()
         it.says("Ctrl-C again stops it at once.")
         it.interrupt()
-        assert it.ended().code == 130
+        ended = it.ended()
+    assert ended.code == 130
+    assert ended.err.endswith("quoth: To go on: quoth fly plan.org --tools tools.hy\nquoth: Interrupted.\n")
     assert desk.words == ["DONE", "RUNNING"]
     assert "- interrupted [" in desk.text
     assert desk.fly("--yes").code == 0
@@ -324,7 +350,7 @@ def test_approve_shows_what_is_approved_and_the_plan_then_flies(desk: Desk) -> N
     said = desk.does("approve", "plan.org", "--step", "one")
     head, *rest = said.out.splitlines()
     assert re.fullmatch(r"APPROVED one  one  \(digest [0-9a-f]{12}\)", head)
-    assert rest == ["    (put 1)", "    ; covers: (put :x 1)"]
+    assert rest == ["    runs:", "        (put 1)", "    covers, in each attempt:", "        (put :x 1)"]
     assert "To fly it: quoth fly plan.org" in said.err
     assert desk.words == ["APPROVED", "PLAN"]
     files(desk.folder, {"script.txt": "It."})
@@ -369,23 +395,27 @@ def test_approve_says_of_each_step_what_it_covers_and_what_will_still_ask(desk: 
     )
     said = desk.does("approve", "plan.org")
     told: dict[str, list[str]] = {}
+    label = ""
     for line in said.out.splitlines():
         if line.startswith("APPROVED "):
             told[name := line.split()[1]] = []
-        elif line.startswith(("    ; covers", "    ; will")):
-            told[name].append(line.removeprefix("    ; "))
+        elif re.match("    [a-z]", line):
+            label = line.strip()
+        elif label.startswith(("covers", "will")):
+            told[name].append(line.removeprefix("        ").removeprefix("      … "))
     assert (said.code, desk.puts) == (0, []), said.err
     assert told == {
-        "literal": ['covers: (write-file :path "a" :content "b"), (put :x 1), (put :x 2)'],
-        "data": ["covers: (put :x 7), (put :x 8)"],
-        "value": ["will still ask: put (its arguments are known only in flight)"],
-        "result": ["will still ask: put (it works with what value comes to)"],
-        "loop": ["covers: (put :x 0), (put :x 1), (put :x 2), (put :x 3), (put :x 4), (put :x 5) and 3 more"],
-        "long": ["covers: (write-file …)"],
-        "nothing": [],
-        "prose": ["will still ask: what its model calls"],
-        "other": ["covers: the model scripted:other.txt"],
+        "literal": ['(write-file :path "a" :content "b")', "(put :x 1)", "(put :x 2)"],
+        "data": ["(put :x 7)", "(put :x 8)"],
+        "value": ["no call", "put (its arguments are known only in flight)"],
+        "result": ["no call", "put (it works with what value comes to)"],
+        "loop": [f"(put :x {n})" for n in range(9)],
+        "long": told["long"],
+        "nothing": ["no call"],
+        "prose": ["no call", "what its model calls"],
+        "other": ["the model scripted:other.txt"],
     }
+    assert "".join(told["long"]) == f'(write-file :path "a" :content "{long}")'
     one = json.loads(desk.does("approve", "plan.org", "--step", "value", "--json").out)[0]
     assert (one["covers"], one["asks"]) == ([], ["put (its arguments are known only in flight)"])
 
@@ -573,7 +603,7 @@ def test_review_looks_at_what_is_not_committed(tmp_path: Path) -> None:
     files(tmp_path, {"script.txt": '(read-file :path "a.txt")\n---\na.txt:1: three is one too many.'})
     given = ["--tools", str(PLANS / "git-tools.hy"), "--model", "scripted:script.txt"]
     assert quoth("fly", "review.org", *given, cwd=tmp_path).code == 3
-    approved = quoth("approve", "review.org", *given[:2], cwd=tmp_path)
+    approved = quoth("approve", "review.org", cwd=tmp_path)  # with the tools it was begun with
     assert approved.err.endswith(f"quoth: To fly it: quoth fly review.org --tools {given[1]}\n")
     said = quoth("fly", "review.org", cwd=tmp_path)  # goes on with the tools and the model it was begun with
     assert said.code == 0, said.err

@@ -56,6 +56,14 @@ MISTAKES = {
         "* PLAN Demnad: x\n** PLAN a\nDo it.\n",
         "1:8: There is no phase Demnad. Did you mean Demand?",
     ),
+    "a TODO word of three letters": (
+        step() + "* PLN b\nDo it.\n",
+        "3:3: PLN is no TODO word of a plan. Did you mean PLAN?",
+    ),
+    "a TODO word that is no TODO word before a phase": (
+        step() + "* Plan Build: b\nDo it.\n",
+        "3:3: Plan is no TODO word of a plan; they are written in capitals: PLAN.",
+    ),
     "a TODO word misspelt": (
         step() + "* APROVED b\nDo it.\n",
         "3:3: APROVED is no TODO word of a plan. Did you mean APPROVED?",
@@ -204,7 +212,7 @@ MISTAKES = {
     ),
     "a budget without a name": (
         step(":BUDGET: 5"),
-        "3:10: BUDGET gives numbers to names, as in steps=6 seconds=60; 5 is none of both.",
+        "3:10: BUDGET gives numbers to names, as in steps=6 seconds=60; 5 is neither.",
     ),
     "a budget that is no number": (
         step(":BUDGET: steps=many"),
@@ -240,6 +248,7 @@ MISTAKES = {
         step(":MODEL: opnai:gpt"),
         "3:9: There is no provider of models opnai. Did you mean openai?",
     ),
+    "no model": (step(":MODEL:"), "3:8: MODEL is empty; name a model, such as local or openai:NAME."),
     "a model without a name": (
         step(":MODEL: ollama:"),
         "3:9: MODEL needs a name after the colon, as in ollama:NAME.",
@@ -261,6 +270,10 @@ MISTAKES = {
     "an expectation that asks a model": (
         step(':EXPECT: (think "Is it good?")'),
         "3:11: EXPECT may only look, with tools that read; think may not stand here: it asks a model.",
+    ),
+    "two expectations in one": (
+        step(":EXPECT: (> 1 0) (> 2 3)"),
+        "3:10: EXPECT is one form: of several the last alone would count; write (and …).",
     ),
     "an expectation in words": (
         step(":EXPECT: there are two lines"),
@@ -312,7 +325,7 @@ MISTAKES = {
     "itself": (step(":ID: a", ":AFTER: a"), "4:9: This waits for itself: a after a."),
     "its own phase": (
         "* Build\n" + "*" + step(":AFTER: build"),
-        "4:9: This waits for itself: a after a.",
+        "4:9: This waits for build, in which it stands itself.",
     ),
     "a circle": (
         step(":ID: x", ":AFTER: y") + step(":ID: y", ":AFTER: x"),
@@ -343,6 +356,10 @@ MISTAKES = {
     "another language": (
         block("ls", head="sh"),
         "2:13: sh does not run here; the languages of forms are hy, quoth, lisp.",
+    ),
+    "a block of src misspelt": (
+        "* PLAN a\nDo it.\n#+begin_scr hy\n1\n#+end_scr\n",
+        "3:1: This begins no block; write #+begin_src hy and #+end_src.",
     ),
     "no language": (
         block("1", head=":var x=1"),
@@ -494,6 +511,11 @@ MISTAKES = {
         block("1", head="hy :resluts value"),
         "2:16: There is no header argument :resluts. Did you mean :results?",
     ),
+    "a call that is not closed": (
+        "* PLAN a\n#+CALL: count(x=1\n* PLAN b\n#+NAME: count\n#+begin_src hy :var x=0\nx\n#+end_src\n",
+        "1:3: This step does nothing; give it an objective, forms or an :EXPECT:.\n"
+        "2:14: This ( is never closed.",
+    ),
     "a call of nothing there": (
         "* PLAN a\n#+CALL: coutn(x=1)\n* PLAN b\n#+NAME: count\n#+begin_src hy :var x=0\nx\n#+end_src\n",
         "2:1: There is no block named coutn. Did you mean count?",
@@ -513,6 +535,29 @@ MISTAKES = {
     "a call of a call": (
         LIBRARY + "* PLAN a\n#+NAME: again\n#+CALL: more(x=5)\n#+CALL: again()\n",
         "9:1: again is a call itself; a call names a block of forms.",
+    ),
+    "a call of a block that is not to be run": (
+        "#+NAME: off\n#+begin_src hy :eval never\n(no-such-tool 1\n#+end_src\n* PLAN a\n#+CALL: off()\n",
+        "6:1: off is not to be run: its :eval says so.",
+    ),
+    "a variable of a block that is not to be run": (
+        "* PLAN b\nDo it.\n#+NAME: off\n#+begin_src hy :eval no\n5\n#+end_src\n"
+        + block("x", head="hy :var x=off"),
+        "8:21: off has no result: its :eval says that it is not to be run.",
+    ),
+    "a call of a block with a tool the step may not use": (
+        '#+NAME: put\n#+begin_src hy\n(write-file :path "a" :content "b")\n#+end_src\n'
+        + step(":TOOLS: read-file", body="#+CALL: put()"),
+        "9:1: write-file is not among the :TOOLS: of this step (read-file).",
+    ),
+    "what Python has and programs have not": (
+        block('(input "x")'),
+        "3:2: There is no tool or function input. Did you mean int?",
+    ),
+    "an end of a name": (
+        block("(setv x 1)", "(del x)"),
+        "4:2: Del cannot be used in a program; (.pop d k) takes a key out of a dictionary; a name needs "
+        "no end.",
     ),
     "a call of a table": (
         "#+NAME: rows\n| 1 |\n* PLAN a\n#+CALL: rows()\n",

@@ -121,7 +121,20 @@ MISTAKES = {
     ),
     "Org": (
         "Do it.\n* PLAN b\n:PROPERTIES:\n#+begin_src hy\n",
-        "3:1: This is Org; in Markdown it is # PLAN a, - KEY: value, and ```hy around forms.",
+        "3:1: This is Org; in Markdown it is # PLAN a, - KEY: value, and ```hy name=x around forms.",
+    ),
+    "a property without a colon": (
+        "- RETRY 3\n- TOOLS: nil\nDo it.\n",
+        "2:1: A property has a colon: - RETRY: 3.",
+    ),
+    "a block in a language that does not run": (
+        "Do it.\n```python\nprint(1)\n```\n",
+        "3:1: python does not run here; the languages of forms are hy, quoth, lisp. "
+        "As ```text it is shown to the model.",
+    ),
+    "forms in a block without a language": (
+        "```\n(+ 1 2)\n```\n",
+        "2:1: The block names no language; those of forms are hy, quoth, lisp.",
     ),
     "a heading without a space": ("Do it.\n##PLAN b\n", "3:1: This is no heading; write ## PLAN b."),
     "a heading in a step": (

@@ -786,7 +786,19 @@ def test_a_free_name_is_what_the_sandbox_has_no_value_for(worker: Worker, text: 
     assert said.startswith(f"The program uses {use.name}, which is not defined.")
 
 
+def test_what_the_sandbox_lacks_of_python_is_known(worker: Worker) -> None:
+    lacking = set()
+    for name in sorted(name for name in dir(builtins) if not name.startswith("_")):
+        try:
+            worker.run(f"(do {name} 1)")
+        except ProgramError:
+            lacking.add(name)
+    assert lacking == program.LACKING
+
+
 @pytest.mark.parametrize("text", [text for text, _ in WORKS])
 def test_what_works_takes_tools_and_builtins_from_outside_and_nothing_else(text: str) -> None:
     outside = {use.name for use in free_names(text, ["echo", "eval", "fails", "read-file"])}
-    assert outside <= {"echo", "eval", "fails", "read_file", *dir(builtins), *program.PRELUDES}
+    assert (
+        outside <= {"echo", "eval", "fails", "read_file", *dir(builtins), *program.PRELUDES} - program.LACKING
+    )
