@@ -18,14 +18,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from agent.flight_approval import called, variables
 from agent.flight_file import Mark, PlanFile
 from agent.flight_standing import Standings, lets_pass
 from agent.flight_state import FlightLog, Standing, begin_flight, flights, read_flight
 from agent.flight_step import Aboard, Made, attempt, result_of, results_of
 from agent.plan import PHASES, Part, Plan
-from agent.plan_check import check, reads_only
-from agent.plan_forms import tool_uses
+from agent.plan_check import check
 from agent.run import show_value
 from agent.session import Session
 from neuro.backends.base import Usage
@@ -152,7 +150,7 @@ class _Flight:
         self.stopped = ""
         self.log = self._log()
         since = max([self.log.begun, *(one.seq for past in self.log.history.values() for one in past)])
-        self.standings = Standings(self.plan, self.log, self._repeats, self.fresh, since)
+        self.standings = Standings(self.plan, self.log, self.fresh, since)
         self.aboard = Aboard(agent, self.store, self.plan, str(file.path), self.log, self.made)
 
     # Which flight
@@ -185,13 +183,13 @@ class _Flight:
 
     def _finished(self, log: FlightLog) -> bool:
         """Whether a flight of this very plan has nothing left to do."""
-        found = Standings(self.plan, log, self._repeats)
+        found = Standings(self.plan, log)
         return log.status == "done" and all(map(found.passed, (*self.plan.steps, *found.groups)))
 
     def _begin_again(self, log: FlightLog) -> None:
         """What is over and is to be begun anew: what failed in a flight that has ended since, what is not as
         it was, and what is asked for by name."""
-        found = Standings(self.plan, log, self._repeats)
+        found = Standings(self.plan, log)
         for part in (*self.plan.steps, *found.groups):
             one = log.standing(part.id)
             if one is None or not one.over:
@@ -203,21 +201,6 @@ class _Flight:
             named = (self.wanted.only or self.wanted.start) and part.id in self.chosen
             if failed or named or one.digest != self.plan.digest(part):
                 self.fresh.add(part.id)
-
-    def _repeats(self, step: Part) -> bool:
-        """Whether a step may be flown twice and no harm done: it is there to prove something, or changes
-        nothing."""
-        if step.expect:
-            return True
-        if step.objective and step.tools is None:
-            return False
-        table = self.agent.table
-        tools = [table.get(name) for name in step.tools or ()] if step.objective else []
-        for form in step.forms:
-            if form.runs:
-                names = [var.name for var in variables(self.plan, form)]
-                tools += [use.tool for use in tool_uses(called(self.plan, form).text, table, names)]
-        return all(map(reads_only, tools))
 
     def _flown(self) -> list[Part]:
         """What is to be flown now: the steps, and the groups that they bring to their end."""
@@ -250,15 +233,8 @@ class _Flight:
         """Write into the transcript what a part has come to."""
         self.fresh.discard(part.id)
         digest = self.plan.digest(part)
-        self.log.add(part.id, status, digest, number, tries, text, seconds, self._is_ahead(part))
+        self.log.add(part.id, status, digest, number, tries, text, seconds)
         self.standings.changed(part)
-
-    def _is_ahead(self, part: Part) -> bool:
-        """Whether it is flown by name ahead of something that has not been flown yet."""
-        if part.inside or not (self.wanted.only or self.wanted.start):
-            return False
-        log = self.log
-        return any(name not in self.chosen and log.standing(name) is None for name in self.plan.earlier(part))
 
     def made(self, step: Part) -> Made | None:
         """The attempt that gave a step its result: in this flight, or in an earlier one of the same step."""

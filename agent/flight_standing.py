@@ -6,7 +6,7 @@ step stands as long as it is what was flown, and nothing that it comes after was
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Set
 from functools import cached_property
 
 from agent.flight_state import FlightLog, Standing
@@ -15,14 +15,13 @@ from agent.plan import Part, Plan
 
 class Standings:
     """The standings of one flight. ``fresh`` are the parts that are begun anew though they are over; a caller
-    that changes it, or adds to the log, says so by ``changed``. ``repeats`` tells of a step whether it may be
-    flown twice and no harm done. What was flown after ``since`` was flown of what was there then."""
+    that changes it, or adds to the log, says so by ``changed``. What was flown after ``since`` was flown of
+    what was there then."""
 
     def __init__(
         self,
         plan: Plan,
         log: FlightLog,
-        repeats: Callable[[Part], bool],
         fresh: Set[str] = frozenset(),
         since: int | None = None,
     ) -> None:
@@ -30,8 +29,6 @@ class Standings:
         self.log = log
         self.fresh = fresh
         self.since = since
-        self._repeats = repeats
-        self._harmless: dict[str, bool] = {}
         self._before: list[tuple[int, bool]] = []  # by the place in the plan's order, as far as it is known
         self._steps: dict[str, Standing | None] = {}
         self._statuses: dict[str, str] = {}
@@ -138,28 +135,15 @@ class Standings:
                     last, anew = max(last, one.seq), anew or self._own(part) is None
             self._before.append((last, anew))
             one = self._own(step)
-            stale = one is not None and one.over and self._is_stale(step, one, last, anew)
+            stale = one is not None and one.over and self._is_stale(one, last, anew)
             self._steps[step.id] = None if stale else one
 
-    def _is_stale(self, step: Part, one: Standing, last: int, anew: bool) -> bool:
+    def _is_stale(self, one: Standing, last: int, anew: bool) -> bool:
         """Whether something that this step comes after has been flown since, or is to be: what the step has
         proven was proven of something else."""
         if anew and (self.since is None or one.seq <= self.since):
             return True  # but what is flown alone now is of what is there
-        return last > one.seq and not (one.ahead and self._may_stay(step, one))
-
-    def _may_stay(self, step: Part, one: Standing) -> bool:
-        """Whether a step that a person had flown ahead of others stays as it is when those are flown for the
-        first time: it has nothing to prove, and would do what it does twice."""
-        if step.id not in self._harmless:
-            self._harmless[step.id] = self._repeats(step)
-        if self._harmless[step.id]:
-            return False
-        parts = [self.plan.by_id[name] for name in self.plan.earlier(step)]
-        names = {part.id for part in parts} | {one.id for part in parts for one in self._ending[part.id]}
-        names |= {group.id for group in self._ending[step.id]}
-        pasts = (self.log.history.get(name, ()) for name in names)
-        return not any(past and past[0].seq < one.seq < past[-1].seq for past in pasts)
+        return last > one.seq
 
 
 def lets_pass(part: Part, status: str) -> bool:

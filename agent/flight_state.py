@@ -24,8 +24,7 @@ STOPPED = ("waits", "interrupted")  # one that is so is gone on with
 @dataclass(frozen=True)
 class Standing:
     """What is known of a step, or of a group with an expectation, after one of its events. ``attempt`` counts
-    all of the flight, ``tries`` those since it was last begun anew; ``text`` is the reason, if any. When it
-    was flown ``ahead``, it was by name, and something that it comes after had not been flown yet."""
+    all of the flight, ``tries`` those since it was last begun anew; ``text`` is the reason, if any."""
 
     id: str
     status: str
@@ -36,7 +35,6 @@ class Standing:
     seconds: float = 0.0
     seq: int = 0
     at: str = ""
-    ahead: bool = False
 
     @property
     def over(self) -> bool:
@@ -80,13 +78,11 @@ class FlightLog:
         tries: int,
         text: str = "",
         seconds: float = 0,
-        ahead: bool = False,
     ) -> Standing:
         """Write down what a step has come to."""
         data: dict[str, Any] = {"id": step, "status": status, "digest": digest, "attempt": attempt}
         data |= {"try": tries} | ({"text": text} if text else {})
         data |= {"seconds": round(seconds, 3)} if seconds else {}
-        data |= {"ahead": True} if ahead else {}
         transcript = self.session.transcript
         run = self.run_of(step, attempt)
         where = {"run": run, "parent": self.begun, "key": f"{self.key}/{step}", "status": status}
@@ -118,7 +114,6 @@ class FlightLog:
             data.get("seconds", 0.0),
             event.seq,
             event.at,
-            data.get("ahead", False),
         )
         self.history.setdefault(standing.id, []).append(standing)
 
