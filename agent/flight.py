@@ -13,7 +13,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -50,6 +50,10 @@ WORDS = {
 }
 
 
+# What a group stands at that has come to nothing of its own yet.
+_STATUS = {"RUNNING": "begun", "FAILED": "failed", "DONE": "done"}
+
+
 @dataclass(frozen=True)
 class StepReport:
     """What a step of a flight has come to. ``status`` is empty for one that was not reached; ``text`` is the
@@ -66,7 +70,7 @@ class StepReport:
 
     @property
     def word(self) -> str:
-        return WORDS[self.status]
+        return "WAITING" if self.status == "waits" else WORDS[self.status]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -98,7 +102,8 @@ class FlightReport:
 
     def __str__(self) -> str:
         """One line: how many steps came to what."""
-        counts = {word: sum(step.word == word for step in self.steps) for word in WORDS.values()}
+        words = dict.fromkeys([*WORDS.values(), "WAITING"])
+        counts = {word: sum(step.word == word for step in self.steps) for word in words}
         said = ", ".join(f"{n} {word.lower()}" for word, n in counts.items() if n)
         return f"{self.plan}: {self.status}: {said}; session {self.session}, {self.seconds:.1f} s."
 
@@ -374,11 +379,11 @@ class _Flight:
         if one is None or one.over:
             self._note(part, "begun", number, tries)
         self._show([part])
-        self._tell("step", self.report_of(part))
+        self._tell("step", replace(self.report_of(part), status="begun", text=""))
         try:
             came = await attempt(self.aboard, part, number)
         except asyncio.CancelledError:
-            self._write(part, "interrupted", number, tries, "It was broken off.")
+            self._write(part, "interrupted", number, tries, "It was broken off.", time.monotonic() - began)
             raise
         self.usage[part.id] = self.usage.get(part.id, Usage()) + came.usage
         self._write(part, came.status, number, tries, came.text, time.monotonic() - began)
@@ -475,7 +480,8 @@ class _Flight:
     def report_of(self, part: Part) -> StepReport:
         one = self.standing(part)
         if one is None:
-            return StepReport(part.id, part.title, self.file.place(part))
+            status = _STATUS.get(self._word_of(part), "") if part.inside else ""
+            return StepReport(part.id, part.title, self.file.place(part), status)
         text = one.text
         if one.status == "done":
             text = show_value(result_of(part, self._attempt(one)))

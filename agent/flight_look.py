@@ -19,7 +19,8 @@ from agent.run import CallRecord, Inner, shortened
 from agent.say import is_terminal, shown
 from tools.form import CallForm
 
-COLORS = {"DONE": "green", "FAILED": "red", "DENIED": "red", "SKIPPED": "yellow", "RUNNING": "cyan"}
+COLORS = {"DONE": "green", "FAILED": "red", "DENIED": "red", "SKIPPED": "yellow", "RUNNING": "cyan",
+          "WAITING": "cyan"}  # fmt: skip
 TEXT_CHARS = 160
 
 
@@ -47,8 +48,7 @@ class Lines(Progress):
 
 def line_of(step: StepReport) -> str:
     """What a step has come to, in a line or, with the reason, a few."""
-    word = step.word if step.status != "waits" else "WAITING"
-    line = f"{step.place}: {word} {step.id}, {step.seconds:.1f} s"
+    line = f"{step.place}: {step.word} {step.id}, {step.seconds:.1f} s"
     if step.status == "done" or not step.text:
         return line
     return f"{line}: {step.text}"
@@ -148,8 +148,7 @@ class Tree:
             return Spinner("dots", _text(said, "cyan"))
         cost = step.usage.input_tokens + step.usage.output_tokens
         used = f", {cost} tokens" if cost else ""
-        word = step.word if step.status != "waits" else "WAITS"
-        line = f"{word:<7} {title}  {step.seconds:.1f} s{used}"
+        line = f"{step.word:<7} {title}  {step.seconds:.1f} s{used}"
         text = " ".join(shortened(shown(step.text), TEXT_CHARS).split())
         return _text(f"{line}  {text}" if text else line, COLORS.get(step.word, ""))
 
