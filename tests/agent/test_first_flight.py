@@ -12,7 +12,8 @@ PLAN = Path(__file__).parent.parent.parent / "plans" / "self-test.org"
 
 
 def test_the_embedded_model_calls_a_tool_through_the_door_and_answers(tmp_path: Path) -> None:
-    files(tmp_path, {"plans/self-test.org": PLAN.read_text()})
+    head = "\n".join(PLAN.read_text().split("\n")[:8])  # reading all of it takes the model a minute
+    files(tmp_path, {"plans/self-test.org": head})
     said = quoth("run", "--model", "local-small", "--json", TASK, cwd=tmp_path, seconds=280)
     assert said.code == 0, said.err
     told = json.loads(said.out)
