@@ -6,7 +6,6 @@ import asyncio
 import json
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from words import (
     table_of,
     threads,
     tool,
-    wait_until,
 )
 
 from agent import Agent
@@ -42,12 +40,7 @@ GREET = """
 """
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    """Every test here leaves as many threads and sandboxes as it found."""
-    before = threads(), sandboxes()
-    yield
-    wait_until(lambda: (threads(), sandboxes()) == before, 10)  # a thread may just be ending
+pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 
 
 # Opened and closed

@@ -7,14 +7,14 @@ import errno
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import disks
 import pytest
-from field import Field, block, statuses, step
-from words import TalkingFunction, complaint, files, lines, sandboxes, scripted, threads, tool, wait_until
+from field import Field, approve, block, denied, statuses, step
+from words import TalkingFunction, complaint, files, lines, scripted, tool
 
 from agent import Agent, AsyncAgent
 from agent.run import RunLimits
@@ -23,17 +23,7 @@ from tools.consent import Decision
 from tools.errors import StoreError, UsageError
 from tools.store import MIGRATIONS, Store, store_path
 
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    before = threads(), sandboxes()
-    yield
-    wait_until(lambda: (threads(), sandboxes()) == before, 10)
-
-
-@pytest.fixture
-def field(tmp_path: Path) -> Field:
-    return Field(tmp_path)
+pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 
 
 def tidy(text: str) -> str:
@@ -1025,23 +1015,6 @@ async def test_an_interrupt_stops_a_flight_at_a_safe_point_and_it_goes_on_there(
 # Approval
 
 
-def approve(field: Field, *only: str, decision: Decision | None = None, **options: Any) -> None:
-    """What ann does with quoth approve."""
-    from agent.flight_approval import coverage, record
-    from agent.flight_file import PlanFile
-
-    plan = (file := PlanFile(field.path)).plan
-
-    async def work() -> None:
-        async with AsyncAgent(workspace=field.folder, tools=field.tools, user="ann", **options) as it:
-            for each in plan.steps:
-                if not only or each.id in only:
-                    said, seen = decision or Decision("once", "ann"), await coverage(it, plan, each)
-                    record(it.store, it.audit, plan, str(file.path), each, it.table, said, seen)
-
-    asyncio.run(work())
-
-
 def test_the_forms_of_an_approved_step_are_not_asked_about_once_in_each_flight(field: Field) -> None:
     field.plan(step("one", block("(put 1) (put 2)")), step("two", block("(put 3)")))
     approve(field, "one")
@@ -1177,10 +1150,6 @@ def test_a_step_that_a_person_denied_is_not_flown_until_it_is_approved(field: Fi
     approve(field)
     assert field.fly().ok
     assert field.puts == [2]
-
-
-def denied(field: Field, *only: str) -> None:
-    approve(field, *only, decision=Decision("deny", "ann", why="too early"))
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import pytest
+from field import Field, approve, block, denied, statuses, step
 from words import complaint, files, tool
 
 from agent import AsyncAgent
@@ -23,25 +23,13 @@ from tools.errors import StoreError
 from tools.store import Store, store_path
 from tools.table import CognitiveTool
 
-_beside = importlib.util.spec_from_file_location("flights", Path(__file__).with_name("test_flight.py"))
-assert _beside is not None
-assert _beside.loader is not None
-flights: Any = importlib.util.module_from_spec(_beside)
-_beside.loader.exec_module(flights)
-Field, field, nothing_is_left_running = flights.Field, flights.field, flights.nothing_is_left_running
-approve, block, denied, statuses, step = (
-    flights.approve,
-    flights.block,
-    flights.denied,
-    flights.statuses,
-    flights.step,
-)
+pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 
 
 # For one run
 
 
-def fly_until_covered(field: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def fly_until_covered(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
     """A flight that is broken off when an approval was given to a block and the block has not begun."""
     from agent import flight_step
 
@@ -56,7 +44,7 @@ def fly_until_covered(field: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_approval_that_was_given_to_one_step_lets_no_other_do_the_same(
-    field: Any, monkeypatch: pytest.MonkeyPatch
+    field: Field, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     field.plan(step("a", block("(put 1)")), step("b", block("(put 1)"), after="nil"))
     approve(field, "a")
@@ -68,7 +56,7 @@ def test_an_approval_that_was_given_to_one_step_lets_no_other_do_the_same(
 
 
 def test_a_block_that_was_killed_before_it_began_needs_no_other_approval(
-    field: Any, monkeypatch: pytest.MonkeyPatch
+    field: Field, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     field.plan(step("a", block("(put 1)")))
     approve(field)
@@ -80,7 +68,7 @@ def test_a_block_that_was_killed_before_it_began_needs_no_other_approval(
 
 
 def test_an_approval_that_was_given_to_a_block_is_for_no_eval_of_the_same_words(
-    field: Any, monkeypatch: pytest.MonkeyPatch
+    field: Field, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     field.plan(step("a", block("(put 1)")))
     approve(field)
@@ -94,7 +82,7 @@ def test_an_approval_that_was_given_to_a_block_is_for_no_eval_of_the_same_words(
 
 
 def test_an_approval_is_not_given_in_the_place_of_one_that_somebody_else_waits_for(
-    field: Any, monkeypatch: pytest.MonkeyPatch
+    field: Field, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     field.plan(step("a", block("(put 1)")))
     with field.agent(session="s1") as agent:
@@ -107,7 +95,7 @@ def test_an_approval_is_not_given_in_the_place_of_one_that_somebody_else_waits_f
     assert field.puts == [1]
 
 
-def test_each_attempt_and_each_of_two_equal_blocks_has_its_own(field: Any) -> None:
+def test_each_attempt_and_each_of_two_equal_blocks_has_its_own(field: Field) -> None:
     field.fails = 1
     field.plan(step("a", block("(put 1)"), block("(put 1)"), block("(shaky)"), retry="1"))
     approve(field)
@@ -118,7 +106,7 @@ def test_each_attempt_and_each_of_two_equal_blocks_has_its_own(field: Any) -> No
 # A denial of the same
 
 
-def test_a_denied_program_is_denied_under_a_headline_that_was_approved_for_another(field: Any) -> None:
+def test_a_denied_program_is_denied_under_a_headline_that_was_approved_for_another(field: Field) -> None:
     field.plan(step("safe", block("(put 1)")), step("danger", block("(put 2)")))
     approve(field, "safe")
     denied(field, "danger")
@@ -132,7 +120,7 @@ def test_a_denied_program_is_denied_under_a_headline_that_was_approved_for_anoth
     assert field.puts == [2]
 
 
-def test_an_approval_that_holds_is_of_its_own_headline_whatever_was_denied_elsewhere(field: Any) -> None:
+def test_an_approval_that_holds_is_of_its_own_headline_whatever_was_denied_elsewhere(field: Field) -> None:
     field.plan(step("one", block("(put 1)")), step("two", block("(put 1)"), after="nil"))
     denied(field, "one")
     approve(field, "two")
@@ -147,7 +135,7 @@ def test_an_approval_that_holds_is_of_its_own_headline_whatever_was_denied_elsew
 class Sight:
     """What ann sees of the steps of a plan when she approves them."""
 
-    def __init__(self, field: Any, **options: Any) -> None:
+    def __init__(self, field: Field, **options: Any) -> None:
         self.plan = PlanFile(field.path).plan
         self.steps = self.plan.by_id
         self.covered: dict[str, Coverage] = {}
@@ -174,14 +162,14 @@ class Sight:
         return [line[8:] for line in rest[:end]]
 
 
-def note(field: Any) -> CognitiveTool:
+def note(field: Field) -> CognitiveTool:
     def write(text: str, ctx: ToolContext) -> None:
         ctx.effect(f"note:{text}")
 
     return tool("note", write, params={"text": {"type": str}}, effects=["memory"])
 
 
-def policy(field: Any, rules: str) -> Path:
+def policy(field: Field, rules: str) -> Path:
     files(field.folder, {"rules.hy": rules})
     return Path(field.folder / "rules.hy")
 
@@ -191,7 +179,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "81")
 
 
-def test_every_call_that_is_covered_is_shown_with_the_data_it_comes_of(field: Any) -> None:
+def test_every_call_that_is_covered_is_shown_with_the_data_it_comes_of(field: Field) -> None:
     rows = [f"| {n} | text {n} |" for n in range(7)]
     loop = block("(for [[n text] rows] (put n) (note text))", head="hy :var rows=files x=5")
     field.plan("#+NAME: files", *rows, step("one", loop))
@@ -213,7 +201,7 @@ def test_every_call_that_is_covered_is_shown_with_the_data_it_comes_of(field: An
     ]
 
 
-def test_how_often_a_call_may_come_is_shown(field: Any) -> None:
+def test_how_often_a_call_may_come_is_shown(field: Field) -> None:
     field.plan(
         step("one", block("(put 1) (put 1) (while (look) (put 2)) (put 3)"), block("(put 1)"), retry="2")
     )
@@ -230,7 +218,7 @@ def test_how_often_a_call_may_come_is_shown(field: Any) -> None:
     }
 
 
-def test_a_long_call_is_shown_whole_over_lines_that_are_marked(field: Any) -> None:
+def test_a_long_call_is_shown_whole_over_lines_that_are_marked(field: Field) -> None:
     text = " ".join(f"word{n}" for n in range(40))
     field.plan(step("one", block(f'(note "{text}")')))
     sight = Sight(field)
@@ -240,7 +228,7 @@ def test_a_long_call_is_shown_whole_over_lines_that_are_marked(field: Any) -> No
     assert all(len(line) <= 80 for line in sight.page())
 
 
-def test_a_huge_argument_is_shown_by_its_head_length_and_digest_and_whole_as_data(field: Any) -> None:
+def test_a_huge_argument_is_shown_by_its_head_length_and_digest_and_whole_as_data(field: Field) -> None:
     whole = "evil " * 1000
     field.plan(step("one", block('(note (* "evil " 1000))'), block('(note (* "x" 1990))')))
     sight = Sight(field)
@@ -251,7 +239,7 @@ def test_a_huge_argument_is_shown_by_its_head_length_and_digest_and_whole_as_dat
     assert f'(note :text "{whole}")' in [one["call"] for one in sight.data()["covers"]]
 
 
-def test_the_properties_that_count_are_shown_wherever_they_stand(field: Any) -> None:
+def test_the_properties_that_count_are_shown_wherever_they_stand(field: Field) -> None:
     field.plan(
         "#+PROPERTY: RETRY 3",
         step("Build", expect="(= 1 1)", model="scripted:x", on_fail="skip"),
@@ -277,7 +265,7 @@ def test_the_properties_that_count_are_shown_wherever_they_stand(field: Any) -> 
     }
 
 
-def test_blocks_that_give_a_value_are_shown_with_what_they_will_ask(field: Any) -> None:
+def test_blocks_that_give_a_value_are_shown_with_what_they_will_ask(field: Field) -> None:
     field.plan(
         "* Library",
         block("(put z)", head="hy :var z=2", name="lib"),
@@ -294,7 +282,7 @@ def test_blocks_that_give_a_value_are_shown_with_what_they_will_ask(field: Any) 
     assert sight.data()["blocks"] == {"lib": {"form": "(put z)", "with": {"z": {"value": 2}}}}
 
 
-def test_what_a_model_is_told_beside_its_objective_is_shown(field: Any) -> None:
+def test_what_a_model_is_told_beside_its_objective_is_shown(field: Field) -> None:
     field.plan(step("Build", "Why it is done."), step("one", "Do it.", "Then stop.", head="**"))
     sight = Sight(field)
     assert sight.under("objective") == ["Do it.", "Then stop."]
@@ -303,7 +291,7 @@ def test_what_a_model_is_told_beside_its_objective_is_shown(field: Any) -> None:
 
 
 @pytest.mark.parametrize("control", ["\x1b[2J", "\x9b2J", "\u202e", "\x08\x08", "\u2028", "\x7f"])
-def test_what_would_steer_a_terminal_is_shown_as_an_escape(field: Any, control: str) -> None:
+def test_what_would_steer_a_terminal_is_shown_as_an_escape(field: Field, control: str) -> None:
     field.plan(
         "#+NAME: d",
         f"| a{control}b |",
@@ -317,7 +305,7 @@ def test_what_would_steer_a_terminal_is_shown_as_an_escape(field: Any, control: 
     assert sight.under("covers, in each attempt")[0].startswith('(note :text "a\\')
 
 
-def test_no_text_of_a_plan_can_pass_for_a_line_of_the_page(field: Any) -> None:
+def test_no_text_of_a_plan_can_pass_for_a_line_of_the_page(field: Field) -> None:
     """Neither by its own ends of lines, nor where a terminal would break it."""
     forged = "    covers, in each attempt:"
     field.plan(
@@ -330,7 +318,7 @@ def test_no_text_of_a_plan_can_pass_for_a_line_of_the_page(field: Any) -> None:
         assert [line.strip(" :").partition(",")[0] for line in ours] == label
 
 
-def test_a_call_that_was_not_shown_is_not_covered_under_another_policy(field: Any) -> None:
+def test_a_call_that_was_not_shown_is_not_covered_under_another_policy(field: Field) -> None:
     field.plan(step("one", block("(put 1)")))
     lax = policy(field, "(allow (put))")
     sight = Sight(field, policy=lax)
@@ -340,7 +328,7 @@ def test_a_call_that_was_not_shown_is_not_covered_under_another_policy(field: An
     assert field.puts == []
 
 
-def test_an_approval_without_a_page_covers_no_call(field: Any) -> None:
+def test_an_approval_without_a_page_covers_no_call(field: Field) -> None:
     field.plan(step("one", block("(put 1)")))
     plan, store = (file := PlanFile(field.path)).plan, Store(store_path(field.folder))
     given = (plan, str(file.path), plan.by_id["one"], load_tools(field.tools), Decision("once", "ann"))

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from field import Field, block, statuses, step
-from words import sandboxes, threads, wait_until
 
 from agent.org import Org, load
 from agent.plan import TODO_WORDS, Plan
 from tools.transcript import Transcript
 
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    before = threads(), sandboxes()
-    yield
-    wait_until(lambda: (threads(), sandboxes()) == before, 10)
-
-
-@pytest.fixture
-def field(tmp_path: Path) -> Field:
-    return Field(tmp_path)
+pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 
 
 def writes(text: str) -> str:

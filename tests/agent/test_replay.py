@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,9 @@ from words import (
     files,
     lines,
     quoth,
-    sandboxes,
     scripted,
     table_of,
-    threads,
     tool,
-    wait_until,
 )
 
 from agent.agent import AsyncAgent
@@ -38,13 +35,7 @@ from tools.store import Store, store_path
 from tools.table import CognitiveTool
 from tools.transcript import Event, Transcript, TranscriptError, read_event
 
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    """Every test here leaves as many threads and sandboxes as it found."""
-    before = threads(), sandboxes()
-    yield
-    wait_until(lambda: (threads(), sandboxes()) == before, 10)
+pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 
 
 class Shop:

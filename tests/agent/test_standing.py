@@ -7,12 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Spy, agent, files, sandboxes, threads, tool, wait_until
+from words import Spy, agent, files, tool
 
 from agent import Agent
 from tools import snapshots
@@ -22,12 +22,7 @@ from tools.context import ToolResult
 from tools.store import Store, state_dir, store_path
 from tools.table import CognitiveTool
 
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    before = threads(), sandboxes()
-    yield
-    wait_until(lambda: (threads(), sandboxes()) == before, 10)
+pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 
 
 class Desk:

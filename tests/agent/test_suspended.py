@@ -7,7 +7,6 @@ import runpy
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,8 @@ from words import (
     agent,
     complaint,
     files,
-    sandboxes,
     scripted,
-    threads,
     tool,
-    wait_until,
 )
 
 from agent import Agent
@@ -39,13 +35,7 @@ from tools.store import Store, store_path
 from tools.table import CognitiveTool
 from tools.transcript import Transcript
 
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    """Every test here leaves as many threads and sandboxes as it found."""
-    before = threads(), sandboxes()
-    yield
-    wait_until(lambda: (threads(), sandboxes()) == before, 10)
+pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 
 
 class Town:

@@ -8,7 +8,7 @@ from typing import Any
 
 from words import files, lines, scripted, tool
 
-from agent import Agent, FlightReport
+from agent import Agent, AsyncAgent, FlightReport
 from agent.org import load
 from agent.plan import TODO_WORDS
 from tools.consent import Decision
@@ -99,3 +99,24 @@ def block(*code: str, head: str = "hy", name: str = "") -> str:
 
 def statuses(report: FlightReport) -> dict[str, str]:
     return {step.id: step.status for step in report.steps}
+
+
+def approve(field: Field, *only: str, decision: Decision | None = None, **options: Any) -> None:
+    """What ann does with quoth approve."""
+    from agent.flight_approval import coverage, record
+    from agent.flight_file import PlanFile
+
+    plan = (file := PlanFile(field.path)).plan
+
+    async def work() -> None:
+        async with AsyncAgent(workspace=field.folder, tools=field.tools, user="ann", **options) as it:
+            for each in plan.steps:
+                if not only or each.id in only:
+                    said, seen = decision or Decision("once", "ann"), await coverage(it, plan, each)
+                    record(it.store, it.audit, plan, str(file.path), each, it.table, said, seen)
+
+    asyncio.run(work())
+
+
+def denied(field: Field, *only: str) -> None:
+    approve(field, *only, decision=Decision("deny", "ann", why="too early"))
