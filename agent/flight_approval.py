@@ -109,8 +109,7 @@ def body_digest(plan: Plan, step: Part) -> str:
     expectation alone."""
     forms = [
         [called(plan, form).text, [[var.name, var.text] for var in variables(plan, form)]]
-        for form in step.forms
-        if form.runs
+        for form in step.running
     ]
     if not (forms or step.objective):
         return ""
@@ -120,19 +119,18 @@ def body_digest(plan: Plan, step: Part) -> str:
 def tools_digest(plan: Plan, step: Part, table: ToolTable) -> str:
     """The versions of the tools that the step's forms name: an approval is of what they do, too."""
     found: dict[str, str] = {}
-    for form in step.forms:
-        if form.runs:
-            names = [var.name for var in variables(plan, form)]
-            uses = tool_uses(called(plan, form).text, table, names)
-            found |= {use.tool.name: use.tool.version for use in uses}
+    for form in step.running:
+        names = [var.name for var in variables(plan, form)]
+        uses = tool_uses(called(plan, form).text, table, names)
+        found |= {use.tool.name: use.tool.version for use in uses}
     return hashlib.sha256(json.dumps(sorted(found.items())).encode()).hexdigest()
 
 
 def called(plan: Plan, form: Form) -> Form:
     """The block whose text runs: the form itself, or the one that it calls."""
-    if not form.call:
-        return form
-    return plan.library[form.call] if form.call in plan.library else plan.blocks[form.call][1]
+    block = plan.block(form.call) if form.call else form
+    assert block is not None, "a plan is checked before it is looked at so"
+    return block
 
 
 def variables(plan: Plan, form: Form) -> list[Var]:
@@ -188,14 +186,13 @@ async def coverage(agent: AsyncAgent, plan: Plan, step: Part) -> Coverage:
     """What an approval of a step covers. Nothing is run, and nothing is read but the plan."""
     calls: dict[str, Covered] = {}
     asks: dict[str, None] = {}
-    for form in step.forms:
-        if form.runs:
-            inner, other = await _coverage(agent, plan, form)
-            for one in inner:
-                known = calls.setdefault(str(one.call), replace(one, times=0, seen=()))
-                both = None if known.times is None or one.times is None else known.times + one.times
-                calls[str(one.call)] = replace(one, times=both, seen=(*known.seen, *one.seen))
-            asks |= dict.fromkeys(other)
+    for form in step.running:
+        inner, other = await _coverage(agent, plan, form)
+        for one in inner:
+            known = calls.setdefault(str(one.call), replace(one, times=0, seen=()))
+            both = None if known.times is None or one.times is None else known.times + one.times
+            calls[str(one.call)] = replace(one, times=both, seen=(*known.seen, *one.seen))
+        asks |= dict.fromkeys(other)
     if step.objective and step.tools != ():
         asks["what its model calls"] = None
     return Coverage(step.model, tuple(calls.values()), tuple(asks))

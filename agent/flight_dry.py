@@ -42,7 +42,7 @@ async def dry_flight(agent: AsyncAgent, path: str | Path, wanted: Wanted) -> lis
                 "id": step.id,
                 "place": str(step.place),
                 "approved": approved,
-                "blocks": [await _block(agent, plan, step, form) for form in step.forms if form.runs],
+                "blocks": [await _block(agent, plan, step, form) for form in step.running],
                 "tools": [tool.name for tool in shown if tool.shown] if step.objective else None,
                 "expect": step.expect,
                 "looks": await _looks(agent, step),

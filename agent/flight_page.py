@@ -41,11 +41,11 @@ def as_data(plan: Plan, step: Part) -> dict[str, Any]:
     return {
         "title": step.title,
         "phase": step.phase,
-        "forms": [called(plan, form).text for form in _running(step)],
-        "with": [_with(plan, form) for form in _running(step)],
+        "forms": [called(plan, form).text for form in step.running],
+        "with": [_with(plan, form) for form in step.running],
         "blocks": {
             name: {"form": block.text, "with": _with(plan, block)}
-            for form in _running(step)
+            for form in step.running
             for name, block in libraries(plan, form).items()
         },
         "objective": step.objective,
@@ -79,7 +79,7 @@ def properties(step: Part) -> dict[str, str]:
 
 def _parts(plan: Plan, step: Part, covered: Coverage | None) -> Iterator[tuple[str, list[str]]]:
     """What there is to see, each under its label."""
-    for form in _running(step):
+    for form in step.running:
         yield from _block(plan, form, "runs", called(plan, form).text)
         for name, block in libraries(plan, form).items():
             yield from _block(plan, block, "runs before that, for a value", f"#+NAME: {name}\n{block.text}")
@@ -114,10 +114,6 @@ def _covers(step: Part, covered: Coverage) -> Iterator[tuple[str, list[str]]]:
 
 def _times(times: int | None) -> str:
     return "" if times == 1 else "any number of times: " if times is None else f"{times} times: "
-
-
-def _running(step: Part) -> list[Form]:
-    return [form for form in step.forms if form.runs]
 
 
 def _with(plan: Plan, form: Form) -> dict[str, Any]:
