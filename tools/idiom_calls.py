@@ -96,8 +96,7 @@ def apply(w: Maker, node: Any, env: Names) -> Any:
         return None
     if len(node) == 3 and is_core(str(node[1])):  # an operator takes no unpacked arguments
         return w.form(node, "reduce", *node[1:])
-    _, call = w.function(node, node[1])
-    head = call()[0] if isinstance(node[1], m.Symbol) or begins(node[1], "quote", ".") else node[1]
+    head = node[1][1] if begins(node[1], "quote", "function") and len(node[1]) == 2 else node[1]
     return w.form(node, head, *node[2:-1], w.form(node, "unpack-iterable", node[-1]))
 
 

@@ -22,7 +22,9 @@ import hy.models as m
 from hy.compiler import hy_compile
 
 from tools import teach
+from tools.closed import ClosedCompiler, sealed
 from tools.context import ToolError
+from tools.form import show
 from tools.rewrite import rewrite
 from tools.sexp import Limits, ReadError, read_all
 from tools.spot import spot
@@ -107,15 +109,29 @@ def _compiled(text: str, names: tuple[str, ...]) -> Program:
     body, value = _trees(text, names)
     uses_hy = any(isinstance(n, ast.Name) and n.id == "hy" for t in (body, value) for n in ast.walk(t))
     try:
-        statements, answer = (ast.unparse(_Fitted().visit(tree)) for tree in (body, value))
+        fitted = [_Fitted().visit(tree) for tree in (body, value)]
+        statements, answer = map(ast.unparse, fitted)
     except RecursionError:
         raise ProgramError(TOO_DEEP) from None
+    except ValueError:
+        raise _unwritable(fitted, text) from None
     if uses_hy:
         raise ProgramError('Keywords are only argument names in a program; a text is written "name".')
     used = {node.id for tree in (body, value) for node in ast.walk(tree) if isinstance(node, ast.Name)}
     preludes = "".join(source for name, source in PRELUDES.items() if name in used)
     given = tuple(dict.fromkeys(_globals(body.body)))
     return Program(text, f"{preludes}{statements}\n{ANSWER}({answer})", given)
+
+
+def _unwritable(trees: Iterable[ast.AST], text: str) -> ProgramError:
+    """Before Python 3.12 what stands inside of an f-string has no backslashes and few kinds of quotes."""
+    for node in (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)):
+        try:
+            ast.unparse(node)
+        except ValueError:
+            said = 'this f"…" holds a text with \\ or quotes; give that a name before, (setv x …) f"{x}"'
+            return _at(text, node.lineno, node.col_offset, said)
+    return ProgramError(TOO_DEEP)
 
 
 def _trees(text: str, names: tuple[str, ...]) -> tuple[Any, Any]:
@@ -141,7 +157,7 @@ def _trees(text: str, names: tuple[str, ...]) -> tuple[Any, Any]:
     try:
         whole = m.Expression([m.Symbol("do"), *forms]).replace(forms[0], recursive=False)
         body, value = hy_compile(
-            whole, types.ModuleType("program"), get_expr=True, import_stdlib=False, source=text
+            sealed(whole), None, get_expr=True, import_stdlib=False, compiler=_compiler(text)
         )
     except RecursionError:
         raise ProgramError(TOO_DEEP) from None
@@ -286,7 +302,7 @@ def check(form: Any, text: str) -> None:
             )
         if isinstance(node, m.Symbol):
             _check_symbol(node, text)
-        elif isinstance(node, m.Expression) and node and isinstance(node[0], m.Symbol):
+        elif isinstance(node, m.Expression) and node:
             _check_head(node, text)
         if isinstance(node, m.Sequence):
             pending.extend((item, depth + isinstance(node, m.Expression)) for item in node)
@@ -308,16 +324,37 @@ def _check_symbol(node: Any, text: str) -> None:
 
 
 def _check_head(node: Any, text: str) -> None:
-    name = hy.mangle(str(node[0])) if str(node[0]).strip(".") else str(node[0])
-    name = hy.mangle(name) if name == "." else name
+    """The head of a form is no macro but an allowed one, however Hy comes by its name."""
+    head = node[0]
+    try:
+        name = _expanded_name(head)
+    except Exception:
+        return  # a part of it is no name, and is refused for that
     if name in _core_macros() and name not in PURE_MACROS:
-        hint = INSTEAD.get(name)
-        raise _refusal(node[0], text, f"{node[0]} cannot be used in a program", hint)
+        said = head if isinstance(head, m.Symbol) else head[1]
+        raise _refusal(head, text, f"{said} cannot be used in a program", INSTEAD.get(name))
+    if name is not None and isinstance(head, m.Expression) and len(head) < 3:
+        raise _refusal(head, text, f"{show(head)} is no attribute of a value", "a call is (f x)")
+
+
+def _expanded_name(head: Any) -> str | None:
+    """The name under which Hy's macroexpand looks for a macro at this head, if it does."""
+    if isinstance(head, m.Symbol):
+        return str(hy.mangle(head))
+    dotted = isinstance(head, m.Expression) and head and head[0] == m.Symbol(".")
+    if dotted and all(isinstance(part, m.Symbol) for part in head):
+        return ".".join(map(hy.mangle, head[1:]))
+    return None
 
 
 def _core_macros() -> dict[str, Any]:
     macros: dict[str, Any] = getattr(builtins, "_hy_macros", {})
     return macros
+
+
+def _compiler(text: str) -> ClosedCompiler:
+    core = _core_macros()
+    return ClosedCompiler({name: core[name] for name in PURE_MACROS & core.keys()}, text)
 
 
 def _refusal(node: Any, text: str, why: str, hint: str | None = None) -> ProgramError:

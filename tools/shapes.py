@@ -149,7 +149,9 @@ class Maker:
         """Clauses that bind the function ``seen`` once, and how it is called."""
         if begins(seen, "quote", "function") and len(seen) == 2:
             seen = seen[1]
-        named = isinstance(seen, (m.Symbol, m.Keyword)) or (begins(seen, ".") and seen[1] == m.Symbol("None"))
+        named = isinstance(seen, (m.Symbol, m.Keyword)) or (
+            begins(seen, ".") and seen[1:2] == m.Expression([m.Symbol("None")])
+        )
         if named:
             return [], lambda *args: self.form(node, seen, *args)
         name = self.fresh(node)
