@@ -4,9 +4,9 @@ Hy looks a macro up in the module that is compiled, then in ``builtins``, and ``
 same functions of Hy's see builtins without macros and nothing to import with, so that a form that a check
 has missed finds no macro to expand. It must not know which macros those are, programs, tools, or doors.
 
-A second wall, a process to compile in, was measured and left out: one that is kept warm costs no time, but has
-all the rights of this one and meets the next program with what the last one did to it; a fresh fork for each
-costs 18 ms, ten times the compiling, and a fresh start 0.6 s.
+A second wall, a process to compile in, was measured and left out: one that is kept warm costs no time, but
+has all the rights of this one and meets the next program with what the last one did to it; a fresh fork for
+each costs 18 ms, ten times the compiling, and a fresh start 0.6 s.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class ClosedCompiler(HyASTCompiler):  # type: ignore[misc]
 
 
 # Whenever Hy makes a form around others, it copies all that is inside, level by level, to give each part a
-# place: 60 forms, each in the next, took six seconds. What it does not know it leaves as it is; so the parts of
-# a program, which have their places, are of kinds of their own, and are opened one by one to be compiled.
+# place: 60 forms, each in the next, took six seconds. What it does not know it leaves as it is; so the parts
+# of a program, which have their places, are of kinds of their own, and are opened one by one to be compiled.
 
 
 def _like(form: Any, kind: type, items: Any) -> Any:

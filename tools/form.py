@@ -90,6 +90,14 @@ def to_json(form: CallForm) -> dict[str, Any]:
     return data
 
 
+# Of one dictionary or set. Python finds a key's place by its hash, and it is easy to make up numbers, and
+# tuples of them, that have the same one: twenty thousand such keys keep a process busy for a minute.
+MAX_HARD_KEYS = 1000
+HARD_KEYS = (
+    f"A dictionary or set has at most {MAX_HARD_KEYS} keys that are large numbers, fractions or tuples;"
+    " make them texts."
+)
+MAX_EASY_KEY = 2**32
 MAX_DEPTH = 100  # of nested data in one argument; more has no honest use and could exhaust the stack
 
 
@@ -304,8 +312,10 @@ def to_value(model: Any) -> Value:
     if isinstance(model, m.Dict):
         if len(model) % 2:
             raise InvalidCallError(f"{show(model)} is no dictionary: it has a key without a value.")
-        pairs = zip(model[::2], model[1::2], strict=True)
-        return {_key(key): to_value(value) for key, value in pairs}
+        keys = [_key(key) for key in model[::2]]
+        if sum(map(_is_hard, keys)) > MAX_HARD_KEYS:
+            raise InvalidCallError(HARD_KEYS)
+        return dict(zip(keys, map(to_value, model[1::2]), strict=True))
     if isinstance(model, (m.List, m.Tuple)):
         return [to_value(item) for item in model]
     if isinstance(model, m.Expression) and len(model) == 2 and model[0] == m.Symbol("quote"):
@@ -335,6 +345,10 @@ def _key(model: Any) -> Any:
     if isinstance(key, (dict, list)):
         raise InvalidCallError(f"{show(model)} cannot be a key of a dictionary.")
     return str(key) if isinstance(key, Code) else key
+
+
+def _is_hard(key: Any) -> bool:
+    return isinstance(key, float) or (isinstance(key, int) and abs(key) >= MAX_EASY_KEY)
 
 
 def _name_of(model: Any) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import dis
+import sys
 import types
 import warnings
 from collections.abc import Iterable, Iterator
@@ -24,9 +25,10 @@ from hy.compiler import hy_compile
 from tools import teach
 from tools.closed import ClosedCompiler, sealed
 from tools.context import ToolError
-from tools.form import show
+from tools.form import MAX_HARD_KEYS, show
 from tools.rewrite import rewrite
 from tools.sexp import Limits, ReadError, read_all
+from tools.shapes import TooMuch
 from tools.spot import spot
 
 # Core macros whose expansion is pure: it makes Python syntax and runs nothing while compiling.
@@ -52,8 +54,7 @@ INSTEAD = {
     "py": "write Lisp",
     "pys": "write Lisp",
 }
-# Expanding a macro copies all that is inside it, so the cost of compiling is the number of nodes times their
-# depth.
+# Every form is gone through once for each that it stands in: by idioms that look for names, by Hy's patterns.
 MAX_WORK = 30_000
 # Functions of the host that a program calls without knowing; it cannot say these names.
 ANSWER = "__answer"  # hands the value over: as an argument it keeps shared parts shared, while the sandbox's
@@ -148,12 +149,15 @@ def _trees(text: str, names: tuple[str, ...]) -> tuple[Any, Any]:
     try:
         forms = rewrite(forms, names)
         lesson = spot(forms, text, names)
+    except TooMuch as error:
+        raise _refusal(error.node, text, "the program is too long; make two of it") from None
     except RecursionError:
         raise ProgramError(TOO_DEEP) from None
     if lesson is not None:
         raise _at(text, lesson.line, lesson.column, lesson.message)
     for form in forms:  # after the rewriting: nothing comes into a program that is not checked
         check(form, text)
+    _check_numbers(forms, text)
     try:
         whole = m.Expression([m.Symbol("do"), *forms]).replace(forms[0], recursive=False)
         body, value = hy_compile(
@@ -183,7 +187,10 @@ def free_names(text: str, names: Iterable[str] = ()) -> list[FreeName]:
     """What a program takes from outside: tools, builtins, what nobody has defined. Python's own compiler
     tells which names those are. Raises ProgramError."""
     body, value = _trees(text, tuple(names))
-    tree = ast.fix_missing_locations(ast.Module([*body.body, ast.Expr(value.body)], []))
+    try:
+        tree = ast.fix_missing_locations(ast.Module([*body.body, ast.Expr(value.body)], []))
+    except RecursionError:
+        raise ProgramError(TOO_DEEP) from None
     for node in ast.walk(tree):
         if isinstance(
             node, (ast.expr, ast.stmt, ast.excepthandler, ast.pattern, ast.arg, ast.keyword, ast.alias)
@@ -306,6 +313,18 @@ def check(form: Any, text: str) -> None:
             _check_head(node, text)
         if isinstance(node, m.Sequence):
             pending.extend((item, depth + isinstance(node, m.Expression)) for item in node)
+
+
+def _check_numbers(forms: list[Any], text: str) -> None:
+    """Python's compiler keeps the numbers of a program in a dictionary."""
+    pending, huge = list(forms), 0
+    while pending:
+        node = pending.pop()
+        huge += isinstance(node, m.Integer) and abs(node) > sys.hash_info.modulus
+        if huge > MAX_HARD_KEYS:
+            raise _refusal(node, text, f"a program has at most {MAX_HARD_KEYS} numbers as large as this one")
+        if isinstance(node, m.Sequence):
+            pending.extend(reversed(node))
 
 
 def _check_symbol(node: Any, text: str) -> None:

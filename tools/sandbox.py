@@ -30,7 +30,16 @@ import hy
 
 from tools import teach
 from tools.context import Status, ToolError, plain
-from tools.form import MAX_DEPTH, CallForm, canonical, from_model, kebab
+from tools.form import (
+    HARD_KEYS,
+    MAX_DEPTH,
+    MAX_EASY_KEY,
+    MAX_HARD_KEYS,
+    CallForm,
+    canonical,
+    from_model,
+    kebab,
+)
 from tools.program import ANSWER, BRANCH, FAILED, JOIN, TOO_DEEP, Program, ProgramError, alias
 from tools.sexp import ReadError, read_one
 
@@ -81,7 +90,8 @@ class Waiting(Exception):
 
 # What leaves the sandbox is looked at in there first, within the program's limits. The host rebuilds sets and
 # keys, and Python hashes a tuple by all that it holds: sixty tuples, each twice in the next, would keep this
-# process busy for ever, out of reach of any deadline. Objects stay inside, for one may hold such a set.
+# process busy for ever, out of reach of any deadline; so would numbers that all have one hash (the squares of
+# how many there may be are counted). Objects stay inside, for one may hold such a set.
 _TOO_LARGE = f"The value is too large: written out it has more than {MAX_VALUE} characters."
 _NO_DATA = "cannot leave the program; use texts, numbers, lists and dictionaries."
 # It uses its own names for what it needs: a program may give len another meaning, but cannot say __len.
@@ -89,17 +99,25 @@ _WALL = f"""
 import datetime as __datetime, pathlib as __pathlib
 __dict, __error, __isinstance, __len, __sum, __type = dict, ValueError, isinstance, len, sum, type
 __list, __str, __zip, __BaseException, __TypeError = list, str, zip, BaseException, TypeError
+__int, __EASY, __HASHED = int, (str, bytes, bool, type(None)), (set, frozenset, type({{}}.keys()))
 __PLAIN = (str, int, float, bool, type(None), bytes)
 __MANY = (list, tuple, set, frozenset, type({{}}.keys()), type({{}}.values()), type({{}}.items()))
 __OTHER = (__datetime.date, __datetime.time, __datetime.timedelta, __pathlib.Path)
 def __fits(*level):
-    left = {MAX_VALUE // 8}
+    left, hard = {MAX_VALUE // 8}, {10 * MAX_HARD_KEYS**2}
     while level:
         level = [value for value in level if __type(value) not in __PLAIN]
         many = [value for value in level if __type(value) in __MANY]
         left -= __sum([__len(items) for items in many])
         if left < 0:
             raise __error("{_TOO_LARGE}")
+        for keys in [items for items in many if __type(items) in __HASHED]:
+            keys = [key for key in keys if __type(key) not in __EASY]
+            easy = [key for key in keys if __type(key) == __int and -{MAX_EASY_KEY} < key < {MAX_EASY_KEY}]
+            number = __len(keys) - __len(easy)
+            hard -= number**2 if number <= {MAX_HARD_KEYS} else hard + 1
+        if hard < 0:
+            raise __error("{HARD_KEYS}")
         odd = [] if __len(many) == __len(level) else [value for value in level if __type(value) not in __MANY]
         level = [item for items in many for item in items]
         for value in odd:
@@ -670,7 +688,7 @@ def runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str]
         return ProgramError("The program was stopped: it ran longer than it may.")
     if kind == "MemoryError" and ("limit exceeded" in message or "memory limit" in message):
         return ProgramError("The program was stopped: it used more memory, or printed more, than it may.")
-    if kind == "ValueError" and message.endswith((_TOO_LARGE, _NO_DATA)):
+    if kind == "ValueError" and message.endswith((_TOO_LARGE, HARD_KEYS, _NO_DATA)):
         return ProgramError(message)
     if "suspension limit" in message:
         return ProgramError("The program was stopped: it made more calls than it may.")

@@ -119,6 +119,16 @@ def _clauses(items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
 
 # ---- making forms
 
+MAX_PARTS = 30_000  # of all the forms that are made of one program: what compiling it costs grows with them
+
+
+class TooMuch(RecursionError):
+    """A program means more than may be made of it; ``node`` is where that was seen."""
+
+    def __init__(self, node: Any) -> None:
+        super().__init__()
+        self.node = node
+
 
 class Maker:
     """Makes the new forms of one program, and the names it does not use."""
@@ -128,6 +138,7 @@ class Maker:
         self.bound: Names = self.tools | frozenset(bound_in(forms))
         self.taken = set(symbols_in(m.List(forms))) | self.bound
         self.made = 0
+        self.parts = 0
 
     def fresh(self, node: Any) -> Any:
         """A name this program does not use."""
@@ -143,6 +154,9 @@ class Maker:
 
     def of(self, kind: Any, node: Any, items: Iterable[Any]) -> Any:
         parts = [m.Symbol(i).replace(node) if type(i) is str else i for i in items]
+        self.parts += len(parts)
+        if self.parts > MAX_PARTS:
+            raise TooMuch(node)
         return kind(parts).replace(node, recursive=False)
 
     def function(self, node: Any, seen: Any) -> tuple[list[Any], Callable[..., Any]]:
