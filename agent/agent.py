@@ -337,7 +337,9 @@ class AsyncAgent:
     @property
     def waits(self) -> bool:
         """Whether anything of this session waits for ``resume``."""
-        return self._store is not None and any(one.status == "pending" for one in self._session.unfinished())
+        return self._store is not None and any(
+            one.status in ("pending", "interrupted") for one in self._session.unfinished()
+        )
 
     def _require_tools(self, unfinished: list[Unfinished]) -> None:
         """Raises UsageError when a call that waits is of a tool that is not here: nothing of it is lost."""

@@ -66,8 +66,8 @@ class AskTerminal:
 
     One question at a time. The question goes to stderr, for stdout belongs to the result, and what was typed
     before it is no answer. Nobody can say yes to what was not shown: of a form that fills the screen head and
-    tail are, and the rest must be asked for first. No answer within ANSWER_SECONDS, or an interrupt, leaves
-    the call pending. ``user`` is who answers, ``workspace`` is where the paths of a scope lie.
+    tail are, and the rest must be asked for first. No answer within ANSWER_SECONDS leaves the call pending; an
+    interrupt leaves this one so and all that come until ``listen``. ``user`` is who answers, ``workspace`` is where the paths of a scope lie.
     """
 
     def __init__(self, lines: StdinLines | None = None, user: str = "", workspace: Path | str = ".") -> None:
@@ -80,7 +80,8 @@ class AskTerminal:
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Decision | None:
         async with self._turn:
-            self._interrupted = False
+            if self._interrupted:
+                return None
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
                     return await self._ask(tool, call, reason)
@@ -187,10 +188,14 @@ class AskTerminal:
         return self._waiting is not None
 
     def interrupt(self) -> None:
-        """Take the question back."""
+        """Take the question back, and ask no other."""
         if self._waiting is not None:
             self._interrupted = True
             self._waiting.cancel()
+
+    def listen(self) -> None:
+        """Ask again: what the person wanted to be left alone with is over."""
+        self._interrupted = False
 
 
 def _margin(text: str) -> str:
