@@ -66,8 +66,9 @@ class AskTerminal:
 
     One question at a time. The question goes to stderr, for stdout belongs to the result, and what was typed
     before it is no answer. Nobody can say yes to what was not shown: of a form that fills the screen head and
-    tail are, and the rest must be asked for first. No answer within ANSWER_SECONDS leaves the call pending; an
-    interrupt leaves this one so and all that come until ``listen``. ``user`` is who answers, ``workspace`` is where the paths of a scope lie.
+    tail are, and the rest must be asked for first. No answer within ANSWER_SECONDS leaves the call pending;
+    an interrupt leaves it so too, and all that come until ``listen``. ``user`` is who answers,
+    ``workspace`` is where the paths of a scope lie.
     """
 
     def __init__(self, lines: StdinLines | None = None, user: str = "", workspace: Path | str = ".") -> None:

@@ -452,7 +452,7 @@ class Sandbox:
 def _deaf() -> Iterator[None]:
     """What is begun within it does not hear what a terminal tells all its programs at once, such as Ctrl-C:
     that is for us, and a program that is asked about must outlive it. Monty's threads, and the workers they
-    start then and later, inherit the mask of the thread that begins them; no signal to us is lost, it waits."""
+    start then and later, have the mask of the thread that begins them; what is for us waits for a moment."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield
