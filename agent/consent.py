@@ -78,11 +78,13 @@ class AskTerminal:
         self._turn = asyncio.Lock()
         self._waiting: asyncio.Task[str] | None = None
         self._interrupted = False
+        self._alone = False  # whether the person wants to be asked no more
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Decision | None:
         async with self._turn:
-            if self._interrupted:
+            if self._alone:
                 return None
+            self._interrupted = False
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
                     return await self._ask(tool, call, reason)
@@ -191,12 +193,12 @@ class AskTerminal:
     def interrupt(self) -> None:
         """Take the question back, and ask no other."""
         if self._waiting is not None:
-            self._interrupted = True
+            self._interrupted = self._alone = True
             self._waiting.cancel()
 
     def listen(self) -> None:
         """Ask again: what the person wanted to be left alone with is over."""
-        self._interrupted = False
+        self._alone = False
 
 
 def _margin(text: str) -> str:

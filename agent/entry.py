@@ -5,7 +5,7 @@ Knows signals alone. What comes before this file, Python's own start, is not our
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]  # signal itself imports half of the library first
+import _signal  # type: ignore[import-not-found]  # signal imports half of the library
 import os
 import sys
 

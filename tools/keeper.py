@@ -8,7 +8,7 @@ SIGTERM, or the end of PARENT: end all now. SIGUSR1: end all when the program ha
 REPORT it writes how that ended: ``exit CODE``, or ``errno NUMBER`` if it could not be started.
 """
 
-import _signal as signals  # signal itself imports half of the library
+import _signal as signals  # type: ignore[import-not-found]  # signal imports half of the library
 import contextlib
 import os
 import sys

@@ -138,10 +138,10 @@ LEAVES = {
     "with the output still open": "setsid sh -c 'echo $$ >> left; exec sleep 100' &",
     "deaf": "setsid sh -c 'trap \"\" TERM HUP INT; echo $$ >> left; sleep 100; sleep 100' >/dev/null 2>&1 &",
     "a daemon without its environment": 'python3 -c "$DAEMON"',
-    "one below the other": 'setsid sh -c \'setsid sh -c "echo \\$\\$ >> left; exec sleep 100" & echo $$ >> left; '
-    "exec sleep 100' >/dev/null 2>&1 &",
+    "one below another": 'setsid sh -c \'setsid sh -c "echo \\$\\$ >> left; exec sleep 100" & '
+    "echo $$ >> left; exec sleep 100' >/dev/null 2>&1 &",
 }
-COUNT = {"one below the other": 2}
+COUNT = {"one below another": 2}
 ENDS = {"it ends": "", "it goes on": "\nsleep 100"}
 
 
