@@ -3,10 +3,14 @@
 Names are imported at first use, so that a command pays only for what it does.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+from importlib import import_module
+
+TYPE_CHECKING = False  # what a type checker takes for true; typing itself would be imported before entry.py
 if TYPE_CHECKING:
+    from typing import Any
+
     from agent.agent import Agent, AsyncAgent
     from agent.flight import FlightReport
     from agent.run import Reply

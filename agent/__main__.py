@@ -4,11 +4,11 @@ Python puts the present folder first on its path then; ours goes before it, so t
 person's own is not taken for ours.
 """
 
+import os
 import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from agent import entry  # first: from here on Ctrl-C ends it quietly
 
-from agent.cli import main
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # noqa: PTH120  pathlib is slow
 
-sys.exit(main())
+sys.exit(entry.main())

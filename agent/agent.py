@@ -15,7 +15,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 from agent.changes import Changes, changes_of
 from agent.recorded import Differs, RecordedBackend, RecordedDoor, facts_of
@@ -35,9 +35,10 @@ from tools.door import Door, Gate, new_call
 from tools.errors import InvalidCallError, UsageError
 from tools.form import CallForm, Code, from_model
 from tools.hycache import cache_dir
-from tools.limits import By, Cooldown, Quota, Rule, StoreLimits
+from tools.limits import StoreLimits
 from tools.pages import OnlyNames, StorePages
-from tools.policy import RulesPolicy, load_policy, policy_files
+from tools.policy import load_policy, policy_files
+from tools.quotas import Rule
 from tools.receipts import StoreReceipts
 from tools.sandbox import Sandbox
 from tools.services import Services
@@ -165,6 +166,8 @@ class AsyncAgent:
         self._talk = ""  # the run that ``say`` goes on from
         self._new_talk = session is None
         self._others: dict[str, Backend] = {}
+        counted = [limit.counts for limit in self.policy.limits]
+        self.policy.counted = True
         self.door = Door(
             self.table,
             policy=self.policy,
@@ -174,7 +177,7 @@ class AsyncAgent:
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
             log=self.call_log,
             together=lambda: self._opened_store().transaction(),
-            limits=StoreLimits(self._opened_store, [*quotas, *_counted(self.policy)], zone=zone),
+            limits=StoreLimits(self._opened_store, [*quotas, *counted], zone=zone),
         )
 
     def _opened_store(self) -> Store:
@@ -337,7 +340,9 @@ class AsyncAgent:
     @property
     def waits(self) -> bool:
         """Whether anything of this session waits for ``resume``."""
-        return self._store is not None and any(one.status == "pending" for one in self._session.unfinished())
+        return self._store is not None and any(
+            one.status in ("pending", "interrupted") for one in self._session.unfinished()
+        )
 
     def _require_tools(self, unfinished: list[Unfinished]) -> None:
         """Raises UsageError when a call that waits is of a tool that is not here: nothing of it is lost."""
@@ -680,20 +685,6 @@ def _with_whole_path(model: str) -> str:
     """The spec of a model, to be understood in any folder."""
     kind, _, path = model.partition(":")
     return f"{kind}:{Path(path).expanduser().resolve()}" if kind in ("scripted", "local") and path else model
-
-
-def _counted(policy: RulesPolicy) -> list[Rule]:
-    """The quotas and cooldowns of the policy files, for the one who counts; the policy learns of it."""
-    policy.counted = True
-    by = {"user": "user", "session": "session", "workspace": "all"}
-    week = 7 * 24 * 3600.0
-    rules: list[Rule] = [
-        Quota(found.tool, found.count, week if found.per == "week" else found.per, cast("By", by[found.by]))
-        for found in policy.quotas
-    ]
-    return rules + [
-        Cooldown(found.tool, found.seconds, cast("By", by[found.by])) for found in policy.cooldowns
-    ]
 
 
 def user_name() -> str:

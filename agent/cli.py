@@ -337,6 +337,7 @@ def _with_agent(
                 if not interrupt_politely(agent):
                     task.cancel()
 
+            before = signal.getsignal(signal.SIGINT)
             loop.add_signal_handler(signal.SIGINT, interrupt)
             for ending in (signal.SIGTERM, signal.SIGHUP):  # what was started is stopped then too
                 loop.add_signal_handler(ending, task.cancel)
@@ -348,6 +349,7 @@ def _with_agent(
             finally:
                 for heard in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                     loop.remove_signal_handler(heard)
+                signal.signal(signal.SIGINT, before)  # asyncio does not put it back
 
     if options.command is None:  # the REPL draws on stdout
         return asyncio.run(go())

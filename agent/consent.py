@@ -66,8 +66,9 @@ class AskTerminal:
 
     One question at a time. The question goes to stderr, for stdout belongs to the result, and what was typed
     before it is no answer. Nobody can say yes to what was not shown: of a form that fills the screen head and
-    tail are, and the rest must be asked for first. No answer within ANSWER_SECONDS, or an interrupt, leaves
-    the call pending. ``user`` is who answers, ``workspace`` is where the paths of a scope lie.
+    tail are, and the rest must be asked for first. No answer within ANSWER_SECONDS leaves the call pending;
+    an interrupt leaves it so too, and all that come until ``listen``. ``user`` is who answers,
+    ``workspace`` is where the paths of a scope lie.
     """
 
     def __init__(self, lines: StdinLines | None = None, user: str = "", workspace: Path | str = ".") -> None:
@@ -77,9 +78,12 @@ class AskTerminal:
         self._turn = asyncio.Lock()
         self._waiting: asyncio.Task[str] | None = None
         self._interrupted = False
+        self._alone = False  # whether the person wants to be asked no more
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Decision | None:
         async with self._turn:
+            if self._alone:
+                return None
             self._interrupted = False
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
@@ -187,10 +191,14 @@ class AskTerminal:
         return self._waiting is not None
 
     def interrupt(self) -> None:
-        """Take the question back."""
+        """Take the question back, and ask no other."""
         if self._waiting is not None:
-            self._interrupted = True
+            self._interrupted = self._alone = True
             self._waiting.cancel()
+
+    def listen(self) -> None:
+        """Ask again: what the person wanted to be left alone with is over."""
+        self._alone = False
 
 
 def _margin(text: str) -> str:

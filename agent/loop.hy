@@ -146,7 +146,8 @@ thousand turns use no more stack than ten."
     faults  (complaint (.join "\n" (lfor [_ fault] faults fault)) run heard)
     (= turn.finish "length")  (complaint "Your reply was cut off because it was too long. Be brief." run)
     turn.text  (.end run "done" turn.text)
-    True  (complaint "Your reply was empty. Make a call, or answer in plain words." run)))
+    run.door.table.shown  (complaint "Your reply was empty. Make a call, or answer in plain words." run)
+    True  (complaint "Your reply was empty. Answer in plain words." run)))
 
 (defn unique [records run]
   "One record for each different call of a turn: saying a thing twice in one breath is no repeat."

@@ -101,6 +101,7 @@ class Repl:
     async def _stoppable(self, work: Coroutine[Any, Any, T]) -> T:
         """Do ``work``; Ctrl-C ends it, a run at its next safe point, and raises _Interrupted."""
         self._pressed = False
+        self.agent.broker.listen()  # Ctrl-C was for an earlier line
         task: asyncio.Task[T] = asyncio.ensure_future(work)
         self._task = task
         try:

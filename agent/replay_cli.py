@@ -65,12 +65,17 @@ def _session(options: argparse.Namespace) -> tuple[str, list[Event], int]:
 def replay(options: argparse.Namespace) -> int:
     """What is different on stdout, what was not compared on stderr; 1 when anything is different."""
     import asyncio
+    import signal
 
     from agent.say import results_only
 
     session, events, foreign = _session(options)
-    with results_only():
-        found = asyncio.run(_replayed(options, session, events, foreign))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio then stops what it has begun
+    try:
+        with results_only():
+            found = asyncio.run(_replayed(options, session, events, foreign))
+    finally:
+        signal.signal(signal.SIGINT, before)
     if getattr(options, "json", False):
         print_json(found.to_json())
     else:

@@ -72,7 +72,10 @@ class Dialect:
     def opening(
         self, table: ToolTable, *, search: bool = False, view: str | None = None, rules: str | None = None
     ) -> str:
-        """The system message. With ``search`` each tool is shown with one line only."""
+        """The system message. With ``search`` each tool is shown with one line only. Empty where there is no
+        tool: then nothing is said of calls either."""
+        if not table.shown:
+            return ""
         if view is None:
             view = "bare" if search else self.view
         shown = belt(table, view) if view else ""
@@ -80,7 +83,7 @@ class Dialect:
 
     def tools(self, table: ToolTable, view: str) -> bytes | None:
         """The tools that go beside the messages, as the backend wants them; None for none."""
-        return belt_bytes(table, view) if self.native and view else None
+        return belt_bytes(table, view) if self.native and view and table.shown else None
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
         """What binds a model to this dialect; ``bounds`` are those of neuro/grammar.py."""

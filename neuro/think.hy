@@ -30,9 +30,11 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
 ;; * Asking
 
 (defn begin-conversation [table * [dialect CALL-FORM] [search False] [view None] [rules None]]
-  "Messages that open with the belt; the task and all that follows is appended."
-  (setv messages (Messages))
-  (.append messages "system" (.opening dialect table :search search :view view :rules rules))
+  "Messages that open with the belt, if there is one; the task and all that follows is appended."
+  (setv messages (Messages)
+        opening (.opening dialect table :search search :view view :rules rules))
+  (when opening
+    (.append messages "system" opening))
   messages)
 
 (defn :async ask-neuro [messages backend * [grammar None] [max-tokens 1024] [on-text None]

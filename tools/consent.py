@@ -225,10 +225,18 @@ class Broker:
         return [str(name) for (name,) in found]
 
     def interrupt(self) -> None:
-        """Take a question that is being asked back; its request stays open."""
-        take_back = getattr(self._person, "interrupt", None)
-        if callable(take_back):
-            take_back()
+        """Take a question that is being asked back, and ask no other until ``listen``; the requests stay
+        open."""
+        self._tell("interrupt")
+
+    def listen(self) -> None:
+        """Ask the person again."""
+        self._tell("listen")
+
+    def _tell(self, what: str) -> None:
+        tell = getattr(self._person, what, None)
+        if callable(tell):
+            tell()
 
     def _settle(
         self, tool: CognitiveTool, call: Call, digest: str, request: str = ""

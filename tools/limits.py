@@ -27,70 +27,17 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tools.context import Call
 from tools.door import Refusal, Reservation
 from tools.errors import UsageError
 from tools.form import kebab
+from tools.quotas import SECONDS, By, Cooldown, Per, Quota, Rule
 from tools.table import CognitiveTool
 
 if TYPE_CHECKING:
     from tools.store import Statement, Store
-
-By = Literal["user", "session", "all"]
-Per = Literal["week", "day", "hour", "minute"] | float
-SECONDS = {"week": 604800.0, "hour": 3600.0, "minute": 60.0}
-
-
-@dataclass(frozen=True)
-class Quota:
-    """At most ``count`` calls of ``tool`` per calendar day, or within any week, hour, minute or number of
-    seconds; for each user, for each session, or for all together."""
-
-    tool: str
-    count: int
-    per: Per = "day"
-    by: By = "user"
-
-    def __post_init__(self) -> None:
-        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 0:
-            raise UsageError(f"The quota of {self.tool} is a whole number from 0, not {self.count!r}.")
-        if not (self.per in ("day", *SECONDS) or _seconds(self.per)):
-            raise UsageError(
-                f"The quota of {self.tool} is per week, day, hour, minute or a number of seconds, "
-                f"not {self.per!r}."
-            )
-        _check_by(f"The quota of {self.tool}", self.by)
-
-
-@dataclass(frozen=True)
-class Cooldown:
-    """At least ``seconds`` between one call of ``tool`` and the next."""
-
-    tool: str
-    seconds: float
-    by: By = "user"
-
-    def __post_init__(self) -> None:
-        if not _seconds(self.seconds):
-            raise UsageError(
-                f"The cooldown of {self.tool} is a number of seconds above 0, not {self.seconds!r}."
-            )
-        _check_by(f"The cooldown of {self.tool}", self.by)
-
-
-def _seconds(value: object) -> bool:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and 0 < float(value) < math.inf  # type: ignore[arg-type]
-
-
-def _check_by(what: str, by: object) -> None:
-    if by not in ("user", "session", "all"):
-        raise UsageError(f"{what} is by user, session or all, not {by!r}.")
-
-
-Rule = Quota | Cooldown
 
 
 @dataclass(frozen=True)

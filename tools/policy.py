@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from tools.context import Call, ToolContext, Verdict, ask, deny
 from tools.errors import UsageError
 from tools.predicates import Facts, Truth, anything
-from tools.rules import KINDS, Cooldown, Key, Limit, Orders, Quota, Rule, read_orders
+from tools.rules import KINDS, Key, Limit, Orders, Rule, read_orders
 from tools.table import CognitiveTool
 from tools.trust import Trust, digest_of
 
@@ -165,8 +165,8 @@ class _Indexed(NamedTuple):
 class RulesPolicy:
     """The layers that apply, compiled: judging a call looks only at the rules that concern its tool.
 
-    ``quotas`` and ``cooldowns`` are data for whoever counts calls. Until somebody says that they are
-    ``counted``, a tool that has one is denied: an unkept limit fails closed.
+    ``limits`` are data for whoever counts calls. Until somebody says that they are ``counted``, a tool that
+    has one is denied: an unkept limit fails closed.
     """
 
     def __init__(
@@ -175,8 +175,7 @@ class RulesPolicy:
         self.layers = tuple(layers)
         self.counted = counted
         self.notes = tuple(notes)  # what a person should be told about the layers
-        self.quotas: tuple[Quota, ...] = tuple(q for layer in layers for q in layer.orders.quotas)
-        self.cooldowns: tuple[Cooldown, ...] = tuple(c for layer in layers for c in layer.orders.cooldowns)
+        self.limits: tuple[Limit, ...] = tuple(one for layer in layers for one in layer.orders.limits)
         self._rules = tuple((layer, rule) for layer in layers for rule in layer.orders.rules)
         self._index: dict[str, _Indexed] = {}
 
@@ -227,7 +226,7 @@ class RulesPolicy:
 
     def limits_of(self, tool: CognitiveTool) -> list[Limit]:
         """The quotas and cooldowns of a tool."""
-        return [limit for layer in self.layers for limit in layer.orders.limits if limit.tool == tool.name]
+        return [limit for limit in self.limits if limit.tool == tool.name]
 
     def explain(
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext

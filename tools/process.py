@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import signal
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tools.context import ToolContext, ToolError, ToolFailure
 
 MAX_OUTPUT = 100_000
+KEEPER = str(Path(__file__).with_name("keeper.py"))
 INSIDE = "QUOTH_INSIDE"  # set for programs that tools run: quoth takes no decisions from them
 
 
@@ -23,8 +27,8 @@ async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, 
     """The standard output of a program run inside the workspace, cut at MAX_OUTPUT characters.
 
     Items of ``argv`` become texts; None is left out and a list is spliced in. Raises ToolError when the
-    program is missing, fails (with its standard error) or passes the deadline, after which its whole process
-    group is killed.
+    program is missing, fails (with its standard error) or passes the deadline. All that the program has
+    started ends with the call (tools/keeper.py).
     """
     words = _words(argv)
     if not words:
@@ -33,9 +37,11 @@ async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, 
     if not folder.is_dir():
         raise ToolError(f"There is no folder {cwd} to run {words[0]} in.")
     ctx.effect(f"ran:{words[0]}")
+    report, told = os.pipe()
     try:
         process = await asyncio.create_subprocess_exec(
-            *words,
+            *(sys.executable, "-I", "-S", KEEPER, str(told), str(os.getpid()), *words),
+            pass_fds=[told],
             cwd=folder,
             env={**os.environ, INSIDE: "1"},
             stdin=asyncio.subprocess.DEVNULL,
@@ -43,30 +49,38 @@ async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, 
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
-    except FileNotFoundError:
-        raise ToolError(f"There is no program {words[0]} on this machine.") from None
     except (OSError, ValueError) as error:
+        os.close(report)
         raise ToolError(f"{words[0]} cannot be started: {error}.") from None
+    finally:
+        os.close(told)
     assert process.stdout is not None
     assert process.stderr is not None
     try:
         async with asyncio.timeout(timeout):
             out, err = await asyncio.gather(_read(process.stdout), _read(process.stderr))
-            code = await process.wait()
+            _tell(process, signal.SIGUSR1)
+            await process.wait()
+        how, _, number = os.read(report, 100).decode().partition(" ")
     except TimeoutError:
         raise ToolFailure("timeout", f"{words[0]} did not finish within {timeout:g} s.") from None
     finally:
+        os.close(report)
         await _put_away(process)
+    code = int(number or -signal.SIGKILL)  # somebody has killed the keeper
+    if how == "errno":
+        if code == errno.ENOENT:
+            raise ToolError(f"There is no program {words[0]} on this machine.")
+        raise ToolError(f"{words[0]} cannot be started: {OSError(code, os.strerror(code), words[0])}.")
     if code:
         raise ToolError(f"{words[0]} ended with {code}: {(err or out).strip() or 'it said nothing'}")
     return out
 
 
 async def _put_away(process: asyncio.subprocess.Process) -> None:
-    """Kill the whole group, also when its first process has ended: it may have left others behind. However
-    often this is cancelled, it is awaited: of what is left open, asyncio hears when its loop is closed."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    """Have the keeper end all that is left. However often this is cancelled, it is awaited: of what is left
+    open, asyncio hears when its loop is closed."""
+    _tell(process, signal.SIGTERM)
     cancelled = False
     while process.returncode is None:
         try:
@@ -77,6 +91,11 @@ async def _put_away(process: asyncio.subprocess.Process) -> None:
     if cancelled:
         raise asyncio.CancelledError
     await asyncio.sleep(0)  # its pipes are closed in the next turn of the loop
+
+
+def _tell(keeper: asyncio.subprocess.Process, what: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has ended
+        keeper.send_signal(what)
 
 
 def _words(argv: Sequence[Any]) -> list[str]:

@@ -240,14 +240,14 @@ def _globals(statements: Iterable[ast.AST]) -> Iterator[str]:
 
 TOO_DEEP = "The program is nested too deeply, or one operator has too many operands."
 
-# What Python has and the sandbox has not; a test asks the sandbox.
+# What some Python has and the sandbox has not; a test asks the sandbox.
 LACKING = frozenset(
     """
     BaseExceptionGroup BlockingIOError BrokenPipeError BufferError BytesWarning ChildProcessError
     ConnectionAbortedError ConnectionError ConnectionRefusedError ConnectionResetError DeprecationWarning
     EOFError EncodingWarning EnvironmentError ExceptionGroup FloatingPointError FutureWarning GeneratorExit
     IOError ImportWarning IndentationError InterruptedError PendingDeprecationWarning ProcessLookupError
-    ReferenceError ResourceWarning RuntimeWarning StopAsyncIteration SyntaxWarning SystemError TabError
+    PythonFinalizationError ReferenceError ResourceWarning RuntimeWarning StopAsyncIteration SyntaxWarning SystemError TabError
     UnicodeError UnicodeTranslateError UnicodeWarning UserWarning Warning aiter anext ascii breakpoint
     bytearray callable classmethod compile copyright credits delattr dir exec exit globals help input
     issubclass license locals memoryview quit staticmethod super vars

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import hy.models as m
 
@@ -54,6 +54,7 @@ from tools.predicates import (
     of_items,
     under,
 )
+from tools.quotas import BYS, LONGEST, Cooldown, Quota
 from tools.schema import NAME
 from tools.sexp import Limits, ReadError, read_all
 from tools.table import COSTS, EFFECTS, CognitiveTool
@@ -147,40 +148,24 @@ class Rule:
         return truth is True if self.kind == "allow" else truth is not False
 
 
-By = Literal["user", "session", "all"]
-Per = Literal["minute", "hour", "day", "week"]
-BYS: tuple[By, ...] = ("user", "session", "all")
-PERS: tuple[Per, ...] = ("minute", "hour", "day", "week")
+PERS = ("minute", "hour", "day", "week")
 UNITS = {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3600, "hours": 3600}
 
 
 @dataclass(frozen=True)
-class Quota:
-    """``(quota research 3 :per :day :by :user)``: at most ``count`` calls of ``tool`` in each window, counted
-    for each user, each session, or all together."""
+class Limit:
+    """``(quota research 3 :per :day :by :user)``: at most so many calls of a tool in each window, counted for
+    each user, each session, or all together; or ``(cooldown search 10 :seconds)``: so long from one call to
+    the next."""
 
-    tool: str
-    count: int
-    per: Per
-    by: By
+    counts: Quota | Cooldown
     text: str = field(compare=False)
     place: Place = field(compare=False)
     tool_place: Place = field(compare=False)
 
-
-@dataclass(frozen=True)
-class Cooldown:
-    """``(cooldown search 10 :seconds :by :user)``: so long from one call of ``tool`` to the next."""
-
-    tool: str
-    seconds: float
-    by: By
-    text: str = field(compare=False)
-    place: Place = field(compare=False)
-    tool_place: Place = field(compare=False)
-
-
-Limit: TypeAlias = Quota | Cooldown
+    @property
+    def tool(self) -> str:
+        return self.counts.tool
 
 
 @dataclass(frozen=True)
@@ -188,13 +173,7 @@ class Orders:
     """All that one policy file says."""
 
     rules: tuple[Rule, ...] = ()
-    quotas: tuple[Quota, ...] = ()
-    cooldowns: tuple[Cooldown, ...] = ()
-
-    @property
-    def limits(self) -> tuple[Limit, ...]:
-        """The quotas and the cooldowns."""
-        return (*self.quotas, *self.cooldowns)
+    limits: tuple[Limit, ...] = ()  # the quotas, then the cooldowns
 
 
 # Reading
@@ -232,8 +211,8 @@ def read_orders(text: str, name: str) -> Orders:
         raise UsageError(place.complaint(f"{error.message}{hint}")) from None
     reader = _Reader(source)
     rules: list[Rule] = []
-    quotas: list[Quota] = []
-    cooldowns: list[Cooldown] = []
+    quotas: list[Limit] = []
+    cooldowns: list[Limit] = []
     for form in forms:
         head = reader.head(form)
         if head == "quota":
@@ -242,7 +221,7 @@ def read_orders(text: str, name: str) -> Orders:
             cooldowns.append(reader.cooldown(form))
         else:
             rules.append(reader.rule(form, head))
-    return Orders(tuple(rules), tuple(quotas), tuple(cooldowns))
+    return Orders(tuple(rules), (*quotas, *cooldowns))
 
 
 class _Clause(NamedTuple):
@@ -500,7 +479,7 @@ class _Reader:
 
     # Quotas and cooldowns
 
-    def quota(self, form: Any) -> Quota:
+    def quota(self, form: Any) -> Limit:
         tool, count, options = self._limit(form, "(quota search 3 :per :day)")
         if not isinstance(count, m.Integer) or count < 1:
             raise self.fault(count, f"A quota is a whole number from 1, not {show(count)}.")
@@ -509,18 +488,22 @@ class _Reader:
             raise self.fault(form, "A quota needs its window: :per :day, or :minute, :hour, :week.")
         per: Any = words["per"]
         by: Any = words.get("by", "user")
-        return Quota(tool, int(count), per, by, show(form), self.place(form), self.place(form[1]))
+        return self._counted(form, Quota(tool, int(count), per, by))
 
-    def cooldown(self, form: Any) -> Cooldown:
+    def cooldown(self, form: Any) -> Limit:
         tool, count, options = self._limit(form, "(cooldown search 10 :seconds)")
-        if not isinstance(count, (m.Integer, m.Float)) or not 0 < count < float("inf"):
+        if not isinstance(count, (m.Integer, m.Float)) or not 0 < count < float("inf"):  # NaN is neither
             raise self.fault(count, f"A cooldown is a number above 0, not {show(count)}.")
         if not options:
             raise self.fault(form, "A cooldown needs its unit: :seconds, :minutes or :hours.")
         unit = self.word(options[0], tuple(UNITS), "(cooldown …)")
         by: Any = self._options(options[1:], {"by": BYS}).get("by", "user")
-        seconds = float(count) * UNITS[unit]
-        return Cooldown(tool, seconds, by, show(form), self.place(form), self.place(form[1]))
+        if count > LONGEST / UNITS[unit]:
+            raise self.fault(count, f"A cooldown is at most {LONGEST / UNITS[unit]:,.0f} {unit}.")
+        return self._counted(form, Cooldown(tool, float(count) * UNITS[unit], by))
+
+    def _counted(self, form: Any, counts: Quota | Cooldown) -> Limit:
+        return Limit(counts, show(form), self.place(form), self.place(form[1]))
 
     def _limit(self, form: Any, shape: str) -> tuple[str, Any, list[Any]]:
         if len(form) < 3 or not isinstance(form[1], m.Symbol) or not NAME.match(kebab(str(form[1]))):

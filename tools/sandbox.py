@@ -18,9 +18,10 @@ import base64
 import contextlib
 import hashlib
 import re
+import signal
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePath
@@ -451,7 +452,8 @@ class Sandbox:
                 pool = monty.AsyncMonty(
                     max_processes=MAX_WORKERS, checkout_timeout=30.0, request_timeout=60.0
                 )
-                await pool.__aenter__()
+                with _deaf():
+                    await pool.__aenter__()
                 self._pool = pool
                 atexit.unregister(_let_threads_leave)
                 atexit.register(_let_threads_leave)
@@ -462,6 +464,18 @@ class Sandbox:
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.__aexit__(None, None, None)
+
+
+@contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """What is begun within it does not hear what a terminal tells all its programs at once, such as Ctrl-C:
+    that is for us, and a program that is asked about must outlive it. Monty's threads, and the workers they
+    start then and later, have the mask of the thread that begins them; what is for us waits for a moment."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _let_threads_leave() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
 import re
 import threading
@@ -19,6 +20,7 @@ from words import TalkingFunction, complaint, files, lines, scripted, tool
 from agent import Agent, AsyncAgent
 from agent.run import RunLimits
 from neuro.backends.base import Messages
+from neuro.dialects import DIALECTS
 from tools.consent import Decision
 from tools.errors import StoreError, UsageError
 from tools.store import MIGRATIONS, Store, store_path
@@ -1256,3 +1258,16 @@ def test_what_is_declared_secret_does_not_come_into_the_file(field: Field) -> No
     assert field.fly(tools=[tell]).ok
     assert field.text.count("hunter2x") == 1
     assert field.text.count("the key is [secret]") == 2
+
+
+@pytest.mark.parametrize("dialect", [None, *DIALECTS])
+def test_a_step_without_tools_is_told_of_none(dialect: str | None, tmp_path: Path) -> None:
+    files(tmp_path, {"p.org": "* PLAN Greet\n:PROPERTIES:\n:TOOLS: nil\n:END:\nSay hello.\n"})
+    model = scripted("", "Hello.")
+    with Agent(workspace=tmp_path, model=model, dialect=dialect) as it:
+        report = it.fly(tmp_path / "p.org")
+    assert (report.status, report.steps[0].text) == ("done", "Hello.")
+    assert model.tools == [None, None]
+    told = [(message["role"], message["content"]) for message in json.loads(model.seen[-1])]
+    assert [role for role, _ in told if role == "system"] == []
+    assert not re.search(r"\btools?\b|\bcalls?\b|\blisp\b|read-file", str(told), re.IGNORECASE), told

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from words import Said, agent, complaint, files, quoth, story, table_of, tool
 
+from agent.cli import main
 from tools.errors import UsageError
+from tools.quotas import BYS
+from tools.rules import PERS, UNITS, read_orders
 from tools.trust import digest_of
 
 RULES = """; what this project allows
@@ -411,3 +414,30 @@ def test_explain_refuses_what_is_no_call(here: Path, form: str, message: str) ->
 )
 def test_a_mistaken_command_is_told_in_a_sentence(here: Path, words: list[str], message: str) -> None:
     assert quoth(*words, cwd=here) == Said(2, "", f"quoth: {message}\n")
+
+
+# Each spelling of a limit that is no fault is counted
+
+LIMITS = [
+    *(f"(quota echo 1 :per :{per}{by})" for per in PERS for by in ("", *(f" :by :{by}" for by in BYS))),
+    *(f"(cooldown echo 1.5 :{unit}{by})" for unit in UNITS for by in ("", *(f" :by {by}" for by in BYS))),
+    "(cooldown echo 876000 :hours)",
+    f"(quota echo {10**299} :per :day)",
+]
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_a_limit_that_passes_the_check_is_kept(
+    limit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files(tmp_path, {"p.hy": limit})
+    assert main(["policy", "check", str(tmp_path / "p.hy")]) == 0, capsys.readouterr().err
+    with agent(tmp_path, policy=tmp_path / "p.hy") as it:
+        statuses = [it.call(f'(echo :text "{n}")').status for n in range(2)]
+    assert statuses == (["ok", "ok"] if "000" in limit and "quota" in limit else ["ok", "limited"])
+
+
+@pytest.mark.parametrize("hours", ["1e6", "1e308", str(10**299)])
+def test_a_cooldown_that_never_ends_is_a_fault(hours: str) -> None:
+    with pytest.raises(UsageError, match=r"p\.hy:1:.*A cooldown is at most 878,400 hours\."):
+        read_orders(f"(cooldown echo {hours} :hours)", "p.hy")

@@ -27,6 +27,7 @@ from tools.policy import (
     parse_layer,
     workspace_policy,
 )
+from tools.quotas import Cooldown, Quota
 from tools.rules import Orders, Rule, read_orders
 from tools.schema import bind, validate
 from tools.table import CognitiveTool
@@ -646,16 +647,14 @@ def test_quotas_and_cooldowns_are_kept_as_data() -> None:
         "(quota x 1 :per week)",
         "(cooldown search 10 :seconds)\n(cooldown x 1.5 minutes :by :all)",
     )
-    assert [(q.tool, q.count, q.per, q.by) for q in made.quotas] == [
-        ("research", 3, "day", "user"),
-        ("search", 100, "hour", "session"),
-        ("x", 1, "week", "user"),
+    assert [limit.counts for limit in made.limits] == [
+        Quota("research", 3, "day", "user"),
+        Quota("search", 100, "hour", "session"),
+        Quota("x", 1, "week", "user"),
+        Cooldown("search", 10.0, "user"),
+        Cooldown("x", 90.0, "all"),
     ]
-    assert [(c.tool, c.seconds, c.by) for c in made.cooldowns] == [
-        ("search", 10.0, "user"),
-        ("x", 90.0, "all"),
-    ]
-    assert str(made.quotas[1].place) == "policy.hy:2"
+    assert str(made.limits[1].place) == "policy.hy:2"
 
 
 def test_a_limit_that_nobody_counts_denies_the_tool() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -206,7 +207,7 @@ DIFFERENCES: list[tuple[str, Any, Any]] = [
     ('(ascii "é")', "The program uses ascii, which is not defined.", "'\\xe9'"),
     ('(raise (ValueError "a" "b"))', "RuntimeError", "ValueError"),
     ('(do (import json) (json.loads "{"))', "json.JSONDecodeError", "JSONDecodeError"),
-    ('(do (import re) (re.compile "("))', "re.PatternError", "error"),
+    ('(do (import re) (re.compile "("))', "re.PatternError", re.error.__name__),
     ("(do (import statistics) (statistics.mean [1 2]))", "ModuleNotFoundError", 1.5),
     ("(do (import string) string.digits)", "ModuleNotFoundError", "0123456789"),
     ("(do (defclass P [Exception]) 1)", "NotImplementedError", 1),

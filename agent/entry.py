@@ -1,0 +1,31 @@
+"""Where the command begins: before anything else is imported, Ctrl-C ends it without a traceback.
+
+Knows signals alone. What comes before this file, Python's own start, is not ours.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # signal imports half of the library
+import os
+import sys
+
+INTERRUPTED = 130
+
+
+def leave(*_: object) -> None:
+    """End at once: right where nothing was begun that has to be put away."""
+    if "--json" in sys.argv:
+        os.write(1, b'{"status": "interrupted", "message": "Interrupted."}\n')
+    os.write(2, b"quoth: Interrupted.\n")
+    os._exit(INTERRUPTED)
+
+
+if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # else it is to be ignored
+    _signal.signal(_signal.SIGINT, leave)
+
+
+def main() -> int:
+    """The command ``quoth``."""
+    from agent import cli
+
+    return cli.main()
