@@ -364,20 +364,19 @@ class HttpBackend:
         if encoding not in ("identity", "", "gzip", "x-gzip"):
             self._garbage(f"a reply compressed as {self._quote(encoding)}, which it was not asked for")
         inflate = zlib.decompressobj(zlib.MAX_WBITS | 16) if "gzip" in encoding else None
-        async with aclosing(response.aiter_raw()) as pieces:
-            async for raw in pieces:
-                if inflate is None:
-                    yield raw
-                    continue
-                piece = b""
-                # What stands behind its end is read, so that the connection can serve again, and dropped.
-                while not inflate.eof and (raw or len(piece) == INFLATED):
-                    try:
-                        piece = inflate.decompress(raw, INFLATED)
-                    except zlib.error:
-                        self._garbage("a reply that cannot be decompressed")
-                    raw = inflate.unconsumed_tail
-                    yield piece
+        async for raw in response.aiter_raw():
+            if inflate is None:
+                yield raw
+                continue
+            piece = b""
+            # What stands behind its end is read, so that the connection can serve again, and dropped.
+            while not inflate.eof and (raw or len(piece) == INFLATED):
+                try:
+                    piece = inflate.decompress(raw, INFLATED)
+                except zlib.error:
+                    self._garbage("a reply that cannot be decompressed")
+                raw = inflate.unconsumed_tail
+                yield piece
 
     async def _events(self, response: httpx.Response) -> AsyncGenerator[str]:
         """The data of each event of a stream, as long as there is no end of neither one nor all of them."""
@@ -449,9 +448,7 @@ class HttpBackend:
             self.tool_view = ""
             return ToolsRefusedError(f"{self._shown} takes no tools for {self._model} ({status}).{tail}")
         if status in (400, 413, 500) and (window := overflow(error)) is not None:
-            return ContextFullError(
-                f"{self._shown} refused the request ({status}): {quoted}", window
-            )
+            return ContextFullError(f"{self._shown} refused the request ({status}): {quoted}", window)
         if status in (401, 403) and self._key:
             sentence = f"{self._shown} refused the key ({status}); check {self._key_variable}.{tail}"
         elif status in (401, 403):

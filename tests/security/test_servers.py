@@ -75,7 +75,7 @@ def bomb(code: int, kind: str, encoding: str = "gzip") -> Answer:
 def many_calls(_: Any) -> Answer:
     call = {"function": {"name": "echo", "arguments": "{}"}}
     tool_use = {"type": "tool_use", "name": "echo", "input": {}}
-    reply = {"choices": [{"message": {"tool_calls": [call] * 50_000}}], "content": [tool_use] * 50_000}
+    reply = {"choices": [{"message": {"tool_calls": [call] * 5_000}}], "content": [tool_use] * 5_000}
     return status(200, reply)
 
 
@@ -87,7 +87,10 @@ DATA = b"data: " + b"x" * 60_000
 ROWS: dict[str, tuple[Callable[[Any], Answer], str]] = {
     "an endless stream of words": (words, TOO_MUCH),
     "an endless stream of nothing": (lambda event: endless(b"data: {}\n\n" * 800), TOO_MUCH),
-    "an endless stream of comments": (lambda event: endless(b": still here\n\n" * 800), TOO_MUCH),
+    "an endless stream of comments": (
+        lambda event: endless(b": still here%b\n\n" % (b" " * 50_000)),
+        TOO_MUCH,
+    ),
     "one endless line": (lambda event: endless(b"x" * 60_000, b"data: "), TOO_MUCH),
     "one endless event": (lambda event: endless(DATA + b"\n"), TOO_MUCH),
     "an endless name of an event": (lambda event: endless(b"event: " + b"x" * 60_000 + b"\n"), TOO_MUCH),
@@ -111,9 +114,9 @@ ROWS: dict[str, tuple[Callable[[Any], Answer], str]] = {
         "{url} answered with a reply that cannot be decompressed. Is it {kind}?",
     ),
     "a token now and then": (drip, "{url} did not come to an end within 0.5 s."),
-    "a hundred thousand calls": (
+    "thousands of calls": (
         many_calls,
-        "{url} answered with 50,000 calls in one reply. Is it {kind}?",
+        "{url} answered with 5,000 calls in one reply. Is it {kind}?",
     ),
     **{
         f"an error page of 50 MB ({code})": (
@@ -146,8 +149,11 @@ PROVIDERS = [(openai, OPENAI), (anthropic, ANTHROPIC)]
 
 @pytest.mark.parametrize(("provider", "event"), PROVIDERS, ids=["openai", "anthropic"])
 @pytest.mark.parametrize("row", ROWS)
-async def test_it_ends_with_one_sentence_and_is_not_asked_again(row: str, provider: Any, event: Any) -> None:
+async def test_it_ends_with_one_sentence_and_is_not_asked_again(
+    row: str, provider: Any, event: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answer, sentence = ROWS[row]
+    monkeypatch.setattr("neuro.backends.http.MOST_EVENTS", 5_000)  # or it would take a while
     with loopback(answer(event)) as server:
         backend, path = provider(server, total=0.5 if row == "a token now and then" else 60.0)
         tracemalloc.start(1)
@@ -167,14 +173,16 @@ async def test_it_ends_with_one_sentence_and_is_not_asked_again(row: str, provid
 # Words of the server's that are shown or matched
 
 
-@pytest.mark.parametrize("code", [400, 418, 500])
+@pytest.mark.parametrize("code", [400, 500])
 @pytest.mark.parametrize(
-    "shape", [str, lambda words: {"message": words}, lambda words: {"type": words}], ids=["str", "said", "type"]
+    "shape",
+    [str, lambda words: {"message": words}, lambda words: {"type": words}],
+    ids=["str", "said", "type"],
 )
 async def test_a_complaint_is_cut_before_it_is_cleaned_and_matched(code: int, shape: Any) -> None:
     """The key lies across the cut of what is looked at, behind so many spaces that it would be shown."""
-    for place in range(3_980, 4_010, 3):
-        with loopback(status(code, {"error": shape("x" + " " * place + KEY + " y" * 500_000)})) as server:
+    for place in (3_985, 3_995, 3_999):
+        with loopback(status(code, {"error": shape("x" + " " * place + KEY + " y" * 100_000)})) as server:
             backend, _ = openai(server, retries=0)
             with pytest.raises(ModelError) as caught:
                 await backend.complete(said("hi"))
@@ -203,7 +211,7 @@ async def test_a_long_reply_in_small_pieces_is_heard_whole() -> None:
     event = {"id": "x" * 300, "choices": [{"index": 0, "delta": {"content": "word "}}]}
     data = b"data: %b\n\n" % json.dumps(event).encode()
     end = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
-    with loopback(lambda handler: chunks(iter([*[data * 100] * 250, end]))(handler)) as server:
+    with loopback(lambda handler: chunks(iter([*[data * 1000] * 25, end]))(handler)) as server:
         backend, _ = openai(server)
         completion = await backend.complete(said("hi"), on_text=lambda _: None)
         await backend.aclose()
