@@ -34,12 +34,13 @@ from neuro.backends.base import (
     Usage,
     to_json,
 )
-from neuro.windows import overflow
+from neuro.windows import fewer, overflow
 from tools.errors import UsageError
 
 LONGEST_WAIT = 30.0  # seconds; a server that asks for more is reported, not waited for
 SECRET = 4  # characters of a user's name or of a query's value that may be a secret
 LONGEST_QUOTE = 300  # characters of a server's own words that are shown
+REPLY_TOKENS = ("max_tokens", "max_completion_tokens")
 WORDS = 4_000  # characters of them that are looked at
 LONGEST = 8_000_000  # bytes of a reply, decompressed
 # Around each few characters of a stream stand some hundred bytes that are no part of the reply; what is
@@ -79,6 +80,7 @@ class Request:
     has_tools: bool
     on_text: Callable[[str], None] | None
     turn: int  # which request of the conversation it is
+    shortened: bool = False  # whether fewer tokens are asked for than were at first
     start: float = field(default_factory=time.monotonic)
 
 
@@ -178,6 +180,7 @@ class HttpBackend:
         self._secrets = _secrets(self._key, self._auth, self._url)
         self._timeout = timeout
         self._total = total
+        self._most: int | None = None  # tokens of a reply, if the server has told
         self._connect_timeout = connect_timeout
         self._retries = retries
         self._options: dict[str, Any] = dict(options or {})
@@ -199,6 +202,9 @@ class HttpBackend:
         options, parts = self._asked(messages, max_tokens, tools, tool_choice, on_text is not None)
         if grammar is not None and self.takes_grammar:
             options["grammar"] = grammar
+        for name in REPLY_TOKENS:
+            if self._most is not None and name in options:
+                options[name] = min(options[name], self._most)
         request = Request(options, parts, tools is not None, on_text, messages.turn)
         try:
             async with asyncio.timeout(self._total):
@@ -343,9 +349,21 @@ class HttpBackend:
             if answered:
                 raise self._cut_off() from error
             raise _TransientError(self._unreachable(str(error) or type(error).__name__)) from error
-        if response.status_code == 400 and self._adapt(error_of(parsed(refusal)), request):
-            return await self._attempt(request)
+        if response.status_code == 400:
+            fault = error_of(parsed(refusal))
+            if self._adapt(fault, request) or self._shorten(fault, request):
+                return await self._attempt(request)
         raise self._refused(response, refusal, request.has_tools)
+
+    def _shorten(self, error: dict[str, Any], request: Request) -> bool:
+        """Ask for no more tokens than this model gives at once, from here on; false if that is not wrong."""
+        most = 0 if request.shortened else fewer(error)
+        asked = next((name for name in REPLY_TOKENS if name in request.options), "")
+        if not asked or not 0 < most < request.options[asked]:
+            return False
+        request.options[asked], request.shortened = most, True
+        self._most = most
+        return True
 
     async def _read(self, response: httpx.Response) -> bytes:
         """All of a reply that is not too long."""
