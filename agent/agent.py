@@ -78,6 +78,7 @@ class AsyncAgent:
     rules beside those of the user and of the workspace (tools/policy.py).
     ``consent`` answers what policy and guards ask: ``"yes"``, an object with ``request`` (tools/consent.py,
     Person), or None: such a call is pending at once, ``broker`` takes the decision, and ``resume`` goes on.
+    ``limits`` are those of each run; ``max_reply_tokens`` is the one of a reply (agent/run.py, RunLimits).
     ``quotas`` are limits beside those the tools and the policy declare, ``zone`` is where a day of theirs
     begins. ``services`` are what tools may use beside the workspace (tools/services.py; the model is this one
     if they hold none); ``knowledge``, ``confidence`` and ``agent_id`` are what they may know. Raises
@@ -99,6 +100,7 @@ class AsyncAgent:
         table: ToolTable | None = None,
         policy: str | Path | None = None,
         limits: RunLimits | None = None,
+        max_reply_tokens: int | None = None,
         quotas: Iterable[Rule] = (),
         zone: str = "UTC",
         listener: Listener | None = None,
@@ -135,6 +137,10 @@ class AsyncAgent:
         self.session = session or new_session()
         self._named = session or ""
         self.limits = limits or RunLimits()
+        if max_reply_tokens is not None:
+            if type(max_reply_tokens) is not int or max_reply_tokens < 1:
+                raise UsageError(f"max_reply_tokens is a whole number from 1, not {max_reply_tokens!r}.")
+            self.limits = replace(self.limits, tokens=max_reply_tokens)
         self.listener = listener
         self._must_act = must_act
         self._consent = consent

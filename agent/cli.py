@@ -66,7 +66,8 @@ def _common(place: str) -> _Parser:
     group.add_argument(
         "--model",
         metavar="SPEC",
-        help="openai:NAME, ollama:NAME, llamacpp:NAME, local, local-small, local:/path.gguf, scripted:FILE",
+        help="openai:NAME, anthropic:NAME, ollama:NAME, llamacpp:NAME, local, "
+        "local:/path.gguf, local-small, scripted:FILE",
     )
     group.add_argument(
         "--dialect",
@@ -77,6 +78,13 @@ def _common(place: str) -> _Parser:
         "--belt", metavar="KIND", choices=("full", "search"), help="full, or search: one line a tool"
     )
     group.add_argument("--base-url", metavar="URL", help="an OpenAI-compatible server")
+    group.add_argument(
+        "--max-reply-tokens",
+        dest="tokens",
+        type=_at_least_one,
+        metavar="N",
+        help="tokens one reply of the model may have (default: by what it can read)",
+    )
     group.add_argument(
         "--workspace", metavar="DIR", help="the folder the file tools may touch (default: here)"
     )
@@ -143,7 +151,9 @@ def limits_of(options: argparse.Namespace, before: dict[str, Any] | None = None)
 
     from agent.run import RunLimits
 
-    given = {name: value for name in LIMITS if (value := getattr(options, name, None)) is not None}
+    given = {
+        name: value for name in (*LIMITS, "tokens") if (value := getattr(options, name, None)) is not None
+    }
     known = {one.name for one in fields(RunLimits)}
     kept = {name: value for name, value in (before or {}).items() if name in known}
     return RunLimits(**{**kept, **given})
@@ -299,6 +309,7 @@ def _agent(
                 user=_option(options, "user") or user_name(), workspace=_option(options, "workspace", ".")
             )
         )
+    more.setdefault("limits", limits_of(options))
     return AsyncAgent(
         workspace=_option(options, "workspace", "."),
         tools=_tool_files(options),
@@ -404,7 +415,7 @@ def run(options: argparse.Namespace) -> int:
         session_cli.how_to_go_on(agent, options)
         return EXIT_OF_RUN[reply.status]
 
-    return _with_agent(options, work, listener=Progress(), limits=limits_of(options))
+    return _with_agent(options, work, listener=Progress())
 
 
 def call(options: argparse.Namespace) -> int:

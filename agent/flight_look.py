@@ -1,4 +1,4 @@
-"""How a flight looks while it is flown: a tree that lives on a terminal, plain lines anywhere else.
+"""How a flight looks while it is flown: a tree where one can be drawn, plain lines anywhere else.
 
 Knows reports and terminals, nothing of how steps are run. A line is ``plan.org:12: DONE demand-table, 0.1 s``
 so that editors can go there. All of it is on stderr.
@@ -16,7 +16,7 @@ from agent.flight import StepReport
 from agent.plan import Part, Plan
 from agent.progress import Progress
 from agent.run import CallRecord, Inner, shortened
-from agent.say import is_terminal, shown
+from agent.say import may_draw, shown
 from tools.form import CallForm
 
 COLORS = {"DONE": "green", "FAILED": "red", "DENIED": "red", "SKIPPED": "yellow", "RUNNING": "cyan",
@@ -26,7 +26,7 @@ TEXT_CHARS = 160
 
 def look_for(stream: TextIO | None) -> Lines | Tree:
     """What shows a flight on this stream."""
-    return Tree(stream) if stream is not None and is_terminal(stream) else Lines(stream)
+    return Tree(stream) if stream is not None and may_draw(stream) else Lines(stream)
 
 
 class Lines(Progress):

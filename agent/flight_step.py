@@ -25,6 +25,7 @@ from agent.session import Past, RunLog, read_messages
 from agent.subagents import Team, chosen, services_for
 from neuro.backends.base import Backend, Messages, Usage
 from neuro.belt import BeltCatalog
+from neuro.windows import longest_reply, window_of
 from tools.clock import Clock, within
 from tools.context import Call, ToolContext, ToolError, ToolResult
 from tools.door import new_call
@@ -344,8 +345,9 @@ class _Attempt:
         limits = agent.limits
         if step.budget.steps is not None:
             limits = replace(limits, steps=min(limits.steps, step.budget.steps))
-        if step.budget.tokens is not None:
-            limits = replace(limits, tokens=min(limits.tokens, step.budget.tokens))
+        if step.budget.tokens is not None and backend is not None:
+            wanted = limits.tokens or longest_reply(backend.name, window_of(backend, limits.context))
+            limits = replace(limits, tokens=min(wanted, step.budget.tokens))
         run = Run(
             task=task,
             data=data,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from neuro.backends.base import ContextFullError, Message, Messages, ModelError, ToolBackend, Usage
-from neuro.windows import Gauge, message_tokens, tokens_in, window_of
+from neuro.windows import Gauge, longest_reply, message_tokens, tokens_in, window_of
 from tools.pages import more_form
 from tools.schema import count
 
@@ -118,7 +118,8 @@ async def keep(run: Run) -> bool:
     window = gauge.window.tokens
     if before <= window * FULL // 100:
         return False
-    most = max(window - min(run.limits.tokens, window // 4), 1)  # the reply has to find room too
+    wanted = run.limits.tokens or longest_reply(run.backend.name, gauge.window)
+    most = max(window - min(wanted, window // 4), 1)  # the reply has to find room too
     turns = _turns(run.messages)
     old = turns[-KEPT_TURNS] if len(turns) > KEPT_TURNS else 0
     new, cleared = _clear(run, run.messages, old, window * CLEARED // 100, or_not=True)
@@ -138,6 +139,15 @@ async def keep(run: Run) -> bool:
     if gauge.tokens(run.messages) > most and gauge.window.known:
         raise ModelError(_no_room(run, gauge))
     return done.replaced > 0
+
+
+def reply_tokens(run: Run) -> int:
+    """How many tokens the next reply may have: what is wanted, as far as there is room for it."""
+    gauge = gauge_of(run)
+    wanted = run.limits.tokens or longest_reply(run.backend.name, gauge.window)
+    left = gauge.window.tokens - gauge.tokens(run.messages)
+    run.reply_tokens = max(min(wanted, left), 1) if gauge.window.known else wanted
+    return run.reply_tokens
 
 
 def gauge_of(run: Run) -> Gauge:

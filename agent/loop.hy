@@ -8,8 +8,8 @@ thousand turns use no more stack than ten."
 (import
   asyncio
   dataclasses [dataclass replace]
-  agent.keeping [kept part-shown]
-  agent.run [CallRecord Turn result-text]
+  agent.keeping [kept part-shown reply-tokens]
+  agent.run [CallRecord Turn cut-off result-text]
   neuro.backends.base [ModelError]
   neuro.dialects [answers call-id]
   neuro.think [AFTER-RESULT NOW-ANSWER think]
@@ -80,7 +80,7 @@ thousand turns use no more stack than ten."
                                 :must-act (and (not must-answer) (must-look? run))
                                 :must-answer must-answer
                                 :without run.avoided
-                                :max-tokens run.limits.tokens
+                                :max-tokens (reply-tokens run)
                                 :on-text (when run.listener (fn [piece] (.tell run "text" piece))))))))
   (try
     (setv thought (await run.thinking))
@@ -112,7 +112,8 @@ thousand turns use no more stack than ten."
 (defn :async act [thought run]
   "Do the calls of a thought in order, and conclude the turn."
   (setv reading thought.reading
-        turn (Turn :old (known reading.calls run) :text reading.text :finish thought.finish
+        cut (if (= thought.finish "length") (cut-off run.reply-tokens thought.usage.output-tokens) "")
+        turn (Turn :old (known reading.calls run) :text reading.text :cut cut
                    :errors (lfor fault reading.errors #((call-id fault) (str fault)))))
   (for [[place [_ fault]] (enumerate turn.errors)]
     (setv call (new-call (CallForm "") #** (marks 0 run f"f{place}")))
@@ -132,7 +133,9 @@ thousand turns use no more stack than ten."
         repeats (lfor  record (unique records run)  :if (in (call-digest record.form run) turn.old)  record)
         waiting (lfor  record records  :if (= record.result.status "pending")  record.result.message))
   (setv stuck (note-repeats repeats run)
-        faults (lfor [id fault] turn.errors #(id f"A form of your reply could not be read. {fault}"))
+        cut (if turn.cut f"Your reply was {turn.cut}." "")
+        faults (lfor [id fault] turn.errors
+                     #(id (.rstrip f"A form of your reply could not be read. {fault}\n{cut}")))
         heard (answers (+ (lfor record records #(record.call-id (heard-of record run))) faults)))
   (when (or run.interrupted waiting stuck)
     ; The conversation may go on another time: no call in it is left without its result.
@@ -142,9 +145,9 @@ thousand turns use no more stack than ten."
     run.interrupted  (.end run "interrupted" "The run was interrupted.")
     waiting  (.end run "pending" (.join "\n" waiting))
     stuck  (.end run "failed" (stopped stuck run))
-    records  (do (setv run.faults 0) (results heard run))
+    records  (do (setv run.faults 0) (results heard run cut))
     faults  (complaint (.join "\n" (lfor [_ fault] faults fault)) run heard)
-    (= turn.finish "length")  (complaint "Your reply was cut off because it was too long. Be brief." run)
+    cut  (complaint f"{cut} Be brief." run)
     turn.text  (.end run "done" turn.text)
     run.door.table.shown  (complaint "Your reply was empty. Make a call, or answer in plain words." run)
     True  (complaint "Your reply was empty. Answer in plain words." run)))
@@ -175,11 +178,17 @@ thousand turns use no more stack than ten."
 
 ;; * What the model hears
 
-(defn results [heard run]
+(defn results [heard run cut]
   "The results of a turn as the next stimulus, and for models that need it the task again, so that it is
-  always in view."
-  (setv cue (if (or run.must-answer (<= run.budget.steps-left 1))  NOW-ANSWER  AFTER-RESULT))
-  (Bounce #(#* heard #* (if (or run.dialect.reminds run.must-answer)  [#("user" f"{run.task}\n{cue}")]  []))))
+  always in view. CUT says how the reply was cut off, if it was."
+  (setv cue (if (or run.must-answer (<= run.budget.steps-left 1))  NOW-ANSWER  AFTER-RESULT)
+        said [#* (if cut  [f"{cut} What stood behind the last of these calls is lost."]  [])
+              #* (if (or run.dialect.reminds run.must-answer)  [f"{run.task}\n{cue}"]  [])])
+  (when cut
+    (.tell run "note" f"The reply {(.removeprefix cut "Your reply ")} {LONGER}"))
+  (Bounce #(#* heard #* (if said  [#("user" (.join "\n\n" said))]  []))))
+
+(setv LONGER "--max-reply-tokens N allows longer ones.")
 
 (defn complaint [text run [heard #()]]
   "Tell the model what was wrong with its reply; the run ends when that does not help. HEARD are the answers
@@ -188,7 +197,7 @@ thousand turns use no more stack than ten."
   (.tell run "fault" text)
   (if (>= run.faults run.limits.faults)
       (.end run "failed" (+ f"The run was stopped: {run.faults} replies in a row could not be used. "
-                            f"The last fault: {text}"))
+                            f"The last fault: {text}" (if (in "by the limit of" text) f" {LONGER}" "")))
       (Bounce (if (any (gfor [_ _ id] heard id))
                   (tuple heard)
                   #(#("user" f"{text}\n\nThe task: {run.task}"))))))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
 from agent.run import CallRecord, Inner, Reply, SubAgent, shortened, show_value
-from agent.say import complain, is_terminal, shown
+from agent.say import complain, may_draw, shown
 from tools.form import CallForm
 
 if TYPE_CHECKING:
@@ -22,17 +22,24 @@ SHOWN_LINES = 6
 PATIENCE = 0.5  # seconds in which most calls end
 
 
-def weights_progress() -> Callable[[int, int], None] | None:
-    """A bar on a terminal for the one-time joining of the model, else None."""
-    if not is_terminal(sys.stderr):
-        return None
+def weights_progress() -> Callable[[int, int], None]:
+    """What tells of the one-time joining of the model: a bar where one can be drawn, else one line."""
+    drawn, last = may_draw(sys.stderr), -1
 
     def show(done: int, total: int) -> None:
-        share = done / total if total else 1.0
-        bar = "█" * int(share * 30)
-        end = "\n" if done >= total else ""
-        sys.stderr.write(f"\rPreparing the model (once)  {bar:<30} {share:4.0%}{end}")
-        sys.stderr.flush()
+        nonlocal last
+        percent = done * 100 // total if total else 100
+        if percent == last:
+            return
+        began, last = last < 0, percent
+        if drawn:
+            end = "\n" if done >= total else ""
+            sys.stderr.write(
+                f"\rPreparing the model (once)  {'█' * (percent * 30 // 100):<30} {percent:3}%{end}"
+            )
+            sys.stderr.flush()
+        elif began:
+            complain(f"Preparing the model (once), {total / 10**6:,.0f} MB")
 
     return show
 
@@ -58,7 +65,7 @@ class Progress:
 
     def __init__(self, out: TextIO | None = None, color: bool | None = None) -> None:
         self._out = out or sys.stderr or io.StringIO()  # stderr may be closed
-        self._color = is_terminal(self._out) if color is None else color
+        self._color = may_draw(self._out) if color is None else color
         self._waiting = False
         self._path: tuple[SubAgent, ...] = ()  # to the sub-agent that speaks
 

@@ -17,7 +17,7 @@ from agent.agent import AsyncAgent
 from agent.decide import decide, listing, page
 from agent.progress import Progress, interrupt_politely
 from agent.run import Reply, show_value, told
-from agent.say import complain, print_json, print_line
+from agent.say import complain, is_dumb, print_json, print_line
 from agent.stdin import StdinLines
 from tools.consent import Decision
 from tools.context import ToolResult
@@ -60,6 +60,7 @@ class Repl:
         agent.listener = Progress()
         self.as_json = as_json
         self.interactive = sys.stdin.isatty() and sys.stdout.isatty()
+        self._edits = self.interactive and not is_dumb()
         self._prompt: Any = None
         self._lines = StdinLines()
         self._task: asyncio.Task[Any] | None = None
@@ -221,12 +222,25 @@ class Repl:
         return text
 
     async def _line(self, prompt: str) -> str:
-        if not self.interactive:
-            return await self._stoppable(self._lines.read())
+        if not self._edits:
+            return await self._plain_line(prompt)
         if self._prompt is None:
             self._prompt = _prompt_session()
         # Ctrl-C arrives as a key here; prompt_toolkit's own signal handler would take ours away.
         return str(await self._prompt.prompt_async(prompt, handle_sigint=False))
+
+    async def _plain_line(self, prompt: str) -> str:
+        """A line that the terminal edits, or that comes from no terminal, and then without a prompt."""
+        if self.interactive:
+            sys.stdout.write(prompt)
+            sys.stdout.flush()
+        try:
+            return await self._stoppable(self._lines.read())
+        except _Interrupted:
+            if not self.interactive:
+                raise
+            sys.stdout.write("\n")
+            raise KeyboardInterrupt from None
 
     def _tell(self, text: str) -> None:
         """What a command shows: beside the results when those are for a program."""

@@ -78,8 +78,9 @@ class RunLimits:
     ``steps`` are turns of the model, ``calls`` passages of the door from its replies, ``repeats`` how often
     one call may come back before the run is stopped, ``window`` the seconds in which a call that comes back
     is answered by its receipt (0: never), ``faults`` how many unusable replies may come in a row,
-    ``result_chars`` how much of one result the model is shown at once, ``tokens`` the longest reply,
-    ``context`` how many tokens the model can read (None: what is known of it, neuro/windows.py).
+    ``result_chars`` how much of one result the model is shown at once, ``tokens`` the longest reply (None: by
+    what the model can read), ``context`` how many tokens the model can read (None: what is known of it,
+    neuro/windows.py).
     """
 
     steps: int = 25
@@ -88,7 +89,7 @@ class RunLimits:
     window: float = WINDOW_SECONDS
     faults: int = 3
     result_chars: int = 6000
-    tokens: int = 600
+    tokens: int | None = None
     context: int | None = None
 
 
@@ -114,13 +115,13 @@ class Inner:
 class Turn:
     """What one reply of the model led to: its calls with their results, the digests of those made before it,
     what could not be read in it (the provider's id of that call, and the fault), its text, and how it
-    ended."""
+    was cut off."""
 
     records: list[CallRecord] = field(default_factory=list)
     old: set[str] = field(default_factory=set)
     errors: list[tuple[str, str]] = field(default_factory=list)
     text: str = ""
-    finish: str = "stop"
+    cut: str = ""  # how its reply was cut off, if it was
 
 
 @dataclass
@@ -162,6 +163,7 @@ class Run:
     children: list[Run] = field(default_factory=list)  # the sub-agents at work
     pages: Texts | None = None  # keeps what the model is not shown whole
     gauge: Gauge | None = None  # how full the model's window is
+    reply_tokens: int = 0  # how long a reply may be, the last that was asked for
     measured: tuple[str, str] | None = None  # the tools it counts, by dialect and view
 
     def __post_init__(self) -> None:
@@ -231,6 +233,13 @@ def told(result: ToolResult) -> str:
     sentence."""
     said = _SAID.get(result.status)
     return result.message if said and said in result.message else f"{result.status}: {result.message}"
+
+
+def cut_off(limit: int, used: int) -> str:
+    """How a reply was cut off that has ``used`` so many tokens, 0 if nobody knows."""
+    if 0 < used < limit * 9 // 10:
+        return f"cut off after {used:,} tokens, the most its model could give"
+    return f"cut off by the limit of {limit:,} tokens"
 
 
 Aside = Callable[[str, int], str]  # what is said beside a text that is left out, and the length of its head

@@ -32,6 +32,17 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and not stream.closed and stream.isatty()
 
 
+def may_draw(stream: TextIO | None) -> bool:
+    """Whether there may be colours on this stream, and lines that are drawn anew: on a terminal that knows
+    how, unless its person does not want them."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and not is_dumb()
+
+
+def is_dumb() -> bool:
+    """Whether the terminal can do no more than print, as the one of ``M-x compile`` in Emacs."""
+    return os.environ.get("TERM") == "dumb"
+
+
 _results: TextIO | None = None
 
 

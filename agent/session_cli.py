@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.say import complain, is_terminal, print_drawn, print_json, print_line, shown
+from agent.say import complain, is_terminal, may_draw, print_drawn, print_json, print_line, shown
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def log(options: argparse.Namespace) -> int:
     elif place is not None:
         print_line(one_event(events[0]))
     else:
-        color = is_terminal(sys.stdout)
+        color = may_draw(sys.stdout)
         for line in as_text(events, full=options.full, color=color):
             print_drawn(line) if color else print_line(line)
     return 0

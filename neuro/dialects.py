@@ -287,7 +287,7 @@ def _read_native(completion: Completion, table: ToolTable) -> Reading:
 
 
 def _fault(call: NativeCall, error: InvalidCallError, finish: str) -> NativeFault:
-    hint = "the reply was cut off because it was too long; be brief" if finish == "length" else ""
+    hint = "the reply was cut off before its end; be brief" if finish == "length" else ""
     return NativeFault(str(error).rstrip("."), 1, 1, hint, id=call["id"])
 
 

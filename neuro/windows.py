@@ -14,6 +14,8 @@ from typing import Any
 from neuro.backends.base import Message, Messages, to_json
 
 UNKNOWN = 32_768  # tokens, for a model nobody knows anything of
+LONGEST_REPLY = 16_384  # tokens; a model that gives fewer at once says so, and is asked for those
+EMBEDDED_REPLY = 2_048  # a small model may repeat itself for ever
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,12 @@ def window_of(backend: object, given: int | None = None) -> Window:
     name = str(getattr(backend, "name", ""))
     found = (window for pattern, window in FAMILIES if re.match(pattern, name))
     return next(found, Window(UNKNOWN, known=False))
+
+
+def longest_reply(name: str, window: Window) -> int:
+    """The most tokens of a reply, by the name of the model: a quarter of what it can read, within reason."""
+    embedded = re.match(r"local(-small)?(:|$)", name)
+    return max(min(window.tokens // 4, EMBEDDED_REPLY if embedded else LONGEST_REPLY), 1)
 
 
 # How many tokens
@@ -135,6 +143,19 @@ _SIZE = re.compile(
     r"|with (\d+) maximum context|allowed \((\d+)",
     re.IGNORECASE,
 )
+
+
+_FEWER = re.compile(
+    r"max_(?:completion_|output_|new_)?tokens.{0,200}?"
+    r"(?:at most|>|\[1(?= )|less than or equal to|<=) ?`?(\d+)",
+    re.DOTALL,
+)
+
+
+def fewer(error: Mapping[str, Any]) -> int:
+    """The most tokens of a reply that a server gives, if an error says that more were asked for; else 0."""
+    found = _FEWER.search(str(error.get("message") or "").replace(",", ""))
+    return int(found.group(1)) if found and overflow(error) is None else 0
 
 
 def overflow(error: Mapping[str, Any]) -> int | None:

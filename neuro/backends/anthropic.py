@@ -102,7 +102,7 @@ class _Stream:
         self.done = False
         self._backend = backend
         self._blocks: dict[int, dict[str, Any]] = {}
-        self._inputs: dict[int, str] = {}
+        self._pieces: dict[tuple[int, str], list[str]] = {}  # of what grows, by block and key
         self._used: dict[str, Any] = {}
         self._finish: str | None = None
 
@@ -126,16 +126,21 @@ class _Stream:
         return ""
 
     def _grow(self, index: int, delta: dict[str, Any]) -> str:
-        block = self._blocks.setdefault(index, {"type": "text"})
-        for key in ("text", "thinking", "signature"):
+        self._blocks.setdefault(index, {"type": "text"})
+        for key in ("text", "thinking", "signature", "partial_json"):
             if isinstance(delta.get(key), str):
-                block[key] = (block.get(key) or "") + delta[key]
-        if isinstance(delta.get("partial_json"), str):
-            self._inputs[index] = self._inputs.get(index, "") + delta["partial_json"]
+                self._pieces.setdefault((index, key), []).append(delta[key])
         return _text(delta)
 
     def end(self) -> Answer:
-        return _answer(self._blocks, self._inputs, self._finish, self._used)
+        inputs: dict[int, str] = {}
+        for (index, key), pieces in self._pieces.items():
+            block, text = self._blocks[index], "".join(pieces)
+            if key == "partial_json":
+                inputs[index] = text
+            else:
+                block[key] = (block.get(key) or "") + text
+        return _answer(self._blocks, inputs, self._finish, self._used)
 
 
 def _answer(

@@ -12,7 +12,8 @@ import random
 import re
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,7 +22,6 @@ from functools import cached_property
 from typing import Any, NoReturn, Protocol
 
 import httpx
-from httpx_sse import EventSource
 
 from neuro.backends.base import (
     Completion,
@@ -34,12 +34,21 @@ from neuro.backends.base import (
     Usage,
     to_json,
 )
-from neuro.windows import overflow
+from neuro.windows import fewer, overflow
 from tools.errors import UsageError
 
 LONGEST_WAIT = 30.0  # seconds; a server that asks for more is reported, not waited for
 SECRET = 4  # characters of a user's name or of a query's value that may be a secret
 LONGEST_QUOTE = 300  # characters of a server's own words that are shown
+REPLY_TOKENS = ("max_tokens", "max_completion_tokens")
+WORDS = 4_000  # characters of them that are looked at
+LONGEST = 8_000_000  # bytes of a reply, decompressed
+# Around each few characters of a stream stand some hundred bytes that are no part of the reply; what is
+# longer counts. So many events have more words than any model says at once, and hold no more memory.
+AROUND = 400
+MOST_EVENTS = 150_000
+MOST_CALLS = 1_000  # native ones, in one reply
+INFLATED = 65_536  # bytes that are decompressed at a time
 PASSING = (429, 500, 502, 503, 504, 529)
 # How servers say that they take no tools; some of them with a status of 500.
 _TOOLS = r"\b(?:tools?|functions?|tool_choice|function[ _]call(?:s|ing)?)\b(?![.\[])"
@@ -71,6 +80,7 @@ class Request:
     has_tools: bool
     on_text: Callable[[str], None] | None
     turn: int  # which request of the conversation it is
+    shortened: bool = False  # whether fewer tokens are asked for than were at first
     start: float = field(default_factory=time.monotonic)
 
 
@@ -83,6 +93,11 @@ class Answer:
     finish: str | None = None
     usage: Usage = field(default_factory=Usage)
     kept: dict[str, Any] | None = None
+
+    @property
+    def length(self) -> int:
+        """Of its text and of what its calls are given."""
+        return sum(map(len, [*self.pieces, *(call["arguments"] for call in self.calls)]))
 
     def completion(self, request: Request) -> Completion:
         taken: set[str] = set()
@@ -131,7 +146,8 @@ class Stream(Protocol):
 class HttpBackend:
     """One model on one server. ``extra`` adds to the request body; a value of None removes a default.
 
-    ``timeout`` bounds each try, or, once a reply streams, each silence in it.
+    ``timeout`` bounds each try, or, once a reply streams, each silence in it; ``total`` bounds a reply with
+    all its tries.
     """
 
     kind = "a server of the right kind"
@@ -147,6 +163,7 @@ class HttpBackend:
         *,
         key_variable: str,
         timeout: float = 120.0,
+        total: float = 600.0,
         connect_timeout: float = 10.0,
         retries: int = 2,
         options: Mapping[str, Any] | None = None,
@@ -162,6 +179,8 @@ class HttpBackend:
         self._key_variable = key_variable
         self._secrets = _secrets(self._key, self._auth, self._url)
         self._timeout = timeout
+        self._total = total
+        self._most: int | None = None  # tokens of a reply, if the server has told
         self._connect_timeout = connect_timeout
         self._retries = retries
         self._options: dict[str, Any] = dict(options or {})
@@ -183,7 +202,18 @@ class HttpBackend:
         options, parts = self._asked(messages, max_tokens, tools, tool_choice, on_text is not None)
         if grammar is not None and self.takes_grammar:
             options["grammar"] = grammar
+        for name in REPLY_TOKENS:
+            if self._most is not None and name in options:
+                options[name] = min(options[name], self._most)
         request = Request(options, parts, tools is not None, on_text, messages.turn)
+        try:
+            async with asyncio.timeout(self._total):
+                return await self._answer(request)
+        except TimeoutError as error:
+            raise ModelError(f"{self._shown} did not come to an end within {self._total:g} s.") from error
+
+    async def _answer(self, request: Request) -> Completion:
+        """The answer, after as many tries as it takes."""
         tries = 0
         while True:
             tries += 1
@@ -243,7 +273,7 @@ class HttpBackend:
         known = {
             "host": self._url.netloc.decode(),
             "accept": "*/*",
-            "accept-encoding": "gzip, deflate",
+            "accept-encoding": "gzip",
             "connection": "keep-alive",
             "user-agent": f"python-httpx/{httpx.__version__}",
             "content-type": "application/json",
@@ -296,13 +326,17 @@ class HttpBackend:
                         deadline.reschedule(None)  # from here on each silence is timed instead
                         answer = await self._listen(response, request.on_text)
                     else:
-                        reply = self._json(await response.aread())
+                        reply = self._json(await self._read(response))
                         with self._shaped():
                             answer = self._whole(reply)
                         if request.on_text is not None:  # a server that cannot stream
                             request.on_text("".join(answer.pieces))
+                    if answer.length > LONGEST:
+                        self._too_long(response)
+                    if len(answer.calls) > MOST_CALLS:
+                        self._garbage(f"{len(answer.calls):,} calls in one reply")
                     return answer.completion(request)
-                refusal = await response.aread()
+                refusal = await self._read(response)
         except httpx.ConnectTimeout as error:
             raise _TransientError(
                 self._unreachable(f"no connection in {self._connect_timeout:g} s")
@@ -315,21 +349,91 @@ class HttpBackend:
             if answered:
                 raise self._cut_off() from error
             raise _TransientError(self._unreachable(str(error) or type(error).__name__)) from error
-        if response.status_code == 400 and self._adapt(error_of(parsed(refusal)), request):
-            return await self._attempt(request)
+        if response.status_code == 400:
+            fault = error_of(parsed(refusal))
+            if self._adapt(fault, request) or self._shorten(fault, request):
+                return await self._attempt(request)
         raise self._refused(response, refusal, request.has_tools)
+
+    def _shorten(self, error: dict[str, Any], request: Request) -> bool:
+        """Ask for no more tokens than this model gives at once, from here on; false if that is not wrong."""
+        most = 0 if request.shortened else fewer(error)
+        asked = next((name for name in REPLY_TOKENS if name in request.options), "")
+        if not asked or not 0 < most < request.options[asked]:
+            return False
+        request.options[asked], request.shortened = most, True
+        self._most = most
+        return True
+
+    async def _read(self, response: httpx.Response) -> bytes:
+        """All of a reply that is not too long."""
+        pieces, length = [], 0
+        async with aclosing(self._inflated(response)) as inflated:
+            async for piece in inflated:
+                pieces.append(piece)
+                if (length := length + len(piece)) > LONGEST:
+                    self._too_long(response)
+        return b"".join(pieces)
+
+    async def _inflated(self, response: httpx.Response) -> AsyncGenerator[bytes]:
+        """The bytes of a reply, decompressed piece by piece: httpx makes sixty megabytes of sixty kilobytes
+        at once."""
+        encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in ("identity", "", "gzip", "x-gzip"):
+            self._garbage(f"a reply compressed as {self._quote(encoding)}, which it was not asked for")
+        inflate = zlib.decompressobj(zlib.MAX_WBITS | 16) if "gzip" in encoding else None
+        async for raw in response.aiter_raw():
+            if inflate is None:
+                yield raw
+                continue
+            piece = b""
+            # What stands behind its end is read, so that the connection can serve again, and dropped.
+            while not inflate.eof and (raw or len(piece) == INFLATED):
+                try:
+                    piece = inflate.decompress(raw, INFLATED)
+                except zlib.error:
+                    self._garbage("a reply that cannot be decompressed")
+                raw = inflate.unconsumed_tail
+                yield piece
+
+    async def _events(self, response: httpx.Response) -> AsyncGenerator[str]:
+        """The data of each event of a stream, as long as there is no end of neither one nor all of them."""
+        rest, data = bytearray(), list[bytes]()
+        since = counted = events = 0
+        async with aclosing(self._inflated(response)) as inflated:
+            async for piece in inflated:
+                rest += piece
+                if (since := since + len(piece)) > LONGEST:
+                    self._too_long(response)
+                if b"\n" not in piece and b"\r" not in piece:
+                    continue
+                lines = bytes(rest).splitlines(keepends=True)
+                # A line feed may follow the return that a piece ends with.
+                rest = bytearray(b"" if lines[-1].endswith(b"\n") else lines.pop())
+                for line in map(bytes.strip, lines):
+                    if line.startswith(b"data:"):
+                        data.append(line[5:].lstrip())
+                    elif not line and data:
+                        event = b"\n".join(data).decode(errors="replace")
+                        since, events, counted = 0, events + 1, counted + max(0, len(event) - AROUND)
+                        if counted > LONGEST or events > MOST_EVENTS:
+                            self._too_long(response)
+                        data.clear()
+                        yield event
 
     async def _listen(self, response: httpx.Response, on_text: Callable[[str], None]) -> Answer:
         loop = asyncio.get_running_loop()
-        stream = self._stream()
+        stream, length = self._stream(), 0
         try:
             async with (
                 asyncio.timeout(self._timeout) as silence,
-                aclosing(EventSource(response).aiter_sse()) as events,
+                aclosing(self._events(response)) as events,
             ):
                 async for event in events:
                     with self._shaped():
-                        piece = stream.hear(event.data)
+                        piece = stream.hear(event)
+                    if (length := length + len(piece)) > LONGEST:
+                        self._too_long(response)
                     if piece:
                         on_text(piece)
                     # At its end it is read on, so that the connection can serve again; but not for long.
@@ -348,22 +452,21 @@ class HttpBackend:
     def _json(self, raw: bytes | str) -> Any:
         reply = parsed(raw)
         if reply is None:
-            text = raw.decode(errors="replace") if isinstance(raw, bytes) else raw
+            text = raw if isinstance(raw, str) else raw[: 4 * WORDS].decode(errors="replace")
             self._garbage(f"text that is not JSON ({self._quote(text)})")
         return reply
 
     def _refused(self, response: httpx.Response, raw: bytes, had_tools: bool) -> _TransientError | ModelError:
         status = response.status_code
         error = error_of(parsed(raw))
-        said = str(error.get("message") or "").strip()
-        tail = f" It said: {self._quote(said)}" if said else ""
+        said = str(error.get("message") or "")
+        quoted = self._quote(said)
+        tail = f" It said: {quoted}" if quoted else ""
         if had_tools and _refuses_tools(status, error, said):
             self.tool_view = ""
             return ToolsRefusedError(f"{self._shown} takes no tools for {self._model} ({status}).{tail}")
         if status in (400, 413, 500) and (window := overflow(error)) is not None:
-            return ContextFullError(
-                f"{self._shown} refused the request ({status}): {self._quote(said)}", window
-            )
+            return ContextFullError(f"{self._shown} refused the request ({status}): {quoted}", window)
         if status in (401, 403) and self._key:
             sentence = f"{self._shown} refused the key ({status}); check {self._key_variable}.{tail}"
         elif status in (401, 403):
@@ -371,7 +474,7 @@ class HttpBackend:
         elif status == 404:
             sentence = f"{self._shown} has no model {self._model}, or no such address (404).{tail}"
         elif status == 400:
-            sentence = f"{self._shown} refused the request (400): {self._quote(said) or 'it did not say why'}"
+            sentence = f"{self._shown} refused the request (400): {quoted or 'it did not say why'}"
         elif status in PASSING:
             does = {429: "is limiting requests", 529: "is overloaded"}.get(status, "failed")
             failed = f"{self._shown} {does} ({status})"
@@ -401,6 +504,11 @@ class HttpBackend:
     def _garbage(self, what: str) -> NoReturn:
         raise ModelError(f"{self._shown} answered with {what}. Is it {self.kind}?")
 
+    def _too_long(self, response: httpx.Response) -> NoReturn:
+        """Not one of the failures that are worth another try."""
+        code = "" if response.status_code == 200 else f"status {response.status_code} and "
+        self._garbage(f"{code}more than {LONGEST:,} bytes; it was stopped there")
+
     def _cut_off(self) -> ModelError:
         return ModelError(f"The answer from {self._shown} was cut off in the middle; try again.")
 
@@ -409,9 +517,12 @@ class HttpBackend:
 
     def _quote(self, words: Any) -> str:
         """A server's own words: one short line, without escapes that steer a terminal and without secrets."""
-        text = str(words)
+        whole = str(words)
+        text = whole[:WORDS]
         for secret in self._secrets:
             text = text.replace(secret, "***")
+        if len(whole) >= WORDS and self._secrets:  # half a secret may stand at the cut
+            text = text[: -len(self._secrets[0])]
         text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
         return text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…"
 
@@ -464,11 +575,12 @@ def parsed(raw: bytes | str) -> Any:
 
 
 def error_of(reply: Any) -> dict[str, Any]:
-    """The error object of an answer, with a message; some servers send a bare string instead."""
+    """The error object of an answer, with a message; some servers send a bare string instead. Of the message
+    no more is kept than is looked at."""
     error = reply.get("error") or reply.get("detail") if isinstance(reply, dict) else None
     if isinstance(error, dict):
-        return {**error, "message": error.get("message") or json.dumps(error)}
-    return {"message": error} if error else {}
+        return {**error, "message": str(error.get("message") or json.dumps(error))[:WORDS]}
+    return {"message": str(error)[:WORDS]} if error else {}
 
 
 def count_in(source: Any, key: str) -> int:

@@ -6,6 +6,7 @@ Must not know tools, forms or the loop; native tools and calls pass through it a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from neuro.backends import wire
@@ -85,9 +86,10 @@ class OpenAIBackend(HttpBackend):
         message = choice.get("message") if choice else None
         if choice is None or not isinstance(message, dict):
             self._garbage("JSON without choices")
-        answer = Answer([_text(message)], finish=_finish(choice), usage=_usage(reply.get("usage")))
-        _Calls(answer.calls).add(message.get("tool_calls"), whole=True)
-        return answer
+        calls = _Calls()
+        calls.add(message.get("tool_calls"), whole=True)
+        usage = _usage(reply.get("usage"))
+        return Answer([_text(message)], calls.made(), finish=_finish(choice), usage=usage)
 
     def _stream(self) -> _Stream:
         return _Stream(self)
@@ -112,7 +114,7 @@ class _Stream:
         self.done = False
         self._backend = backend
         self._answer = Answer()
-        self._calls = _Calls(self._answer.calls)
+        self._calls = _Calls()
 
     def hear(self, data: str) -> str:
         self.done = self.done or data == "[DONE]"
@@ -130,15 +132,25 @@ class _Stream:
         return piece
 
     def end(self) -> Answer:
+        self._answer.calls = self._calls.made()
         return self._answer
+
+
+@dataclass
+class _Call:
+    """A call as far as it has come."""
+
+    id: str
+    name: list[str] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
 
 
 class _Calls:
     """Puts tool calls together: whole ones, or pieces that say by ``index`` where they belong."""
 
-    def __init__(self, calls: list[NativeCall]) -> None:
-        self._calls = calls
-        self._at: dict[Any, NativeCall] = {}
+    def __init__(self) -> None:
+        self._calls: list[_Call] = []
+        self._at: dict[Any, _Call] = {}
 
     def add(self, pieces: Any, *, whole: bool = False) -> None:
         for piece in pieces if isinstance(pieces, list) else ():
@@ -148,13 +160,19 @@ class _Calls:
             index, id = piece.get("index"), str(piece.get("id") or "")
             call = self._at.get(index)
             # Some servers give every parallel call the same index, or none: another id is another call.
-            if whole or call is None or (id and call["id"] and id != call["id"]):
-                call = self._at[index] = NativeCall(id=id, name="", arguments="")
+            if whole or call is None or (id and call.id and id != call.id):
+                call = self._at[index] = _Call(id)
                 self._calls.append(call)
-            call["id"] = call["id"] or id
-            call["name"] += str(function.get("name") or "")
+            call.id = call.id or id
+            call.name.append(str(function.get("name") or ""))
             arguments = function.get("arguments")
-            call["arguments"] += arguments if isinstance(arguments, str) else _object(arguments)
+            call.arguments.append(arguments if isinstance(arguments, str) else _object(arguments))
+
+    def made(self) -> list[NativeCall]:
+        return [
+            NativeCall(id=call.id, name="".join(call.name), arguments="".join(call.arguments))
+            for call in self._calls
+        ]
 
 
 def _object(arguments: Any) -> str:

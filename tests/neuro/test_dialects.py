@@ -188,7 +188,7 @@ def test_a_null_for_what_may_be_left_out_is_left_out() -> None:
     ("arguments", "finish", "fault"),
     [
         ('{"a": ', "stop", "The arguments of probe are not JSON: Expecting value: line 1 column 7 (char 6)"),
-        ('{"a": ', "length", "the reply was cut off because it was too long; be brief"),
+        ('{"a": ', "length", "the reply was cut off before its end; be brief"),
         ("[1]", "stop", "The arguments of probe are an object with a name for each value"),
         ("[" * 100_000, "stop", "The arguments of probe are nested too deeply"),
     ],

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import KEY, Server, failure, loopback, said, sse
+from loopback import KEY, Handler, Server, failure, loopback, said, sse
+from loopback import status as status_of
 
 from neuro.backends.anthropic import AnthropicBackend
 from neuro.backends.base import ContextFullError, Messages, ModelError
@@ -15,7 +16,7 @@ from neuro.backends.http import HttpBackend
 from neuro.backends.local import LocalBackend
 from neuro.backends.openai import OpenAIBackend
 from neuro.backends.scripted import ScriptedBackend
-from neuro.windows import UNKNOWN, Gauge, Window, message_tokens, overflow, tokens_in, window_of
+from neuro.windows import UNKNOWN, Gauge, Window, fewer, message_tokens, overflow, tokens_in, window_of
 
 
 @pytest.mark.parametrize(
@@ -111,6 +112,51 @@ def test_a_request_that_is_too_long_is_known_by_what_the_server_says(error: Any,
 )
 def test_no_other_error_is_taken_for_one(message: str) -> None:
     assert overflow({"message": message, "code": "invalid"}) is None
+
+
+FEWER = [
+    ("max_tokens is too large: 16384. This model supports at most 4096 completion tokens, whereas …", 4_096),
+    (
+        "max_tokens: 24576 > 8192, which is the maximum allowed number of output tokens for claude-3-5-haiku",
+        8_192,
+    ),
+    ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8_192),
+    ("`max_completion_tokens` must be less than or equal to `32,768`, the maximum value for it", 32_768),
+    ("max_tokens is too large: 99", 0),
+    ("input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000", 0),
+    ("", 0),
+]
+
+
+@pytest.mark.parametrize(("message", "most"), FEWER)
+def test_a_server_may_say_that_it_gives_fewer_tokens(message: str, most: int) -> None:
+    assert fewer({"message": message}) == most
+
+
+@pytest.mark.parametrize(("backend", "most"), [(OpenAIBackend, 9_000), (AnthropicBackend, 17_192)])
+async def test_fewer_tokens_are_asked_for_once_it_has_said_so(backend: Any, most: int) -> None:
+    refusal = failure(400, f"max_tokens: {most} > 4096, which is the maximum allowed number of output tokens")
+    reply = {"choices": [{"message": {"content": "hello"}}], "content": [{"type": "text", "text": "hello"}]}
+    with loopback(refusal) as server:
+        server.answers = [refusal, status_of(200, reply)]
+        model = backend("m", base_url=server.base_url, api_key=KEY, retries=0)
+        for _ in range(2):
+            assert (await model.complete(said("hi"), max_tokens=9_000)).text == "hello"
+        await model.aclose()
+        assert [server.asked(place)["max_tokens"] for place in range(3)] == [most, 4_096, 4_096]
+
+
+async def test_a_server_that_wants_ever_fewer_is_not_followed() -> None:
+    def less(handler: Handler) -> None:
+        most = handler.server.asked()["max_tokens"]
+        failure(400, f"max_tokens: {most} > {most - 1}, which is too many")(handler)
+
+    with loopback(less) as server:
+        model = OpenAIBackend("m", server.base_url, KEY, retries=0)
+        with pytest.raises(ModelError, match="which is too many"):
+            await model.complete(said("hi"))
+        await model.aclose()
+        assert len(server.requests) == 2
 
 
 def openai(server: Server) -> HttpBackend:

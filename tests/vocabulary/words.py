@@ -451,6 +451,7 @@ class Terminal:
         os.close(theirs)
         self._new = ""
         self.shown = ""
+        self.raw = b""
 
     def see(self, text: str, seconds: float = 60) -> str:
         """Wait until ``text`` is shown, after what was seen before; return all that led up to it."""
@@ -468,6 +469,7 @@ class Terminal:
                 data = os.read(self._ours, 65536)
             except OSError:  # nobody holds the other end any more
                 return False
+            self.raw += data
             text = re.sub(
                 r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[()].|[=>78])|\r|\a", "", data.decode(errors="replace")
             )
