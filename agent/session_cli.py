@@ -399,6 +399,7 @@ def take_over(options: argparse.Namespace, session: str, user: str) -> None:
     """Give the options the session was begun with to those that are not given now. A file of tools that is
     not there any more is left out; AsyncAgent.changes tells of it."""
     from agent.session import Session
+    from tools.redact import SECRET
     from tools.transcript import Transcript
 
     given: dict[str, Any] = {}
@@ -423,6 +424,11 @@ def take_over(options: argparse.Namespace, session: str, user: str) -> None:
         raise UsageError(
             f"Session {session} was imported, and what runs code, makes rules or names a server is for you to"
             f" choose: it had {chosen}. Give these, or others."
+        )
+    if SECRET in str(more.get("base_url", "")):
+        raise UsageError(
+            f"The address of the model's server held a secret, which is not kept when all has ended:"
+            f" {more['base_url']}. Give it again: --base-url URL"
         )
     for name, value in more.items():
         setattr(options, name, value)

@@ -516,7 +516,6 @@ class Broker:
         params = self._table.get(asked.tool).params if asked.tool in self._table else ()
         why = encodable(Redactor(form, params, by_looks=False).text(filled.why))
         filled = replace(filled, by=encodable(filled.by), why=why)
-        self._record(asked, form, filled)
         with self._store().transaction() as run:
             now = self._clock()
             lasts = {"deny": PENDING_SECONDS, "duration": filled.seconds, "scope": filled.seconds}
@@ -539,6 +538,7 @@ class Broker:
             )
             if not done:
                 raise UsageError(self._closed(self.find(request)))
+            self._record(asked, form, filled)
             if filled.kind in ("duration", "scope"):
                 run(
                     "INSERT INTO grants"
@@ -595,7 +595,8 @@ class Broker:
         return self._table.get(asked.tool)
 
     def _record(self, asked: Request, form: CallForm, decision: Decision) -> None:
-        """The decision in the audit, before it holds: nothing counts that was not recorded."""
+        """The decision in the audit, in the transaction that makes it count: nothing counts that was not
+        recorded, and nothing is recorded that does not count."""
         if self._audit is None:
             return
         words = {"once": "approved once", "duration": "approved for a while", "scope": "granted a scope"}

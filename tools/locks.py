@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools.errors import UsageError
-from tools.store import state_dir
+from tools.store import private_folder, state_dir
 
 LOOK_SECONDS = 0.1  # somebody who only looks holds a lock for a moment
 WAIT_SECONDS = 10.0
@@ -31,7 +31,7 @@ def hold(name: str, refusal: str = "", seconds: float | None = None) -> Iterator
     lock = -1
     try:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private_folder(path.parent)
             lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             if seconds is None:
                 seconds = LOOK_SECONDS if refusal else WAIT_SECONDS
