@@ -652,7 +652,10 @@ def _verdict(said: Any) -> Verdict | None:
 
 def _shown(row: tuple[Any, ...]) -> Request:
     values = list(row)
-    values[4] = tuple(json.loads(values[4]))
+    try:
+        values[4] = tuple(json.loads(values[4]))
+    except ValueError:  # one that was tampered with is shown nevertheless
+        values[4] = (str(values[4]),)
     return Request(*values)
 
 

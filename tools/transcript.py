@@ -144,6 +144,15 @@ def read_event(session: str, text: str, before: str) -> Event:
     )
 
 
+def _is_marked(event: Event) -> bool:
+    """Whether the columns by which an event is found say what it says itself."""
+    try:
+        said = read_event(event.session, event.shown, "")
+    except TranscriptError:  # that it cannot be read is another fault
+        return True
+    return all(getattr(event, name) == getattr(said, name) for name in (*MARKS, "kind", "status"))
+
+
 def _read(text: str, id: str = "") -> CallForm:
     try:
         return from_model(read_one(text, LIMITS))
@@ -378,13 +387,19 @@ class Transcript:
 
     def verify(self, session: str) -> None:
         """Raises TranscriptError at the first event that is not as it was written."""
-        before = ""
-        for place, event in enumerate(self.events(session), 1):
-            if event.seq != place:
-                raise TranscriptError(f"Event {place} of session {session} is missing.")
-            if event.digest != digest_of(before, event.shown):
-                raise TranscriptError(f"Event {event.id} was changed after it was written.")
-            before = event.digest
+        for fault in self.faults(session):
+            raise TranscriptError(fault)
+
+    def faults(self, session: str) -> Iterator[str]:
+        """A sentence for each event that is not as it was written. The chain has no key, and nothing outside
+        of it says which event is the last: who cuts a transcript short at its end is not found."""
+        before, place = "", 0
+        for event in self.events(session):
+            if event.seq != place + 1:
+                yield f"Event {place + 1} of session {session} is missing."
+            elif event.digest != digest_of(before, event.shown) or not _is_marked(event):
+                yield f"Event {event.id} was changed after it was written."
+            before, place = event.digest, event.seq
 
     def copy(self, events: Iterator[Event], session: str) -> int:
         """Put events at the end of a session as they are; returns how many."""
