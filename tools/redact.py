@@ -135,6 +135,7 @@ class Redactor:
         self._by_looks = by_looks
         self._declared = {param.name for param in params if param.secret}
         self._harmless = {PERMISSION, *(param.name for param in params)} - self._declared
+        self._programs = {param.name for param in params if param.type is Code}
         self._values: set[str] = set()
         self._in_code = _keywords(frozenset(names) | self._declared)
         args = {name: self._argument(kebab(str(name)), value) for name, value in form.args.items()}
@@ -169,6 +170,8 @@ class Redactor:
     def _argument(self, name: str, value: Any) -> Any:
         if self._declared and name not in self._harmless:
             return self._hide(value)
+        if type(value) is str and self._programs and (not name or name in self._programs):
+            value = Code(value)  # a model may spell a program as a text
         return self._named(name, value)
 
     def _named(self, name: str, value: Any, depth: int = 0) -> Any:

@@ -363,9 +363,16 @@ class Store:
                 self._db = self._opened()
             self._migrate()
         except StoreError as error:
+            self._let_go()
             raise UsageError(CANNOT_OPEN.format(path, error.why)) from None
         except (apsw.Error, OSError) as error:
+            self._let_go()
             raise UsageError(CANNOT_OPEN.format(path, error)) from None
+
+    def _let_go(self) -> None:
+        """Of a connection that failed: another one, that only looks, would share its troubles."""
+        with contextlib.suppress(AttributeError, apsw.Error):
+            self._db.close()
 
     def _opened(self) -> apsw.Connection:
         path = self.path
