@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, Protocol, get_args
 from tools.context import Call, ToolResult
 from tools.errors import InvalidCallError, StoreError, UsageError
 from tools.form import CallForm, Code, from_model, print_value
-from tools.redact import SECRET, Redactor, bare_url, redact, sounds_secret
+from tools.redact import SECRET, Redactor, bare_url, redact, sounds_secret, without
 from tools.sexp import Limits, ReadError, read_one
 from tools.store import Statement, Store
 from tools.table import CognitiveTool
@@ -240,8 +240,10 @@ class Transcript:
         with self._written() as execute:
             last, before = last_event(execute, session)
             text = event_form(kind, last + 1, now, run, parent, key, data)
-            numbers = kind in ("call", "receipt") and bool(self._secrets.get(session))
-            bare = without_secrets(data, lambda said: self._hidden(session, said), numbers=numbers)
+            bare = without_secrets(data, lambda said: self._hidden(session, said))
+            if "value" in data and self._secrets.get(session):
+                value = without(bare["value"], lambda said: self._hidden(session, said))
+                bare = bare if value == bare["value"] else {**bare, "value": value}
             shown = text if bare is data else event_form(kind, last + 1, now, run, parent, key, bare)
             digest = digest_of(before, shown)
             event = Event(session, last + 1, now, run, kind, parent, key, text, shown, digest, status)
@@ -443,33 +445,23 @@ _PLAIN = frozenset(
 )
 
 
-def without_secrets(value: Any, hide: Callable[[str], str], *, numbers: bool = False) -> Any:
-    """Data of an event with each text as ``hide`` leaves it; the very same if nothing is to be hidden. With
-    ``numbers`` one that would be hidden as a text is hidden, too."""
+def without_secrets(value: Any, hide: Callable[[str], str]) -> Any:
+    """Data of an event with each text as ``hide`` leaves it; the very same if nothing is to be hidden."""
     if isinstance(value, Code):
         return _bare_call(value, hide)
     if isinstance(value, str):
         bare = hide(value)
         return value if bare == value else bare
     if isinstance(value, Mapping):
-        items = {
-            _bare_key(key, hide): _bare_item(str(key), item, hide, numbers) for key, item in value.items()
-        }
-        same = items.keys() == value.keys() and all(items[key] is item for key, item in value.items())
-        return value if same else items
+        items = {key: _bare_item(str(key), item, hide) for key, item in value.items()}
+        return value if all(items[key] is item for key, item in value.items()) else items
     if isinstance(value, (list, tuple)):
-        found = [without_secrets(item, hide, numbers=numbers) for item in value]
+        found = [without_secrets(item, hide) for item in value]
         return value if all(a is b for a, b in zip(found, value, strict=True)) else found
-    if numbers and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return SECRET if hide(str(value)) == SECRET else value
     return value
 
 
-def _bare_key(key: Any, hide: Callable[[str], str]) -> Any:
-    return hide(key) if isinstance(key, str) else key
-
-
-def _bare_item(name: str, value: Any, hide: Callable[[str], str], numbers: bool) -> Any:
+def _bare_item(name: str, value: Any, hide: Callable[[str], str]) -> Any:
     if name in _PLAIN:
         return value
     if isinstance(value, str) and name == "base-url":
@@ -477,7 +469,7 @@ def _bare_item(name: str, value: Any, hide: Callable[[str], str], numbers: bool)
         return value if bare == value else bare
     if isinstance(value, str) and value and sounds_secret(name):
         return SECRET
-    return without_secrets(value, hide, numbers=numbers)
+    return without_secrets(value, hide)
 
 
 def _bare_call(code: Code, hide: Callable[[str], str]) -> Any:
@@ -499,7 +491,7 @@ def _bare_call(code: Code, hide: Callable[[str], str]) -> Any:
 
 def _bare_argument(value: Any, hide: Callable[[str], str]) -> Any:
     if not isinstance(value, Code):
-        return without_secrets(value, hide, numbers=True)
+        return without(without_secrets(value, hide), hide)
     bare = hide(value)
     if bare == value:
         return value
