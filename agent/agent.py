@@ -237,6 +237,8 @@ class AsyncAgent:
             for other in self.broker.made_again(call):
                 said = {"status": "cancelled", "message": f"It was made again as call {call.id}."}
                 self.transcript.add(self.session, "receipt", said, key=other, status="cancelled")
+        if result.status != "pending":
+            self._session.forget_opening()
         return result
 
     async def eval(

@@ -209,10 +209,10 @@ def _how_to_approve(asks: bool, request: str | None, session: str | None, place:
 def _flown(options: argparse.Namespace, session: str) -> str:
     """The plan that a session flies, or nothing."""
     from agent.flight_state import flown_in
-    from tools.transcript import Transcript
+    from agent.sessions import looked_at
 
     with open_store(options) as store:
-        return "" if store is None else flown_in(Transcript(lambda: store), session)
+        return "" if store is None else looked_at(store, lambda found: flown_in(found, session))
 
 
 def _is_suspended(options: argparse.Namespace, session: str) -> bool:

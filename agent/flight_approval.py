@@ -59,11 +59,11 @@ def record(
     decision: Decision,
     covered: Coverage | None = None,
 ) -> None:
-    """Keep what a person decided of a step; the audit is told before it counts. ``covered`` is what the
+    """Keep what a person decided of a step; the audit is told as it counts. ``covered`` is what the
     person was shown; an approval is of no other call, whatever another policy would ask in flight."""
     said = "deny" if decision.kind == "deny" else "approve"
-    _audit(audit, plan, step, decision)
     with store.transaction() as run:
+        _audit(audit, plan, step, decision)
         run(
             "INSERT INTO plan_steps (plan, step, digest, tools, decision, user, at, why, body, seen)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

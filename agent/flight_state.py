@@ -101,6 +101,7 @@ class FlightLog:
             self.session.id, "flight", data, parent=self.begun, key=self.key, status=status
         )
         self.status = status
+        self.session.forget_opening()
 
     def _read(self, event: Event) -> None:
         data = event.said

@@ -16,7 +16,7 @@ from agent.say import shown
 from tools.errors import InvalidCallError
 from tools.form import CallForm, Code, from_model, pretty, print_value
 from tools.sexp import ReadError, read_all, read_one
-from tools.transcript import LIMITS, Event, read_form
+from tools.transcript import LIMITS, Event, TranscriptError, read_form
 
 HEAD_LINES, TAIL_LINES = 8, 3
 LINE_CHARS = 300
@@ -106,6 +106,18 @@ def fold(text: str, full: bool) -> list[str]:
     if rest <= 1:
         return lines
     return [*lines[:HEAD_LINES], f"[… {rest} lines folded …]", *lines[-TAIL_LINES:]]
+
+
+def fault_of(event: Event) -> str:
+    """Why an event cannot be shown; empty if it can."""
+    try:
+        for _ in (event.said, *as_text([event])):
+            pass
+    except TranscriptError as error:
+        return str(error)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return f"Event {event.id} cannot be read: it does not say what an event of its kind says."
+    return ""
 
 
 # As text

@@ -10,7 +10,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from typing import Any, TypeVar
 
 from agent.agent import AsyncAgent
@@ -22,8 +22,9 @@ from agent.stdin import StdinLines
 from tools.consent import Decision
 from tools.context import ToolResult
 from tools.errors import QuothError, UsageError, did_you_mean
+from tools.redact import bare_line
 from tools.sexp import ReadError, read_all
-from tools.store import state_dir
+from tools.store import private_file, private_folder, state_dir
 
 T = TypeVar("T")
 
@@ -225,7 +226,7 @@ class Repl:
         if not self._edits:
             return await self._plain_line(prompt)
         if self._prompt is None:
-            self._prompt = _prompt_session()
+            self._prompt = _prompt_session(self.agent.table.secrets)
         # Ctrl-C arrives as a key here; prompt_toolkit's own signal handler would take ours away.
         return str(await self._prompt.prompt_async(prompt, handle_sigint=False))
 
@@ -268,16 +269,20 @@ def _approval(when: str, user: str) -> Decision:
     return Decision("duration", user, seconds=seconds_of(span))
 
 
-def _prompt_session() -> Any:
-    """A prompt with the history of earlier days, where that can be kept."""
+def _prompt_session(secrets: Collection[str]) -> Any:
+    """A prompt with the history of earlier days, where that can be kept: without declared secrets, and
+    without what looks like one. ``secrets`` are the parameters that tools have declared so."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
-    folder = state_dir()
+    class History(FileHistory):
+        def store_string(self, string: str) -> None:
+            super().store_string(bare_line(string, secrets))
+
+    file = state_dir() / "history"
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with (folder / "history").open("ab"):
-            pass
+        private_folder(file.parent)
+        private_file(file)
     except OSError:
         return PromptSession(history=InMemoryHistory())
-    return PromptSession(history=FileHistory(str(folder / "history")))
+    return PromptSession(history=History(str(file)))

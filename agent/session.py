@@ -93,6 +93,21 @@ class Session:
                 found = event
         return found
 
+    def forget_opening(self) -> None:
+        """Forget the secrets it was opened with, unless something is to be gone on with."""
+        openings = [
+            event for event in self.transcript.secret_openings(self.id) if event.said.get("user") == self.user
+        ]
+        if not openings or self.to_resume() or self._flies():
+            return
+        for event in openings:
+            self.transcript.forget_secrets_in(event)
+
+    def _flies(self) -> bool:
+        """Whether a flight has not come to its end."""
+        flights = {event.key: event.status for event in self.transcript.events(self.id, kind="flight")}
+        return any(status != "done" for status in flights.values())
+
     # Runs
 
     def begin(self, data: Mapping[str, Any], after: str = "") -> str:
@@ -474,3 +489,4 @@ class RunLog:
         self.add("end", data, parent=self.reply, status=reply.status)
         if reply.status == "done":
             self.session.transcript.forget_secrets(self.session.id, run=self.run)
+            self.session.forget_opening()

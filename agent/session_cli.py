@@ -60,8 +60,11 @@ def sessions(options: argparse.Namespace) -> int:
     """The sessions on stdout, the latest at the end."""
     from agent.sessions import summaries
 
+    faults: dict[str, None] = {}
     with open_store(options) as store:
-        every = summaries(store) if store is not None else []
+        every = summaries(store, faults) if store is not None else []
+    for fault in faults:
+        complain(f"{fault} It is left out.")
     found = [one for one in every if options.all or one.runs]
     if getattr(options, "json", False):
         print_json([one.to_json() for one in found])
@@ -91,7 +94,7 @@ def _line(one: Any, width: int) -> str:
 
 def log(options: argparse.Namespace) -> int:
     """A session, or one event of it, on stdout."""
-    from agent.log import as_org, as_text, one_event
+    from agent.log import as_org, as_text, fault_of, one_event
     from agent.sessions import find_event, last_session
     from tools.transcript import Transcript
 
@@ -101,9 +104,15 @@ def log(options: argparse.Namespace) -> int:
     with open_store(options) as store:
         session, place = find_event(store, wanted) if wanted else (last_session(store), None)
         assert store is not None, "a session was found in it"
-        events = list(Transcript(lambda: store).events(session))
+        transcript = Transcript(lambda: store)
+        events = list(transcript.events(session))
+        tampered = list(transcript.faults(session))
     if place is not None:
         events = [event for event in events if event.seq == place] or _no_event(session, place, len(events))
+    unread = {event.seq: fault for event in events if (fault := fault_of(event))}
+    if place in unread:
+        raise UsageError(unread[place])
+    events = [event for event in events if event.seq not in unread]
     if getattr(options, "json", False):
         found = [event.to_json() for event in events]
         print_json(found if place is None else found[0])
@@ -119,6 +128,11 @@ def log(options: argparse.Namespace) -> int:
         color = may_draw(sys.stdout)
         for line in as_text(events, full=options.full, color=color):
             print_drawn(line) if color else print_line(line)
+    for fault in unread.values():
+        complain(f"{fault} It is left out.")
+    if tampered:
+        more = f" and {len(tampered) - 1} more" if len(tampered) > 1 else ""
+        complain(f"Session {session} is not as it was written. {tampered[0].rstrip('.')}{more}.")
     return 0
 
 
@@ -399,6 +413,7 @@ def take_over(options: argparse.Namespace, session: str, user: str) -> None:
     """Give the options the session was begun with to those that are not given now. A file of tools that is
     not there any more is left out; AsyncAgent.changes tells of it."""
     from agent.session import Session
+    from tools.redact import SECRET
     from tools.transcript import Transcript
 
     given: dict[str, Any] = {}
@@ -423,6 +438,11 @@ def take_over(options: argparse.Namespace, session: str, user: str) -> None:
         raise UsageError(
             f"Session {session} was imported, and what runs code, makes rules or names a server is for you to"
             f" choose: it had {chosen}. Give these, or others."
+        )
+    if SECRET in str(more.get("base_url", "")):
+        raise UsageError(
+            f"The address of the model's server held a secret, which is not kept when all has ended:"
+            f" {more['base_url']}. Give it again: --base-url URL"
         )
     for name, value in more.items():
         setattr(options, name, value)

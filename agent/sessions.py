@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from agent.log import fault_of
 from agent.session import Session
-from tools.carried import copy_session, copy_texts
+from tools.carried import NEEDED, copy_session, copy_texts
 from tools.errors import UsageError, did_you_mean
 from tools.snapshots import SnapshotError, StoreSnapshots
 from tools.store import Store
-from tools.transcript import Event, Transcript
+from tools.transcript import Event, Kind, Transcript, TranscriptError
 
 PLACE_DIGITS = 18
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,52 @@ class Summary:
         return {**vars(self), "users": list(self.users)}
 
 
-def summaries(store: Store) -> list[Summary]:
-    """Every session of the store, the one that something happened in last at the end."""
-    transcript = Transcript(lambda: store)
-    return [summary(transcript, *row) for row in transcript.sessions()]
+class Readable(Transcript):
+    """Transcripts without the events that cannot be read. ``unread`` names those."""
+
+    def __init__(self, store: Callable[[], Store]) -> None:
+        super().__init__(store)
+        self.unread: dict[str, None] = {}
+
+    def events(
+        self, session: str, *, run: str | None = None, kind: Kind | None = None, after: int = 0
+    ) -> Iterator[Event]:
+        for event in super().events(session, run=run, kind=kind, after=after):
+            if fault := self._fault(event):
+                self.unread[fault] = None
+            else:
+                yield event
+
+    def last(self, session: str, kind: Kind, *, run: str | None = None) -> Event | None:
+        return max(self.events(session, run=run, kind=kind), key=lambda event: event.seq, default=None)
+
+    def _fault(self, event: Event) -> str:
+        try:
+            if all(name in event.data for name in NEEDED.get(event.kind, ())):
+                return fault_of(event)
+        except TranscriptError as error:
+            return str(error)
+        return f"Event {event.id} cannot be read: it does not say what an event of its kind says."
+
+
+def looked_at(store: Store, look: Callable[[Transcript], T], faults: dict[str, None] | None = None) -> T:
+    """What ``look`` finds in the transcripts; where an event cannot be read, what it finds without that.
+    ``faults`` is given a sentence for each of those."""
+    try:
+        return look(Transcript(lambda: store))
+    except (TranscriptError, LookupError, TypeError, ValueError, AttributeError):
+        readable = Readable(lambda: store)
+        found = look(readable)
+        if faults is not None:
+            faults |= readable.unread
+        return found
+
+
+def summaries(store: Store, faults: dict[str, None] | None = None) -> list[Summary]:
+    """Every session of the store, the one that something happened in last at the end. ``faults`` is given a
+    sentence for each event that cannot be read."""
+    rows = Transcript(lambda: store).sessions()
+    return [looked_at(store, lambda found, row=row: summary(found, *row), faults) for row in rows]  # type: ignore[misc]
 
 
 def summary(transcript: Transcript, session: str, events: int, first: str, last: str) -> Summary:
@@ -195,10 +239,15 @@ def new_session() -> str:
 
 def unfinished_sessions(store: Store) -> list[tuple[str, str]]:
     """The sessions in which something waits or was broken off, and their users, the latest at the end."""
-    transcript = Transcript(lambda: store)
+    found: list[tuple[str, str]] = []
+    for name, *_ in Transcript(lambda: store).sessions():
+        found += looked_at(store, lambda transcript, name=name: _unfinished(transcript, name))  # type: ignore[misc]
+    return found
+
+
+def _unfinished(transcript: Transcript, name: str) -> list[tuple[str, str]]:
     return [
         (name, user)
-        for name, *_ in transcript.sessions()
         for user in users_of(transcript, name)
         if any(one.waits for one in Session(transcript, name, user, Path()).unfinished())
     ]

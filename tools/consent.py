@@ -24,11 +24,12 @@ secrets.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, get_args
@@ -40,8 +41,8 @@ from tools.door import BEGUN_BEFORE, Instead
 from tools.errors import InvalidCallError, UsageError, did_you_mean
 from tools.form import CallForm, Code, canonical, from_model
 from tools.policy import by_effects
-from tools.redact import Redactor, redact
-from tools.schema import count
+from tools.redact import SECRET, Redactor, redact
+from tools.schema import Param, count
 from tools.scope import arguments, bound_form, covers, read_scope, suggested, touched
 from tools.sexp import ReadError, read_one
 from tools.store import Statement, Store
@@ -521,10 +522,9 @@ class Broker:
         an edit that does not fit it; then nothing is changed."""
         filled = self.preview(request, decision)
         asked, form = self._require_open(request)
-        params = self._table.get(asked.tool).params if asked.tool in self._table else ()
+        params = self._table.get(asked.tool).params if asked.tool in self._table else _params(asked, form)
         why = encodable(Redactor(form, params, by_looks=False).text(filled.why))
         filled = replace(filled, by=encodable(filled.by), why=why)
-        self._record(asked, form, filled)
         with self._store().transaction() as run:
             now = self._clock()
             lasts = {"deny": PENDING_SECONDS, "duration": filled.seconds, "scope": filled.seconds}
@@ -547,6 +547,7 @@ class Broker:
             )
             if not done:
                 raise UsageError(self._closed(self.find(request)))
+            self._record(asked, form, filled, params)
             if filled.kind in ("duration", "scope"):
                 run(
                     "INSERT INTO grants"
@@ -602,12 +603,14 @@ class Broker:
             )
         return self._table.get(asked.tool)
 
-    def _record(self, asked: Request, form: CallForm, decision: Decision) -> None:
-        """The decision in the audit, before it holds: nothing counts that was not recorded."""
+    def _record(self, asked: Request, form: CallForm, decision: Decision, params: Sequence[Param]) -> None:
+        """The decision in the audit, in the transaction that makes it count: nothing counts that was not
+        recorded, and nothing is recorded that does not count."""
         if self._audit is None:
             return
         words = {"once": "approved once", "duration": "approved for a while", "scope": "granted a scope"}
         said = words.get(decision.kind) or {"edit": "edited", "deny": "denied"}[decision.kind]
+        shown = asked.form if plans.PLAN in form.args else Redactor(form, params).form_text()
         self._audit.write(
             {
                 "id": secrets.token_hex(5),
@@ -631,11 +634,19 @@ class Broker:
                 "gate": "",
                 "consent": f"{said} by {_who(decision.by)} (request {asked.id})",
                 "message": redact(decision.why)[:2000],
-                "form": redact(asked.form)[:2000],
+                "form": redact(shown)[:2000],
                 "schema_hash": "",
                 "repairs": "",
             }
         )
+
+
+def _params(asked: Request, form: CallForm) -> list[Param]:
+    """The parameters of a call whose tool is not known here: those are secret that were not shown."""
+    with contextlib.suppress(ReadError, InvalidCallError):
+        shown = from_model(read_one(asked.form)).args
+        return [Param(name, secret=shown.get(name) == SECRET != value) for name, value in form.args.items()]
+    return []
 
 
 def _decision(said: Any) -> Decision:
@@ -659,7 +670,10 @@ def _verdict(said: Any) -> Verdict | None:
 
 def _shown(row: tuple[Any, ...]) -> Request:
     values = list(row)
-    values[4] = tuple(json.loads(values[4]))
+    try:
+        values[4] = tuple(json.loads(values[4]))
+    except ValueError:  # one that was tampered with is shown nevertheless
+        values[4] = (str(values[4]),)
     return Request(*values)
 
 

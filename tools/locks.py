@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools.errors import UsageError
-from tools.store import state_dir
+from tools.store import private_folder, state_dir
 
 LOOK_SECONDS = 0.1  # somebody who only looks holds a lock for a moment
 WAIT_SECONDS = 10.0
@@ -23,16 +23,19 @@ PAUSE_SECONDS = 0.005
 
 
 @contextlib.contextmanager
-def hold(name: str, refusal: str = "") -> Iterator[None]:
+def hold(name: str, refusal: str = "", seconds: float | None = None) -> Iterator[None]:
     """Within it nobody else, in this process or another, holds the lock. Raises UsageError with ``refusal``
-    when somebody does; without one it waits, for WAIT_SECONDS at most."""
+    when somebody does, ``seconds`` long; without them a refusal comes at once, and else it waits for
+    WAIT_SECONDS at most."""
     path = _path(name)
     lock = -1
     try:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private_folder(path.parent)
             lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            taken = _taken_within(lock, LOOK_SECONDS if refusal else WAIT_SECONDS)
+            if seconds is None:
+                seconds = LOOK_SECONDS if refusal else WAIT_SECONDS
+            taken = _taken_within(lock, seconds)
         except OSError as error:
             raise UsageError(f"The lock {path} cannot be taken: {error.strerror}.") from None
         if not taken:

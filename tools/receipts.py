@@ -209,8 +209,8 @@ def _is_carried(tool: CognitiveTool, call: Call, told: bool) -> bool:
 
 
 def _wish(call: Call) -> str:
-    """Which wish of the user a call serves."""
-    return encodable(f"{call.message}\n{call.turn}" if call.turn else call.message)
+    """Which wish of the user a call serves: a digest, for it is only compared."""
+    return hashlib.sha256(encodable(f"{call.message}\n{call.turn}").encode()).hexdigest()
 
 
 def _whose(call: Call) -> str:

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 from tools.context import Call
 from tools.errors import UsageError
-from tools.store import Store, state_dir
+from tools.store import Store, private_folder, state_dir
 
 KEPT_SECONDS = 30 * 86400.0  # a call that waits may be carried on so long
 MAX_BYTES = 64 * 1024 * 1024
@@ -178,7 +178,7 @@ def _secret() -> bytes:
     path = state_dir() / "snapshots.key"
     if (key := _read(path)) is not None:
         return key
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(path.parent)
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
         file.write(secrets.token_bytes(32))

@@ -7,8 +7,12 @@ file tool can reach it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
+import shutil
+import stat
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -243,6 +247,50 @@ def state_dir() -> Path:
     return Path(platformdirs.user_data_dir("quoth", appauthor=False))
 
 
+def private_folder(folder: Path) -> None:
+    """Make a folder of the state, for nobody but its user to look into; what is open to others there, as
+    older versions left it, is closed. Raises OSError."""
+    state = state_dir()
+    if folder != state and state not in folder.parents:  # somebody else's, for a store of theirs
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return
+    for one in dict.fromkeys((state, folder)):
+        try:
+            one.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except FileExistsError:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(one)) from None
+        if one not in _CLOSED:
+            _CLOSED.add(one)
+            if _close(one, 0o700):
+                for entry in one.iterdir():
+                    if entry.is_file():
+                        _close(entry, 0o600)
+
+
+def private_file(path: Path) -> None:
+    """Make a file of the state, empty where there is none, for nobody but its user to read. Raises
+    OSError."""
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    _close(path, 0o600)
+
+
+_CLOSED: set[Path] = set()  # the folders this process has looked at
+
+
+def _close(path: Path, mode: int) -> bool:
+    """Take from others what they may do with a file or folder of ours. A folder that is shared on purpose, as
+    /tmp is, or the user's home, was only named as the place of the state, and stays as it is."""
+    with contextlib.suppress(OSError, RuntimeError):  # there may be no home
+        found = path.stat()
+        shared = stat.S_ISDIR(found.st_mode) and (found.st_mode & stat.S_ISVTX or path == Path.home())
+        if found.st_uid != os.geteuid() or shared:
+            return False
+        if found.st_mode & 0o077:
+            path.chmod(mode)
+        return True
+    return False
+
+
 def store_path(workspace: Path) -> Path:
     """The store of a workspace: one file for each real path."""
     key = hashlib.sha256(str(workspace.resolve()).encode()).hexdigest()[:16]
@@ -251,15 +299,27 @@ def store_path(workspace: Path) -> Path:
 
 @contextlib.contextmanager
 def existing_store(workspace: Path) -> Iterator[Store | None]:
-    """The store of a workspace, open; None where nothing was ever kept, for looking makes none. Raises
-    UsageError for what is no folder."""
+    """The store of a workspace, open; None where nothing was ever kept, for looking makes none. Where nothing
+    can be written, on a full disk or one that may only be read, it can still be looked at. Raises UsageError
+    for what is no folder."""
     if not workspace.is_dir():
         raise UsageError(f"The workspace {workspace} is not a folder.")
     path = store_path(workspace)
-    if not path.exists():
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
         yield None
         return
-    store = Store(path)
+    except OSError as error:
+        raise UsageError(f"The store {path} cannot be opened: {error.strerror}.") from None
+    try:
+        store = Store(path)
+    except UsageError as error:
+        said = str(error)
+        try:
+            store = Store(path, looking=said.removeprefix(CANNOT_OPEN.format(path, "")[:-1]).rstrip("."))
+        except UsageError as other:
+            raise (other if OLDER in str(other) else error) from None
     try:
         yield store
     finally:
@@ -278,30 +338,59 @@ TROUBLE: dict[type[apsw.Error], str] = {
     apsw.IOError: "the disk has failed",
 }
 BUSY_MS = 10_000  # how long one process waits for another
+CANNOT_OPEN = "The store {} cannot be opened: {}."
+OLDER = "is of an older quoth and must be brought up to date"
 BROKEN = "A part of this transaction has failed, so all of it is undone."
 
 
 class Store:
     """An open store. Every write is one transaction, synced before it returns; threads take turns. A
-    transaction that is begun within another of the same thread joins it."""
+    transaction that is begun within another of the same thread joins it.
 
-    def __init__(self, path: Path | str) -> None:
+    With ``looking``, the reason why it cannot be written, it is opened to be read and nothing else."""
+
+    def __init__(self, path: Path | str, *, looking: str = "") -> None:
         self.path = path
+        self._looking = looking
         self._lock = threading.RLock()
         self._depth = 0  # how many transactions of the thread that holds the lock are open
         self._broken = False  # one of them has failed, so that none may be committed
         self.undone = 0  # how many have been
         try:
-            if path != ":memory:":
-                Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._db = apsw.Connection(str(path))
-            self._db.set_busy_timeout(BUSY_MS)
-            self._write_ahead()
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._db.execute("PRAGMA secure_delete = ON")  # the true forms of calls that were decided
+            if looking:
+                self._db = _opened_to_look(Path(path))
+            else:
+                self._db = self._opened()
             self._migrate()
+        except StoreError as error:
+            self._let_go()
+            raise UsageError(CANNOT_OPEN.format(path, error.why)) from None
         except (apsw.Error, OSError) as error:
-            raise UsageError(f"The store {path} cannot be opened: {error}.") from None
+            self._let_go()
+            raise UsageError(CANNOT_OPEN.format(path, error)) from None
+
+    def _let_go(self) -> None:
+        """Of a connection that failed: another one, that only looks, would share its troubles."""
+        with contextlib.suppress(AttributeError, apsw.Error):
+            self._db.close()
+
+    def _opened(self) -> apsw.Connection:
+        path = self.path
+        if path != ":memory:":
+            private_folder(Path(path).parent)
+            for name in (
+                f"{path}",
+                f"{path}-wal",
+                f"{path}-shm",
+            ):  # SQLite gives the others the mode of the first
+                if name == f"{path}" or os.path.exists(name):  # noqa: PTH110
+                    private_file(Path(name))
+        self._db = apsw.Connection(str(path))
+        self._db.set_busy_timeout(BUSY_MS)
+        self._write_ahead()
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._db.execute("PRAGMA secure_delete = ON")  # the true forms of calls that were decided
+        return self._db
 
     def _write_ahead(self) -> None:
         """Switch to the write-ahead log. SQLite does not wait by itself here: of two processes that open a
@@ -317,13 +406,24 @@ class Store:
                 time.sleep(0.01)
 
     def _migrate(self) -> None:
+        if self._version() == len(MIGRATIONS):
+            return
+        if self._looking:
+            raise UsageError(
+                f"The store {self.path} {OLDER} before it can be read, but it cannot be written:"
+                f" {self._looking}."
+            )
         with self.transaction() as run:
-            ((version,),) = run("PRAGMA user_version")
-            if version > len(MIGRATIONS):
-                raise UsageError(f"The store {self.path} was made by a newer quoth; this one cannot read it.")
+            version = self._version()  # another process may have been quicker
             for step in MIGRATIONS[version:]:
                 run(step)
             run(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    def _version(self) -> int:
+        ((version,),) = self.execute("PRAGMA user_version")
+        if version > len(MIGRATIONS):
+            raise UsageError(f"The store {self.path} was made by a newer quoth; this one cannot read it.")
+        return int(version)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Statement]:
@@ -334,7 +434,7 @@ class Store:
         outermost. Where a part has failed the whole is undone, also when somebody caught what it raised."""
         with self._lock, self._told():
             if not self._depth:
-                self._db.execute("BEGIN IMMEDIATE")
+                self._db.execute("BEGIN" if self._looking else "BEGIN IMMEDIATE")
                 self._broken = False
             self._depth += 1
             try:
@@ -378,8 +478,37 @@ class Store:
             why = TROUBLE.get(type(error))
             if why is None:
                 raise
+            if self._looking and isinstance(error, apsw.ReadOnlyError):
+                why = self._looking
             raise StoreError(f"The store {self.path} could not be used", why) from None
 
     def close(self) -> None:
         with self._lock:
             self._db.close()
+
+
+def _opened_to_look(path: Path) -> apsw.Connection:
+    """A connection that writes nothing, not even the index that readers of a write-ahead log share."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    log = path.with_name(f"{path.name}-wal")
+    for how in ("readonly_shm=1", "immutable=1"):
+        if how == "immutable=1" and log.exists() and log.stat().st_size:  # it would not be read
+            return _opened_copy(path, log)
+        with contextlib.suppress(apsw.Error):
+            found = apsw.Connection(f"{path.absolute().as_uri()}?{how}", flags=flags)
+            found.set_busy_timeout(BUSY_MS)
+            found.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+            return found
+    raise apsw.CantOpenError("unable to open database file")
+
+
+def _opened_copy(path: Path, log: Path) -> apsw.Connection:
+    """The store and its write-ahead log elsewhere, where SQLite can make the index it needs."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "copy.sqlite")
+        shutil.copyfile(path, copy)
+        shutil.copyfile(log, copy.with_name("copy.sqlite-wal"))
+        found = apsw.Connection(str(copy))
+        found.execute("PRAGMA query_only = ON")
+        found.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        return found

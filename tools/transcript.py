@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from typing import Any, Final, Literal, Protocol, get_args
 from tools.context import Call, ToolResult
 from tools.errors import InvalidCallError, StoreError, UsageError
 from tools.form import CallForm, Code, from_model, print_value
-from tools.redact import SECRET, Redactor, redact, sounds_secret
+from tools.redact import SECRET, Redactor, bare_url, redact, sounds_secret, without
 from tools.sexp import Limits, ReadError, read_one
 from tools.store import Statement, Store
 from tools.table import CognitiveTool
@@ -78,14 +79,14 @@ class Event:
 
     @property
     def data(self) -> dict[str, Any]:
-        """What it says, beside its marks."""
-        args = dict(_read(self.text).args)
+        """What it says, beside its marks. Raises TranscriptError where that cannot be read."""
+        args = dict(_read(self.text, self.id).args)
         return {name: value for name, value in args.items() if name not in MARKS}
 
     @property
     def said(self) -> dict[str, Any]:
         """The same without secrets, as it may be shown."""
-        args = dict(_read(self.shown).args)
+        args = dict(_read(self.shown, self.id).args)
         return {name: value for name, value in args.items() if name not in MARKS}
 
     @property
@@ -143,11 +144,21 @@ def read_event(session: str, text: str, before: str) -> Event:
     )
 
 
-def _read(text: str) -> CallForm:
+def _is_marked(event: Event) -> bool:
+    """Whether the columns by which an event is found say what it says itself."""
+    try:
+        said = read_event(event.session, event.shown, "")
+    except TranscriptError:  # that it cannot be read is another fault
+        return True
+    return all(getattr(event, name) == getattr(said, name) for name in (*MARKS, "kind", "status"))
+
+
+def _read(text: str, id: str = "") -> CallForm:
     try:
         return from_model(read_one(text, LIMITS))
     except (ReadError, InvalidCallError) as error:
-        raise TranscriptError(f"An event of the transcript cannot be read: {error}") from None
+        which = f"Event {id}" if id else "An event of the transcript"
+        raise TranscriptError(f"{which} cannot be read: {error}") from None
 
 
 # Calls as they are written down
@@ -230,6 +241,9 @@ class Transcript:
             last, before = last_event(execute, session)
             text = event_form(kind, last + 1, now, run, parent, key, data)
             bare = without_secrets(data, lambda said: self._hidden(session, said))
+            if "value" in data and self._secrets.get(session):
+                value = without(bare["value"], lambda said: self._hidden(session, said))
+                bare = bare if value == bare["value"] else {**bare, "value": value}
             shown = text if bare is data else event_form(kind, last + 1, now, run, parent, key, bare)
             digest = digest_of(before, shown)
             event = Event(session, last + 1, now, run, kind, parent, key, text, shown, digest, status)
@@ -274,15 +288,76 @@ class Transcript:
             yield from (_event(row) for row in page)
             after = page[-1][1]
 
-    def forget_secrets(self, session: str, *, run: str = "", key: str = "") -> None:
+    def forget_secrets(self, session: str, *, run: str = "", key: str = "", asked: bool = False) -> None:
         """A run, or a call of no run, has ended: nobody needs the secrets any more that are in it and in what
-        was done inside of it."""
+        was done inside of it. Of a call, ``asked`` says whether a person was."""
         own = "run = ?" if run else "(run = '' AND (key = ? OR key LIKE ? || '/%'))"
         name = run or key
+        which = f"session = ? AND shown IS NOT NULL AND ({own} OR run LIKE ? || '/%')"
+        values = (session, name, *(() if run else (name,)), name)
+        with self._store().transaction() as execute:
+            secret = execute(
+                f"SELECT {COLUMNS} FROM events WHERE {which} AND kind = 'receipt' ORDER BY seq",  # noqa: S608
+                values,
+            )
+            for event in map(_event, secret):
+                self._forget_receipt(execute, session, event)
+            execute(f"UPDATE events SET form = shown, shown = NULL WHERE {which}", values)  # noqa: S608
+            if run or asked:
+                self._forget_requests(execute, session)
+            if run:
+                self._forget_texts(execute, session, run)
+
+    def _forget_receipt(self, execute: Statement, session: str, event: Event) -> None:
+        """What a receipt answers is what the event shows, too. One of a call that only reads answers no
+        repetition any more: the call is made again."""
+        said = event.said
+        result = json.dumps({"value": said.get("value"), "message": said.get("message", "")})
+        execute(
+            "UPDATE receipts SET result = ?, repeats = repeats AND changed"
+            " WHERE session = ? AND key IN (?, ?) AND result != ''",
+            (result, session, event.key, f"{session}/{event.key}"),
+        )
+
+    def _forget_requests(self, execute: Statement, session: str) -> None:
+        """What was decided is shown without secrets from now on."""
+        columns = ("shown", "reason", "message", "why", "touches")
+        decided = execute(
+            f"SELECT {', '.join(columns)}, seq FROM requests WHERE session = ? AND state != 'pending'",  # noqa: S608
+            (session,),
+        )
+        for *said, seq in decided:
+            bare = [self._hidden(session, text) for text in said]
+            with contextlib.suppress(ValueError):
+                paths = json.loads(said[-1])
+                bare[-1] = json.dumps([self._hidden(session, path) for path in paths])
+            if bare != said:
+                marks = ", ".join(f"{name} = ?" for name in columns)
+                execute(f"UPDATE requests SET {marks} WHERE seq = ?", (*bare, seq))  # noqa: S608
+
+    def _forget_texts(self, execute: Statement, session: str, run: str) -> None:
+        """The texts that were kept because the model of a run was not shown them whole."""
+        begun = self.last(session, "stimulus", run=run)
+        since = datetime.fromisoformat(begun.at).timestamp() - 1 if begun else 0.0
+        kept = execute("SELECT user, id, text FROM texts WHERE session = ? AND at >= ?", (session, since))
+        for user, id, text in kept:
+            if (bare := self._hidden(session, text)) != text:
+                execute(
+                    "UPDATE texts SET text = ? WHERE session = ? AND user = ? AND id = ?",
+                    (bare, session, user, id),
+                )
+
+    def secret_openings(self, session: str) -> list[Event]:
+        """The events that say with which secrets a session was opened: the address of a server has them."""
+        sql = f"SELECT {COLUMNS} FROM events WHERE session = ? AND shown IS NOT NULL AND kind = 'session'"  # noqa: S608
+        return [_event(row) for row in self._store().execute(sql, (session,))]
+
+    def forget_secrets_in(self, event: Event) -> None:
+        """Nobody needs the secrets any more that are in this event."""
         self._store().execute(
-            "UPDATE events SET form = shown, shown = NULL"  # noqa: S608
-            f" WHERE session = ? AND shown IS NOT NULL AND ({own} OR run LIKE ? || '/%')",
-            (session, name, *(() if run else (name,)), name),
+            "UPDATE events SET form = shown, shown = NULL"
+            " WHERE session = ? AND seq = ? AND shown IS NOT NULL",
+            (event.session, event.seq),
         )
 
     def count(self, session: str, kind: Kind) -> int:
@@ -314,13 +389,19 @@ class Transcript:
 
     def verify(self, session: str) -> None:
         """Raises TranscriptError at the first event that is not as it was written."""
-        before = ""
-        for place, event in enumerate(self.events(session), 1):
-            if event.seq != place:
-                raise TranscriptError(f"Event {place} of session {session} is missing.")
-            if event.digest != digest_of(before, event.shown):
-                raise TranscriptError(f"Event {event.id} was changed after it was written.")
-            before = event.digest
+        for fault in self.faults(session):
+            raise TranscriptError(fault)
+
+    def faults(self, session: str) -> Iterator[str]:
+        """A sentence for each event that is not as it was written. The chain has no key, and nothing outside
+        of it says which event is the last: who cuts a transcript short at its end is not found."""
+        before, place = "", 0
+        for event in self.events(session):
+            if event.seq != place + 1:
+                yield f"Event {place + 1} of session {session} is missing."
+            elif event.digest != digest_of(before, event.shown) or not _is_marked(event):
+                yield f"Event {event.id} was changed after it was written."
+            before, place = event.digest, event.seq
 
     def copy(self, events: Iterator[Event], session: str) -> int:
         """Put events at the end of a session as they are; returns how many."""
@@ -383,6 +464,9 @@ def without_secrets(value: Any, hide: Callable[[str], str]) -> Any:
 def _bare_item(name: str, value: Any, hide: Callable[[str], str]) -> Any:
     if name in _PLAIN:
         return value
+    if isinstance(value, str) and name == "base-url":
+        bare = bare_url(value)
+        return value if bare == value else bare
     if isinstance(value, str) and value and sounds_secret(name):
         return SECRET
     return without_secrets(value, hide)
@@ -407,7 +491,7 @@ def _bare_call(code: Code, hide: Callable[[str], str]) -> Any:
 
 def _bare_argument(value: Any, hide: Callable[[str], str]) -> Any:
     if not isinstance(value, Code):
-        return without_secrets(value, hide)
+        return without(without_secrets(value, hide), hide)
     bare = hide(value)
     if bare == value:
         return value
@@ -550,7 +634,7 @@ class StoreCallLog:
             status=result.status,
         )
         if not call.run and call.parent is None and result.status != "pending":
-            self._transcript.forget_secrets(call.session, key=key_in(call))
+            self._transcript.forget_secrets(call.session, key=key_in(call), asked=bool(consent))
 
     def _called(self, tool: CognitiveTool | None, call: Call, consent: str) -> int:
         if not call.tool:  # it could not be read

@@ -13,7 +13,7 @@ import secrets
 from pathlib import Path
 
 from tools.errors import UsageError
-from tools.store import state_dir
+from tools.store import private_file, private_folder, state_dir
 
 
 def digest_of(data: bytes) -> str:
@@ -50,7 +50,8 @@ class Trust:
         record = {"sha256": digest, "workspace": os.fsencode(root.resolve()).decode(errors="replace")}
         scratch = self.folder / f".{secrets.token_hex(8)}"
         try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private_folder(self.folder)
+            private_file(scratch)
             with scratch.open("wb") as file:
                 file.write(json.dumps(record, ensure_ascii=False).encode())
                 file.flush()

@@ -2,24 +2,32 @@
 
 Knows nothing of tools or calls. Paths are resolved through symlinks first, and files are then opened from the
 root component by component without following links, so that a link swapped in between cannot lead out.
+
+Nothing that somebody else wrote is lost: who changes a file holds a lock by its real path from reading to
+writing, and right before a file is replaced it is looked at once more, for an editor heeds no lock of ours.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from tools.context import ALLOW, ToolError, Verdict, current_context, deny
 from tools.errors import UsageError
-from tools.locks import is_held
+from tools.locks import hold, is_held
 
 # Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.
 SKIPPED = {"node_modules", "__pycache__"}
+TURN_SECONDS = 25.0  # so long a writer waits for those before it
+TURNS = 64  # locks for all files together: their own files are never removed, so there must not be many
+REMEMBERED = 2000  # files that were read
 
 
 def flying(plan: Path) -> str:
@@ -38,6 +46,8 @@ class Workspace:
         except OSError as error:  # the present folder may have been deleted
             raise UsageError(f"The workspace {root} cannot be used: {_why(error)}.") from None
         self.protected = tuple(folder.resolve() for folder in protected)
+        self._seen: dict[tuple[str, Path], bytes] = {}  # digests, by reader and file, the latest at the end
+        self._mine = threading.local()  # the turns this thread has
 
     def locate(self, path: str) -> Path:
         """The real path of ``path``, which is taken relative to the root, wherever that leads. Raises
@@ -78,8 +88,50 @@ class Workspace:
             raise ToolError(f"{path} is {kind}.")
         return os.fdopen(descriptor, "rb")
 
-    def write(self, path: str, data: bytes) -> bool:
-        """Replace the file by ``data`` atomically, making parent folders; True when the file is new."""
+    def saw(self, reader: str, path: str, data: bytes) -> None:
+        """``reader`` knows the file as it is now, so what it writes over that is meant to be written over."""
+        self._saw((reader, self.resolve(path)), data)
+
+    def _saw(self, key: tuple[str, Path], data: bytes) -> None:
+        self._seen.pop(key, None)
+        self._seen[key] = hashlib.sha256(data).digest()
+        if len(self._seen) > REMEMBERED:
+            self._seen.pop(next(iter(self._seen)), None)
+
+    def alone(self, path: str) -> contextlib.AbstractContextManager[None]:
+        """Within it no other call, of this process or another, writes the file. Raises ToolError when it is
+        not its turn for TURN_SECONDS."""
+        return self._alone(path, self.resolve(path))
+
+    @contextlib.contextmanager
+    def _alone(self, path: str, real: Path) -> Iterator[None]:
+        turn = int.from_bytes(hashlib.sha256(os.fsencode(real)).digest()[:4]) % TURNS
+        mine: set[int] = self._mine.__dict__.setdefault("turns", set())
+        with contextlib.ExitStack() as stack:
+            if turn not in mine:
+                busy = f"{path} is being written by others all the time; try again."
+                try:
+                    stack.enter_context(hold(f"turn {turn}", busy, TURN_SECONDS))
+                except UsageError as error:
+                    raise ToolError(str(error)) from None
+                mine.add(turn)
+                stack.callback(mine.discard, turn)
+            yield
+
+    def write(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        before: bytes | None = None,
+        reader: str = "",
+        say: Callable[[str], None] = lambda text: None,
+    ) -> bool:
+        """Replace the file by ``data`` atomically, making parent folders; True when the file is new.
+
+        The file must still hold ``before``, or what ``reader`` saw in it last; where neither is known, any
+        is replaced. Its mode and owner are kept; ``say`` is told what could not be. A hard link is not: the
+        file's other name may lie outside of the workspace, or under a rule."""
         real = self.resolve(path)
         if real == self.root or real.is_dir():
             raise ToolError(f"{path} is a folder.")
@@ -88,28 +140,28 @@ class Workspace:
         for folder in self.protected:
             if real == folder or folder in real.parents:
                 raise ToolError(f"{path} belongs to quoth itself and cannot be written by a tool.")
+        known = self._seen.get((reader, real)) if before is None else hashlib.sha256(before).digest()
         scratch = f".{secrets.token_hex(8)}.quoth"
         try:
-            with self._parent(real, make=True) as parent:
-                new, mode = True, 0o666
-                with contextlib.suppress(FileNotFoundError):
-                    found = os.stat(real.name, dir_fd=parent, follow_symlinks=False)
-                    if not stat.S_ISREG(found.st_mode):
-                        raise ToolError(f"{path} is no regular file.")
-                    new, mode = False, stat.S_IMODE(found.st_mode)
+            with self._alone(path, real), self._parent(real, make=True) as parent:
+                found = _writable(path, real.name, parent)
+                if found is None and before is not None:
+                    raise ToolError(_changed(path))
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+                mode = 0o666 if found is None else stat.S_IMODE(found.st_mode) & 0o777
                 descriptor = os.open(scratch, flags, mode, dir_fd=parent)
                 try:
                     with os.fdopen(descriptor, "wb") as file:
                         file.write(data)
                         file.flush()
+                        lost = [] if found is None else _kept(found, file.fileno())
                         os.fsync(file.fileno())
-                    if not new:
-                        os.chmod(scratch, mode, dir_fd=parent)
                     if is_held(flying(real)):
                         raise ToolError(
                             f"{path} is a flight plan that is being flown; no tool can change it meanwhile."
                         )
+                    if found is not None and known not in (None, _digest(real.name, parent)):
+                        raise ToolError(_changed(path))
                     os.replace(scratch, real.name, src_dir_fd=parent, dst_dir_fd=parent)
                 except BaseException:
                     with contextlib.suppress(OSError):
@@ -118,7 +170,11 @@ class Workspace:
                 os.fsync(parent)
         except OSError as error:
             raise ToolError(self._failure(path, real, error)) from None
-        return new
+        if reader:
+            self._saw((reader, real), data)
+        for what in lost:
+            say(f"{path} {what}.")
+        return found is None
 
     @contextlib.contextmanager
     def _parent(self, real: Path, *, make: bool = False) -> Iterator[int]:
@@ -166,6 +222,54 @@ class Workspace:
                 file = Path(folder, name)
                 if not file.is_symlink() and file.is_file():
                     yield file
+
+
+def _writable(path: str, name: str, parent: int) -> os.stat_result | None:
+    """What is known of the file that is to be replaced; None where there is none. Raises ToolError for one
+    that is not to be written: it could be replaced, but somebody has said that it is to stay."""
+    try:
+        found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise ToolError(f"{path} is no regular file.")
+    if not found.st_mode & 0o222 or not os.access(name, os.W_OK, dir_fd=parent):
+        mode = stat.filemode(found.st_mode)
+        raise ToolError(f"{path} is read-only ({mode}) and was not changed; chmod u+w makes it writable.")
+    return found
+
+
+def _kept(found: os.stat_result, descriptor: int) -> list[str]:
+    """Give a new file the owner and mode of the one that was there; what could not be kept."""
+    lost = []
+    if found.st_nlink > 1:
+        others = "another name" if found.st_nlink == 2 else f"{found.st_nlink - 1} other names"
+        lost.append(f"had {others} (a hard link), with the old text in it still")
+    mode, mine = stat.S_IMODE(found.st_mode), os.fstat(descriptor)
+    if (found.st_uid, found.st_gid) != (mine.st_uid, mine.st_gid):
+        try:
+            os.fchown(descriptor, found.st_uid, found.st_gid)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.fchown(descriptor, -1, found.st_gid)
+            mode &= 0o777  # nobody is to run it as somebody that its owner was not
+            lost.append(f"belonged to user {found.st_uid}, and is yours now")
+    os.fchmod(descriptor, mode)
+    return lost
+
+
+def _digest(name: str, parent: int) -> bytes:
+    """What a file holds now; nothing where there is none any more."""
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
+    except FileNotFoundError:
+        return b""
+    with os.fdopen(descriptor, "rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def _changed(path: str) -> str:
+    return f"{path} was changed meanwhile: it is not as it was read. Read it again, then change it."
 
 
 def _why(error: BaseException) -> str:

@@ -72,8 +72,10 @@ def every_store_on(disk: FullDisk, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     """Within it every store that is opened lies on this disk."""
 
     class Connection(apsw.Connection):
-        def __init__(self, path: str) -> None:
-            super().__init__(path, vfs=disk.name)
+        def __init__(
+            self, path: str, flags: int = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        ) -> None:
+            super().__init__(path, flags=flags, vfs=disk.name)
 
         def close(self, force: bool = False) -> None:
             with contextlib.suppress(apsw.FullError):  # SQLite itself minds none at its tidying up

@@ -18,14 +18,19 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 
 ;; * Helpers
 
-(defn text-of [workspace path]
+(defn reader [ctx]
+  "Who reads and writes: what one agent has read says nothing of what another knows."
+  f"{ctx.session} {ctx.user} {ctx.agent-id}")
+
+(defn text-of [ctx path]
   "The text of a file, and its line ending kept as it is. A binary file is an error that says so."
-  (with [file (.open-read workspace path)]
+  (with [file (.open-read ctx.workspace path)]
     (setv data (.read file (+ MAX-FILE 1))))
   (when (> (len data) MAX-FILE)
     (raise (ToolError f"{path} is larger than {MAX-FILE} bytes; search it with grep-search.")))
   (when (in b"\0" data)
     (raise (ToolError f"{path} is a binary file of {(len data)} bytes.")))
+  (.saw ctx.workspace (reader ctx) path data)
   (try
     (.decode data "utf-8")
     (except [UnicodeDecodeError]
@@ -80,7 +85,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   :effects    [:reads]
   :guard      (inside-workspace path)
   :examples   [(read-file :path "README.org")]
-  :body       (some-lines ctx path (text-of ctx.workspace path) start limit))
+  :body       (some-lines ctx path (text-of ctx path) start limit))
 
 (def-cognitive-tool list-files
   "List the files in a folder and its subfolders."
@@ -112,7 +117,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                 (setv data (.encode content "utf-8"))
                 (when (> (len data) MAX-FILE)
                   (raise (ToolError f"{path}: the text is longer than {MAX-FILE} bytes.")))
-                (setv new (.write ctx.workspace path data))
+                (setv new (.write ctx.workspace path data :reader (reader ctx) :say ctx.say))
                 (.effect ctx f"{(if new "created" "wrote")}:{path}")
                 f"{(if new "Created" "Replaced")} {path}, {(count (len data) "byte")}."))
 
@@ -126,7 +131,9 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   :guard      (inside-workspace path)
   :examples   [(edit-file :path "setup.cfg" :old "version = 1" :new "version = 2")]
   :body       (do
-                (setv text (text-of ctx.workspace path))
-                (.write ctx.workspace path (.encode (replaced path text old new all)))
+                (with [_ (.alone ctx.workspace path)]
+                  (setv text (text-of ctx path))
+                  (.write ctx.workspace path (.encode (replaced path text old new all))
+                          :before (.encode text) :reader (reader ctx) :say ctx.say))
                 (.effect ctx f"wrote:{path}")
                 f"Replaced {(if all (.count text old) 1)} in {path}."))
