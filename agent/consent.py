@@ -18,7 +18,7 @@ from tools.context import Call
 from tools.errors import InvalidCallError, UsageError
 from tools.form import CallForm, from_model
 from tools.redact import Redactor
-from tools.scope import arguments, covers, read_scope, suggested
+from tools.scope import arguments, covers, left_open, read_scope, suggested
 from tools.sexp import ReadError, read_one
 from tools.table import CognitiveTool
 from tools.workspace import Workspace
@@ -144,9 +144,10 @@ class AskTerminal:
             read = read_scope(rule or suggested(tool, call.form), tool)
             if not covers(read, tool, call, Workspace(self._workspace)):
                 raise UsageError(f"{read.text} does not cover this call.")
+            leaves = f"  {said}\n" if (said := left_open(read.text)) else ""
             said = await self._answer(
-                f"  {shown(read.text)}\n  Allow that in this session for {SCOPE_SECONDS / 3600:g} hours?"
-                " [y/N, or another rule] "
+                f"  {shown(read.text)}\n{leaves}"
+                f"  Allow that in this session for {SCOPE_SECONDS / 3600:g} hours? [y/N, or another rule] "
             )
             if not said.startswith("("):
                 return Decision("scope", self._user, rule=read.text) if said.lower() in ("y", "yes") else None

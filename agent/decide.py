@@ -65,11 +65,13 @@ class Decided:
         if self.offer:
             from tools.consent import ENOUGH
             from tools.policy import user_policy
+            from tools.scope import left_open
 
             lines.append(
                 f"Calls like this were approved {ENOUGH} times or more. To be asked no more, put this rule "
                 f"into {user_policy()}:\n  {self.offer}"
             )
+            lines += filter(None, [left_open(self.offer)])
         if self.waits:
             lines.append(f"Still waiting in this session: {', '.join(self.waits)}")
         return [*lines, go_on]
@@ -86,7 +88,10 @@ def decide(broker: Broker, request: str, decision: Decision) -> Decided:
 
 def question_of(decision: Decision) -> str:
     """What a person must see before a scope is granted."""
-    return f"{decision.rule}\nAllow that in this session for {span_of(decision.seconds or 0)}?"
+    from tools.scope import left_open
+
+    question = f"Allow that in this session for {span_of(decision.seconds or 0)}?"
+    return "\n".join(filter(None, [decision.rule, left_open(decision.rule), question]))
 
 
 # Looks

@@ -17,7 +17,7 @@ from typing import Any
 
 from agent.flight_approval import Coverage, called, libraries, variables
 from agent.plan import BUDGETS, Form, Part, Plan
-from tools.form import CallForm, Code, print_value
+from tools.form import CallForm, Picture, print_value
 
 WHOLE_CHARS, HEAD_CHARS = 2000, 200
 NARROWEST = 40
@@ -140,7 +140,7 @@ def _value(name: str, given: dict[str, Any]) -> list[str]:
 
 
 def _brief_call(call: CallForm) -> str:
-    args = {name: Code(_brief(value)) for name, value in call.args.items()}
+    args = {name: Picture(_brief(value)) for name, value in call.args.items()}
     return str(replace(call, args=args))
 
 
