@@ -3,8 +3,10 @@ they are made of, and rules that say what they leave open."""
 
 from __future__ import annotations
 
+import importlib
 import math
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,18 +14,21 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from words import form, tool
+from words import desk, files, form, load, tool
 
 from agent.decide import question_of
 from tools.consent import Decision, request_digest
 from tools.context import Call
+from tools.define import registering_in
 from tools.errors import InvalidCallError, UsageError
 from tools.form import CallForm, Code, canonical, from_json, from_model, print_value, show, to_value
+from tools.made_of import own_code
 from tools.policy import RulesPolicy, parse_layer
 from tools.policy_check import check
 from tools.scope import bound_form, covers, left_open, read_scope, suggested
 from tools.sexp import ReadError, read_all, read_one
-from tools.table import CognitiveTool, ToolTable
+from tools.store import Store
+from tools.table import CognitiveTool, ToolTable, cognitive_tools
 from tools.workspace import Workspace
 
 # Programs that stand as arguments
@@ -298,8 +303,127 @@ def test_only_stands_at_the_end_and_is_no_way_to_a_secret(rule: str, said: str) 
 
 
 def test_policy_check_knows_a_rule_that_can_hold_for_no_call() -> None:
-    text = '(allow (save :path "x" :only))\n(allow (save :path "x" :content _ :only))\n(deny (_ :path "y" :only))'
+    text = '(allow (save :path "x" :only))\n(allow (save :path "x" :content _ :only))\n(deny (_ :key _ :only))'
+        '(allow (save :path "x" :only))\n(allow (save :path "x" :content _ :only))\n(deny (_ :path 1 :only))'
+    )
     found = check(RulesPolicy([parse_layer("user", text.encode(), "p.hy")]), ToolTable((SAVE,)))
     assert [(one.place.line, one.message) for one in found] == [
         (1, "Every call of save has :content; name it before :only, as in :content _.")
     ]
+
+
+# What a version covers
+
+IN_HY = """(require tools.macros [def-cognitive-tool])
+{}
+(def-cognitive-tool act "Act." :effects [:writes] :body {})
+"""
+IN_PYTHON = """from tools.define import cognitive_tool
+{}
+@cognitive_tool(effects=["writes"])
+def act() -> str:
+    "Act."
+    {}
+"""
+HY, PY = "(defn go [] 1)", "def go(): return 1\n"
+MADE_OF = [  # the file of the tool, the other files, the one that is changed
+    (IN_HY.format("(import bm-helper [go])", "(go)"), {"bm_helper.py": PY}, "bm_helper.py"),
+    (IN_HY.format("(import bm-helper)", "(bm-helper.go)"), {"bm_helper.hy": HY}, "bm_helper.hy"),
+    (IN_HY.format("", "(hy.I.bm-helper.go)"), {"bm_helper.py": PY}, "bm_helper.py"),
+    (IN_HY.format("", "(do (import bm-helper) (bm-helper.go))"), {"bm_helper.py": PY}, "bm_helper.py"),
+    (IN_HY.format("(import bm-pack [inner])", "(inner.go)"), {"bm_pack/inner.hy": HY}, "bm_pack/inner.hy"),
+    (
+        IN_HY.format("(import bm-pack.inner)", "1"),
+        {"bm_pack/__init__.py": "", "bm_pack/inner.py": PY},
+        "bm_pack/__init__.py",
+    ),
+    (IN_HY.format("(import bm-one)", "1"), {"bm_one.py": "import bm_two", "bm_two.hy": HY}, "bm_two.hy"),
+    (
+        IN_HY.format("(import bm-one)", "1"),
+        {"bm_one.py": "from bm_two import go", "bm_two.py": PY},
+        "bm_two.py",
+    ),
+    (
+        IN_HY.format("(require bm-macros [twice])", "(twice 1)"),
+        {"bm_macros.hy": "(defmacro twice [x] `(+ ~x ~x))"},
+        "bm_macros.hy",
+    ),
+    (
+        IN_HY.format('(import importlib) (importlib.import-module "bm_helper")', "1"),
+        {"bm_helper.py": PY},
+        "bm_helper.py",
+    ),
+    (IN_HY.format("(defn go [] 1)", "(go)"), {}, "tool"),
+    (IN_PYTHON.format("from bm_helper import go", "return go()"), {"bm_helper.py": PY}, "bm_helper.py"),
+    (IN_PYTHON.format("", "import bm_helper; return bm_helper.go()"), {"bm_helper.hy": HY}, "bm_helper.hy"),
+    (IN_PYTHON.format("from bm_pack import inner", "return 1"), {"bm_pack/inner.py": PY}, "bm_pack/inner.py"),
+    (
+        IN_PYTHON.format("import bm_pack.one", "return 1"),
+        {"bm_pack/__init__.py": "", "bm_pack/one.py": "from . import two", "bm_pack/two.py": PY},
+        "bm_pack/two.py",
+    ),
+    (
+        IN_PYTHON.format("import bm_pack.one", "return 1"),
+        {"bm_pack/__init__.py": "", "bm_pack/one.py": "from .two import go", "bm_pack/two.py": PY},
+        "bm_pack/two.py",
+    ),
+    (IN_PYTHON.format("def go(): return 1", "return go()"), {}, "tool"),
+]
+
+
+def loaded(folder: Path, file: str) -> CognitiveTool:
+    """The tool as a new process has it."""
+    for name in [name for name in sys.modules if name.startswith(("bm_", "quoth_user_"))]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
+    if file.endswith(".hy"):
+        return load(folder / file, ToolTable()).get("act")
+    with registering_in(ToolTable()) as table:
+        importlib.import_module(file.removesuffix(".py"))
+    return table.get("act")
+
+
+@pytest.mark.parametrize(("text", "others", "changed"), MADE_OF)
+def test_a_call_that_was_approved_does_not_run_another_helper(
+    tmp_path: Path,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    others: dict[str, str],
+    changed: str,
+) -> None:
+    file = "bm_tool.hy" if text.startswith("(") else "bm_tool.py"
+    files(tmp_path, {file: text, "unrelated.py": "1", **others})
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    before = loaded(tmp_path, file)
+    here = desk(store, before)
+    here.pass_through("(act)")
+    here.decide("once")
+    files(tmp_path, {"unrelated.py": "2"})
+    assert loaded(tmp_path, file).version == before.version
+    path = tmp_path / (file if changed == "tool" else changed)
+    path.write_text(path.read_text().replace("1", "2") + "\n")
+    now = desk(store, loaded(tmp_path, file))
+    assert now.pass_through("(act)").status == "pending"
+    assert now.waiting[0].reason == "it writes files; the tool has changed since it was approved"
+
+
+def test_the_same_code_elsewhere_has_the_same_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = {"bm_tool.hy": IN_HY.format("(import bm-helper)", "1"), "bm_helper.py": PY}
+    versions = set()
+    for name in ("one", "two"):
+        folder = files(tmp_path / name, dict(text))
+        with monkeypatch.context() as patch:
+            patch.syspath_prepend(folder)
+            versions.add(loaded(folder, "bm_tool.hy").version)
+    assert len(versions) == 1
+
+
+def test_the_version_of_a_tool_that_ships_covers_its_file() -> None:
+    importlib.import_module("tools.builtin")
+    write = cognitive_tools.get("write-file")
+    assert write.code == ""
+    assert own_code(write.module)

@@ -780,7 +780,7 @@ BAD: list[tuple[str, Decision, str]] = [
     (
         "a secret",
         Decision("scope", rule='(allow (probe :pin "1234"))'),
-        'scope:1:15: :pin is secret, and a rule is not; leave it out.\n  (allow (probe :pin "1234"))\n'
+        'scope:1:15: :pin is secret, and a rule is not; write :pin _.\n  (allow (probe :pin "1234"))\n'
         "                ^",
     ),
     (
