@@ -303,10 +303,12 @@ def test_only_stands_at_the_end_and_is_no_way_to_a_secret(rule: str, said: str) 
 
 
 def test_policy_check_knows_a_rule_that_can_hold_for_no_call() -> None:
-    text = '(allow (save :path "x" :only))\n(allow (save :path "x" :content _ :only))\n(deny (_ :key _ :only))'
-        '(allow (save :path "x" :only))\n(allow (save :path "x" :content _ :only))\n(deny (_ :path 1 :only))'
-    )
-    found = check(RulesPolicy([parse_layer("user", text.encode(), "p.hy")]), ToolTable((SAVE,)))
+    rules = [
+        '(allow (save :path "x" :only))',
+        '(allow (save :path "x" :content _ :only))',
+        '(deny (_ :path "y" :only))',
+    ]
+    found = check(RulesPolicy([parse_layer("user", "\n".join(rules).encode(), "p.hy")]), ToolTable((SAVE,)))
     assert [(one.place.line, one.message) for one in found] == [
         (1, "Every call of save has :content; name it before :only, as in :content _.")
     ]
