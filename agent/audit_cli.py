@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.say import complain, print_json, print_line
 from tools.errors import UsageError, did_you_mean
+from tools.visible import visible
 
 if TYPE_CHECKING:
     from tools.audit import StoreAudit
@@ -135,7 +136,7 @@ def _line(row: dict[str, Any]) -> str:
         notes.append(str(row["message"]))
     if row["side_effects"]:
         notes.append("did " + ", ".join(str(effect) for effect in row["side_effects"]))
-    return "\n       ".join([first, *("\n       ".join(note.splitlines()) for note in notes)])
+    return "\n       ".join(visible(text, lines=True).replace("\n", "\n       ") for text in (first, *notes))
 
 
 # Verifying

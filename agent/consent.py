@@ -11,16 +11,16 @@ import re
 import sys
 from pathlib import Path
 
-from agent.say import shown
 from agent.stdin import StdinLines
 from tools.consent import LONGEST_SECONDS, SCOPE_SECONDS, Decision
 from tools.context import Call
 from tools.errors import InvalidCallError, UsageError
 from tools.form import CallForm, from_model
 from tools.redact import Redactor
-from tools.scope import arguments, covers, read_scope, suggested
+from tools.scope import arguments, covers, left_open, read_scope, suggested
 from tools.sexp import ReadError, read_one
 from tools.table import CognitiveTool
+from tools.visible import mixed, visible
 from tools.workspace import Workspace
 
 ANSWER_SECONDS = 600.0
@@ -99,10 +99,14 @@ class AskTerminal:
 
     async def _ask(self, tool: CognitiveTool, call: Call, reason: str) -> Decision:
         hide = Redactor(call.form, tool.params, by_looks=False)
-        whole = _margin(shown(str(hide.form)))
+        whole = _margin(visible(str(hide.form), lines=True))
+        because = visible(f"asked because {hide.text(reason)}", lines=True).replace("\n", "\n    ")
+        notes = "".join(
+            f"\n  {note}" for note in [because, mixed(f"{hide.form} {hide.text(reason)}")] if note
+        )
         brief = _cut(whole)
         question = WHOLE if brief == whole else CUT
-        _say(f"\n{brief}\n  asked because {shown(hide.text(reason))}\n")
+        _say(f"\n{brief}{notes}\n")
         while True:
             said = await self._answer(question)
             if said == "?":
@@ -116,7 +120,7 @@ class AskTerminal:
                 try:
                     decision = await self._decision(said, tool, call)
                 except (UsageError, InvalidCallError) as error:
-                    _say("".join(f"  {line}\n" for line in shown(str(error)).splitlines()))
+                    _say("".join(f"  {line}\n" for line in visible(str(error), lines=True).splitlines()))
                 else:
                     if decision is not None:
                         return decision
@@ -148,9 +152,10 @@ class AskTerminal:
             read = read_scope(rule or suggested(tool, call.form), tool)
             if not covers(read, tool, call, Workspace(self._workspace)):
                 raise UsageError(f"{read.text} does not cover this call.")
+            leaves = f"  {said}\n" if (said := left_open(read.text)) else ""
             said = await self._answer(
-                f"  {shown(read.text)}\n  Allow that in this session for {SCOPE_SECONDS / 3600:g} hours?"
-                " [y/N, or another rule] "
+                f"  {visible(read.text)}\n{leaves}"
+                f"  Allow that in this session for {SCOPE_SECONDS / 3600:g} hours? [y/N, or another rule] "
             )
             if not said.startswith("("):
                 return Decision("scope", self._user, rule=read.text) if said.lower() in ("y", "yes") else None

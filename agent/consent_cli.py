@@ -19,6 +19,7 @@ from agent.decide import Decided, decide, listing, page, question_of, require_pe
 from agent.say import complain, is_terminal, print_json, print_line, shown
 from agent.session_cli import open_store, place_of, take_over
 from tools.errors import UsageError
+from tools.visible import visible
 
 if TYPE_CHECKING:
     from agent.agent import AsyncAgent
@@ -186,7 +187,7 @@ def dry_run(options: argparse.Namespace, program: str) -> int:
         if as_json:
             print_json(plan | {"request": request})
             return 0
-        print_line(plan["text"])
+        print_line(visible(plan["text"], lines=True))
         print_line(f"; plan {plan['digest']}")
         for line in _how_to_approve(asks, request, named, place_of(options)):
             complain(line)

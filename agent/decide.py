@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tools.errors import UsageError
+from tools.visible import mixed, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,15 +50,14 @@ class Decided:
 
     def __str__(self) -> str:
         """The decision in one line."""
-        kind, form = self.decision.kind, self.request.form
+        kind, form = self.decision.kind, _told(self.request.form, 4)
         span = span_of(self.decision.seconds or 0)
         if kind == "scope":
-            return f"Granted in session {self.request.session} for {span}: {self.decision.rule}"
+            return f"Granted in session {self.request.session} for {span}: {visible(self.decision.rule)}"
         if kind == "edit":
-            return f"Approved in place of {form}: {self.decision.form}"
-        return {"once": "Approved once: ", "duration": f"Approved for {span}: ", "deny": "Denied: "}[
-            kind
-        ] + form
+            return f"Approved in place of {form}: {_told(str(self.decision.form), 4)}"
+        said = {"once": "Approved once", "duration": f"Approved for {span}", "deny": "Denied"}[kind]
+        return f"{said}: {form}"
 
     def advice(self, go_on: str) -> list[str]:
         """What the person may want to do next; ``go_on`` is how the session is resumed."""
@@ -65,11 +65,13 @@ class Decided:
         if self.offer:
             from tools.consent import ENOUGH
             from tools.policy import user_policy
+            from tools.scope import left_open
 
             lines.append(
                 f"Calls like this were approved {ENOUGH} times or more. To be asked no more, put this rule "
-                f"into {user_policy()}:\n  {self.offer}"
+                f"into {user_policy()}:\n  {visible(self.offer)}"
             )
+            lines += filter(None, [left_open(self.offer)])
         if self.waits:
             lines.append(f"Still waiting in this session: {', '.join(self.waits)}")
         return [*lines, go_on]
@@ -86,7 +88,11 @@ def decide(broker: Broker, request: str, decision: Decision) -> Decided:
 
 def question_of(decision: Decision) -> str:
     """What a person must see before a scope is granted."""
-    return f"{decision.rule}\nAllow that in this session for {span_of(decision.seconds or 0)}?"
+    from tools.scope import left_open
+
+    question = f"Allow that in this session for {span_of(decision.seconds or 0)}?"
+    rule = visible(decision.rule)
+    return "\n".join(filter(None, [rule, left_open(decision.rule), mixed(decision.rule), question]))
 
 
 # Looks
@@ -101,22 +107,25 @@ def _brief(request: Request) -> str:
     from agent.run import shortened
 
     touches = f"; touches {', '.join(request.touches)}" if request.touches else ""
-    return (
-        f"{request.id}  {_indented(shortened(request.form, SHOWN_CHARS), 7)}\n"
-        f"       {_indented(request.reason, 7)}{touches}\n"
-        f"       {request.user}, {request.session}, {request.route}, {when(request.asked)}"
-    )
+    lines = [
+        f"{request.id}  {_told(shortened(request.form, SHOWN_CHARS), 7)}",
+        _told(f"{request.reason}{touches}", 7),
+        mixed(f"{request.form}{touches}"),
+        _told(f"{request.user}, {request.session}, {request.route}, {when(request.asked)}", 7),
+    ]
+    return "\n       ".join(filter(None, lines))
 
 
-def _indented(text: str, by: int) -> str:
-    """The text with its further lines set in, so that none can pass for another row."""
-    return text.replace("\n", "\n" + " " * by)
+def _told(text: str, by: int) -> str:
+    """The text as it can be judged, its further lines set in, so that none can pass for another row."""
+    return visible(text, lines=True).replace("\n", "\n" + " " * by)
 
 
 def page(request: Request, now: float, plan: str = "") -> str:
     """One request in full, with the plan it is about."""
     rows = {
         "because": request.reason,
+        "look out": mixed(f"{request.form} {request.reason} {' '.join(request.touches)} {plan}"),
         "touches": ", ".join(request.touches) or "no file it names",
         "asked by": f"{request.user}, session {request.session}, route {request.route}",
         "asked at": when(request.asked),
@@ -125,8 +134,8 @@ def page(request: Request, now: float, plan: str = "") -> str:
         "inside of": f"call {request.parent}" if request.parent else "",
         "decided": _fate(request, now),
     }
-    lines = [f"{name:<13}{_indented(text, 13)}" for name, text in rows.items() if text]
-    return "\n".join([f"{request.id}  {_indented(request.form, 7)}", *lines])
+    lines = [f"{name:<13}{_told(text, 13)}" for name, text in rows.items() if text]
+    return "\n".join([f"{request.id}  {_told(request.form, 7)}", *lines])
 
 
 def _fate(request: Request, now: float) -> str:

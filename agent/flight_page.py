@@ -17,7 +17,8 @@ from typing import Any
 
 from agent.flight_approval import Coverage, called, libraries, variables
 from agent.plan import BUDGETS, Form, Part, Plan
-from tools.form import CallForm, Code, print_value
+from tools.form import CallForm, Picture, print_value
+from tools.visible import mixed, visible
 
 WHOLE_CHARS, HEAD_CHARS = 2000, 200
 NARROWEST = 40
@@ -33,6 +34,8 @@ def page(plan: Plan, step: Part, word: str, covered: Coverage | None) -> str:
         for text in texts:
             for line in text.split("\n"):
                 lines += _folded(line, TEXT)
+    if warning := mixed("\n".join(text for _, texts in _parts(plan, step, covered) for text in texts)):
+        lines += [f"{LABEL}look out:", *_folded(warning, TEXT)]
     return "\n".join(lines)
 
 
@@ -140,7 +143,7 @@ def _value(name: str, given: dict[str, Any]) -> list[str]:
 
 
 def _brief_call(call: CallForm) -> str:
-    args = {name: Code(_brief(value)) for name, value in call.args.items()}
+    args = {name: Picture(_brief(value)) for name, value in call.args.items()}
     return str(replace(call, args=args))
 
 
@@ -158,15 +161,6 @@ def _brief(value: Any) -> str:
 
 
 # Lines
-
-
-def visible(text: str) -> str:
-    """``text`` on one line, with an escape for whatever is not to be seen or would steer a terminal."""
-    return "".join(char if char.isprintable() else _escape(char) for char in text)
-
-
-def _escape(char: str) -> str:
-    return print_value(char)[1:-1]
 
 
 def _folded(line: str, first: str) -> Iterator[str]:

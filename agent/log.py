@@ -17,6 +17,7 @@ from tools.errors import InvalidCallError
 from tools.form import CallForm, Code, from_model, pretty, print_value
 from tools.sexp import ReadError, read_all, read_one
 from tools.transcript import LIMITS, Event, TranscriptError, read_form
+from tools.visible import visible
 
 HEAD_LINES, TAIL_LINES = 8, 3
 LINE_CHARS = 300
@@ -179,7 +180,7 @@ def _told(event: Event) -> tuple[str, str]:
         case "reply":
             return ("", "") if is_calls(said["text"]) else ("‹", said["text"])
         case "call":
-            return "→", call_text(event)
+            return "→", visible(call_text(event), lines=True)
         case "receipt":
             sign = {"ok": "←", "pending": "…"}.get(event.status, "×")
             return sign, f"{event.status}: {result_text(event)}".rstrip("\n")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.say import complain, print_json, print_line
 from tools.errors import UsageError
+from tools.visible import visible
 
 if TYPE_CHECKING:
     from tools.policy import Explanation, Layer, Match
@@ -113,9 +114,9 @@ def explain(options: argparse.Namespace) -> int:
 
 
 def _show(why: Explanation, limits: list[Limit]) -> None:
-    print_line(f"{why.verdict.kind}: {why.verdict.reason}.")
+    print_line(f"{why.verdict.kind}: {visible(why.verdict.reason)}.")
     for match in why.matches:
-        print_line(f"  {match.rule.place}  {match.rule.text}{_standing(match, why)}")
+        print_line(f"  {match.rule.place}  {visible(match.rule.text)}{_standing(match, why)}")
     for limit in limits:
         print_line(f"  {limit.place}  {limit.text}  (a limit)")
     if why.decided is not None:
@@ -193,9 +194,9 @@ def trust(options: argparse.Namespace) -> int:
         return DONE
     print_line(f"{layer.name} is trusted as it is now, SHA-256 {digest}:")
     for text in counted:
-        print_line(f"  {text}")
+        print_line(f"  {visible(text)}")
     for text in passed:
-        print_line(f"  {text}  (passed over, for a workspace may only tighten)")
+        print_line(f"  {visible(text)}  (passed over, for a workspace may only tighten)")
     return DONE
 
 

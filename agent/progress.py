@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from agent.run import CallRecord, Inner, Reply, SubAgent, shortened, show_value
 from agent.say import complain, may_draw, shown
 from tools.form import CallForm
+from tools.visible import visible
 
 if TYPE_CHECKING:
     from agent.agent import AsyncAgent
@@ -84,7 +85,7 @@ class Progress:
         else:
             self._clear()
         if event == "call" and isinstance(data, CallForm):
-            self._line("→", "36", shortened(str(data), 600))
+            self._line("→", "36", visible(shortened(str(data), 600), lines=True))
         elif event == "result" and isinstance(data, CallRecord):
             self._result(data)
         elif event in ("fault", "note", "cleared", "summary"):
@@ -123,10 +124,11 @@ class Progress:
         lines = body.splitlines() or [""]
         more = [f"… {len(lines) - SHOWN_LINES} more lines"] if len(lines) > SHOWN_LINES else []
         brief = [line if len(line) <= 160 else line[:159] + "…" for line in lines[:SHOWN_LINES]] + more
-        self._line("←", mark, f"{result.status}, {took} ms: " + "\n    ".join(brief))
+        self._line("←", mark, f"{result.status}, {took} ms: " + "\n".join(brief))
 
     def _line(self, sign: str, color: str, text: str) -> None:
         mark = f"\x1b[{color}m{sign}\x1b[0m" if self._color else sign
         pad = "  " * len(self._path)
-        self._out.write(f"{pad}{mark} {shown(text)}".replace("\n", f"\n{pad}") + "\n")
+        rows = shown(text).replace("\n", f"\n{pad}    ")  # set in: no row of its own
+        self._out.write(f"{pad}{mark} {rows}\n")
         self._out.flush()

@@ -127,8 +127,8 @@ class Request:
 
 
 def request_digest(form: CallForm, version: str, session: str) -> str:
-    """What an approval is bound to: SHA-256 over the canonical form, the tool's version and the session."""
-    return hashlib.sha256(json.dumps([canonical(form), version, session]).encode()).hexdigest()
+    """What an approval is bound to: SHA-256 over what the form is, the tool's version and the session."""
+    return hashlib.sha256(json.dumps([form.identity, version, session]).encode()).hexdigest()
 
 
 class Broker:

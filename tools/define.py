@@ -16,6 +16,7 @@ from typing import Any
 
 from tools.errors import DefinitionError, did_you_mean
 from tools.form import CallForm, from_model, kebab
+from tools.hycache import PACKAGES
 from tools.schema import REQUIRED, Param, Secret, bind, make_param
 from tools.table import CognitiveTool, ToolTable, cognitive_tools
 
@@ -88,11 +89,20 @@ def define_tool(
         source=source,
         form=form,
         module=module,
+        code=_code_of(module),
         _guard=guard,
         _body=body,
         **options,
     )
     return _target.get().register(tool)
+
+
+def _code_of(module: str) -> str:
+    if module.partition(".")[0] in PACKAGES:
+        return ""
+    from tools.made_of import code_of
+
+    return code_of(module)
 
 
 def _word(value: Any) -> str:

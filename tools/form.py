@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import hy.models as m
@@ -35,6 +36,10 @@ class Code(str):
     data: list[Any] | None = None
 
 
+class Picture(Code):
+    """What stands for a value where a form is only looked at: printed as it is, and never read back."""
+
+
 @dataclass(frozen=True)
 class CallForm:
     """A call as data. ``args`` by name (kebab-case), ``positional`` in order (bound by the tool's
@@ -50,8 +55,18 @@ class CallForm:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical text, in hex: the identity that approvals and receipts are bound to."""
-        return hashlib.sha256(canonical(self).encode("utf-8", "surrogatepass")).hexdigest()
+        """SHA-256 of ``identity``, in hex: what receipts are bound to, and names of calls are made of."""
+        return hashlib.sha256(self.identity.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @cached_property
+    def identity(self) -> str:
+        """A text that no other call has. The canonical text is one, except where it holds a program that is
+        not printed as it was written, or a name that is none: then it is the data, as JSON with types."""
+        values = (*self.args.values(), *self.positional)
+        if all(map(_is_plain, (self.tool, *self.args))) and all(map(_stands_as_written, values)):
+            return canonical(self)
+        args = {name: _typed(value) for name, value in self.args.items()}
+        return json.dumps([self.tool, args, [_typed(value) for value in self.positional]], sort_keys=True)
 
 
 def kebab(name: str) -> str:
@@ -69,9 +84,64 @@ def canonical(form: CallForm) -> str:
 
 
 def _print(form: CallForm, names: Sequence[str]) -> str:
-    parts = [form.tool, *(print_value(value) for value in form.positional)]
-    parts += [f":{name} {print_value(form.args[name])}" for name in names]
+    parts = [_print_name(form.tool), *(print_value(value) for value in form.positional)]
+    parts += [f":{_print_name(name)} {print_value(form.args[name])}" for name in names]
     return "(" + " ".join(parts) + ")"
+
+
+_PLAIN_NAME = re.compile(r"[\w!#$%&*+,\-./<=>?@^|]+").fullmatch
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name can stand in a form. One out of JSON or a program may be any text at all."""
+    return _PLAIN_NAME(name) is not None and name.isprintable()
+
+
+def _print_name(name: str) -> str:
+    return name if _is_plain(name) else print_string(name)
+
+
+@lru_cache(64)
+def _print_code(text: str) -> str:
+    """A program as it stands in a form: bare where it is read as one argument that is a program, which a
+    comment at its end must not swallow the rest of; else the text that it is, in quotes."""
+    from tools.sexp import ReadError, read_one
+
+    for bare in (text, f"{text}\n"):
+        try:
+            model: Any = read_one(f"(_ {bare})")
+            if len(model) == 2 and isinstance(to_value(model[1]), Code):
+                return bare
+        except (ReadError, InvalidCallError):
+            continue
+    if "\n" in text and "]code]" not in text and text.replace("\n", "").replace("\t", "").isprintable():
+        return f"#[code[\n{text}]code]"
+    return print_string(text)
+
+
+def _stands_as_written(value: Value, depth: int = 0) -> bool:
+    """Whether no program in a value is printed otherwise than it was written."""
+    if isinstance(value, Code):
+        return _print_code(str(value)) == value == value.strip()
+    inner = _items(value)
+    return not inner or (depth <= MAX_DEPTH and all(_stands_as_written(item, depth + 1) for item in inner))
+
+
+def _items(value: Value) -> Collection[Value]:
+    """What a value holds, the keys of a dictionary aside."""
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def _typed(value: Value, depth: int = 0) -> Any:
+    """A value as JSON that tells a program from a text, and one key from another."""
+    if isinstance(value, str):
+        return {"code" if isinstance(value, Code) else "text": str(value)}
+    if depth > MAX_DEPTH or not isinstance(value, (Mapping, list, tuple)):
+        return {"value": print_value(value, depth)}
+    inner = [_typed(item, depth + 1) for item in _items(value)]
+    return {"keys": [_typed(key) for key in value], "values": inner} if isinstance(value, Mapping) else inner
 
 
 def plist(form: CallForm) -> str:
@@ -132,7 +202,7 @@ def print_value(value: Value, depth: int = 0) -> str:
             + "}"
         )
     if isinstance(value, Code):
-        return str(value)
+        return str(value) if isinstance(value, Picture) else _print_code(str(value))
     if value is None:
         return "None"
     if isinstance(value, bool):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tools.form import CallForm, Code, print_value
+from tools.form import CallForm, Picture, print_value
 from tools.unknowns import BEGIN, END
 
 SHOWN_CHARS = 60
@@ -61,13 +61,13 @@ class Marks:
         """A value with its unknowns as people see them: ``#<(get hit "path")>``."""
         if isinstance(value, str):
             text = self.text(value)
-            return Code(text) if self._whole(value) else type(value)(text)
+            return Picture(text) if self._whole(value) else type(value)(text)
         if isinstance(value, Mapping):
             return {self.shown(key): self.shown(item) for key, item in value.items()}
         if isinstance(value, (set, frozenset)):
             return sorted(map(self.shown, value), key=str)
         if isinstance(value, (list, tuple)):
-            return Code("#<a list>") if self._loose(value) else [self.shown(item) for item in value]
+            return Picture("#<a list>") if self._loose(value) else [self.shown(item) for item in value]
         return value
 
     def shown_form(self, form: CallForm) -> CallForm:

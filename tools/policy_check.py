@@ -80,6 +80,12 @@ def _names(layer: Layer, table: ToolTable) -> Iterator[Finding]:
             whose = "No tool" if rule.tool is None else rule.tool
             has = "has an argument" if rule.tool is None else "has no argument"
             yield Finding("unknown-argument", place, f"{whose} {has} :{argument}.{hint}")
+        if rule.only and rule.tool is not None:
+            needed = (param.name for param in table.get(rule.tool).params if param.required)
+            if missing := [name for name in needed if name not in rule.arguments]:
+                name = missing[0]
+                message = f"Every call of {rule.tool} has :{name}; name it before :only, as in :{name} _."
+                yield Finding("dead", rule.tool_place, message)
 
 
 def _types(layer: Layer, table: ToolTable) -> Iterator[Finding]:

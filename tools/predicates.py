@@ -335,3 +335,21 @@ def argument(name: str, predicate: Predicate, missing: Truth) -> Predicate:
         return missing if value is _MISSING else predicate(value, facts)
 
     return test
+
+
+def only_these(names: frozenset[str]) -> Predicate:
+    """All other arguments are what they are when they are left out."""
+
+    def test(args: Any, facts: Facts) -> Truth:
+        truth: Truth = True
+        for param in facts.tool.params:
+            value = args.get(param.name, param.default)
+            if param.name in names or value is param.default:
+                continue
+            if value is UNKNOWN:
+                truth = None
+            elif (type(value), value) != (type(param.default), param.default):
+                return False
+        return truth
+
+    return test

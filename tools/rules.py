@@ -7,7 +7,8 @@ A rule is ``(deny CLAUSE… :why "…")``, or the same with ``ask`` or ``allow``
 clause is a call, ``(write-file :path PREDICATE)``, of any tool ``_`` or ``(any-tool :path PREDICATE)``, or a
 circumstance: ``(effects :writes)``, ``(cost :expensive)``, ``(tool P)``, ``(route P)``, ``(user P)``,
 ``(depth > 1)``, ``(nested)``. A deny or ask of effects is about tools that have one of them; an allow is
-about tools that have no other. Arguments are judged as the body sees them: validated, with defaults.
+about tools that have no other. Arguments are judged as the body sees them: validated, with defaults. A call
+may end with ``:only``: it has these arguments, and all others are left at their defaults.
 
 A predicate is a value to be equal to (a text, a number, True, False, nil, a dictionary, a list, whose end may
 be ``...`` for anything after), ``_`` for any value, or ``(under "dir")``, ``(matches "regex")``, which may be
@@ -52,6 +53,7 @@ from tools.predicates import (
     matches,
     negated,
     of_items,
+    only_these,
     under,
 )
 from tools.quotas import BYS, LONGEST, Cooldown, Quota
@@ -121,7 +123,8 @@ class Key(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Rule:
     """One rule. ``text`` is the rule as written, on one line; ``clauses`` are the canonical texts of what it
-    requires. ``tool`` is None for a rule about any tool."""
+    requires. ``tool`` is None for a rule about any tool. With ``only`` it is about calls that have no other
+    argument than those it names; of those it takes the ``open`` ones as they are."""
 
     kind: Kind
     text: str
@@ -132,6 +135,8 @@ class Rule:
     clauses: frozenset[str]
     tool_place: Place
     keys: tuple[Key, ...]
+    only: bool
+    open: tuple[str, ...]
     _of_tool: tuple[Callable[[CognitiveTool], bool], ...] = field(repr=False)
     _test: Predicate = field(repr=False)
 
@@ -271,12 +276,17 @@ class _Reader:
                 call = item
             else:
                 raise self.fault(item, "A rule is about one call; write a rule for each.")
-        tool, arguments = (None, {}) if call is None else self.call(call)
+        tool, arguments, only = (None, {}, False) if call is None else self.call(call)
         missing = False if kind == "allow" or tool is None else None
         for name, (_, wanted) in arguments.items():
             test = argument(name, self.predicate(wanted), missing)
             clauses.append(_Clause(f":{name} {show(wanted)}", test=test))
             keys.append(_key_of("argument", name, [wanted]))
+        if (
+            only
+        ):  # what else is named makes it another clause: no rule for :a alone is wider than one for :a :b
+            named = " ".join(sorted(arguments))
+            clauses.append(_Clause(f":only {named}", test=only_these(frozenset(arguments))))
         texts = {clause.text for clause in clauses} | ({tool} if tool else set())
         return Rule(
             kind,
@@ -288,6 +298,8 @@ class _Reader:
             frozenset(texts),
             self.place(form if call is None else call[0] if isinstance(call, m.Expression) else call),
             tuple(key for key in keys if key),
+            only,
+            tuple(name for name, (_, wanted) in arguments.items() if wanted == _ANYTHING),
             tuple(clause.of_tool for clause in clauses if clause.of_tool),
             all_of([clause.test for clause in clauses if clause.test]),
         )
@@ -309,10 +321,11 @@ class _Reader:
             and str(item[0]) in CIRCUMSTANCES
         )
 
-    def call(self, item: Any) -> tuple[str | None, dict[str, tuple[Any, Any]]]:
-        """The tool's name, and for each argument its keyword and its predicate, both unread."""
+    def call(self, item: Any) -> tuple[str | None, dict[str, tuple[Any, Any]], bool]:
+        """The tool's name, for each argument its keyword and its predicate, both unread, and whether it may
+        have no other argument."""
         if item == _ANYTHING:
-            return None, {}
+            return None, {}, False
         if not isinstance(item, m.Expression) or not item:
             hint = f"; write ({item})" if isinstance(item, m.Symbol) else ""
             raise self.fault(item, f"{show(item)} is no call{hint}.")
@@ -331,15 +344,19 @@ class _Reader:
             if not isinstance(key, m.Keyword):
                 hint = did_you_mean(written, CIRCUMSTANCES)
                 raise self.fault(key, f"An argument is named: ({written} :name {show(key)}).{hint}")
+            if key.name == "only" and key is item[-1]:
+                return name, arguments, True
             wanted = next(rest, None)
             if wanted is None or isinstance(wanted, m.Keyword):
+                if key.name == "only":
+                    raise self.fault(key, ":only stands at the end of a call.")
                 hint = did_you_mean(written, CIRCUMSTANCES)
                 raise self.fault(key, f":{key.name} has no predicate; _ is any value.{hint}")
             argument = kebab(key.name)
             if argument in arguments:
                 raise self.fault(key, f":{argument} stands twice; write (and … …).")
             arguments[argument] = (key, wanted)
-        return name, arguments
+        return name, arguments, False
 
     def circumstance(self, item: Any, kind: Kind) -> _Clause:
         head, rest = str(item[0]), item[1:]

@@ -50,8 +50,8 @@ def read_scope(text: str, tool: CognitiveTool) -> Rule:
     for name, place in rule.arguments.items():
         if name not in secret:
             raise UsageError(place.complaint(f"{tool.name} has no argument :{name}."))
-        if secret[name]:
-            raise UsageError(place.complaint(f":{name} is secret, and a rule is not; leave it out."))
+        if secret[name] and name not in rule.open:
+            raise UsageError(place.complaint(f":{name} is secret, and a rule is not; write :{name} _."))
     return rule
 
 
@@ -65,15 +65,38 @@ def covers(rule: Rule, tool: CognitiveTool, call: Call, workspace: Workspace) ->
 
 
 def suggested(tool: CognitiveTool, form: CallForm) -> str:
-    """The narrow rule that would allow this call and those most like it: the same folder, the same program
-    and first word; the very same arguments where there is neither. Secrets are never part of a rule."""
+    """The narrow rule that would allow this call and those most like it: the same folder and any text for it,
+    the same program and first word; else the very same arguments, and no others. A secret is never part of a
+    rule, and so it is left open."""
     secret = {param.name for param in tool.params if param.secret}
-    args = {name: value for name, value in sorted(form.args.items()) if name not in secret}
-    folders = {name: _under(value) for name, value in args.items() if is_path(name, value)}
-    words = {name: _vector(value) for name, value in args.items() if _is_vector(value)}
-    clauses = folders | words or {name: _literal(value) for name, value in args.items()}
-    inside = "".join(f" :{name} {clause}" for name, clause in clauses.items())
-    return f"(allow ({tool.name}{inside}))"
+    closed = {param.name for param in tool.params if param.choices}
+    in_folder = any(is_path(name, value) and name not in secret for name, value in form.args.items())
+    clauses = []
+    for name, value in sorted(form.args.items()):
+        if name in secret:
+            clause = "_"
+        elif is_path(name, value):
+            clause = _under(value)
+        elif in_folder and isinstance(value, str) and name not in closed:
+            clause = "_"
+        elif "runs" in tool.effects and _is_vector(value):
+            clause = _vector(value)
+        else:
+            clause = _literal(value)
+        clauses.append(f" :{name} {clause}")
+    return f"(allow ({tool.name}{''.join(clauses)} :only))"
+
+
+def left_open(text: str) -> str:
+    """What the rule of a scope does not say, in a sentence; empty when it says all."""
+    (rule,) = read_orders(text, "scope").rules
+    parts = [f":{name}" for name in rule.open]
+    parts += [
+        f"the rest of {clause.split()[0]}" for clause in sorted(rule.clauses) if clause.endswith("...]")
+    ]
+    parts += [] if rule.only else ["every argument that it does not name"]
+    said = " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
+    return f"It leaves {said} open." if parts else ""
 
 
 def is_path(name: str, value: Any) -> bool:

@@ -31,7 +31,8 @@ class CognitiveTool:
     ``effects`` says what the body may touch (none of EFFECTS = pure); ``timeout`` is in seconds;
     ``cooldown`` in seconds per user and ``daily_limit`` in calls per user and day, 0 meaning none (seed 000).
     One that is not ``shown`` is in no belt; it can be looked up, and called, all the same.
-    ``source`` is the text the tool was written as, ``form`` that text as one canonical form.
+    ``source`` is the text the tool was written as, ``form`` that text as one canonical form, ``code`` stands
+    for its file and the local files this imports, as they were when it was made (tools/made_of.py).
     """
 
     name: str
@@ -51,6 +52,7 @@ class CognitiveTool:
     source: str = ""
     form: str = ""
     module: str = ""
+    code: str = ""
     replace: bool = False
     _guard: Callable[..., Any] | None = field(default=None, repr=False)
     _body: Callable[..., Any] | None = field(default=None, repr=False)
@@ -149,8 +151,12 @@ class CognitiveTool:
 
     @cached_property
     def version(self) -> str:
-        """SHA-256 of what the tool is: its description, schema, standing orders and source text."""
-        data = json.dumps([self.describe(), self.source], sort_keys=True, ensure_ascii=False)
+        """SHA-256 of what the tool is: its description, schema, standing orders, source text, and the code it
+        is made of; of a tool that ships that is its file."""
+        from tools.made_of import own_code
+
+        made = [self.describe(), self.source, self.code or own_code(self.module)]
+        data = json.dumps(made, sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(data.encode()).hexdigest()
 
     @cached_property

@@ -156,15 +156,15 @@ def test_what_is_approved_for_a_while_is_asked_no_more(here: Path) -> None:
 
 def test_a_scope_is_shown_and_wanted_before_it_counts(here: Path) -> None:
     request = wait(here)
-    rule = '(allow (write-file :path (under "src")))'
-    question = f"{rule}\nAllow that in this session for 8 hours?"
+    rule = '(allow (write-file :content _ :path (under "src") :only))'
+    question = f"{rule}\nIt leaves :content open.\nAllow that in this session for 8 hours?"
     assert refused(here, "approve", request, "--scope") == f"{question} Say so with --yes."
     assert [one["id"] for one in told(here, "pending")] == [request]
     said = quoth("approve", request, "--scope", "--yes", cwd=here)
     assert said == Said(
         0,
         f"Granted in session s1 for 8 hours: {rule}\n",
-        f"quoth: {question} Yes.\n".replace("\n", "\n       ", 1) + "quoth: To go on: quoth resume s1\n",
+        f"quoth: {question} Yes.\n".replace("\n", "\n       ", 2) + "quoth: To go on: quoth resume s1\n",
     )
     assert done(here, "resume") == "Created src/a.txt, 1 byte."
     assert done(here, "call", OTHER, "--session", "s1") == "Created src/b.txt, 1 byte."
@@ -222,12 +222,13 @@ def test_a_rule_is_offered_after_three_equal_approvals_and_not_before(here: Path
         request = wait(here, f'(write-file :path "src/{number}.txt" :content "x")', f"s{number}")
         if number < 3:
             offers.append(told(here, "approve", request)["offer"])
-    rule = '(allow (write-file :path (under "src")))'
+    rule = '(allow (write-file :content _ :path (under "src") :only))'
     assert offers == ["", "", rule]
     assert quoth("approve", request, cwd=here).err == lines(
         "quoth: Calls like this were approved 3 times or more. To be asked no more, put this rule into "
         f"{state}/config/policy.hy:",
         f"  {rule}",
+        "quoth: It leaves :content open.",
         "quoth: To go on: quoth resume s3",
     )
     assert not (state / "config").exists()
@@ -551,7 +552,8 @@ def test_a_program_that_a_tool_runs_may_look(here: Path) -> None:
 def test_a_scope_is_asked_at_a_terminal(here: Path, answer: str, code: int) -> None:
     request = wait(here)
     with Terminal("approve", request, "--scope", cwd=here) as terminal:
-        terminal.see('(allow (write-file :path (under "src")))')
+        terminal.see('(allow (write-file :content _ :path (under "src") :only))')
+        terminal.see("It leaves :content open.")
         terminal.see("Allow that in this session for 8 hours? [y/N] ")
         terminal.type(answer + "\n")
         terminal.see("quoth: To go on: quoth resume s1" if code == 0 else "quoth: Nothing was granted.")

@@ -366,7 +366,8 @@ def test_a_kind_of_calls_may_be_allowed_by_a_rule_that_is_shown_first(here: Path
     terminal.see(QUESTION)
     for answer in ("n", "no", ""):  # back to the question, as often as one likes
         terminal.type("s\n")
-        terminal.see('(allow (write-file :path (under "src")))')
+        terminal.see('(allow (write-file :content _ :path (under "src") :only))')
+        terminal.see("It leaves :content open.")
         terminal.see("Allow that in this session for 8 hours? [y/N, or another rule] ")
         terminal.type(answer + "\n")
         terminal.see(QUESTION)

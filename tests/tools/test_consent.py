@@ -82,7 +82,7 @@ def test_a_call_that_is_asked_about_waits_as_a_request(store: Store, tmp_path: P
         "call": result.id,
         "parent": None,
         "message": "Write it.",
-        "rule": '(allow (probe :path (under "src")))',
+        "rule": '(allow (probe :path (under "src") :x 7 :only))',
         "asked": "2026-03-10T12:00:00+00:00",
         "expires": "2026-03-17T12:00:00+00:00",
         "state": "pending",
@@ -780,7 +780,7 @@ BAD: list[tuple[str, Decision, str]] = [
     (
         "a secret",
         Decision("scope", rule='(allow (probe :pin "1234"))'),
-        'scope:1:15: :pin is secret, and a rule is not; leave it out.\n  (allow (probe :pin "1234"))\n'
+        'scope:1:15: :pin is secret, and a rule is not; write :pin _.\n  (allow (probe :pin "1234"))\n'
         "                ^",
     ),
     (
@@ -873,7 +873,7 @@ def test_the_usual_times_and_the_suggested_rule_are_filled_in(store: Store) -> N
     name = opened(here)
     assert here.broker.preview(name, Decision("duration")).seconds == DURATION_SECONDS
     full = here.broker.preview(name, Decision("scope"))
-    assert (full.seconds, full.rule) == (SCOPE_SECONDS, "(allow (probe :x 1))")
+    assert (full.seconds, full.rule) == (SCOPE_SECONDS, "(allow (probe :x 1 :only))")
     edited = here.broker.preview(name, Decision("edit", form=form("(PROBE 3)")))
     assert str(edited.form) == "(probe :x 3)"
     assert [one.id for one in here.waiting] == [name]
@@ -1009,7 +1009,7 @@ def test_after_three_equal_approvals_a_rule_is_offered_and_not_installed(
 ) -> None:
     here = desk(store, probe(), workspace=tmp_path)
     offers = approved(here, *(f'(probe :path "src/{name}")' for name in "abcd"), user="bob", session="s")
-    assert offers == ["", "", *['(allow (probe :path (under "src")))'] * 2]
+    assert offers == ["", "", *['(allow (probe :path (under "src") :only))'] * 2]
     assert here.pass_through('(probe :path "src/e")', user="bob", session="s").status == "pending"
     assert list(state.rglob("policy.hy")) == list(tmp_path.rglob("policy.hy")) == []
 
@@ -1020,7 +1020,7 @@ def test_approvals_in_other_sessions_count_and_those_of_others_do_not(store: Sto
         assert approved(here, "(probe 1)", user="bob", session=session) == [""]
     assert approved(here, "(probe 1)", user="eve", session="c") == [""]
     assert approved(here, "(probe 2)", user="bob", session="c") == [""]
-    assert approved(here, "(probe 1)", user="bob", session="c") == ["(allow (probe :x 1))"]
+    assert approved(here, "(probe 1)", user="bob", session="c") == ["(allow (probe :x 1 :only))"]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ ANY = tool(
         "program": {"type": str, "default": ""},
         "pin": {"default": "", "secret": True},
     },
-    effects=["writes"],
+    effects=["writes", "runs"],
 )
 
 
@@ -45,45 +45,45 @@ def covered(rule: str, call: CallForm, workspace: Path, of: CognitiveTool = ANY)
 @pytest.mark.parametrize(
     ("call", "rule"),
     [
-        ('(act :path "src/a.txt")', '(allow (act :path (under "src")))'),
-        ('(act :path "src/a/b.txt" :text "x")', '(allow (act :path (under "src/a")))'),
-        ('(act :path "a.txt")', '(allow (act :path "a.txt"))'),
-        ('(act :path "./a.txt")', '(allow (act :path "./a.txt"))'),
-        ('(act :path "/etc/passwd")', '(allow (act :path "/etc/passwd"))'),
-        ('(act :path "/vmlinuz")', '(allow (act :path "/vmlinuz"))'),
-        ('(act :path "/")', '(allow (act :path "/"))'),
-        ('(act :path ".")', '(allow (act :path "."))'),
-        ('(act :path "..")', '(allow (act :path ".."))'),
-        ('(act :path "src/..")', '(allow (act :path "src/.."))'),
-        ('(act :path "../a.txt")', '(allow (act :path "../a.txt"))'),
-        ('(act :path "../../a.txt")', '(allow (act :path "../../a.txt"))'),
-        ('(act :path "~/a.txt")', '(allow (act :path "~/a.txt"))'),
-        ('(act :path "./~/a.txt")', '(allow (act :path "./~/a.txt"))'),
-        ('(act :path "~/x/a.txt")', '(allow (act :path "~/x/a.txt"))'),
+        ('(act :path "src/a.txt")', '(allow (act :path (under "src") :only))'),
+        ('(act :path "src/a/b.txt" :text "x")', '(allow (act :path (under "src/a") :text _ :only))'),
+        ('(act :path "a.txt")', '(allow (act :path "a.txt" :only))'),
+        ('(act :path "./a.txt")', '(allow (act :path "./a.txt" :only))'),
+        ('(act :path "/etc/passwd")', '(allow (act :path "/etc/passwd" :only))'),
+        ('(act :path "/vmlinuz")', '(allow (act :path "/vmlinuz" :only))'),
+        ('(act :path "/")', '(allow (act :path "/" :only))'),
+        ('(act :path ".")', '(allow (act :path "." :only))'),
+        ('(act :path "..")', '(allow (act :path ".." :only))'),
+        ('(act :path "src/..")', '(allow (act :path "src/.." :only))'),
+        ('(act :path "../a.txt")', '(allow (act :path "../a.txt" :only))'),
+        ('(act :path "../../a.txt")', '(allow (act :path "../../a.txt" :only))'),
+        ('(act :path "~/a.txt")', '(allow (act :path "~/a.txt" :only))'),
+        ('(act :path "./~/a.txt")', '(allow (act :path "./~/a.txt" :only))'),
+        ('(act :path "~/x/a.txt")', '(allow (act :path "~/x/a.txt" :only))'),
         (
             '(act :path "a/b" :log-file "c/d")',
-            '(allow (act :log-file (under "c") :path (under "a")))',
+            '(allow (act :log-file (under "c") :path (under "a") :only))',
         ),
-        ('(act :path "")', '(allow (act :path ""))'),
-        ('(act :argv ["ls"])', '(allow (act :argv ["ls"]))'),
-        ('(act :argv ["git" "push"])', '(allow (act :argv ["git" "push"]))'),
-        ('(act :argv ["git" "push" "origin"])', '(allow (act :argv ["git" "push" ...]))'),
+        ('(act :path "")', '(allow (act :path "" :only))'),
+        ('(act :argv ["ls"])', '(allow (act :argv ["ls"] :only))'),
+        ('(act :argv ["git" "push"])', '(allow (act :argv ["git" "push"] :only))'),
+        ('(act :argv ["git" "push" "origin"])', '(allow (act :argv ["git" "push" ...] :only))'),
         (
             '(act :argv ["cp" "a" "b"] :path "src/x")',
-            '(allow (act :path (under "src") :argv ["cp" "a" ...]))',
+            '(allow (act :argv ["cp" "a" ...] :path (under "src") :only))',
         ),
-        ("(act :argv [])", "(allow (act :argv []))"),
-        ('(act :argv [1 "a" None])', '(allow (act :argv [1 "a" None]))'),
-        ('(act :text "say \\"x\\"\\n")', '(allow (act :text "say \\"x\\"\\n"))'),
-        ("(act :n 3)", "(allow (act :n 3))"),
-        ("(act :n 2.5)", "(allow (act :n 2.5))"),
-        ("(act :n True)", "(allow (act :n True))"),
-        ("(act :n None)", "(allow (act :n None))"),
-        ('(act :data {"a" [1 {"b" "c"}]})', '(allow (act :data {"a" [1 {"b" "c"}]}))'),
-        ("(act)", "(allow (act))"),
-        ('(act :pin "1234")', "(allow (act))"),
-        ('(act :pin "1234" :text "x")', '(allow (act :text "x"))'),
-        ('(act :pin "1234" :path "a/b")', '(allow (act :path (under "a")))'),
+        ("(act :argv [])", "(allow (act :argv [] :only))"),
+        ('(act :argv [1 "a" None])', '(allow (act :argv [1 "a" None] :only))'),
+        ('(act :text "say \\"x\\"\\n")', '(allow (act :text "say \\"x\\"\\n" :only))'),
+        ("(act :n 3)", "(allow (act :n 3 :only))"),
+        ("(act :n 2.5)", "(allow (act :n 2.5 :only))"),
+        ("(act :n True)", "(allow (act :n True :only))"),
+        ("(act :n None)", "(allow (act :n None :only))"),
+        ('(act :data {"a" [1 {"b" "c"}]})', '(allow (act :data {"a" [1 {"b" "c"}]} :only))'),
+        ("(act)", "(allow (act :only))"),
+        ('(act :pin "1234")', "(allow (act :pin _ :only))"),
+        ('(act :pin "1234" :text "x")', '(allow (act :pin _ :text "x" :only))'),
+        ('(act :pin "1234" :path "a/b")', '(allow (act :path (under "a") :pin _ :only))'),
     ],
 )
 def test_the_rule_that_is_offered_is_narrow_covers_its_call_and_holds_no_secret(
@@ -101,7 +101,7 @@ def test_the_rule_for_a_program_is_its_text(tmp_path: Path) -> None:
     made = tool("run-it", params={"form": {"type": Code}})
     asked = bound("(run-it (+ 1 (* 2 3)))", made)
     rule = suggested(made, asked)
-    assert rule == '(allow (run-it :form "(+ 1 (* 2 3))"))'
+    assert rule == '(allow (run-it :form "(+ 1 (* 2 3))" :only))'
     assert covered(rule, asked, tmp_path, made)
     assert not covered(rule, bound("(run-it (+ 1 2))", made), tmp_path, made)
 
@@ -171,7 +171,7 @@ def test_circumstances_may_narrow_a_scope(tmp_path: Path) -> None:
     assert not covers(rule, ANY, replace(call, user="eve"), place)
 
 
-@pytest.mark.parametrize("text", ["", "(allow)", "act", "(allow (act :pin _))", "(allow act)"])
+@pytest.mark.parametrize("text", ["", "(allow)", "act", "(allow (act :pin 1))", "(allow act)"])
 def test_what_is_no_scope_is_told(text: str) -> None:
     assert complaint(UsageError, lambda: read_scope(text, ANY))
 

@@ -1,0 +1,69 @@
+"""Texts as a person can judge them: nothing in them is invisible, or moves, or looks like what it is not.
+
+Knows Unicode, and nothing of what a text is about. Everything that is shown where a person decides goes
+through here. It changes a picture only, never what is done.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+# Controls, formats, private, unassigned and halves; separators but the plain space; what a font leaves out; a
+# blank that counts as a picture; marks that stand on no letter, and more of them than any script has.
+_UNSEEN = (
+    r"[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800--[\x20]]"
+    r"|(?<![\p{L}\p{M}\p{N}])\p{M}|(?<=\p{M}{4})\p{M}"
+)
+# A word, or an escape of a printed text, whose letters belong to no word.
+_WORD = r"\\(?:x\p{AHex}{2}|u\p{AHex}{4}|U\p{AHex}{8}|.)|([\p{L}\p{M}\p{N}_]+)"
+SCRIPTS = ("Latin", "Cyrillic", "Greek", "Armenian", "Cherokee", "Coptic", "Lisu", "Georgian")
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    r"""``text`` with an escape, such as ``\u202e``, for every character that would not be seen as itself, and
+    for those letters of a word that are of another script than Latin, which it has too. With ``lines`` line
+    feeds and tabs stay: then whoever shows it sets further lines in."""
+    plain = text.replace("\n", "").replace("\t", "") if lines else text
+    if plain.isascii() and plain.isprintable():
+        return text
+    unseen, word, _ = _patterns()
+    kept = "\n\t" if lines else ""
+    text = word.sub(lambda found: _foreign_letters(found[0]) if found[1] else found[0], text)
+    return str(unseen.sub(lambda found: found[0] if found[0] in kept else _escape(found[0]), text))
+
+
+def mixed(text: str) -> str:
+    r"""A sentence about each word that mixes scripts: ``\u0430pple mixes Cyrillic and Latin letters.``"""
+    if text.isascii():
+        return ""
+    _, word, scripts = _patterns()
+    said = []
+    for found in word.finditer(text):
+        names = sorted(name for name, letters in scripts.items() if letters.search(found[1] or ""))
+        if len(names) > 1 and "Latin" in names:
+            said.append(f"{visible(found[0])} mixes {', '.join(names[:-1])} and {names[-1]} letters.")
+    return " ".join(dict.fromkeys(said))
+
+
+def _foreign_letters(word: str) -> str:
+    scripts = _patterns()[2]
+    if word.isascii() or not scripts["Latin"].search(word):
+        return word
+    others = [letters for name, letters in scripts.items() if name != "Latin"]
+    return "".join(_escape(char) if any(other.match(char) for other in others) else char for char in word)
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    if char in "\n\t\r":
+        return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}[char]
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
+
+
+@lru_cache(1)
+def _patterns() -> tuple[Any, Any, dict[str, Any]]:
+    import regex  # here: most texts are plain, and importing it takes longer than to look at them
+
+    scripts = {name: regex.compile(rf"\p{{Script={name}}}") for name in SCRIPTS}
+    return regex.compile(_UNSEEN, regex.V1), regex.compile(_WORD, regex.DOTALL), scripts
