@@ -34,6 +34,7 @@ from tools.errors import QuothError, UsageError, did_you_mean
 from tools.form import FALSE, NOTHING, TRUE, kebab, show
 from tools.patterns import compiled
 from tools.predicates import (
+    ANY_PATH,
     Facts,
     Predicate,
     Truth,
@@ -43,6 +44,7 @@ from tools.predicates import (
     argument,
     at_key,
     compares,
+    each_path,
     equals_dict,
     equals_list,
     equals_number,
@@ -295,9 +297,15 @@ class _Reader:
         tool, arguments = (None, {}) if call is None else self.call(call)
         missing = False if kind == "allow" or tool is None else None
         for name, (_, wanted) in arguments.items():
-            test = argument(name, self.predicate(wanted), missing)
+            any_path = tool is None and name == ANY_PATH
+            predicate = self.predicate(wanted)
+            test = (
+                each_path(predicate, every=kind == "allow")
+                if any_path
+                else argument(name, predicate, missing)
+            )
             clauses.append(_Clause(f":{name} {show(wanted)}", test=test))
-            keys.append(_key_of("argument", name, [wanted]))
+            keys.append(None if any_path else _key_of("argument", name, [wanted]))
         texts = {clause.text for clause in clauses} | ({tool} if tool else set())
         return Rule(
             kind,

@@ -17,6 +17,7 @@ from typing import BinaryIO
 from tools.context import ALLOW, ToolError, Verdict, current_context, deny
 from tools.errors import UsageError
 from tools.locks import is_held
+from tools.schema import WorkspacePath
 
 # Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.
 SKIPPED = {"node_modules", "__pycache__"}
@@ -48,15 +49,40 @@ class Workspace:
             real = (self.root / os.path.expanduser(path)).resolve()  # noqa: PTH111  "~x" may be no user
             real.exists()  # complains of what is no possible path
         except (OSError, RuntimeError, ValueError) as error:
-            raise ToolError(f"{path} cannot be resolved: {_why(error)}.") from None
+            raise ToolError(f"{written(path)} cannot be resolved: {_why(error)}.") from None
         return real
 
     def resolve(self, path: str) -> Path:
-        """The real path of ``path``. Raises ToolError when it leads out of the workspace."""
+        """The real path of ``path``. Raises ToolError when it leads out of the workspace, or is one that was
+        resolved and judged before and leads elsewhere by now."""
         real = self.locate(path)
-        if real != self.root and self.root not in real.parents:
-            raise ToolError(f"{path} is outside the workspace {self.root}.")
+        if not self.holds(real):
+            raise ToolError(f"{written(path)} is outside the workspace {self.root}.")
+        return self.unmoved(path, real)
+
+    def unmoved(self, path: str, real: Path) -> Path:
+        """``real``, where ``path`` leads. Raises ToolError when it was resolved before and led elsewhere."""
+        now = self.spelling(real)
+        if isinstance(path, WorkspacePath) and now != path:
+            raise ToolError(f"{path} leads to {now} by now, and that was not judged; make the call again.")
         return real
+
+    def holds(self, real: Path) -> bool:
+        """Whether a real path is the root or below it."""
+        return real == self.root or self.root in real.parents
+
+    def spelling(self, real: Path) -> str:
+        """The one spelling of a real path: relative to the root where it is inside, else absolute. ``locate``
+        finds it by that, also where its first name begins with ``~``."""
+        if not self.holds(real):
+            return str(real)
+        shown = self.shown(real)
+        return f"./{shown}" if shown.startswith("~") else shown
+
+    def canonical(self, path: str) -> WorkspacePath:
+        """A path in its one spelling, with links resolved, and as it was written beside it. Raises
+        ToolError."""
+        return WorkspacePath(self.spelling(self.locate(path)), path)
 
     def shown(self, path: Path) -> str:
         """A path inside the workspace as people and models see it: relative, with slashes."""
@@ -64,7 +90,7 @@ class Workspace:
 
     def open_read(self, path: str) -> BinaryIO:
         """A regular file open for reading. Raises ToolError with the reason."""
-        real = self.resolve(path)
+        real, path = self.resolve(path), written(path)
         if real == self.root:
             raise ToolError(f"{path} is a folder; list-files shows what is in it.")
         try:
@@ -80,7 +106,7 @@ class Workspace:
 
     def write(self, path: str, data: bytes) -> bool:
         """Replace the file by ``data`` atomically, making parent folders; True when the file is new."""
-        real = self.resolve(path)
+        real, path = self.resolve(path), written(path)
         if real == self.root or real.is_dir():
             raise ToolError(f"{path} is a folder.")
         if path.endswith("/"):
@@ -152,7 +178,7 @@ class Workspace:
         """The regular files under a folder (or the file itself), sorted, hidden tool folders left out.
 
         Links are not followed, so neither loops nor files outside can appear."""
-        start = self.resolve(path)
+        start, path = self.resolve(path), written(path)
         if start.is_file():
             yield start
             return
@@ -166,6 +192,11 @@ class Workspace:
                 file = Path(folder, name)
                 if not file.is_symlink() and file.is_file():
                     yield file
+
+
+def written(path: str) -> str:
+    """A path as whoever gave it wrote it."""
+    return path.written if isinstance(path, WorkspacePath) else path
 
 
 def _why(error: BaseException) -> str:
