@@ -52,9 +52,11 @@ def check(options: argparse.Namespace) -> int:
     from agent.cli import _table
     from tools.policy import RulesPolicy
     from tools.policy_check import check as findings_of
+    from tools.workspace import Workspace
 
     layers = _layers(options)
-    findings = findings_of(RulesPolicy(layers), _table(options))
+    workspace = Workspace(_root(getattr(options, "workspace", ".")))
+    findings = findings_of(RulesPolicy(layers), _table(options), workspace)
     if getattr(options, "json", False):
         print_json([finding.to_json() for finding in findings])
     else:

@@ -97,8 +97,8 @@ They know how a definition is written and nothing of what a tool does; values ar
   table)
 
 (defn parameter-spec [compiler tool name spec]
-  "{:type str …} as a dictionary with string keys; the type `form` stands for a Lisp program as text, `path` for
-  a file or folder of the workspace."
+  "{:type str …} as a dictionary with string keys; the type `form` stands for a Lisp program as text, `path`
+  for a file or folder of the workspace."
   (setv pairs (option-table compiler spec SPEC-KEYS f"{tool}, parameter {name}"))
   (when (in "type" pairs)
     (setv (get pairs "type") (bound-type (get pairs "type"))))
@@ -111,6 +111,8 @@ They know how a definition is written and nothing of what a tool does; values ar
       (.get TYPES (str form) form)
     (and (isinstance form hy.models.Expression) form)
       (hy.models.Expression [(get form 0) #* (map bound-type (cut form 1 None))])
+    (isinstance form #(hy.models.List hy.models.Tuple))
+      ((type form) (map bound-type form))
     True
       form))
 

@@ -192,7 +192,9 @@ def _same_path(value: WorkspacePath, wanted: str, facts: Facts) -> Truth:
         if place is None or wanted[:1] in _ABSOLUTE or ".." in wanted:
             return facts.workspace.canonical(wanted) == value
         found = os.stat(f"{facts.root}/{wanted}")  # noqa: PTH116  a Path costs as much again
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:  # what exists is no place that does not
+        return False if len(place.ids) == len(place.parts) else _spelt_alike(value, wanted, facts)
+    except NotADirectoryError:  # a slash behind a file
         return _spelt_alike(value, wanted, facts)
     except (OSError, ValueError, ToolError):
         return None

@@ -119,6 +119,15 @@ class Key(NamedTuple):
         return facts.call.user if self.of == "user" else facts.call.route
 
 
+class Compared(NamedTuple):
+    """A text that a rule compares an argument with: literally (``=``), by ``under`` or by ``matches``."""
+
+    argument: str
+    how: Literal["=", "under", "matches"]
+    text: str
+    place: Place
+
+
 @dataclass(frozen=True, eq=False)
 class Rule:
     """One rule. ``text`` is the rule as written, on one line; ``clauses`` are the canonical texts of what it
@@ -133,6 +142,7 @@ class Rule:
     clauses: frozenset[str]
     tool_place: Place
     keys: tuple[Key, ...]
+    compared: tuple[Compared, ...]
     _of_tool: tuple[Callable[[CognitiveTool], bool], ...] = field(repr=False)
     _test: Predicate = field(repr=False)
 
@@ -317,9 +327,20 @@ class _Reader:
             frozenset(texts),
             self.place(form if call is None else call[0] if isinstance(call, m.Expression) else call),
             tuple(key for key in keys if key),
+            tuple(one for name, (_, wanted) in arguments.items() for one in self.compared(name, wanted)),
             tuple(clause.of_tool for clause in clauses if clause.of_tool),
             all_of([clause.test for clause in clauses if clause.test]),
         )
+
+    def compared(self, argument: str, node: Any, how: Any = "=") -> Iterator[Compared]:
+        """The texts in a predicate."""
+        if isinstance(node, m.String):
+            yield Compared(argument, how, str(node), self.place(node))
+        elif isinstance(node, m.Sequence):
+            head = str(node[0]) if node and isinstance(node, m.Expression) else ""
+            if head not in ("len", "key"):
+                for item in node:
+                    yield from self.compared(argument, item, head if head in ("under", "matches") else how)
 
     def _without_why(self, form: Any) -> tuple[list[Any], str]:
         items = list(form[1:])

@@ -66,6 +66,7 @@ class WorkspacePath(str):
 
 
 _PLAIN[WorkspacePath] = "path"
+TEXTS = (str, WorkspacePath)  # what a model writes as a text
 
 
 class Secret(str):
@@ -132,21 +133,24 @@ def with_paths(hint: Any, value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
-def type_name(hint: Any) -> str:
-    """How a type is shown to people: ``str``, ``list of int``, ``str or None``, ``form``, ``path``."""
+def type_name(hint: Any, path: str = "path") -> str:
+    """How a type is shown: ``str``, ``list of int``, ``str or None``, ``form``; and ``path``, or as ``path``
+    says, for to a model a path is a text like any."""
+    if hint is WorkspacePath:
+        return path
     if hint in _PLAIN:
         return _PLAIN[hint]
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is list:
-        return f"list of {type_name(args[0])}"
+        return f"list of {type_name(args[0], path)}"
     if origin is dict:
-        return f"dict of {type_name(args[1])}"
+        return f"dict of {type_name(args[1], path)}"
     if origin in (typing.Union, types.UnionType):
-        return " or ".join(type_name(arg) for arg in args)
+        return " or ".join(type_name(arg, path) for arg in args)
     if origin is typing.Literal:
         return " | ".join(print_value(arg) for arg in args)
     if origin is typing.Annotated:
-        return type_name(args[0])
+        return type_name(args[0], path)
     return getattr(hint, "__name__", str(hint))
 
 
