@@ -189,18 +189,20 @@ def _same_path(value: WorkspacePath, wanted: str, facts: Facts) -> Truth:
         return True
     try:
         place = facts.trail(value)
-        if place is None or wanted[:1] in _ABSOLUTE or ".." in wanted:
-            return facts.workspace.canonical(wanted) == value
+    except ToolError:
+        return None
+    if place is None or wanted[:1] in _ABSOLUTE or ".." in wanted:
+        return _spelt_alike(value, wanted, facts)
+    exists = len(place.ids) == len(place.parts)
+    try:
         found = os.stat(f"{facts.root}/{wanted}")  # noqa: PTH116  a Path costs as much again
     except FileNotFoundError:  # what exists is no place that does not
-        return False if len(place.ids) == len(place.parts) else _spelt_alike(value, wanted, facts)
+        return False if exists else _spelt_alike(value, wanted, facts)
     except NotADirectoryError:  # a slash behind a file
         return _spelt_alike(value, wanted, facts)
-    except (OSError, ValueError, ToolError):
+    except (OSError, ValueError):
         return None
-    if len(place.ids) < len(place.parts):  # it does not exist, and what the rule names does
-        return False
-    if (found.st_dev, found.st_ino) != (place.ids[-1] if place.ids else facts.root_id()):
+    if not exists or (found.st_dev, found.st_ino) != (place.ids[-1] if place.ids else facts.root_id()):
         return False
     if found.st_nlink == 1 or stat.S_ISDIR(found.st_mode):
         return True  # also where the file system has another spelling for the name

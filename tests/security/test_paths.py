@@ -6,6 +6,7 @@ One row a finding. What is denied is told so in one sentence, and nothing is tou
 from __future__ import annotations
 
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ SECRET = "the key is under the mat"
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A workspace with a file that is nobody's business, and links to it."""
+    import_module("tools.builtin")
     home = tmp_path / "home"
     files(home, {"setup.py": SECRET, "src/a.py": "a = 1\n", ".env": SECRET, "secrets/key.txt": SECRET})
     files(home, {"~/x.txt": SECRET, "secrets/deep/er.txt": SECRET, "Ünï.txt": SECRET, "open.txt": "plain\n"})
