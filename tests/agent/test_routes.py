@@ -1,5 +1,5 @@
-"""Law: one door. Each way a call can come is stopped by a denying guard and by a denying rule, and a tool that
-walks through files leaves out those that a rule denies, whichever way it was called.
+"""Law: one door. Each way a call can come is stopped by a denying guard and by a denying rule, and a tool
+that walks through files leaves out those that a rule denies, whichever way it was called.
 
 A new route is added to ROUTES (tools/context.py), or the door refuses it; and to WAYS here, or this fails.
 """
