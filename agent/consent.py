@@ -170,7 +170,7 @@ class AskTerminal:
         if form.tool != tool.name:
             raise UsageError(f"An edited call keeps its tool, {tool.name}.")
         try:
-            arguments(tool, form)
+            arguments(tool, form, Workspace(self._workspace))
         except InvalidCallError as error:
             raise UsageError(f"{error} It is called as {tool.signature()}.") from None
         return Decision("edit", self._user, form=form)

@@ -53,9 +53,11 @@ def check(options: argparse.Namespace) -> int:
     from agent.cli import _table
     from tools.policy import RulesPolicy
     from tools.policy_check import check as findings_of
+    from tools.workspace import Workspace
 
     layers = _layers(options)
-    findings = findings_of(RulesPolicy(layers), _table(options))
+    workspace = Workspace(_root(getattr(options, "workspace", ".")))
+    findings = findings_of(RulesPolicy(layers), _table(options), workspace)
     if getattr(options, "json", False):
         print_json([finding.to_json() for finding in findings])
     else:
@@ -89,6 +91,7 @@ def explain(options: argparse.Namespace) -> int:
     from agent.cli import _agent, _text
     from tools.door import new_call
     from tools.form import canonical, from_model
+    from tools.scope import as_written, checked
     from tools.sexp import ReadError, read_one
 
     agent = _agent(options)
@@ -99,16 +102,19 @@ def explain(options: argparse.Namespace) -> int:
     except ReadError as error:
         raise UsageError(f"{error}\n{error.caret()}") from None
     tool = agent.table.get(form.tool)
-    form, args = tool.checked(form)
+    form, args = checked(tool, form, agent.workspace)
     marks: dict[str, Any] = {"route": options.route}
     if options.nested:
         marks = {"route": "program", "depth": 1, "parent": "a program"}
-    call = new_call(form, user=agent.user, session=agent.session, **marks)
+    written = as_written(tool, args)
+    call = new_call(form, user=agent.user, session=agent.session, written=written, **marks)
     why = agent.policy.explain(tool, call, args, agent.context())
     limits = agent.policy.limits_of(tool)
     if getattr(options, "json", False):
-        print_json(_as_json(why, limits) | {"form": canonical(call.form)})
+        print_json(_as_json(why, limits) | {"form": canonical(call.form), "written": list(written)})
     else:
+        if written:
+            print_line(f"It is judged as {canonical(call.form)}, for {'; '.join(written)}.")
         _show(why, limits)
     return DONE
 

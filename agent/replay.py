@@ -30,6 +30,7 @@ from tools.form import CallForm, canonical, print_string, print_value
 from tools.receipts import NoReceipts
 from tools.redact import SECRET
 from tools.schema import count
+from tools.scope import bound_form
 from tools.store import Store
 from tools.table import ToolTable
 from tools.transcript import (
@@ -350,7 +351,7 @@ class _Replayed:
             return
         self._found.calls += 1
         recorded = read_form(event.data["form"])
-        spellings = [call.form, *_checked(call.form, self._agent.table)]
+        spellings = [call.form, *_checked(call.form, self._agent)]
         if not any(_same(canonical(recorded), canonical(form)) for form in spellings):
             self._differ("call", event.id, call_text(recorded), call_text(spellings[-1]))
 
@@ -384,12 +385,12 @@ def _without_retried(past: Past) -> Past:
     return past
 
 
-def _checked(form: CallForm, table: ToolTable) -> list[CallForm]:
+def _checked(form: CallForm, agent: AsyncAgent) -> list[CallForm]:
     """The call as the door would write it down now."""
-    if form.tool not in table:
+    if form.tool not in agent.table:
         return []
     try:
-        return [table.get(form.tool).checked(form)[0]]
+        return [bound_form(agent.table.get(form.tool), form, agent.workspace)]
     except InvalidCallError:
         return []
 

@@ -22,7 +22,18 @@ from neuro.backends.base import Backend, Messages, Usage
 from neuro.backends.choose import PROVIDERS
 from neuro.belt import BeltCatalog
 from neuro.dialects import Dialect
-from tools.context import ALLOW, Call, Status, ToolContext, ToolError, ToolFailure, Verdict, ask, deny
+from tools.context import (
+    ALLOW,
+    Call,
+    Status,
+    ToolContext,
+    ToolError,
+    ToolFailure,
+    Verdict,
+    ask,
+    deny,
+    running_context,
+)
 from tools.door import Door
 from tools.errors import UnknownToolError, UsageError
 from tools.services import NO_TEAM, ModelProvider, Services
@@ -103,9 +114,12 @@ class Team:
 
     def _script(self, name: str) -> Path:
         """A script that a model may choose: a text of the workspace. Raises ToolError."""
-        real = self._agent.workspace.resolve(name)
+        workspace = self._agent.workspace
+        real = workspace.resolve(name)
         if real.suffix == ".hy":
             raise ToolError(f"{name} is a program, which only a person may choose as a model.")
+        if (around := running_context()) is not None and not around.may_read(workspace.spelling(real)):
+            raise ToolError(f"{name} is no model to use: the rules do not let it be read.")
         return real
 
     async def run(

@@ -159,7 +159,7 @@ def _lisp_tool(tool: CognitiveTool) -> str:
 
 
 def _lisp_param(param: Param) -> str:
-    kind = " | ".join(print_value(choice) for choice in param.choices) or type_name(param.type)
+    kind = " | ".join(print_value(choice) for choice in param.choices) or type_name(param.type, "str")
     default = "" if param.required else f" = {print_value(param.default)}"
     doc = f" ({param.doc})" if param.doc else ""
     return f":{param.name} {kind}{default}{doc}"
@@ -173,7 +173,7 @@ def _plist_tool(tool: CognitiveTool) -> str:
 
 
 def _plist_param(param: Param) -> str:
-    kind = " | ".join(print_value(choice) for choice in param.choices) or type_name(param.type)
+    kind = " | ".join(print_value(choice) for choice in param.choices) or type_name(param.type, "str")
     kind = f":{kind}" if kind.isalpha() else print_string(kind)
     doc = f" :description {print_string(param.doc)}" if param.doc else ""
     default = "" if param.required else f" :default {print_value(param.default)}"

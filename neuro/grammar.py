@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
 from tools.form import Code, print_string, print_value
-from tools.schema import Param
+from tools.schema import TEXTS, Param
 from tools.table import CognitiveTool, ToolTable
 
 _COMMON = r"""
@@ -127,7 +127,7 @@ def grammar(
 def _only_says(tool: CognitiveTool) -> bool:
     """No effects, and at most one text goes in: it can tell the model nothing but what the model told it.
     With more arguments it is rather a tool whose author forgot to say what it does."""
-    return not tool.effects and len(tool.offered) <= 1 and all(param.type is str for param in tool.offered)
+    return not tool.effects and len(tool.offered) <= 1 and all(param.type in TEXTS for param in tool.offered)
 
 
 def _programs() -> list[str]:
@@ -165,7 +165,7 @@ def _call(tool: CognitiveTool, number: int, spelling: Spelling) -> list[str]:
 def takes_line(tool: CognitiveTool) -> bool:
     """Whether the rest of a tagged line is the one thing the tool needs, as in ``RESEARCH: query``."""
     needed = [param for param in tool.offered if param.required]
-    return len(needed) == 1 and needed[0].type is str and not needed[0].choices
+    return len(needed) == 1 and needed[0].type in TEXTS and not needed[0].choices
 
 
 def _argument(param: Param, spelling: Spelling, *, begun: bool) -> str:
@@ -198,14 +198,16 @@ def _value(param: Param, spelling: Spelling) -> str:
 
 
 def _type(hint: Any, kind: str) -> str:
-    if hint in (str, int, float):
+    if hint in TEXTS:
+        return "str"
+    if hint in (int, float):
         return str(hint.__name__)
     if hint is Code:
         return "str" if kind else "form"
     if hint in (bool, dict, list):
         return f"{kind}{hint.__name__}"
     if get_origin(hint) is list:
-        return f"{kind}strlist" if get_args(hint) == (str,) else f"{kind}list"
+        return f"{kind}strlist" if get_args(hint)[0] in TEXTS else f"{kind}list"
     return f"{kind}value"
 
 

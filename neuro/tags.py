@@ -13,7 +13,7 @@ from typing import Any
 
 from tools.errors import UsageError
 from tools.form import CallForm, kebab
-from tools.schema import Param
+from tools.schema import TEXTS, Param
 from tools.table import CognitiveTool, ToolTable
 
 _WORD = re.compile(r'("(?:[^"\\]|\\.)*"|\S+)[ \t]*')
@@ -86,7 +86,7 @@ def _named(tool: CognitiveTool, rest: str) -> dict[str, Any] | None:
 def _value(param: Param, word: str) -> Any:
     """The value a word spells: a text stands for itself, anything else is JSON where it can be."""
     quoted = word.startswith('"') and word.endswith('"') and len(word) > 1
-    if param.type is str and not quoted:
+    if param.type in TEXTS and not quoted:
         return word
     try:
         return json.loads(word)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from tools.form import CallForm, Code
     from tools.records import Block, SearchHit, SearchOptions, Source
+    from tools.schema import WorkspacePath
     from tools.services import Services
     from tools.table import CognitiveTool, ToolTable, cognitive_tools
     from tools.workspace import Workspace, inside_workspace
@@ -46,6 +47,7 @@ _HOMES = {
     "tools.errors": "DefinitionError DuplicateToolError InvalidCallError QuothError UnknownToolError",
     "tools.form": "CallForm Code",
     "tools.records": "Block SearchHit SearchOptions Source",
+    "tools.schema": "WorkspacePath",
     "tools.services": "Services",
     "tools.table": "CognitiveTool ToolTable cognitive_tools",
     "tools.workspace": "Workspace inside_workspace",
@@ -77,6 +79,7 @@ __all__ = [
     "UnknownToolError",
     "Verdict",
     "Workspace",
+    "WorkspacePath",
     "ask",
     "cognitive_tool",
     "cognitive_tools",

@@ -32,6 +32,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, Literal, Protocol, get_args
 
 from tools import plans
@@ -43,7 +44,7 @@ from tools.form import CallForm, Code, canonical, from_model
 from tools.policy import by_effects
 from tools.redact import SECRET, Redactor, redact
 from tools.schema import Param, count
-from tools.scope import arguments, bound_form, covers, read_scope, suggested, touched
+from tools.scope import arguments, bound_form, covers, guessed, read_scope, suggested, touched
 from tools.sexp import ReadError, read_one
 from tools.store import Statement, Store
 from tools.table import CognitiveTool, ToolTable
@@ -126,9 +127,13 @@ class Request:
         return data | times | {"touches": list(self.touches)}
 
 
-def request_digest(form: CallForm, version: str, session: str) -> str:
-    """What an approval is bound to: SHA-256 over what the form is, the tool's version and the session."""
-    return hashlib.sha256(json.dumps([form.identity, version, session]).encode()).hexdigest()
+def request_digest(
+    form: CallForm, version: str, session: str, leads: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """What an approval is bound to: SHA-256 over what the form is, the tool's version, the session, and where
+    arguments lead that are paths by their names alone; any other path says so in the form."""
+    bound = [form.identity, version, session, *([dict(leads)] if leads else [])]
+    return hashlib.sha256(json.dumps(bound).encode()).hexdigest()
 
 
 class Broker:
@@ -160,7 +165,7 @@ class Broker:
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | Instead | None:
         """What was decided of this very call; else what the person says now; else it is pending."""
-        digest = request_digest(call.form, tool.version, call.session)
+        digest = self._digest(tool, call)
         if (settled := self._settle(tool, call, digest) or self._planned(tool, call)) is not None:
             return settled
         person = self._person
@@ -372,7 +377,7 @@ class Broker:
     ) -> str:
         """A new request; ``more`` are the columns of one that is decided already."""
         hide = Redactor(call.form, tool.params, by_looks=False)
-        digest = request_digest(call.form, tool.version, call.session)
+        digest = self._digest(tool, call)
         history = "" if more else self._history(run, tool, call, digest, str(hide.form))
         told = reason.replace(f"; {BEGUN_BEFORE}", "") if "approved and begun" in history else reason
         # Only a question that comes of the tool's effects alone could be answered by a rule.
@@ -385,7 +390,7 @@ class Broker:
             "version": tool.version,
             "form": canonical(call.form),
             "shown": str(hide.form),
-            "reason": encodable(hide.text(told)) + history,
+            "reason": encodable(hide.text("; ".join([told, *call.written]))) + history,
             "touches": json.dumps([hide.text(path) for path in self._touches(tool, call.form)]),
             "user": call.user,
             "session": call.session,
@@ -403,14 +408,21 @@ class Broker:
         run(f"INSERT INTO requests ({', '.join(values)}) VALUES ({marks})", list(values.values()))  # noqa: S608
         return name
 
-    def _touches(self, tool: CognitiveTool, form: CallForm) -> list[str]:
-        open_names = {param.name for param in tool.params if not param.secret}
+    def _digest(self, tool: CognitiveTool, call: Call) -> str:
+        leads = guessed(tool, self._arguments(tool, call.form), self._workspace)
+        return request_digest(call.form, tool.version, call.session, leads)
+
+    def _arguments(self, tool: CognitiveTool, form: CallForm) -> dict[str, Any]:
         own = {name: value for name, value in form.args.items() if name != PERMISSION}
         try:
-            args = arguments(tool, replace(form, args=own))
+            return arguments(tool, replace(form, args=own), self._workspace)
         except InvalidCallError:  # nothing that came through the door
-            return []
-        return touched({name: args[name] for name in args if name in open_names}, self._workspace)
+            return {}
+
+    def _touches(self, tool: CognitiveTool, form: CallForm) -> list[str]:
+        open_names = {param.name for param in tool.params if not param.secret}
+        args = self._arguments(tool, form)
+        return touched(tool, {name: args[name] for name in args if name in open_names}, self._workspace)
 
     # For people
 
@@ -503,7 +515,7 @@ class Broker:
                     f"An edited call keeps its tool, {tool.name}; this is one of {decision.form.tool}."
                 )
             try:
-                return replace(decision, form=bound_form(tool, decision.form))
+                return replace(decision, form=bound_form(tool, decision.form, self._workspace))
             except InvalidCallError as error:
                 raise UsageError(f"{error} It is called as {tool.signature()}.") from None
         if PERMISSION in form.args:

@@ -140,6 +140,7 @@ class Call:
     plan: str = ""  # the key of the run whose program, or a program in that program, makes this very call
     resumed: bool = False
     repairs: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()  # how its paths were spelt, where that is not how they are judged
     turn: str = ""
     run: str = ""
     event: int = 0
@@ -186,6 +187,10 @@ class Pages(Protocol):
         ...
 
 
+def _anything(path: str) -> bool:
+    return True
+
+
 def _no_services() -> Services:
     from tools.services import NO_SERVICES  # here: it imports this module, and a start need not wait for it
 
@@ -206,7 +211,8 @@ class ToolContext:
     context no call does more than read, and nobody is asked. ``knowledge`` is what the host's knowledge base
     holds on the message, ``confidence`` how sure the model said it is (0 to 1). ``services`` holds what the
     host gave; ``permission`` asks a person on behalf of this one call. ``written`` is written down together
-    with the result, or not at all; each of it returns a sentence to be said, or nothing.
+    with the result, or not at all; each of it returns a sentence to be said, or nothing. A tool that walks
+    through folders asks ``may_list`` before it names a file and ``may_read`` before it opens one.
     """
 
     workspace: Workspace
@@ -219,6 +225,8 @@ class ToolContext:
     tool_names: tuple[str, ...] = ()
     sandbox: Sandbox | None = None
     snapshots: Snapshots | None = None  # where programs wait
+    may_list: Callable[[str], bool] = _anything  # whether the rules let a file be named, for what walks
+    may_read: Callable[[str], bool] = _anything  # and whether they let it be read
     shown: Callable[[CallForm], str] = str  # a form as people may see it, without declared secrets
     catalog: Catalog | None = None
     pages: Pages | None = None
@@ -322,6 +330,11 @@ def current_context() -> ToolContext:
     if context is None:
         raise ToolError("There is no call running; this works only inside the guard or body of a tool.")
     return context
+
+
+def running_context() -> ToolContext | None:
+    """The context of the call that is running, if one is."""
+    return _current.get()
 
 
 def enter_context(context: ToolContext) -> contextvars.Context:

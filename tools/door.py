@@ -44,19 +44,22 @@ from tools.errors import InvalidCallError, QuothError, StoreError, UnknownToolEr
 from tools.execute import brief, run_function
 from tools.form import CallForm, from_json
 from tools.policy import SILENT_EFFECTS, EffectsPolicy, Policy
-from tools.predicates import UNKNOWN
+from tools.predicates import UNKNOWN, paths_in
 from tools.receipts import NoReceipts, Receipts
 from tools.redact import Redactor, redact
+from tools.scope import as_written, checked
 from tools.table import CognitiveTool, ToolTable, cognitive_tools
 from tools.transcript import CallLog, NoCallLog
 
 if TYPE_CHECKING:
     from tools.look import Look
+    from tools.walking import Walk
 
 GUARD_SECONDS = 10.0
 GATE_SECONDS = 2.0
 MAX_DEPTH = 10
 MAX_PERMISSIONS = 20  # that one body may ask for
+READER = "read-file"  # the tool whose rules hold for what other tools read
 PROGRAMS = "eval"  # the tool whose body is a program in the sandbox
 BEGUN_BEFORE = "it was begun before, and how that ended is not known"
 VERDICTS = ("policy", "rule", "guard", "gate", "consent")
@@ -258,6 +261,14 @@ class Door:
 
             return await look_at(self, _inner(call, form, "look"), context, unknown, guards)
 
+        @lru_cache(maxsize=1)
+        def walk() -> Walk:
+            """What the rules say of the files that this call comes upon, once its arguments are known."""
+            from tools.walking import Walk  # here: few calls walk
+
+            tool, reader = passage.known_tool, self._reader()
+            return Walk(self.policy, tool, passage.call, passage.args, context.workspace, reader)
+
         passage.context = dataclasses.replace(
             context,
             side_effects=[],
@@ -266,6 +277,8 @@ class Door:
             tool_names=tuple(self.table.names()),
             inner_clocks=(*context.clocks, passage.clock),
             shown=self._shown,
+            may_list=lambda path: walk().may_list(path),
+            may_read=lambda path: walk().may_read(path),
             dispatch=nested,
             look=look,
             permission=_Permission(passage.permitted),
@@ -367,8 +380,13 @@ class Door:
             "message": hide.text(message),
             "form": hide.form_text(),
             "schema_hash": self._schema_hash(),
-            "repairs": hide.text("; ".join(call.repairs)),
+            "repairs": hide.text("; ".join((*call.repairs, *call.written))),
         }
+
+    def _reader(self) -> CognitiveTool | None:
+        """The tool that reads a file; the rules about it hold where it is not offered, too."""
+        tables = (self.table, cognitive_tools)
+        return next((table.get(READER) for table in tables if READER in table), None)
 
     def _shown(self, form: CallForm) -> str:
         """A form without declared secrets."""
@@ -451,11 +469,12 @@ def only_reads(tool: CognitiveTool) -> bool:
 async def check_arguments(door: Door, passage: Passage) -> Outcome | None:
     tool, form = passage.known_tool, passage.call.form
     try:
-        canonical_form, passage.args = tool.checked(form)
+        canonical_form, passage.args = checked(tool, form, passage.context.workspace)
     except InvalidCallError as error:
         return Outcome("invalid", message=f"{error} It is called as {tool.signature()}.")
-    # From here on the call is its canonical self: one digest, however it was spelt.
-    passage.call = dataclasses.replace(passage.call, form=canonical_form)
+    # From here on the call is its canonical self: one digest, however it was spelt, wherever its links led.
+    written = as_written(tool, passage.args)
+    passage.call = dataclasses.replace(passage.call, form=canonical_form, written=written)
     return None
 
 
@@ -627,6 +646,10 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
     body = tool._body
     assert body is not None, "define_tool gives every tool a body"
     try:
+        _require_unmoved(passage)
+    except ToolError as error:
+        return Outcome("error", message=f"{tool.name} was not run: {error}")
+    try:
         door.audit.prepare()
     except Exception as error:
         return Outcome("error", message=f"{tool.name} was not run: {brief(error)}.")
@@ -696,6 +719,14 @@ def _weigh(passage: Passage, who: str, verdict: Verdict) -> Outcome | None:
         return None
     reason = verdict.reason or "no reason was given"
     return Outcome("denied", message=f"{passage.call.tool} was denied: {reason.rstrip('.')}.")
+
+
+def _require_unmoved(passage: Passage) -> None:
+    """Raises ToolError when a path leads elsewhere than when the call was judged and asked about."""
+    workspace = passage.context.workspace
+    for param in passage.known_tool.path_params:
+        for path in paths_in(passage.args.get(param.name)):
+            workspace.unmoved(path, workspace.locate(path))
 
 
 def _verdict(said: Any) -> Verdict:

@@ -7,6 +7,9 @@ They know how a definition is written and nothing of what a tool does; values ar
   tools.form [show]
   tools.schema [NAME RESERVED SPEC-KEYS])
 
+(setv TYPES {"form" 'hy.I.tools/form.Code  "path" 'hy.I.tools/schema.WorkspacePath})
+  ; The types of parameters that are no types of Python.
+
 ;; * Reading a definition
 
 (setv TOOL-KEYS #("parameters" "guard" "body" #* OPTIONS))
@@ -94,11 +97,24 @@ They know how a definition is written and nothing of what a tool does; values ar
   table)
 
 (defn parameter-spec [compiler tool name spec]
-  "{:type str …} as a dictionary with string keys; the type `form` stands for a Lisp program as text."
+  "{:type str …} as a dictionary with string keys; the type `form` stands for a Lisp program as text, `path`
+  for a file or folder of the workspace."
   (setv pairs (option-table compiler spec SPEC-KEYS f"{tool}, parameter {name}"))
-  (when (= (.get pairs "type") 'form)
-    (setv (get pairs "type") 'hy.I.tools/form.Code))
+  (when (in "type" pairs)
+    (setv (get pairs "type") (bound-type (get pairs "type"))))
   `{~@(gfor  #(key value) (.items pairs)  item [key value]  item)})
+
+(defn bound-type [form]
+  "A type as it is written, with the names of TYPES bound: path, (get list path), (| path None)."
+  (cond
+    (isinstance form hy.models.Symbol)
+      (.get TYPES (str form) form)
+    (and (isinstance form hy.models.Expression) form)
+      (hy.models.Expression [(get form 0) #* (map bound-type (cut form 1 None))])
+    (isinstance form #(hy.models.List hy.models.Tuple))
+      ((type form) (map bound-type form))
+    True
+      form))
 
 (defn function [form names]
   "A function of NAMES whose body is FORM, asynchronous when it awaits."

@@ -16,9 +16,9 @@ from tools.door import Door, Passage, ask_guard, ask_policy, check_arguments, lo
 from tools.errors import InvalidCallError, QuothError
 from tools.form import CallForm
 from tools.policy import EffectsPolicy, by_effects
-from tools.predicates import UNKNOWN
+from tools.predicates import UNKNOWN, paths_in
 from tools.schema import bind
-from tools.scope import is_path
+from tools.scope import path_arguments, resolved
 from tools.table import CognitiveTool
 
 
@@ -69,18 +69,26 @@ async def look_at(
         if strange or missing:
             said = f":{strange[0]} is unknown" if strange else f":{missing[0]} is missing"
             return Look(call.form, "invalid", f"{tool.name}: {said}.")
-        form = CallForm(tool.name, bound)
         defaults = {param.name: param.default for param in tool.params if not param.required}
-        passage.args = {**defaults, **bound, **dict.fromkeys(holes, UNKNOWN)}
+        known = {name: value for name, value in {**defaults, **bound}.items() if name not in holes}
+        try:
+            given = {name: value for name, value in bound.items() if name in known}
+            seen, args = resolved(tool, CallForm(tool.name, given), known, context.workspace)
+        except InvalidCallError as error:
+            return Look(call.form, "invalid", str(error))
+        order = dict.fromkeys([*bound, *seen.args])
+        form = CallForm(tool.name, {name: seen.args.get(name, bound.get(name)) for name in order})
+        passage.args = {**args, **dict.fromkeys(holes, UNKNOWN)}
     elif (ended := await check_arguments(door, passage)) is not None:
         return Look(call.form, "invalid", ended.message)
     else:
         form = passage.call.form
     verdict = await _verdict(door, passage, tool, holes, guards)
     reason = verdict.reason.rstrip(".")
-    named = [name for name, value in passage.args.items() if is_path(name, "x" if name in holes else value)]
-    known = bool(named) and not any(name in holes for name in named)
-    paths = tuple(str(passage.args[name]) for name in named) if known else None
+    words = {name: "x" if name in holes else value for name, value in passage.args.items()}
+    named = path_arguments(tool, words)
+    known_all = bool(named) and not any(name in holes for name in named)
+    paths = tuple(str(path) for path in paths_in(list(named.values()))) if known_all else None
     return Look(
         form,
         verdict.kind,

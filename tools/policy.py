@@ -212,11 +212,16 @@ class RulesPolicy:
                 continue
             undecided = _says(rule, None) if rule.counts(None) else None
             entry = _Entry((KINDS.index(rule.kind), number), rule.test, _says(rule, True), undecided)
-            (allows if rule.kind == "allow" else strict).append((entry, rule.keys[0] if rule.keys else None))
+            key = next((key for key in rule.keys if not is_path_key(key, tool)), None)
+            (allows if rule.kind == "allow" else strict).append((entry, key))
         strict.sort(key=lambda pair: pair[0].rank)
         indexed = _Indexed(tool, _Entries(strict), _Entries(allows), by_effects(tool))
         self._index[tool.name] = indexed
         return indexed
+
+    def strict(self, tool: CognitiveTool) -> list[Rule]:
+        """The denies and asks that concern a tool."""
+        return [rule for _, rule in self._rules if rule.kind != "allow" and rule.concerns(tool)]
 
     def _uncounted(self, tool: CognitiveTool) -> Verdict | None:
         limits = self.limits_of(tool)
@@ -247,6 +252,11 @@ class RulesPolicy:
                     verdict = _says(match.rule, match.truth)
                     return Explanation(verdict, match, tuple(matches), default)
         return Explanation(default, None, tuple(matches), default)
+
+
+def is_path_key(key: Key, tool: CognitiveTool) -> bool:
+    """Whether a key is of a path, which has more spellings than the one in the rule."""
+    return key.of in ("argument", "first") and any(key.name == param.name for param in tool.path_params)
 
 
 def _says(rule: Rule, truth: Truth) -> Verdict:

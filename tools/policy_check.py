@@ -5,20 +5,25 @@ Knows rules and the table; must not know where the files lie, nor judge any call
 
 from __future__ import annotations
 
+import re
 import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tools.context import ToolError
 from tools.errors import did_you_mean, nearest
 from tools.form import Code, print_value
 from tools.policy import Layer, RulesPolicy
-from tools.rules import KINDS, Place, Rule
-from tools.schema import type_name
+from tools.predicates import ANY_PATH
+from tools.rules import KINDS, Compared, Place, Rule
+from tools.schema import Param, type_name
+from tools.scope import is_path
 from tools.table import ToolTable
+from tools.workspace import Workspace
 
 FindingKind = Literal[
-    "unknown-tool", "unknown-argument", "mismatch", "duplicate", "conflict", "dead", "ignored"
+    "unknown-tool", "unknown-argument", "mismatch", "cannot-hold", "duplicate", "conflict", "dead", "ignored"
 ]
 VERBS = {"deny": "denies", "ask": "asks for", "allow": "allows"}
 
@@ -45,12 +50,13 @@ class Finding:
         }
 
 
-def check(policy: RulesPolicy, table: ToolTable) -> list[Finding]:
+def check(policy: RulesPolicy, table: ToolTable, workspace: Workspace | None = None) -> list[Finding]:
     """All findings, file by file, in the order of their lines. Rules are compared within one file only: that
     one layer tightens another is what layers are for."""
     found: list[Finding] = []
     for layer in policy.layers:
         mine = [*_names(layer, table), *_types(layer, table), *_never_matter(layer)]
+        mine += _paths(layer, table, workspace or Workspace("."))
         found += sorted(mine, key=lambda finding: (finding.place.line, finding.place.column))
     return found
 
@@ -64,7 +70,7 @@ def _names(layer: Layer, table: ToolTable) -> Iterator[Finding]:
             yield Finding(
                 "unknown-tool", place, f"There is no tool named {tool}.{did_you_mean(tool, table.names())}"
             )
-    everything = {param.name for tool in table for param in tool.params}
+    everything = {param.name for tool in table for param in tool.params} | {ANY_PATH}
     for rule in orders.rules:
         if rule.tool is not None and rule.tool not in table:
             continue
@@ -110,6 +116,65 @@ def _types(layer: Layer, table: ToolTable) -> Iterator[Finding]:
 
 
 _NEVER = {"text": (int, float, bool, list, dict), "list": (str, int, float, bool, dict, Code)}
+
+
+# Patterns of spellings that no path has once it is resolved: relative to the workspace, without these.
+_NEVER_SPELT = re.compile(
+    r"""
+    \A\^(?:\\\./|/|~)     # ^./  ^/  ^~
+    | /(?:\$|\\Z)\Z       # a slash at the end
+    | \\\.\\\./|//        # ../ or //
+    """,
+    re.VERBOSE,
+)
+
+
+def _paths(layer: Layer, table: ToolTable, workspace: Workspace) -> Iterator[Finding]:
+    """Paths compared in a way that cannot hold what it seems to hold."""
+    for rule in layer.orders.rules:
+        if rule.tool is not None and rule.tool not in table:
+            continue
+        for one in rule.compared:
+            if message := _path_fault(rule, one, table, workspace):
+                yield Finding("cannot-hold", one.place, message)
+
+
+def _path_fault(rule: Rule, one: Compared, table: ToolTable, workspace: Workspace) -> str:
+    if rule.tool is not None:
+        tool = table.get(rule.tool)
+        param = next((param for param in tool.params if param.name == one.argument), None)
+        if param is None:
+            return ""
+        if not param.holds_paths:
+            if one.how == "under" and not _may_be_text(param):
+                return f":{param.name} of {tool.name} is {type_name(param.type)}, never a path."
+            if one.how == "under" or not (_may_be_text(param) and is_path(param.name, "x")):
+                return ""
+            return (
+                f":{param.name} of {tool.name} is a text, so that another spelling of the same path passes"
+                " this rule; give it :type path where the tool is defined, or write (under …) in the rule."
+            )
+    elif one.argument != ANY_PATH:
+        return ""
+    if one.how == "matches":
+        if "|" not in one.text and _NEVER_SPELT.search(one.text):
+            return (
+                "This pattern fits no path as rules see it: relative to the workspace, such as src/a.txt,"
+                " without ./, ../, // and a slash at its end."
+            )
+        return ""
+    try:
+        real = workspace.locate(one.text)
+    except ToolError as error:
+        return str(error)
+    if not workspace.holds(real):
+        return f"{one.text} leads out of the workspace, where no tool that ships goes."
+    return ""
+
+
+def _may_be_text(param: Param) -> bool:
+    hint = param.type
+    return hint in (str, Any) or any(part in (str, Any) for part in typing.get_args(hint))
 
 
 def _never_matter(layer: Layer) -> Iterator[Finding]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from tools.context import Call, ToolError
+from tools.schema import WorkspacePath
 from tools.table import CognitiveTool
 from tools.workspace import Workspace
 
@@ -174,9 +175,45 @@ def _is_number(value: Any) -> bool:
 
 def equals_text(wanted: str) -> Predicate:
     def test(value: Any, facts: Facts) -> Truth:
+        if isinstance(value, WorkspacePath):
+            return _same_path(value, wanted, facts)
         return value == wanted if isinstance(value, str) else _unequal(value)
 
     return test
+
+
+def _same_path(value: WorkspacePath, wanted: str, facts: Facts) -> Truth:
+    """Whether a path that the door has resolved is the place that a rule names, however that is spelt there.
+    What is the same file by another name, which no link tells, cannot be decided."""
+    if value == wanted:
+        return True
+    try:
+        place = facts.trail(value)
+    except ToolError:
+        return None
+    if place is None or wanted[:1] in _ABSOLUTE or ".." in wanted:
+        return _spelt_alike(value, wanted, facts)
+    exists = len(place.ids) == len(place.parts)
+    try:
+        found = os.stat(f"{facts.root}/{wanted}")  # noqa: PTH116  a Path costs as much again
+    except FileNotFoundError:  # what exists is no place that does not
+        return False if exists else _spelt_alike(value, wanted, facts)
+    except NotADirectoryError:  # a slash behind a file
+        return _spelt_alike(value, wanted, facts)
+    except (OSError, ValueError):
+        return None
+    if not exists or (found.st_dev, found.st_ino) != (place.ids[-1] if place.ids else facts.root_id()):
+        return False
+    if found.st_nlink == 1 or stat.S_ISDIR(found.st_mode):
+        return True  # also where the file system has another spelling for the name
+    return _spelt_alike(value, wanted, facts) or None
+
+
+def _spelt_alike(value: WorkspacePath, wanted: str, facts: Facts) -> Truth:
+    try:
+        return facts.workspace.canonical(wanted) == value
+    except ToolError:
+        return None
 
 
 def equals_number(wanted: float) -> Predicate:
@@ -325,6 +362,39 @@ def _leads_through(place: Trail, folder: str, facts: Facts) -> bool | None:
         return None
     identity = (found.st_dev, found.st_ino)
     return identity in place.ids or identity == facts.root_id()
+
+
+def paths_in(value: Any) -> Iterator[str]:
+    """The texts in a value that holds paths."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, tuple, Mapping)):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from paths_in(item)
+
+
+ANY_PATH = "path"  # in a rule for any tool: each path that a call names, whatever its argument's name
+
+
+def each_path(predicate: Predicate, *, every: bool) -> Predicate:
+    """Of all paths that a call names, by their type or in an argument named ``path``: whether the predicate
+    holds of one, or of ``every`` one. Of no paths it does not."""
+
+    def test(args: Any, facts: Facts) -> Truth:
+        typed = {param.name for param in facts.tool.path_params}
+        values: list[Any] = [args[ANY_PATH]] if ANY_PATH in args and ANY_PATH not in typed else []
+        for name in typed & args.keys():
+            values += [UNKNOWN] if args[name] is UNKNOWN else paths_in(args[name])
+        said = [
+            (True if predicate is anything else None) if value is UNKNOWN else predicate(value, facts)
+            for value in values
+        ]
+        if not said:
+            return False
+        decides = not every
+        return decides if decides in said else None if None in said else every
+
+    return test
 
 
 def argument(name: str, predicate: Predicate, missing: Truth) -> Predicate:

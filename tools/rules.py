@@ -35,6 +35,7 @@ from tools.errors import QuothError, UsageError, did_you_mean
 from tools.form import FALSE, NOTHING, TRUE, kebab, show
 from tools.patterns import compiled
 from tools.predicates import (
+    ANY_PATH,
     Facts,
     Predicate,
     Truth,
@@ -44,6 +45,7 @@ from tools.predicates import (
     argument,
     at_key,
     compares,
+    each_path,
     equals_dict,
     equals_list,
     equals_number,
@@ -120,6 +122,15 @@ class Key(NamedTuple):
         return facts.call.user if self.of == "user" else facts.call.route
 
 
+class Compared(NamedTuple):
+    """A text that a rule compares an argument with: literally (``=``), by ``under`` or by ``matches``."""
+
+    argument: str
+    how: Literal["=", "under", "matches"]
+    text: str
+    place: Place
+
+
 @dataclass(frozen=True, eq=False)
 class Rule:
     """One rule. ``text`` is the rule as written, on one line; ``clauses`` are the canonical texts of what it
@@ -137,6 +148,7 @@ class Rule:
     keys: tuple[Key, ...]
     only: bool
     open: tuple[str, ...]
+    compared: tuple[Compared, ...]
     _of_tool: tuple[Callable[[CognitiveTool], bool], ...] = field(repr=False)
     _test: Predicate = field(repr=False)
 
@@ -279,12 +291,16 @@ class _Reader:
         tool, arguments, only = (None, {}, False) if call is None else self.call(call)
         missing = False if kind == "allow" or tool is None else None
         for name, (_, wanted) in arguments.items():
-            test = argument(name, self.predicate(wanted), missing)
+            any_path = tool is None and name == ANY_PATH
+            predicate = self.predicate(wanted)
+            test = (
+                each_path(predicate, every=kind == "allow")
+                if any_path
+                else argument(name, predicate, missing)
+            )
             clauses.append(_Clause(f":{name} {show(wanted)}", test=test))
-            keys.append(_key_of("argument", name, [wanted]))
-        if (
-            only
-        ):  # what else is named makes it another clause: no rule for :a alone is wider than one for :a :b
+            keys.append(None if any_path else _key_of("argument", name, [wanted]))
+        if only:  # what is named makes it another clause: no rule for :a alone is wider than one for :a :b
             named = " ".join(sorted(arguments))
             clauses.append(_Clause(f":only {named}", test=only_these(frozenset(arguments))))
         texts = {clause.text for clause in clauses} | ({tool} if tool else set())
@@ -300,9 +316,20 @@ class _Reader:
             tuple(key for key in keys if key),
             only,
             tuple(name for name, (_, wanted) in arguments.items() if wanted == _ANYTHING),
+            tuple(one for name, (_, wanted) in arguments.items() for one in self.compared(name, wanted)),
             tuple(clause.of_tool for clause in clauses if clause.of_tool),
             all_of([clause.test for clause in clauses if clause.test]),
         )
+
+    def compared(self, argument: str, node: Any, how: Any = "=") -> Iterator[Compared]:
+        """The texts in a predicate."""
+        if isinstance(node, m.String):
+            yield Compared(argument, how, str(node), self.place(node))
+        elif isinstance(node, m.Sequence):
+            head = str(node[0]) if node and isinstance(node, m.Expression) else ""
+            if head not in ("len", "key"):
+                for item in node:
+                    yield from self.compared(argument, item, head if head in ("under", "matches") else how)
 
     def _without_why(self, form: Any) -> tuple[list[Any], str]:
         items = list(form[1:])

@@ -11,7 +11,7 @@ import keyword
 import re
 import types
 import typing
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -47,6 +47,28 @@ _PLAIN: dict[Any, str] = {
 }
 
 
+class WorkspacePath(str):
+    """The type of a parameter that names a file or folder: ``path`` in Hy, ``list[WorkspacePath]`` for many.
+
+    The value is a text. Once the door has resolved it, it is the one spelling of the real place: relative to
+    the workspace inside of it, absolute outside. ``written`` is the spelling that was given, for people."""
+
+    written: str
+
+    def __new__(cls, text: str, written: str | None = None) -> WorkspacePath:
+        made = super().__new__(cls, text)
+        made.written = text if written is None else written
+        return made
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        return handler(str)
+
+
+_PLAIN[WorkspacePath] = "path"
+TEXTS = (str, WorkspacePath)  # what a model writes as a text
+
+
 class Secret(str):
     """The doc of a secret parameter, for tools written in Python: ``Annotated[str, Secret("The key")]``."""
 
@@ -77,6 +99,11 @@ class Param:
     def python_name(self) -> str:
         return self.name.replace("-", "_")
 
+    @property
+    def holds_paths(self) -> bool:
+        """Whether its type is a path, or has paths in it."""
+        return has_paths(self.type)
+
     def signature(self) -> str:
         """``:pattern str``, or ``[:limit int 50]`` when it may be left out."""
         kind = " | ".join(print_value(c) for c in self.choices) or type_name(self.type)
@@ -86,21 +113,44 @@ class Param:
         return f"[{text}]" if self.default is None else f"[{text} = {print_value(self.default)}]"
 
 
-def type_name(hint: Any) -> str:
-    """How a type is shown to people and models: ``str``, ``list of int``, ``str or None``, ``form``."""
+def has_paths(hint: Any) -> bool:
+    """Whether a type is WorkspacePath, or has it inside."""
+    return hint is WorkspacePath or any(has_paths(arg) for arg in typing.get_args(hint))
+
+
+def with_paths(hint: Any, value: Any, change: Callable[[str], str]) -> Any:
+    """``value`` with each path in it changed; ``hint`` says where they are."""
+    if hint is WorkspacePath:
+        return change(value) if isinstance(value, str) and not isinstance(value, WorkspacePath) else value
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is list and isinstance(value, (list, tuple)):
+        return [with_paths(args[0], item, change) for item in value]
+    if origin is dict and isinstance(value, Mapping):
+        return {name: with_paths(args[1], item, change) for name, item in value.items()}
+    if origin in (typing.Union, types.UnionType, typing.Annotated):
+        for arg in args:
+            value = with_paths(arg, value, change)
+    return value
+
+
+def type_name(hint: Any, path: str = "path") -> str:
+    """How a type is shown: ``str``, ``list of int``, ``str or None``, ``form``; and ``path``, or as ``path``
+    says, for to a model a path is a text like any."""
+    if hint is WorkspacePath:
+        return path
     if hint in _PLAIN:
         return _PLAIN[hint]
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is list:
-        return f"list of {type_name(args[0])}"
+        return f"list of {type_name(args[0], path)}"
     if origin is dict:
-        return f"dict of {type_name(args[1])}"
+        return f"dict of {type_name(args[1], path)}"
     if origin in (typing.Union, types.UnionType):
-        return " or ".join(type_name(arg) for arg in args)
+        return " or ".join(type_name(arg, path) for arg in args)
     if origin is typing.Literal:
         return " | ".join(print_value(arg) for arg in args)
     if origin is typing.Annotated:
-        return type_name(args[0])
+        return type_name(args[0], path)
     return getattr(hint, "__name__", str(hint))
 
 
@@ -132,7 +182,7 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
     if not _known_type(hint):
         raise DefinitionError(
             f"{where}: {type_name(hint)} is no type for a parameter; "
-            "use str, int, float, bool, list, dict, form, or (get list str), (| str None)."
+            "use str, int, float, bool, list, dict, form, path, or (get list str), (| str None)."
         )
     choices = _checked_choices(where, hint, spec.get("choices"))
     for bound in ("min", "max"):
@@ -187,8 +237,8 @@ def _check_default(where: str, param: Param) -> None:
     if param.choices and default not in param.choices:
         raise DefinitionError(f"{where}: the default {print_value(default)} is not among its choices.")
     expected = float if param.type is float and not isinstance(default, bool) else param.type
-    accepts = (int, float) if expected is float else expected
-    if param.type in (str, int, float, bool, list, dict) and (
+    accepts = (int, float) if expected is float else str if expected is WorkspacePath else expected
+    if param.type in (str, int, float, bool, list, dict, WorkspacePath) and (
         not isinstance(default, accepts) or (isinstance(default, bool) and param.type is not bool)
     ):
         raise DefinitionError(
@@ -339,9 +389,7 @@ def validate(
 def _left_out(param: Param | None) -> bool:
     """Whether None for this parameter can only mean that it is left out, as models and Common Lisp write
     it."""
-    return (
-        param is not None and not param.required and type_name(param.type) in ("str", "int", "float", "bool")
-    )
+    return param is not None and not param.required and param.type in (str, int, float, bool, WorkspacePath)
 
 
 def _literal(value: Any, param: Param | None) -> Any:

@@ -5,6 +5,7 @@ Knows the language of policy files; it must not know who grants, for how long, o
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 from pathlib import PurePath
@@ -13,8 +14,9 @@ from typing import Any
 from tools.context import Call, ToolError
 from tools.errors import InvalidCallError, UsageError
 from tools.form import CallForm, print_string, print_value
-from tools.predicates import Facts
+from tools.predicates import Facts, paths_in
 from tools.rules import Rule, read_orders
+from tools.schema import WorkspacePath, with_paths
 from tools.table import CognitiveTool
 from tools.workspace import Workspace
 
@@ -23,14 +25,58 @@ _ORDER = re.compile(r"\s*\(\s*(allow|ask|deny|quota|cooldown)[\s(]")
 KEPT_WORDS = 2  # of an argument vector: ["git" "push" ...]
 
 
-def arguments(tool: CognitiveTool, form: CallForm) -> dict[str, Any]:
+def resolved(
+    tool: CognitiveTool, form: CallForm, args: Mapping[str, Any], workspace: Workspace
+) -> tuple[CallForm, dict[str, Any]]:
+    """A checked call with each path in its one spelling, in the form and in the arguments. A default that is
+    a link, or leads out, is named in the form too: whatever is bound to the form is bound to that place.
+    Raises InvalidCallError."""
+    found, given = dict(args), dict(form.args)
+    seen: dict[str, WorkspacePath] = {}
+
+    def spelt(path: str) -> WorkspacePath:
+        if path not in seen:  # looked up once: form and arguments never differ
+            seen[path] = workspace.canonical(path)
+        return seen[path]
+
+    for param in tool.path_params:
+        name = param.name
+        if name not in args:
+            continue
+        try:
+            found[name] = with_paths(param.type, args[name], spelt)
+        except ToolError as error:
+            raise InvalidCallError(f"{tool.name}: :{name}: {error}") from None
+        if name in given or found[name] != args[name]:
+            given[name] = with_paths(param.type, args[name], lambda path: str(spelt(path)))
+    return CallForm(tool.name, given), found
+
+
+def as_written(tool: CognitiveTool, args: Mapping[str, Any]) -> tuple[str, ...]:
+    """What people should know of paths that were written in another way than they are judged and shown."""
+    return tuple(
+        f":{param.name} was written {print_string(path.written)}"
+        for param in tool.path_params
+        if not param.secret
+        for path in paths_in(args.get(param.name))
+        if isinstance(path, WorkspacePath) and path.written != path
+    )
+
+
+def checked(tool: CognitiveTool, form: CallForm, workspace: Workspace) -> tuple[CallForm, dict[str, Any]]:
+    """A call as the door will see it: its form, each argument by its name, and its arguments as the body sees
+    them. Raises InvalidCallError."""
+    return resolved(tool, *tool.checked(form), workspace)
+
+
+def arguments(tool: CognitiveTool, form: CallForm, workspace: Workspace) -> dict[str, Any]:
     """The arguments of a form as the body sees them. Raises InvalidCallError."""
-    return tool.checked(form)[1]
+    return checked(tool, form, workspace)[1]
 
 
-def bound_form(tool: CognitiveTool, form: CallForm) -> CallForm:
+def bound_form(tool: CognitiveTool, form: CallForm, workspace: Workspace) -> CallForm:
     """The form as the door will see it, each argument by its name. Raises InvalidCallError."""
-    return tool.checked(form)[0]
+    return checked(tool, form, workspace)[0]
 
 
 def read_scope(text: str, tool: CognitiveTool) -> Rule:
@@ -58,7 +104,7 @@ def read_scope(text: str, tool: CognitiveTool) -> Rule:
 def covers(rule: Rule, tool: CognitiveTool, call: Call, workspace: Workspace) -> bool:
     """Whether the rule allows this call; what cannot be decided is not allowed."""
     try:
-        args = arguments(tool, call.form)
+        args = arguments(tool, call.form, workspace)
     except InvalidCallError:
         return False
     return rule.concerns(tool) and rule.test(args, Facts(tool, call, workspace)) is True
@@ -100,21 +146,36 @@ def left_open(text: str) -> str:
 
 
 def is_path(name: str, value: Any) -> bool:
-    """Whether an argument is the path of a file or folder, by its name."""
+    """Whether a text is the path of a file or folder, by the name of its argument. That is a guess, for tools
+    whose parameters do not say so by their type."""
     return isinstance(value, str) and bool(value) and name.rpartition("-")[2] in PATHS
 
 
-def touched(args: Mapping[str, Any], workspace: Workspace) -> list[str]:
+def path_arguments(tool: CognitiveTool, args: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that are paths, by their type or, where a text has none to say so, by their name."""
+    typed = {param.name for param in tool.path_params}
+    return {name: value for name, value in args.items() if name in typed or is_path(name, value)}
+
+
+def touched(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> list[str]:
     """The files and folders a call names, where they really are: inside the workspace, or in full."""
     found = []
-    for name, value in args.items():
-        if is_path(name, value):
-            try:
-                real = workspace.locate(value)
-            except ToolError:
-                continue
-            inside = real == workspace.root or workspace.root in real.parents
-            found.append(workspace.shown(real) if inside else str(real))
+    for value in path_arguments(tool, args).values():
+        for path in paths_in(value):
+            with contextlib.suppress(ToolError):
+                found.append(workspace.spelling(workspace.locate(path)))
+    return found
+
+
+def guessed(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> dict[str, str]:
+    """Where the arguments lead that are paths by their names alone, as far as that is not what they say. The
+    form does not tell, so what is approved is bound to this too."""
+    found = {}
+    for name, value in path_arguments(tool, args).items():
+        if isinstance(value, str) and not isinstance(value, WorkspacePath):
+            with contextlib.suppress(ToolError):
+                if (real := workspace.spelling(workspace.locate(value))) != value:
+                    found[name] = real
     return found
 
 

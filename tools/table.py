@@ -97,6 +97,11 @@ class CognitiveTool:
         return self._guard is not None
 
     @cached_property
+    def path_params(self) -> tuple[Param, ...]:
+        """The parameters that hold paths."""
+        return tuple(param for param in self.params if param.holds_paths)
+
+    @cached_property
     def offered(self) -> tuple[Param, ...]:
         """The parameters that are shown."""
         return tuple(param for param in self.params if not param.hidden)
@@ -121,7 +126,8 @@ class CognitiveTool:
 
     def checked(self, form: CallForm) -> tuple[CallForm, dict[str, Any]]:
         """A call of this tool as its canonical self, each given argument by its name, and the arguments as
-        the body sees them, defaults included. Raises InvalidCallError."""
+        the body sees them, defaults included; its paths are still as they were written (tools/scope.py
+        resolves them). Raises InvalidCallError."""
         bound = bind(self.name, self.params, form.args, form.positional)
         args = validate(self.name, self.params, self.model, bound)
         return CallForm(self.name, {name: args[name] for name in bound}), args

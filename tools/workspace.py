@@ -22,6 +22,7 @@ from typing import BinaryIO
 from tools.context import ALLOW, ToolError, Verdict, current_context, deny
 from tools.errors import UsageError
 from tools.locks import hold, is_held
+from tools.schema import WorkspacePath
 
 # Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.
 SKIPPED = {"node_modules", "__pycache__"}
@@ -54,19 +55,65 @@ class Workspace:
         ToolError when there is none."""
         if "\0" in path:
             raise ToolError("A path cannot contain a NUL character.")
+        if self._leads_straight(path):
+            return self.root / path
         try:
             real = (self.root / os.path.expanduser(path)).resolve()  # noqa: PTH111  "~x" may be no user
             real.exists()  # complains of what is no possible path
         except (OSError, RuntimeError, ValueError) as error:
-            raise ToolError(f"{path} cannot be resolved: {_why(error)}.") from None
+            raise ToolError(f"{written(path)} cannot be resolved: {_why(error)}.") from None
         return real
 
+    def _leads_straight(self, path: str) -> bool:
+        """Whether a path is its own spelling, with no link on the way: most are, and it is told quickly."""
+        parts = path.split("/")
+        if path.startswith("~") or not {"", ".", ".."}.isdisjoint(parts):
+            return False
+        place = str(self.root)
+        try:
+            for part in parts:
+                place = f"{place}/{part}"
+                if stat.S_ISLNK(os.lstat(place).st_mode):
+                    return False
+        except (FileNotFoundError, NotADirectoryError):  # nothing there, so no link either
+            return True
+        except (OSError, ValueError):
+            return False
+        return True
+
     def resolve(self, path: str) -> Path:
-        """The real path of ``path``. Raises ToolError when it leads out of the workspace."""
+        """The real path of ``path``. Raises ToolError when it leads out of the workspace, or is one that was
+        resolved and judged before and leads elsewhere by now."""
         real = self.locate(path)
-        if real != self.root and self.root not in real.parents:
-            raise ToolError(f"{path} is outside the workspace {self.root}.")
+        if not self.holds(real):
+            raise ToolError(f"{written(path)} is outside the workspace {self.root}.")
+        return self.unmoved(path, real)
+
+    def unmoved(self, path: str, real: Path) -> Path:
+        """``real``, where ``path`` leads. Raises ToolError when it was resolved before and led elsewhere."""
+        now = self.spelling(real)
+        if isinstance(path, WorkspacePath) and now != path:
+            raise ToolError(f"{path} leads to {now} by now, and that was not judged; make the call again.")
         return real
+
+    def holds(self, real: Path) -> bool:
+        """Whether a real path is the root or below it."""
+        return real == self.root or self.root in real.parents
+
+    def spelling(self, real: Path) -> str:
+        """The one spelling of a real path: relative to the root where it is inside, else absolute. ``locate``
+        finds it by that, also where its first name begins with ``~``."""
+        if not self.holds(real):
+            return str(real)
+        shown = self.shown(real)
+        return f"./{shown}" if shown.startswith("~") else shown
+
+    def canonical(self, path: str) -> WorkspacePath:
+        """A path in its one spelling, with links resolved, and as it was written beside it. Raises
+        ToolError."""
+        if "\0" not in path and self._leads_straight(path):
+            return WorkspacePath(path, path)
+        return WorkspacePath(self.spelling(self.locate(path)), path)
 
     def shown(self, path: Path) -> str:
         """A path inside the workspace as people and models see it: relative, with slashes."""
@@ -74,7 +121,7 @@ class Workspace:
 
     def open_read(self, path: str) -> BinaryIO:
         """A regular file open for reading. Raises ToolError with the reason."""
-        real = self.resolve(path)
+        real, path = self.resolve(path), written(path)
         if real == self.root:
             raise ToolError(f"{path} is a folder; list-files shows what is in it.")
         try:
@@ -132,7 +179,7 @@ class Workspace:
         The file must still hold ``before``, or what ``reader`` saw in it last; where neither is known, any
         is replaced. Its mode and owner are kept; ``say`` is told what could not be. A hard link is not: the
         file's other name may lie outside of the workspace, or under a rule."""
-        real = self.resolve(path)
+        real, path = self.resolve(path), written(path)
         if real == self.root or real.is_dir():
             raise ToolError(f"{path} is a folder.")
         if path.endswith("/"):
@@ -208,7 +255,7 @@ class Workspace:
         """The regular files under a folder (or the file itself), sorted, hidden tool folders left out.
 
         Links are not followed, so neither loops nor files outside can appear."""
-        start = self.resolve(path)
+        start, path = self.resolve(path), written(path)
         if start.is_file():
             yield start
             return
@@ -270,6 +317,11 @@ def _digest(name: str, parent: int) -> bytes:
 
 def _changed(path: str) -> str:
     return f"{path} was changed meanwhile: it is not as it was read. Read it again, then change it."
+
+
+def written(path: str) -> str:
+    """A path as whoever gave it wrote it."""
+    return path.written if isinstance(path, WorkspacePath) else path
 
 
 def _why(error: BaseException) -> str:

@@ -413,7 +413,7 @@ MISTAKES = [
     (
         ["approve", "REQUEST", "--edit", '(write-file :path "x" :contents "y")'],
         "write-file: :content is missing; :contents is unknown (did you mean :content?). It is called as "
-        "(write-file :path str :content str).",
+        "(write-file :path path :content str).",
     ),
     (
         ["approve", "REQUEST", "--scope", "(read-file)", "--yes"],

@@ -1,4 +1,5 @@
-"""Law: one door. Each way a call can come is stopped by a denying guard and by a denying rule.
+"""Law: one door. Each way a call can come is stopped by a denying guard and by a denying rule, and a tool
+that walks through files leaves out those that a rule denies, whichever way it was called.
 
 A new route is added to ROUTES (tools/context.py), or the door refuses it; and to WAYS here, or this fails.
 """
@@ -32,7 +33,7 @@ TOOLS = """
   :tag        "PROBE"
   :parameters [text {:type str}]
   :guard      (if (= text "stop") GUARD True)
-  :body       (.touch (/ (Path "HERE") text)))
+  :body       (when (.may-read ctx text) (.touch (/ (Path "HERE") text))))
 (def-cognitive-tool relay "Have the probe called."
   :body (. (await (.dispatch ctx (CallForm "probe" {"text" "stop"}))) status))
 """
@@ -41,6 +42,12 @@ PROBE = '(probe :text "stop")'
 JUDGED = {
     "a denying guard": ('(deny "not today")', "(allow (probe))", "denied", "guard"),
     "a denying rule": ("True", '(deny (probe :text "stop"))', "denied", "policy"),
+    "a rule about the files it walks through": (
+        "True",
+        '(allow (probe)) (deny (read-file :path "./stop"))',
+        "ok",
+        "body",
+    ),
     "nothing that denies": ("True", "(allow (probe))", "ok", "body"),
 }
 
@@ -257,7 +264,7 @@ async def test_every_way_is_stopped_by_what_denies_and_by_nothing_else(
     routes, bring = WAYS[way]
     world = World(tmp_path, judged)
     await bring(world)
-    assert (tmp_path / "stop").exists() is (status == "ok")
+    assert (tmp_path / "stop").exists() is (judged == "nothing that denies")
     chain = world.chain()
     assert tuple(row["route"] for row in chain) == routes
     assert (chain[-1]["status"], chain[-1]["stage"]) == (status, stage)

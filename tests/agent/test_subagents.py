@@ -751,6 +751,12 @@ async def test_a_file_is_not_read_as_a_script_without_asking(office: Office) -> 
     rules = files(office.folder, {"p.hy": '(deny (read-file :path "secret.txt"))'}) / "p.hy"
     model = TalkingFunction(lambda messages: "Hi.")
     async with office.agent(model, policy=rules) as agent:
+        result = await agent.call('(think "Help." :model "scripted:secret.txt")')
+        assert (result.status, result.message) == (
+            "denied",
+            "think was denied: secret.txt is no model to use: the rules do not let it be read.",
+        )
+    async with office.agent(model) as agent:
         assert (await agent.call('(think "Help." :model "scripted:secret.txt")')).status == "pending"
 
 

@@ -240,7 +240,7 @@ def test_every_input_model_is_a_strict_model() -> None:
 
 # Definitions
 
-HINT = "use str, int, float, bool, list, dict, form, or (get list str), (| str None)"
+HINT = "use str, int, float, bool, list, dict, form, path, or (get list str), (| str None)"
 KEYS = ":type, :doc, :default, :choices, :min, :max, :secret, :hidden"
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("Bad", {}, "a parameter's name is lower-case letters, digits and hyphens."),

@@ -35,7 +35,7 @@ ANY = tool(
 
 
 def bound(text: str | CallForm, of: CognitiveTool = ANY) -> CallForm:
-    return bound_form(of, form(text) if isinstance(text, str) else text)
+    return bound_form(of, form(text) if isinstance(text, str) else text, Workspace("."))
 
 
 def covered(rule: str, call: CallForm, workspace: Path, of: CognitiveTool = ANY) -> bool:
@@ -194,14 +194,15 @@ def test_what_is_touched_is_told_where_it_really_is(tmp_path: Path) -> None:
         "profile": "src/a",
         "dir": 3,
     }
-    assert touched(args, Workspace(place)) == ["src/a", str(tmp_path / "out/b"), ".", "new/x"]
+    assert touched(ANY, args, Workspace(place)) == ["src/a", str(tmp_path / "out/b"), ".", "new/x"]
 
 
 def test_the_arguments_are_as_the_body_sees_them() -> None:
     made = tool("t", params={"path": {"default": "."}, "n": {"type": int}})
-    assert arguments(made, form("(t :n 1)")) == {"path": ".", "n": 1}
-    assert bound_form(made, form('(t "a" 2)')) == form('(t :path "a" :n 2)')
+    here = Workspace(".")
+    assert arguments(made, form("(t :n 1)"), here) == {"path": ".", "n": 1}
+    assert bound_form(made, form('(t "a" 2)'), here) == form('(t :path "a" :n 2)')
     with pytest.raises(InvalidCallError):
-        arguments(made, form("(t)"))
+        arguments(made, form("(t)"), here)
     with pytest.raises(ToolError):
         Workspace(".").locate("\0")

@@ -60,6 +60,22 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   (or (fnmatch (get (.rsplit shown "/" 1) -1) pattern)
       (fnmatch shown pattern)))
 
+(defn listed [ctx path pattern limit]
+  "The files below a folder that fit a glob, without those that the rules do not let be named."
+  (setv found []  left-out 0)
+  (for [file (.walk ctx.workspace path)]
+    (setv shown (.spelling ctx.workspace file))
+    (when (matches? shown pattern)
+      (when (= (len found) limit)
+        (.say ctx f"There are more than {limit} files; only the first are listed.")
+        (break))
+      (if (.may-list ctx shown)
+          (.append found shown)
+          (+= left-out 1))))
+  (when left-out
+    (.say ctx f"Left out: {(count left-out "file")}, which the rules do not let be listed."))
+  found)
+
 (defn replaced [path text old new everywhere]
   "TEXT with OLD replaced; OLD must be there, and only once unless EVERYWHERE."
   (setv found (.count text old))
@@ -79,7 +95,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 
 (def-cognitive-tool read-file
   "Read a text file."
-  :parameters [path  {:type str  :doc "File"}
+  :parameters [path  {:type path :doc "File"}
                start {:type int  :doc "First line"  :default 1  :min 1}
                limit {:type int  :doc "At most so many lines"  :default 2000  :min 1}]
   :effects    [:reads]
@@ -89,26 +105,17 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 
 (def-cognitive-tool list-files
   "List the files in a folder and its subfolders."
-  :parameters [path    {:type str  :doc "Folder"  :default "."}
+  :parameters [path    {:type path :doc "Folder"  :default "."}
                pattern {:type str  :doc "Glob such as *.py"  :default "*"}
                limit   {:type int  :doc "At most so many"  :default 500  :min 1}]
   :effects    [:reads]
   :guard      (inside-workspace path)
   :examples   [(list-files :path "src" :pattern "*.py")]
-  :body       (do
-                (setv found [])
-                (for [file (.walk ctx.workspace path)]
-                  (setv shown (.shown ctx.workspace file))
-                  (when (matches? shown pattern)
-                    (when (= (len found) limit)
-                      (.say ctx f"There are more than {limit} files; only the first are listed.")
-                      (break))
-                    (.append found shown)))
-                found))
+  :body       (listed ctx path pattern limit))
 
 (def-cognitive-tool write-file
   "Write a text file, making it or replacing all of it."
-  :parameters [path    {:type str  :doc "File"}
+  :parameters [path    {:type path :doc "File"}
                content {:type str  :doc "The whole new text"}]
   :effects    [:writes]
   :guard      (inside-workspace path)
@@ -123,7 +130,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 
 (def-cognitive-tool edit-file
   "Replace one piece of a text file by another."
-  :parameters [path {:type str  :doc "File"}
+  :parameters [path {:type path :doc "File"}
                old  {:type str  :doc "Exact text to replace; it must occur once"}
                new  {:type str  :doc "Text to put there"}
                all  {:type bool  :doc "Replace every occurrence"  :default False}]

@@ -7,6 +7,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   fnmatch [fnmatch]
   tools.context [ToolError]
   tools.patterns [compiled]
+  tools.schema [count WorkspacePath]
   tools.workspace [inside-workspace])
 
 ;; * Bounds
@@ -15,27 +16,48 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   ; Bytes; a larger file is passed over.
 (setv MAX-LINE 300)
   ; Characters of a line that are shown.
+(setv PIECE 100_000  OVERLAP 10_000)
+  ; Characters of a long line that are searched at a time: within them a pattern can overstay its deadline.
 (setv SECONDS 20)
   ; For the whole search; a pattern that backtracks for ever ends here.
 
 ;; * Helpers
 
-(defn hits-in [workspace file expression deadline room]
-  "The first ROOM matching lines of one file; none for a binary or unreadable one."
+(defn seconds-to [deadline]
+  "The seconds that are left. Raises TimeoutError when none are."
   (import time)
-  (setv shown (.shown workspace file)  hits [])
+  (setv left (- deadline (time.monotonic)))
+  (when (<= left 0)
+    (raise (TimeoutError)))
+  left)
+
+(defn in-line? [expression line deadline]
+  "Whether a line matches. A long one is searched piece by piece; what ends where a piece ends is tried again
+  with all that follows."
+  (setv start 0)
+  (while True
+    (setv end (min (len line) (+ start PIECE))
+          hit (.search expression line start end :timeout (seconds-to deadline) :concurrent True))
+    (when (and hit (or (= end (len line))
+                       (< (.end hit) end)
+                       (.match expression line (.start hit) :timeout (seconds-to deadline) :concurrent True)))
+      (return True))
+    (when (= end (len line))
+      (return False))
+    (setv start (- end OVERLAP))))
+
+(defn hits-in [workspace shown expression deadline room]
+  "The first ROOM matching lines of one file; none for a binary or unreadable one."
+  (setv hits [])
   (try
-    (with [stream (.open-read workspace shown)]
+    (with [stream (.open-read workspace (WorkspacePath shown))]
       (setv data (.read stream (+ MAX-FILE 1))))
     (except [ToolError]
       (return hits)))
   (when (or (> (len data) MAX-FILE) (in b"\0" (cut data 0 8192)))
     (return hits))
   (for [[number line] (enumerate (.splitlines (.decode data "utf-8" "replace")) 1)]
-    (setv left (- deadline (time.monotonic)))
-    (when (<= left 0)
-      (raise (TimeoutError)))
-    (when (.search expression line :timeout left :concurrent True)
+    (when (in-line? expression line deadline)
       (.append hits {"path" shown  "line" number  "text" (cut line 0 MAX-LINE)})
       (when (= (len hits) room)
         (break))))
@@ -45,18 +67,28 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   (import time)
   (setv expression (compiled pattern)
         deadline (+ (time.monotonic) SECONDS)
-        hits [])
+        hits []
+        left-out 0)
   (try
     (for [file (.walk ctx.workspace path)]
-      (when (fnmatch file.name glob)
-        (.extend hits (hits-in ctx.workspace file expression deadline (- (+ limit 1) (len hits))))
-        (when (> (len hits) limit)
-          (.say ctx f"There are more than {limit} hits; only the first are shown.")
-          (break))))
+      (seconds-to deadline)
+      (setv shown (.spelling ctx.workspace file))
+      (cond
+        (not (fnmatch file.name glob))
+          (continue)
+        (not (.may-read ctx shown))
+          (+= left-out 1)
+        True
+          (.extend hits (hits-in ctx.workspace shown expression deadline (- (+ limit 1) (len hits)))))
+      (when (> (len hits) limit)
+        (.say ctx f"There are more than {limit} hits; only the first are shown.")
+        (break)))
     (except [TimeoutError]
       (raise (ToolError (+ f"The search took longer than {SECONDS} s; "
                            "use a simpler pattern or a smaller folder."))
              :from None)))
+  (when left-out
+    (.say ctx f"Left out: {(count left-out "file")}, which the rules do not let be read."))
   (cut hits 0 limit))
 
 ;; * Tools
@@ -64,7 +96,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 (def-cognitive-tool grep-search
   "Search the files under PATH for a regular expression. Each hit has path, line and text."
   :parameters [pattern {:type str  :doc "Regular expression"}
-               path    {:type str  :doc "File or folder"  :default "."}
+               path    {:type path :doc "File or folder"  :default "."}
                glob    {:type str  :doc "Only files so named, such as *.py"  :default "*"}
                limit   {:type int  :doc "At most so many hits"  :default 50  :min 1}]
   :effects    [:reads]
