@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tools.errors import QuothError
-from tools.form import CallForm, Code, canonical, kebab
+from tools.form import CallForm, Code, canonical, kebab, number_key_fault
 
 MAX_DEPTH = 100
 MAX_VALUES = 100_000
@@ -136,7 +136,7 @@ def _escaped(found: re.Match[str]) -> str:
 class _Frame:
     """A bracket that is still open."""
 
-    __slots__ = ("closer", "comma", "expect", "items", "key", "name", "offset", "pairs")
+    __slots__ = ("closer", "comma", "expect", "items", "key", "name", "numbers", "offset", "pairs")
 
     def __init__(self, opener: str, offset: int, name: str | None = None) -> None:
         self.closer = _CLOSERS[opener]
@@ -145,6 +145,7 @@ class _Frame:
         self.items: list[Any] = []
         self.pairs: dict[Any, Any] = {}
         self.key: Any = None
+        self.numbers = 0  # that are keys
         self.comma = False  # whether the last thing in it is a comma
         self.expect = _KEY if opener == "{" else _ITEM
 
@@ -282,6 +283,9 @@ class _Reader:
             self.spans.append((start, end))
 
     def _take_key(self, frame: _Frame, key: Any, at: int) -> None:
+        frame.numbers += isinstance(key, (int, float))
+        if fault := number_key_fault(key, frame.numbers):
+            raise NotRead(fault, at)
         if key in frame.pairs:
             raise NotRead(f"{key} stands twice", at)
         frame.key = key

@@ -304,8 +304,7 @@ def to_value(model: Any) -> Value:
     if isinstance(model, m.Dict):
         if len(model) % 2:
             raise InvalidCallError(f"{show(model)} is no dictionary: it has a key without a value.")
-        pairs = zip(model[::2], model[1::2], strict=True)
-        return {_key(key): to_value(value) for key, value in pairs}
+        return _dictionary(model)
     if isinstance(model, (m.List, m.Tuple)):
         return [to_value(item) for item in model]
     if isinstance(model, m.Expression) and len(model) == 2 and model[0] == m.Symbol("quote"):
@@ -330,11 +329,39 @@ def _quoted(model: Any) -> Value:
     return str(value) if isinstance(value, Code) else value
 
 
+def _dictionary(model: Any) -> dict[Any, Value]:
+    items, numbers = list(model), 0
+    data: dict[Any, Value] = {}
+    for key_model, value in zip(items[::2], items[1::2], strict=True):
+        key = _key(key_model)
+        numbers += isinstance(key, (int, float))
+        if fault := number_key_fault(key, numbers):
+            raise InvalidCallError(f"{fault}.")
+        data[key] = to_value(value)
+    return data
+
+
 def _key(model: Any) -> Any:
     key = to_value(model)
     if isinstance(key, (dict, list)):
         raise InvalidCallError(f"{show(model)} cannot be a key of a dictionary.")
     return str(key) if isinstance(key, Code) else key
+
+
+MAX_NUMBER_KEYS = 1000  # of one dictionary; who chooses the numbers can make each key cost as much as all others
+MAX_KEY = 2**53  # beyond it JSON is not exact, and different integers may have one hash
+
+
+def number_key_fault(key: Any, numbers: int) -> str:
+    """Why ``key`` cannot stand in a dictionary in which it is number ``numbers`` of the numbers, or
+    nothing."""
+    if isinstance(key, (int, float)) and abs(key) > MAX_KEY:
+        shown = print_value(key)
+        shown = shown if len(shown) <= 40 else f"{shown[:20]}…"
+        return f"the number {shown} is too large for a key of a dictionary; write it as a text"
+    if numbers > MAX_NUMBER_KEYS:
+        return f"a dictionary has more than {MAX_NUMBER_KEYS} numbers as keys; write them as texts"
+    return ""
 
 
 def _name_of(model: Any) -> str:
