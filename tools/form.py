@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -69,9 +70,19 @@ def canonical(form: CallForm) -> str:
 
 
 def _print(form: CallForm, names: Sequence[str]) -> str:
-    parts = [form.tool, *(print_value(value) for value in form.positional)]
-    parts += [f":{name} {print_value(form.args[name])}" for name in names]
-    return "(" + " ".join(parts) + ")"
+    items = [print_value(value) for value in form.positional]
+    if not all(map(_KEYWORD, names)) and not items:
+        pairs = "  ".join(f"{print_string(name)} {print_value(form.args[name])}" for name in names)
+        return f"(:tool {print_string(form.tool)} :args {{{pairs}}})"
+    items += [f":{name} {print_value(form.args[name])}" for name in names]
+    if _HEAD(form.tool):
+        return "(" + " ".join([form.tool, *items]) + ")"
+    return f"(:tool {print_string(form.tool)} :args ({' '.join(items)}))"
+
+
+# The names that can be written as the head of a form and as a keyword; a call with any other is a plist.
+_HEAD = re.compile(r"[^\W\d_][\w/+*!?<>=$%&@^|-]*(?:\.[^\W\d_][\w/+*!?<>=$%&@^|-]*)*\Z").match
+_KEYWORD = re.compile(r"[\w/+*!?<>=$%&@^|-]+\Z").match
 
 
 def plist(form: CallForm) -> str:
@@ -190,10 +201,21 @@ def from_model(model: Any) -> CallForm:
     head = model[0]
     if isinstance(head, m.Keyword):
         return _from_plist(model)
-    if not isinstance(head, m.Symbol):
+    if (name := head_name(head)) is None:
         raise InvalidCallError(f"A call begins with the name of a tool; this begins with {show(head)}.")
-    args, positional = _arguments(list(model)[1:], f"({head} …)")
-    return CallForm(kebab(str(head)), args, tuple(positional))
+    args, positional = _arguments(list(model)[1:], f"({name} …)")
+    return CallForm(kebab(name), args, tuple(positional))
+
+
+def head_name(head: Any) -> str | None:
+    """The name that the head of a form is, ``read-file`` or ``uber.ride``; None for anything else."""
+    if isinstance(head, m.Symbol):
+        return str(head)
+    dotted = isinstance(head, m.Expression) and len(head) > 2 and head[0] == m.Symbol(".")
+    names = list(head)[1:] if dotted else []
+    if not names or names[0] == m.Symbol("None") or not all(isinstance(name, m.Symbol) for name in names):
+        return None
+    return ".".join(map(str, names))
 
 
 def is_plist_call(model: Any) -> bool:
