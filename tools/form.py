@@ -370,7 +370,9 @@ def _key(model: Any) -> Any:
     return str(key) if isinstance(key, Code) else key
 
 
-MAX_NUMBER_KEYS = 1000  # of one dictionary; who chooses the numbers can make each key cost as much as all others
+MAX_NUMBER_KEYS = (
+    1000  # of one dictionary; who chooses the numbers can make each key cost as much as all others
+)
 MAX_KEY = 2**53  # beyond it JSON is not exact, and different integers may have one hash
 
 
