@@ -170,11 +170,8 @@ def _of_program(program: str, table: ToolTable) -> tuple[set[str], set[str]]:
 
 def _calls_in(program: str, table: ToolTable) -> list[Any]:
     """The calls in a program that do more than read."""
-    try:
-        pending: list[Any] = list(read_all(program))
-    except ReadError:
-        return []
-    found: list[Any] = []
+    found: list[Any]
+    pending, found = _read(program), []
     while pending and len(found) < MAX_INNER:
         node = pending.pop()
         if not isinstance(node, m.Sequence):
@@ -183,4 +180,13 @@ def _calls_in(program: str, table: ToolTable) -> list[Any]:
         if name in table and not only_reads(table.get(name)):
             found.append(node)
         pending.extend(node)
+        if name == PROGRAMS:  # a program may be a text
+            pending.extend(form for item in node if isinstance(item, m.String) for form in _read(str(item)))
     return found
+
+
+def _read(program: str) -> list[Any]:
+    try:
+        return list(read_all(program))
+    except ReadError:
+        return []
