@@ -120,7 +120,7 @@ thousand turns use no more stack than ten."
     (.unreadable run.door call run.context thought.text fault))
   (for [[place found] (enumerate reading.calls)]
     (.append turn.records
-      (replace (await (one-call found.form place run :repairs found.repairs)) :call-id (call-id found))))
+      (replace (await (one-call found place run thought.text)) :call-id (call-id found))))
   (conclude turn run))
 
 (defn known [calls run]
@@ -204,10 +204,11 @@ thousand turns use no more stack than ten."
 
 ;; * One call
 
-(defn :async one-call [form place run * [repairs #()]]
-  "Take one call through the door, which answers a call that was made before by its receipt."
-  (setv shown (shown-form form run)
-        call (new-call form :repairs repairs #** (marks place run)))
+(defn :async one-call [found place run text]
+  "Take one call, found in TEXT, through the door, which answers a call that was made before by its receipt."
+  (setv form found.form
+        shown (shown-form form run)
+        call (new-call form :repairs found.repairs :quoted (.quoted run found text) #** (marks place run)))
   (.tell run "call" shown)
   (setv record (CallRecord form
           (cond

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from agent.budget import Budget
+from agent.quotation import quoted
 from neuro.backends.base import Backend, Messages, Usage
-from neuro.dialects import CALL_FORM, Dialect
+from neuro.dialects import CALL_FORM, Dialect, NativeFound
+from neuro.reading import FoundCall
 from neuro.windows import Gauge
 from tools.context import Route, ToolContext, ToolResult
 from tools.door import Door
@@ -174,6 +176,14 @@ class Run:
         self.usage += usage
         if self.spent is not None:
             self.spent(usage)
+
+    def quoted(self, found: FoundCall, text: str) -> str:
+        """Where the words of a call, found in the text of a reply, stand in what was read before; empty where
+        they do not. What a provider hands over as a call is no text."""
+        if self.log is None or isinstance(found, NativeFound):
+            return ""
+        words = text[found.start : found.end]
+        return quoted(found.form, words, self.door.table, self.log.session.sources, self.log.reply)
 
     @property
     def recalling(self) -> bool:

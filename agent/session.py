@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from agent.quotation import Sources
 from agent.run import Reply
 from neuro.backends.base import Completion, Message, Messages, NativeCall, Usage
 from tools.context import ToolResult
@@ -58,6 +59,7 @@ class Session:
         self.user = user
         self._store = store
         self._opened = False
+        self.sources = Sources(transcript, id)
         self._talks: dict[int, Talk] = {}  # by the identity of their Messages, which they hold
 
     def driven(self) -> contextlib.AbstractContextManager[None]:

@@ -12,12 +12,11 @@ from typing import Any
 import hy.models as m
 
 from neuro import repair
-from neuro.json_calls import KEYS, NAMESPACE, is_meant, json_calls
+from neuro.json_calls import CALLED, KEYS, NAMESPACE, is_meant, json_calls
 from neuro.literals import PYTHONIC, Literal, NotRead, read_literal
 from neuro.reading import Fault, FoundCall
 from tools.errors import InvalidCallError
-from tools.form import CallForm, from_model, is_plist_call, kebab
-from tools.schema import NAME
+from tools.form import CallForm, from_model, head_name, is_plist_call, kebab
 from tools.sexp import Limits, Lines, ReadError, read_one, read_prefix
 
 MAX_ERRORS = 10
@@ -41,15 +40,15 @@ MARKER = r"<\|?(?:tool_?calls?|function_?calls?|python_tag)\|?>|\[TOOL_CALLS\]"
 _MARKED = re.compile(rf"(?:{MARKER})\s*+\Z")
 _END_MARKER = re.compile(r"\s*+</?\|?/?(?:tool_?calls?|function_?calls?)\|?>")
 _HEAD = re.compile(r"\(\s*+(:?[^\s()\[\]{}\"';:,]++)")
-_CALLISH = re.compile(r"\(\s*+[A-Za-z][\w-]*+\s++:[A-Za-z]")
-_LIST_OF = re.compile(r"\[\s*+(?:(?P<object>\{)|(?P<name>[A-Za-z_][\w-]{0,63}+)(?P<then>\(|\s))")
-_LIST_BEGUN = re.compile(r"\[\s*+[\w-]*+\Z")
+_CALLISH = re.compile(r"\(\s*+[A-Za-z][\w-]*+(?:[./][A-Za-z][\w-]*+)*+\s++:[A-Za-z]")
+_LIST_OF = re.compile(r"\[\s*+(?:(?P<object>\{)|(?P<name>[A-Za-z_][\w.-]{0,63}+)(?P<then>\(|\s))")
+_LIST_BEGUN = re.compile(r"\[\s*+[\w.-]*+\Z")
 _MARKER_BEGUN = re.compile(r"\[TOOL_CALLS\][ \t]*+\Z")
-_NAME = re.compile(r"\s*+([A-Za-z_][\w-]{0,63}+)")
+_NAME = re.compile(r"\s*+([A-Za-z_][\w.-]{0,63}+)")
 _OBJECT = re.compile(r"""\{\s*+["'“}A-Za-z]""")
-_ARGUMENT = re.compile(r"""(?:\[\s*+)?\w[\w-]*+\(\s*+(?:\w[\w-]*+\s*+=|["'])""")
+_ARGUMENT = re.compile(r"""(?:\[\s*+)?\w[\w.-]*+\(\s*+(?:\w[\w-]*+\s*+=|["'])""")
 _LINE_END = re.compile(r"[ \t]*+[;,.]?[ \t]*+(?:`{3,}+[ \t]*+)?(?:\r?+\n|\Z)")
-_ANOTHER = re.compile(r"[ \t]*+[;,][ \t]*+(?=(?P<name>[A-Za-z_][\w-]{0,63}+)\()")
+_ANOTHER = re.compile(r"[ \t]*+[;,][ \t]*+(?=(?P<name>[A-Za-z_][\w.-]{0,63}+)\()")
 
 
 # Texts that never end, and what is said to mend them.
@@ -406,21 +405,23 @@ def _line_from(text: str, start: int) -> str:
 def _without_namespace(model: Any) -> Any:
     """``(functions.read-file …)`` as ``(read-file …)``."""
     if isinstance(model, m.Expression) and model and isinstance(model[0], m.Expression):
-        dot, *parts = model[0] or (None,)
-        if dot == m.Symbol(".") and len(parts) == 2 and parts[0] == m.Symbol(NAMESPACE[:-1]):
-            return m.Expression([parts[1], *model[1:]]).replace(model)
+        name = head_name(model[0]) or ""
+        if name.startswith(NAMESPACE):
+            parts = list(model[0])[2:]
+            head = parts[0] if len(parts) == 1 else m.Expression([m.Symbol("."), *parts])
+            return m.Expression([head, *model[1:]]).replace(model)
     return model
 
 
 def is_call(model: Any, known: Collection[str]) -> bool:
     if is_plist_call(model):
         return True
-    if not isinstance(model, m.Expression) or not model or not isinstance(model[0], m.Symbol):
+    if not isinstance(model, m.Expression) or not model or (head := head_name(model[0])) is None:
         return False
-    name = kebab(str(model[0]))
+    name = kebab(head)
     if name in known:
         return True
-    return NAME.match(name) is not None and len(model) > 1 and _has_pairs(model)
+    return CALLED.match(name) is not None and len(model) > 1 and _has_pairs(model)
 
 
 def _has_pairs(model: Any) -> bool:

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from tools.errors import InvalidCallError
 from tools.form import CallForm, from_json, kebab, too_deep
-from tools.schema import NAME
 
 NAMES: Final = ("tool", "name", "tool_name", "function", "function_name", "action")
 ARGUMENTS: Final = ("args", "arguments", "parameters", "params", "input", "tool_input", "action_input")
@@ -28,6 +27,8 @@ ENVELOPE: Final = {
 WRAPPERS: Final = ("tool_calls", "tool_call", "function_call", "function")
 KEYS: Final = {*NAMES, *ARGUMENTS, *BESIDE, *ENVELOPE, *WRAPPERS}  # of the outer object
 
+# What may be the name of a tool, of ours or of another host's: ``read-file``, ``uber.ride``, ``files/read``.
+CALLED: Final = re.compile(r"[a-z][a-z0-9-]*(?:[./][a-z][a-z0-9-]*)*\Z")
 # Some models were trained on tools in a namespace of this name.
 NAMESPACE: Final = "functions."
 
@@ -73,7 +74,7 @@ def _call(data: Mapping[str, Any], known: Collection[str], marked: bool) -> Call
     given = [name for name in ARGUMENTS if name in data]
     tool = kebab(data[key]).removeprefix(NAMESPACE)
     if tool not in known and not (
-        NAME.match(tool) and (marked or (key, *given) in CALLS) and _are_arguments(data, given)
+        CALLED.match(tool) and (marked or (key, *given) in CALLS) and _are_arguments(data, given)
     ):
         return None
     rest = {name: value for name, value in data.items() if name != key}

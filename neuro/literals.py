@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tools.errors import QuothError
-from tools.form import CallForm, Code, canonical, kebab
+from tools.form import HARD_KEYS, MAX_HARD_KEYS, CallForm, Code, canonical, is_hard_key, kebab
 
 MAX_DEPTH = 100
 MAX_VALUES = 100_000
@@ -136,7 +136,7 @@ def _escaped(found: re.Match[str]) -> str:
 class _Frame:
     """A bracket that is still open."""
 
-    __slots__ = ("closer", "comma", "expect", "items", "key", "name", "offset", "pairs")
+    __slots__ = ("closer", "comma", "expect", "hard", "items", "key", "name", "offset", "pairs")
 
     def __init__(self, opener: str, offset: int, name: str | None = None) -> None:
         self.closer = _CLOSERS[opener]
@@ -145,6 +145,7 @@ class _Frame:
         self.items: list[Any] = []
         self.pairs: dict[Any, Any] = {}
         self.key: Any = None
+        self.hard = 0  # keys that could be chosen to collide
         self.comma = False  # whether the last thing in it is a comma
         self.expect = _KEY if opener == "{" else _ITEM
 
@@ -282,6 +283,9 @@ class _Reader:
             self.spans.append((start, end))
 
     def _take_key(self, frame: _Frame, key: Any, at: int) -> None:
+        frame.hard += is_hard_key(key)
+        if frame.hard > MAX_HARD_KEYS:
+            raise NotRead(HARD_KEYS.rstrip("."), at)
         if key in frame.pairs:
             raise NotRead(f"{key} stands twice", at)
         frame.key = key

@@ -27,7 +27,7 @@ _START = rf"""
        (?:call|action|step|form|tool)[ ]?\d{{0,3}}):\*{{0,3}}[ \t]*+)?
     (?:```(?P<language>[\w+-]*+)[ \t]*+)?         # a fence of one line
     (?:(?:{MARKER})[ \t]*+)?
-    (?=(?P<opener>[({{\[]|(?P<name>[A-Za-z_][\w-]{{0,63}}+\()))"""
+    (?=(?P<opener>[({{\[]|(?P<name>[A-Za-z_][\w.-]{{0,63}}+\()))"""
 _REST = re.compile(rf"^[ \t]*+{_START}(?=[({{])", re.MULTILINE | re.VERBOSE)
 # What may stand between two forms that follow each other, and what may become that when more text comes.
 _NEXT = {

@@ -38,7 +38,7 @@ from typing import Any, Literal, Protocol, get_args
 from tools import plans
 from tools.audit import Audit, StoreAudit
 from tools.context import ALLOW, PERMISSION, Call, Route, Verdict, ask, deny, encodable
-from tools.door import BEGUN_BEFORE, Instead
+from tools.door import BEGUN_BEFORE, QUOTED, Instead
 from tools.errors import InvalidCallError, UsageError, did_you_mean
 from tools.form import CallForm, Code, canonical, from_model
 from tools.policy import by_effects
@@ -270,7 +270,8 @@ class Broker:
                 (call.session, call.user, tool.name, now, tool.version),
             )
         for request_id, bound, rule, granter, expires in grants:
-            if bound == digest if not rule else self._covered(rule, tool, call):
+            # A scope answers for a quotation only where it was given for that very call.
+            if bound == digest if not rule or call.quoted else self._covered(rule, tool, call):
                 until = f"until {_clock_time(expires)}"
                 return Verdict("allow", f"granted {until} by {_who(granter)} (request {request_id})", rule)
         return None
@@ -323,8 +324,9 @@ class Broker:
         with self._store().transaction() as run:
             now = self._clock()
             found = run(
-                "SELECT id FROM requests WHERE digest = ? AND user = ? AND state = 'pending' AND expires > ?",
-                (digest, call.user, now),
+                "SELECT id FROM requests WHERE digest = ? AND user = ? AND state = 'pending' AND expires > ?"
+                " AND (instr(reason, ?) > 0) = ?",
+                (digest, call.user, now, QUOTED, bool(call.quoted)),
             )
             free = [str(name) for (name,) in found if name not in self._asking]
             if free:

@@ -123,7 +123,8 @@ class Call:
     a call that is carried on, ``resumed``, has the key of the one it carries on; a new one its own id.
     ``repairs`` say what was mended when the call was read. ``turn`` tells one wish of the user from another
     in the same words; it is empty where the words are enough. ``run`` is the run of the loop it is of, and
-    ``event`` the place in the transcript of what it comes from.
+    ``event`` the place in the transcript of what it comes from. ``quoted`` names where the words of a call,
+    read from the text of a reply, stand in what the model had read before: a person is asked.
     """
 
     id: str
@@ -144,6 +145,7 @@ class Call:
     turn: str = ""
     run: str = ""
     event: int = 0
+    quoted: str = ""
 
     @property
     def tool(self) -> str:

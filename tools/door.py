@@ -61,6 +61,7 @@ MAX_DEPTH = 10
 MAX_PERMISSIONS = 20  # that one body may ask for
 READER = "read-file"  # the tool whose rules hold for what other tools read
 PROGRAMS = "eval"  # the tool whose body is a program in the sandbox
+QUOTED = "these words stand in"
 BEGUN_BEFORE = "it was begun before, and how that ended is not known"
 VERDICTS = ("policy", "rule", "guard", "gate", "consent")
 
@@ -421,6 +422,7 @@ def _inner(call: Call, form: CallForm, name: str) -> Call:
         key=f"{call.key or call.id}/{name}",
         event=0,
         repairs=(),
+        quoted="",
     )
 
 
@@ -569,9 +571,12 @@ async def ask_gate(door: Door, passage: Passage) -> Outcome | None:
 
 
 async def ask_consent(door: Door, passage: Passage) -> Outcome | None:
-    """A person decides what policy, guard or gate would not; nobody there means that the call waits."""
+    """A person decides what policy, guard or gate would not, and of words that may be a quotation whatever
+    these say; nobody there means that the call waits."""
     if passage.begun:
         passage.questions.append(BEGUN_BEFORE)
+    if passage.call.quoted:
+        passage.questions.append(f"{QUOTED} {passage.call.quoted}")
     if not passage.questions:
         return None
     call = passage.call
@@ -629,7 +634,8 @@ async def _make_instead(door: Door, passage: Passage, instead: Instead) -> Outco
     """The call a person wants in place of this one, through the whole door; its result is this one's."""
     passage.reservation.release()
     name, outer = instead.call or secrets.token_hex(5), passage.call
-    call = dataclasses.replace(outer, id=name, form=instead.form, key=f"{outer.key or outer.id}/edited")
+    key = f"{outer.key or outer.id}/edited"
+    call = dataclasses.replace(outer, id=name, form=instead.form, key=key, quoted="")
     passage.verdicts["consent"] = f"{instead.by or 'edited'}: made as call {call.id}"
     result = await door.dispatch(call, passage.context)
     passage.context.side_effects.extend(result.side_effects)

@@ -63,7 +63,7 @@ class CallForm:
         """A text that no other call has. The canonical text is one, except where it holds a program that is
         not printed as it was written, or a name that is none: then it is the data, as JSON with types."""
         values = (*self.args.values(), *self.positional)
-        if all(map(_is_plain, (self.tool, *self.args))) and all(map(_stands_as_written, values)):
+        if _HEAD(self.tool) and all(map(_KEYWORD, self.args)) and all(map(_stands_as_written, values)):
             return canonical(self)
         args = {name: _typed(value) for name, value in self.args.items()}
         return json.dumps([self.tool, args, [_typed(value) for value in self.positional]], sort_keys=True)
@@ -84,21 +84,19 @@ def canonical(form: CallForm) -> str:
 
 
 def _print(form: CallForm, names: Sequence[str]) -> str:
-    parts = [_print_name(form.tool), *(print_value(value) for value in form.positional)]
-    parts += [f":{_print_name(name)} {print_value(form.args[name])}" for name in names]
-    return "(" + " ".join(parts) + ")"
+    items = [print_value(value) for value in form.positional]
+    if not all(map(_KEYWORD, names)) and not items:
+        pairs = "  ".join(f"{print_string(name)} {print_value(form.args[name])}" for name in names)
+        return f"(:tool {print_string(form.tool)} :args {{{pairs}}})"
+    items += [f":{name} {print_value(form.args[name])}" for name in names]
+    if _HEAD(form.tool):
+        return "(" + " ".join([form.tool, *items]) + ")"
+    return f"(:tool {print_string(form.tool)} :args ({' '.join(items)}))"
 
 
-_PLAIN_NAME = re.compile(r"[\w!#$%&*+,\-./<=>?@^|]+").fullmatch
-
-
-def _is_plain(name: str) -> bool:
-    """Whether a name can stand in a form. One out of JSON or a program may be any text at all."""
-    return _PLAIN_NAME(name) is not None and name.isprintable()
-
-
-def _print_name(name: str) -> str:
-    return name if _is_plain(name) else print_string(name)
+# The names that can be written as the head of a form and as a keyword; a call with any other is a plist.
+_HEAD = re.compile(r"[^\W\d_][\w/+*!?<>=$%&@^|-]*(?:\.[^\W\d_][\w/+*!?<>=$%&@^|-]*)*\Z").match
+_KEYWORD = re.compile(r"[\w/+*!?<>=$%&@^|-]+\Z").match
 
 
 @lru_cache(64)
@@ -268,10 +266,21 @@ def from_model(model: Any) -> CallForm:
     head = model[0]
     if isinstance(head, m.Keyword):
         return _from_plist(model)
-    if not isinstance(head, m.Symbol):
+    if (name := head_name(head)) is None:
         raise InvalidCallError(f"A call begins with the name of a tool; this begins with {show(head)}.")
-    args, positional = _arguments(list(model)[1:], f"({head} …)")
-    return CallForm(kebab(str(head)), args, tuple(positional))
+    args, positional = _arguments(list(model)[1:], f"({name} …)")
+    return CallForm(kebab(name), args, tuple(positional))
+
+
+def head_name(head: Any) -> str | None:
+    """The name that the head of a form is, ``read-file`` or ``uber.ride``; None for anything else."""
+    if isinstance(head, m.Symbol):
+        return str(head)
+    dotted = isinstance(head, m.Expression) and len(head) > 2 and head[0] == m.Symbol(".")
+    names = list(head)[1:] if dotted else []
+    if not names or names[0] == m.Symbol("None") or not all(isinstance(name, m.Symbol) for name in names):
+        return None
+    return ".".join(map(str, names))
 
 
 def is_plist_call(model: Any) -> bool:
@@ -382,10 +391,7 @@ def to_value(model: Any) -> Value:
     if isinstance(model, m.Dict):
         if len(model) % 2:
             raise InvalidCallError(f"{show(model)} is no dictionary: it has a key without a value.")
-        keys = [_key(key) for key in model[::2]]
-        if sum(map(_is_hard, keys)) > MAX_HARD_KEYS:
-            raise InvalidCallError(HARD_KEYS)
-        return dict(zip(keys, map(to_value, model[1::2]), strict=True))
+        return _dictionary(model)
     if isinstance(model, (m.List, m.Tuple)):
         return [to_value(item) for item in model]
     if isinstance(model, m.Expression) and len(model) == 2 and model[0] == m.Symbol("quote"):
@@ -410,6 +416,18 @@ def _quoted(model: Any) -> Value:
     return str(value) if isinstance(value, Code) else value
 
 
+def _dictionary(model: Any) -> dict[Any, Value]:
+    items, hard = list(model), 0
+    data: dict[Any, Value] = {}
+    for key_model, value in zip(items[::2], items[1::2], strict=True):
+        key = _key(key_model)
+        hard += is_hard_key(key)
+        if hard > MAX_HARD_KEYS:
+            raise InvalidCallError(HARD_KEYS)
+        data[key] = to_value(value)
+    return data
+
+
 def _key(model: Any) -> Any:
     key = to_value(model)
     if isinstance(key, (dict, list)):
@@ -417,8 +435,9 @@ def _key(model: Any) -> Any:
     return str(key) if isinstance(key, Code) else key
 
 
-def _is_hard(key: Any) -> bool:
-    return isinstance(key, float) or (isinstance(key, int) and abs(key) >= MAX_EASY_KEY)
+def is_hard_key(key: Any) -> bool:
+    """Whether a key is one that could be chosen to collide with others."""
+    return isinstance(key, (float, tuple)) or (isinstance(key, int) and abs(key) >= MAX_EASY_KEY)
 
 
 def _name_of(model: Any) -> str:

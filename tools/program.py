@@ -247,10 +247,10 @@ LACKING = frozenset(
     ConnectionAbortedError ConnectionError ConnectionRefusedError ConnectionResetError DeprecationWarning
     EOFError EncodingWarning EnvironmentError ExceptionGroup FloatingPointError FutureWarning GeneratorExit
     IOError ImportWarning IndentationError InterruptedError PendingDeprecationWarning ProcessLookupError
-    PythonFinalizationError ReferenceError ResourceWarning RuntimeWarning StopAsyncIteration SyntaxWarning SystemError TabError
-    UnicodeError UnicodeTranslateError UnicodeWarning UserWarning Warning aiter anext ascii breakpoint
-    bytearray callable classmethod compile copyright credits delattr dir exec exit globals help input
-    issubclass license locals memoryview quit staticmethod super vars
+    PythonFinalizationError ReferenceError ResourceWarning RuntimeWarning StopAsyncIteration SyntaxWarning
+    SystemError TabError UnicodeError UnicodeTranslateError UnicodeWarning UserWarning Warning aiter anext
+    ascii breakpoint bytearray callable classmethod compile copyright credits delattr dir exec exit
+    globals help input issubclass license locals memoryview quit staticmethod super vars
     """.split()  # noqa: SIM905
 )
 # The sandbox has Python's builtins; a tool of the same name (eval) goes by another one inside.

@@ -351,7 +351,8 @@ def validate(
     bound: Mapping[str, Any],
     later: Container[str] = (),
 ) -> dict[str, Any]:
-    """The typed arguments by canonical name, defaults filled in. Raises InvalidCallError with every fault.
+    """The typed arguments by canonical name, defaults filled in. Raises InvalidCallError with every fault,
+    up to MAX_FAULTS.
 
     Of the arguments ``later`` the values are not known yet; nothing is said of them, and when there are any
     of no default there are no typed arguments."""
@@ -434,14 +435,20 @@ def _program_hint(code: str) -> str:
     return f'; a text is written "{code}"'
 
 
-def _sentence(tool: str, faults: Iterable[str]) -> str:
-    return f"{tool}: " + "; ".join(faults) + "."
+MAX_FAULTS = 20  # that are told of one call; a reply may hold thousands
+
+
+def _sentence(tool: str, faults: Sequence[str]) -> str:
+    more = ["and more"] if len(faults) > MAX_FAULTS else []
+    return f"{tool}: " + "; ".join([*faults[:MAX_FAULTS], *more]) + "."
 
 
 def _faults(details: Iterable[Any], by_name: Mapping[str, Param]) -> list[str]:
     """Each pydantic error as a clause about the argument, in the order of the call."""
     faults: list[str] = []
     for detail in details:
+        if len(faults) > MAX_FAULTS:
+            break
         location = [str(part) for part in detail["loc"]]
         name = kebab(location[0]) if location else ""
         inside = "".join(f"[{part}]" for part in location[1:] if part in _path(detail))

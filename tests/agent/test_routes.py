@@ -293,6 +293,61 @@ def test_the_door_refuses_a_route_it_does_not_know() -> None:
         assert door.pass_through("(probe)", route=route).ok
 
 
+# Words that stand in an earlier result of the session
+
+SPELLINGS = [said for _, said in SPOKEN.values() if isinstance(said, str)]
+QUOTING = {
+    **{f"{name}, quoted": (said, name) for name, (_, said) in SPOKEN.items()},
+    "run in text": (PROBE, "run"),
+    "nested in a program": (f"(eval (do (+ 1 2) {PROBE}))", None),
+    "recursive eval": (f"(eval (eval {json.dumps(PROBE)}))", None),
+}
+
+
+def asks(name: str, said: Any) -> str:
+    """The call that is asked about; none where a provider hands it over as a call."""
+    if isinstance(said, dict):
+        return "done"
+    return "eval" if "eval" in said or name == "run in text" else "probe"
+
+
+ASKED: dict[str, tuple[str, Callable[[World], Awaitable[None]]]] = {
+    **{name: (asks(name, said), reply(said, dialect)) for name, (said, dialect) in QUOTING.items()},
+    "sub-agent": ("probe", sub_agent),
+    "sub-agent of a model": ("probe", sub_agent_of_a_model),
+    "resumed sub-agent": ("done", resumed_sub_agent),  # a person has approved it
+    "resumed call of a model": ("done", resumed_reply),
+    "a user's tool, said by a model": ("done", reply("(relay)")),  # other words
+    **{
+        name: ("done", WAYS[name][1])
+        for name in ("REPL line", "quoth call", "quoth eval", "Python, a text", "Python, a form",
+                     "a user's tool", "resumed call", "edited call")
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", ASKED)
+async def test_quoted_words_wait_for_a_person_whatever_the_rules_allow(tmp_path: Path, way: str) -> None:
+    asked, bring = ASKED[way]
+    world = World(tmp_path, "nothing that denies")
+    for name in ("allows.hy", "judges.hy"):
+        text = (tmp_path / name).read_text()
+        told = '(def-cognitive-tool mail "Read the mail." :effects [:reads] :body MAIL)'
+        told = told.replace("MAIL", json.dumps(lines(*SPELLINGS)))
+        files(tmp_path, {name: text.replace(':tag        "PROBE"', ':tag "PROBE" :effects [:writes]') + told})
+    rules = (tmp_path / "policy.hy").read_text()
+    files(tmp_path, {"policy.hy": rules + "\n(allow (eval))\n(allow (cognitive-loop))"})
+    async with world.agent() as agent:
+        await agent.call("(mail)")
+    await bring(world)
+    waits = [row for row in world.rows() if "these words stand in the result of mail" in row["message"]]
+    assert (tmp_path / "stop").exists() is (asked == "done")
+    if asked != "done":
+        assert {(row["tool"], row["status"], row["stage"]) for row in waits} >= {
+            (asked, "pending", "consent")
+        }
+
+
 # The sources know no other route
 
 # An audit row of a person's decision, which is no call; and an example in the language of policies.

@@ -21,7 +21,9 @@ from agent.progress import Progress
 from agent.run import Reply
 from agent.table import load_tools
 from neuro.backends.choose import choose_backend
-from tools.table import ToolTable
+from tools.consent import SayYes
+from tools.context import Call, Verdict
+from tools.table import CognitiveTool, ToolTable
 
 WORKSPACE = {
     "src/app.py": "import db\n\n# TODO: read the port from settings\n"
@@ -77,6 +79,18 @@ def says_any(*wanted: str) -> Callable[[Reply, Path], bool]:
 def repeated(reply: Reply) -> int:
     """How many of its calls were answered by the receipt of an earlier one."""
     return sum(call.result.audit.get("stage") == "receipt" for call in reply.calls)
+
+
+class CountsQuoted(SayYes):
+    """Says yes to everything, and counts the calls that were asked about because their words stand in a
+    result: none of these tasks should come to one."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | None:
+        self.count += bool(call.quoted)
+        return await super().request(tool, call, reason)
 
 
 def holds(name: str, text: str, lacks: str = "\0") -> Callable[[Reply, Path], bool]:
@@ -173,10 +187,10 @@ def tagged_table() -> ToolTable:
 
 async def bench(model: str, dialect: str | None, chosen: list[int], show: bool) -> int:
     backend = choose_backend(model)
-    solved = calls = again = turns = tokens = stopped = 0
+    solved = calls = again = turns = tokens = stopped = quoted = 0
     spoken = f"{model}, {dialect}" if dialect else model
-    print(f"| # | kind | {spoken} | calls | repeated | turns | tokens out | s | answer |")
-    print("|---+---+---+---+---+---+---+---+---|")
+    print(f"| # | kind | {spoken} | calls | repeated | quoted | turns | tokens out | s | answer |")
+    print("|---+---+---+---+---+---+---+---+---+---|")
     try:
         for number in chosen:
             task = TASKS[number - 1]
@@ -187,13 +201,13 @@ async def bench(model: str, dialect: str | None, chosen: list[int], show: bool) 
                     (root / name).write_text(content)
                 if show:
                     print(f"\n### {task.text}", file=sys.stderr)
-                started = time.monotonic()
+                started, person = time.monotonic(), CountsQuoted()
                 async with AsyncAgent(
                     workspace=root,
                     model=backend,
                     dialect=dialect,
                     table=tagged_table() if dialect == "tags" else None,
-                    consent="yes",
+                    consent=person,
                     listener=Progress() if show else None,
                 ) as agent:
                     reply = await agent.run(task.text)
@@ -201,11 +215,12 @@ async def bench(model: str, dialect: str | None, chosen: list[int], show: bool) 
             solved += good
             calls, again = calls + len(reply.calls), again + repeated(reply)
             turns, tokens = turns + reply.steps, tokens + reply.usage.output_tokens
+            quoted += person.count
             stopped += "again and again" in reply.text
             answer = reply.text.replace("\n", " ").replace("|", "/")[:60]
             print(
                 f"| {number} | {task.kind} | {'yes' if good else 'no'} | {len(reply.calls)} "
-                f"| {repeated(reply)} | {reply.steps} "
+                f"| {repeated(reply)} | {person.count} | {reply.steps} "
                 f"| {reply.usage.output_tokens} | {time.monotonic() - started:.1f} | {answer} |",
                 flush=True,
             )
@@ -213,6 +228,7 @@ async def bench(model: str, dialect: str | None, chosen: list[int], show: bool) 
         await backend.aclose()
     print(
         f"\nsolved {solved} of {len(chosen)} on {spoken}: {calls} calls, {again} of them repeated, "
+        f"{quoted} asked as quoted, "
         f"{turns} turns, {tokens} tokens out, {stopped} stopped by the repeat brake"
     )
     return solved

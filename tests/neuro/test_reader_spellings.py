@@ -479,3 +479,42 @@ def test_the_text_of_a_reply_is_free_of_its_tags() -> None:
 
 def test_without_tags_a_tag_is_prose() -> None:
     assert read_reply("RESEARCH: x", ["research"]).calls == []
+
+
+# Names with dots and slashes: tools of other hosts, which this one may not have
+
+
+RIDE = CallForm("uber.ride", {"loc": "x"})
+
+
+@pytest.mark.parametrize("known", [[], ["uber.ride"]])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '(uber.ride :loc "x")',
+        '(Uber.Ride :LOC "x")',
+        '(functions.uber.ride :loc "x")',
+        '(:tool "uber.ride" :args (:loc "x"))',
+        '{"tool": "uber.ride", "args": {"loc": "x"}}',
+        '{"name": "uber.ride", "arguments": {"loc": "x"}}',
+        "(uber.ride :loc “x”)",
+    ],
+)
+def test_a_dotted_name_is_a_name(text: str, known: list[str]) -> None:
+    reading = read_reply(text, known)
+    assert ([call.form for call in reading.calls], reading.errors) == ([RIDE], [])
+    assert [call.form for call in read_reply(str(RIDE), known).calls] == [RIDE]
+
+
+@pytest.mark.parametrize("text", ['uber.ride(loc="x")', '[uber.ride(loc="x")]', '[uber.ride :loc "x"]'])
+def test_as_in_python_where_it_is_known(text: str) -> None:
+    assert [call.form for call in read_reply(text, ["uber.ride"]).calls] == [RIDE]
+    assert read_reply(text, []).calls == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(i.e. :this is prose) and more", "(e.g. this)", "(obj.method 1)", "(.method :key 1)", "(os.getcwd)"],
+)
+def test_dotted_prose_and_programs_are_no_calls(text: str) -> None:
+    assert read_reply(text, KNOWN).calls == []

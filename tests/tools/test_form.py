@@ -357,3 +357,35 @@ def test_any_text_is_a_form_or_one_of_our_errors(text: str) -> None:
         said = canonical(call)
         assert form(said).digest == call.digest
     assert said
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("uber.ride", '(uber.ride :loc "x")'),
+        ("a.b-c.d1", '(a.b-c.d1 :loc "x")'),
+        ("files/read", '(files/read :loc "x")'),
+        ("files.read/all", '(files.read/all :loc "x")'),
+        ("mcp--files--read", '(mcp--files--read :loc "x")'),
+        ("math.2d", '(:tool "math.2d" :args (:loc "x"))'),
+        ("files:read", '(:tool "files:read" :args (:loc "x"))'),
+        ("read file", '(:tool "read file" :args (:loc "x"))'),
+        ("a..b", '(:tool "a..b" :args (:loc "x"))'),
+        ("", '(:tool "" :args (:loc "x"))'),
+        ('") (eval', '(:tool "\\") (eval" :args (:loc "x"))'),
+    ],
+)
+def test_a_form_that_is_printed_is_read_whatever_its_name(name: str, text: str) -> None:
+    form = CallForm(name, {"loc": "x"})
+    assert str(form) == text
+    assert from_model(read_one(text)) == form
+
+
+@settings(max_examples=60)
+@given(st.text(max_size=12), st.dictionaries(st.text(max_size=8), st.integers(), max_size=3))
+def test_any_name_of_a_tool_and_of_its_arguments_is_read_as_it_was(name: str, args: dict[str, int]) -> None:
+    form = CallForm(kebab(name), {kebab(key): value for key, value in args.items()})
+    assert from_model(read_one(str(form))) == form
