@@ -624,7 +624,10 @@ class Broker:
             return
         words = {"once": "approved once", "duration": "approved for a while", "scope": "granted a scope"}
         said = words.get(decision.kind) or {"edit": "edited", "deny": "denied"}[decision.kind]
-        shown = asked.form if plans.PLAN in form.args else Redactor(form, params).form_text()
+        shown = asked.form
+        if plans.PLAN not in form.args:  # a secret may stand in another argument, too
+            hide = Redactor(form, params)
+            shown = hide.text(asked.form) if hide.found else shown
         self._audit.write(
             {
                 "id": secrets.token_hex(5),
