@@ -31,8 +31,8 @@ _WORDS = re.compile(r"\.*[^\W\d][\w.-]*")  # in a file that cannot be read any o
 
 
 def code_of(module: str) -> str:
-    """SHA-256 over the names and bytes, as they are now, of all files that a module is made of. Empty for our
-    own modules, and where there is no file."""
+    """SHA-256 over the bytes, as they are now, of all files that a module is made of, and the names of those
+    it imports; its own file may have another name. Empty for our own modules, and where there is no file."""
     start = _file_of(module)
     if start is None or _is_foreign(start):
         return ""
@@ -45,7 +45,8 @@ def code_of(module: str) -> str:
                 found[path] = path.read_bytes()
                 pending += _imported(path, found[path])
     told = sorted(
-        (os.path.relpath(path, start.parent), sha256(data).hexdigest()) for path, data in found.items()
+        (os.path.relpath(path, start.parent) if path != start else "", sha256(data).hexdigest())
+        for path, data in found.items()
     )
     return sha256(repr(told).encode("utf-8", "surrogateescape")).hexdigest()
 

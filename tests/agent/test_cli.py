@@ -747,10 +747,11 @@ def test_a_missing_extra_is_named(here: Path, options: list[str], code: int | No
 
 
 def test_ctrl_c_while_a_model_thinks_ends_the_run_with_130(here: Path) -> None:
-    with started("run", "x", "--model", "scripted:thinks.hy", cwd=here) as run:
+    with started("run", "x", "--model", "scripted:thinks.hy", "--session", "s1", cwd=here) as run:
         wait_until((here / "started").exists)
         run.interrupt()
-        assert run.ended() == Said(130, "", "■ interrupted: The run was interrupted.\n")
+        told = "■ interrupted: The run was interrupted.\nquoth: To go on with: quoth resume s1\n"
+        assert run.ended() == Said(130, "", told)
 
 
 def test_ctrl_c_in_a_run_in_json_still_gives_the_one_object(here: Path) -> None:

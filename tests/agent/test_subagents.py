@@ -815,7 +815,7 @@ def test_sub_agents_at_work_at_once_are_named_when_they_speak() -> None:
         "! Ah.",
         "  ▷ One. More.",
         "  ! Two",
-        "  lines.",
+        "      lines.",  # set in: no row of its own
     ]
 
 
