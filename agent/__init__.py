@@ -11,18 +11,18 @@ TYPE_CHECKING = False  # what a type checker takes for true; typing itself would
 if TYPE_CHECKING:
     from typing import Any
 
-    from agent.agent import Agent, AsyncAgent
-    from agent.flight import FlightReport
-    from agent.run import Reply
+    from quoth.agent.client import Agent, AsyncAgent
+    from quoth.agent.flight.engine import FlightReport
+    from quoth.agent.run.run import Reply
 
 __version__ = "0.1.0"
 __all__ = ["Agent", "AsyncAgent", "FlightReport", "Reply", "__version__"]
 
 _HOME_OF = {
-    "Agent": "agent.agent",
-    "AsyncAgent": "agent.agent",
-    "FlightReport": "agent.flight",
-    "Reply": "agent.run",
+    "Agent": "quoth.agent.client",
+    "AsyncAgent": "quoth.agent.client",
+    "FlightReport": "quoth.agent.flight.engine",
+    "Reply": "quoth.agent.run.run",
 }
 
 

@@ -7,7 +7,7 @@ person's own is not taken for ours.
 import os
 import sys
 
-from agent import entry  # first: from here on Ctrl-C ends it quietly
+from quoth.agent import entry  # first: from here on Ctrl-C ends it quietly
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # noqa: PTH120  pathlib is slow
 

@@ -26,6 +26,6 @@ if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # else it 
 
 def main() -> int:
     """The command ``quoth``."""
-    from agent import cli
+    from quoth.agent.cli import main as cli
 
     return cli.main()

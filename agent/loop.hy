@@ -1,5 +1,5 @@
 "cognitive-loop: perceive a stimulus, think, act through the door, and recurse on the results until no call is
-left. Knows a Run (agent/run.py) and asks the door for everything; it must not run a tool or read a file by
+left. Knows a Run (agent/run/run.py) and asks the door for everything; it must not run a tool or read a file by
 itself.
 
 The recursion is a trampoline: a turn returns the Reply, or a Bounce that holds the next stimulus, so that ten
@@ -8,15 +8,15 @@ thousand turns use no more stack than ten."
 (import
   asyncio
   dataclasses [dataclass replace]
-  agent.keeping [kept part-shown reply-tokens]
-  agent.run [CallRecord Turn cut-off result-text]
-  neuro.backends.base [ModelError]
-  neuro.dialects [answers call-id]
-  neuro.think [AFTER-RESULT NOW-ANSWER think]
-  tools.door [new-call]
-  tools.errors [StoreError]
-  tools.form [CallForm]
-  tools.redact [Redactor])
+  quoth.agent.run.compaction [kept part-shown reply-tokens]
+  quoth.agent.run.run [CallRecord Turn cut-off result-text]
+  quoth.neuro.backends.base [ModelError]
+  quoth.neuro.prompt.dialects [answers call-id]
+  quoth.neuro.think [AFTER-RESULT NOW-ANSWER think]
+  quoth.tools.door.door [new-call]
+  quoth.tools.errors [StoreError]
+  quoth.tools.lisp.forms [CallForm]
+  quoth.tools.call.redaction [Redactor])
 
 (setv MUST-LOOK-TURNS 3)
   ; After so many turns without any success the model may answer anyway.

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from agent.agent import AsyncAgent
-from agent.replay import Given, Replay, agent_again, replay, session_in_file
-from agent.table import ToolSource
+from quoth.agent.client import AsyncAgent
+from quoth.agent.replay.replay import Given, Replay, agent_again, replay, session_in_file
+from quoth.tools.loading import ToolSource
 
 
 def replays(
@@ -26,7 +26,7 @@ def replays(
 
     ``file`` is what ``quoth export ID > FILE`` wrote::
 
-        from agent.testing import replays
+        from quoth.agent.testing import replays
 
         def test_the_fix():
             replays("tests/sessions/fix.hy", tools=["my.hy"])

@@ -3,18 +3,18 @@
 from importlib import import_module
 from typing import Any
 
-from tools import hycache
+from quoth.tools import hy_loader as hycache
 
 hycache.install()
 
 _HOMES = {
-    "neuro.think": "think ask_neuro begin_conversation",
-    "neuro.reader": "read_reply",
-    "neuro.stream": "ReplyStream",
-    "neuro.belt": "belt",
-    "neuro.backends.base": "Backend Completion Messages ModelError Usage",
-    "neuro.backends.scripted": "ScriptedBackend",
-    "neuro.backends.choose": "choose_backend",
+    "quoth.neuro.think": "think ask_neuro begin_conversation",
+    "quoth.neuro.reading.reply": "read_reply",
+    "quoth.neuro.reading.stream": "ReplyStream",
+    "quoth.neuro.prompt.belt": "belt",
+    "quoth.neuro.backends.base": "Backend Completion Messages ModelError Usage",
+    "quoth.neuro.backends.scripted": "ScriptedBackend",
+    "quoth.neuro.backends.select": "choose_backend",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -3,9 +3,9 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
 
 (import
   dataclasses [dataclass]
-  neuro.backends.base [Messages ToolsRefusedError Usage]
-  neuro.dialects [CALL-FORM Dialect refusal-note without-tools]
-  neuro.reader [Reading])
+  quoth.neuro.backends.base [Messages ToolsRefusedError Usage]
+  quoth.neuro.prompt.dialects [CALL-FORM Dialect refusal-note without-tools]
+  quoth.neuro.reading.reply [Reading])
 
 ;; * What the model is told
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tools.store import Store
+from quoth.tools.storage.database import Store
 
 # No deadlines: a busy machine is no fault of the code. The same examples each time: no change is refused for
 # what it did not touch. ``--hypothesis-profile=explore`` looks for others.

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from agent.org_edit import unescape
+from quoth.tools.org.edit import unescape
 
 README = Path(__file__).parent.parent / "README.org"
 _BLOCK = re.compile(r"^#\+begin_(src|example)[ \t]*([^\n]*)\n(.*?)^#\+end_\1\n", re.MULTILINE | re.DOTALL)

@@ -6,51 +6,35 @@ Names are imported at first use, so that a command which only lists tools does n
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tools import hycache
+from quoth.tools import hy_loader as hycache
 
 if TYPE_CHECKING:
-    from tools.consent import Decision
-    from tools.context import (
-        Call,
-        GateDecision,
-        ToolContext,
-        ToolError,
-        ToolResult,
-        Verdict,
-        ask,
-        current_context,
-        deny,
-    )
-    from tools.define import cognitive_tool, define_tool, registering_in
-    from tools.door import Door, dispatch, new_call
-    from tools.errors import (
-        DefinitionError,
-        DuplicateToolError,
-        InvalidCallError,
-        QuothError,
-        UnknownToolError,
-    )
-    from tools.form import CallForm, Code
-    from tools.records import Block, SearchHit, SearchOptions, Source
-    from tools.schema import WorkspacePath
-    from tools.services import Services
-    from tools.table import CognitiveTool, ToolTable, cognitive_tools
-    from tools.workspace import Workspace, inside_workspace
+    from quoth.tools.consent.broker import Decision
+    from quoth.tools.call.context import Call, GateDecision, ToolContext, ToolError, ToolResult, Verdict, ask, current_context, deny
+    from quoth.tools.registry.define import cognitive_tool, define_tool, registering_in
+    from quoth.tools.door.door import Door, dispatch, new_call
+    from quoth.tools.errors import DefinitionError, DuplicateToolError, InvalidCallError, QuothError, UnknownToolError
+    from quoth.tools.lisp.forms import CallForm, Code
+    from quoth.tools.call.service_types import Block, SearchHit, SearchOptions, Source
+    from quoth.tools.registry.parameters import WorkspacePath
+    from quoth.tools.call.services import Services
+    from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+    from quoth.tools.call.workspace import Workspace, inside_workspace
 
 hycache.install()
 
 _HOMES = {
-    "tools.consent": "Decision",
-    "tools.context": "Call GateDecision ToolContext ToolError ToolResult Verdict ask current_context deny",
-    "tools.define": "cognitive_tool define_tool registering_in",
-    "tools.door": "Door dispatch new_call",
-    "tools.errors": "DefinitionError DuplicateToolError InvalidCallError QuothError UnknownToolError",
-    "tools.form": "CallForm Code",
-    "tools.records": "Block SearchHit SearchOptions Source",
-    "tools.schema": "WorkspacePath",
-    "tools.services": "Services",
-    "tools.table": "CognitiveTool ToolTable cognitive_tools",
-    "tools.workspace": "Workspace inside_workspace",
+    "quoth.tools.consent.broker": "Decision",
+    "quoth.tools.call.context": "Call GateDecision ToolContext ToolError ToolResult Verdict ask current_context deny",
+    "quoth.tools.registry.define": "cognitive_tool define_tool registering_in",
+    "quoth.tools.door.door": "Door dispatch new_call",
+    "quoth.tools.errors": "DefinitionError DuplicateToolError InvalidCallError QuothError UnknownToolError",
+    "quoth.tools.lisp.forms": "CallForm Code",
+    "quoth.tools.call.service_types": "Block SearchHit SearchOptions Source",
+    "quoth.tools.registry.parameters": "WorkspacePath",
+    "quoth.tools.call.services": "Services",
+    "quoth.tools.registry.table": "CognitiveTool ToolTable cognitive_tools",
+    "quoth.tools.call.workspace": "Workspace inside_workspace",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
@@ -95,7 +79,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "StrictModel":
-        return import_module("tools.schema").strict_model()
+        return import_module("quoth.tools.registry.parameters").strict_model()
     if name in _HOME_OF:
         return getattr(import_module(_HOME_OF[name]), name)
     raise AttributeError(f"module 'tools' has no attribute {name!r}")

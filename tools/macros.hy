@@ -1,4 +1,4 @@
-"def-cognitive-tool and the macros built on it: thin, the work is in tools/expand.hy and tools/define.py.
+"def-cognitive-tool and the macros built on it: thin, the work is in tools/registry/expand.hy and tools/registry/define.py.
 This file must not know what a door, a model or a loop is."
 
 (defmacro def-cognitive-tool [_hy-compiler name description #* options]
@@ -11,10 +11,10 @@ This file must not know what a door, a model or a loop is."
         :parameters [who {:type str  :doc \"Whom\"}]
         :body       (+ \"Hello, \" who))
 
-  Options are closed: :parameters :guard :body, and those of tools.define.OPTIONS. In :guard and :body the
+  Options are closed: :parameters :guard :body, and those of quoth.tools.registry.define.OPTIONS. In :guard and :body the
   parameters are bound by name, and `call` and `ctx` too; a guard returns True, False, (deny \"why\") or
   (ask \"why\")."
-  (import tools.expand [expand-tool])
+  (import quoth.tools.registry.expand [expand-tool])
   (expand-tool _hy-compiler name description options))
 
 (defmacro def-shell-tool [_hy-compiler name description #* options]
@@ -26,10 +26,10 @@ This file must not know what a door, a model or a loop is."
         \"Show the last commits.\"
         :parameters [count {:type int  :default 5  :min 1  :max 100}]
         :argv       [\"git\" \"log\" \"--oneline\" \"-n\" count])"
-  (import tools.expand [expand-shell-tool])
+  (import quoth.tools.registry.expand [expand-shell-tool])
   (setv form (expand-shell-tool _hy-compiler name description options))
   `(do
-     (require tools.macros [def-cognitive-tool])
+     (require quoth.tools.macros [def-cognitive-tool])
      ~form))
 
 (defmacro def-http-tool [_hy-compiler name description #* options]
@@ -41,8 +41,8 @@ This file must not know what a door, a model or a loop is."
         \"Read an issue of the tracker.\"
         :parameters [number {:type int}]
         :url        f\"https://tracker.example/api/issues/{number}\")"
-  (import tools.expand [expand-http-tool])
+  (import quoth.tools.registry.expand [expand-http-tool])
   (setv form (expand-http-tool _hy-compiler name description options))
   `(do
-     (require tools.macros [def-cognitive-tool])
+     (require quoth.tools.macros [def-cognitive-tool])
      ~form))

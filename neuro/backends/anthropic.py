@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from neuro.backends import wire
-from neuro.backends.base import Messages, NativeCall, ToolChoice, Usage, to_json
-from neuro.backends.http import Answer, HttpBackend, Request, count_in, endpoint
+from quoth.neuro.backends import wire
+from quoth.neuro.backends.base import Messages, NativeCall, ToolChoice, Usage, to_json
+from quoth.neuro.backends.http import Answer, HttpBackend, Request, count_in, endpoint
 
 VERSION = "2023-06-01"
 THINKING = 8192  # tokens beyond the reply: newer models think unasked, and their limit counts thoughts too

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, Protocol, TypedDict, overload, runtime_checkable
 
-from tools.errors import QuothError
+from quoth.tools.errors import QuothError
 
 
 class ModelError(QuothError):

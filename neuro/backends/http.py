@@ -23,19 +23,9 @@ from typing import Any, NoReturn, Protocol
 
 import httpx
 
-from neuro.backends.base import (
-    Completion,
-    ContextFullError,
-    Messages,
-    ModelError,
-    NativeCall,
-    ToolChoice,
-    ToolsRefusedError,
-    Usage,
-    to_json,
-)
-from neuro.windows import fewer, overflow
-from tools.errors import UsageError
+from quoth.neuro.backends.base import Completion, ContextFullError, Messages, ModelError, NativeCall, ToolChoice, ToolsRefusedError, Usage, to_json
+from quoth.neuro.backends.context_window import fewer, overflow
+from quoth.tools.errors import UsageError
 
 LONGEST_WAIT = 30.0  # seconds; a server that asks for more is reported, not waited for
 SECRET = 4  # characters of a user's name or of a query's value that may be a secret

@@ -17,9 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from neuro.backends import wire
-from neuro.backends.base import Completion, ContextFullError, Messages, ModelError, Usage
-from neuro.backends.weights import KNOWN, explicit_weights, find_weights
+from quoth.neuro.backends import wire
+from quoth.neuro.backends.base import Completion, ContextFullError, Messages, ModelError, Usage
+from quoth.neuro.backends.weights import KNOWN, explicit_weights, find_weights
 
 SEED = 20  # any fixed number: the same messages shall give the same reply
 # Prompt tokens computed between two looks at the stop flag. With 128 a cancel takes 1 to 3 s of prompt

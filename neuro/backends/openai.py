@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from neuro.backends import wire
-from neuro.backends.base import Messages, NativeCall, ToolChoice, Usage, to_json
-from neuro.backends.http import Answer, HttpBackend, Request, count_in, endpoint
+from quoth.neuro.backends import wire
+from quoth.neuro.backends.base import Messages, NativeCall, ToolChoice, Usage, to_json
+from quoth.neuro.backends.http import Answer, HttpBackend, Request, count_in, endpoint
 
 THINKING = 4096  # tokens a reasoning model may think, for its limit counts thoughts and reply together
 

@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from neuro.backends.base import Completion, Message, Messages, ModelError, NativeCall, Sent, ToolChoice
-from tools.errors import UsageError
+from quoth.neuro.backends.base import Completion, Message, Messages, ModelError, NativeCall, Sent, ToolChoice
+from quoth.tools.errors import UsageError
 
 Scripted = str | Mapping[str, Any] | Completion
 Reply = Callable[[Messages], Scripted | Awaitable[Scripted]]
@@ -131,7 +131,7 @@ def _text_replies(path: Path) -> list[str]:
 
 
 def _hy_reply(path: Path) -> Reply:
-    from tools.hycache import load_hy_file  # here, so that a text script does not load Hy
+    from quoth.tools.hy_loader import load_hy_file  # here, so that a text script does not load Hy
 
     reply = getattr(load_hy_file(path), "reply", None)
     if not callable(reply):

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuro.backends.base import ModelError
-from tools import hycache
-from tools.errors import UsageError, did_you_mean
+from quoth.neuro.backends.base import ModelError
+from quoth.tools import hy_loader as hycache
+from quoth.tools.errors import UsageError, did_you_mean
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
 CHUNK = 1 << 20

@@ -9,9 +9,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from neuro.backends.base import Message, NativeCall
-from tools.errors import InvalidCallError
-from tools.form import from_json
+from quoth.neuro.backends.base import Message, NativeCall
+from quoth.tools.errors import InvalidCallError
+from quoth.tools.lisp.forms import from_json
 
 Item = dict[str, Any]
 

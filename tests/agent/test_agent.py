@@ -24,16 +24,16 @@ from words import (
     tool,
 )
 
-from agent import Agent
-from neuro.backends.base import Completion, Messages
-from tools.audit import MemoryAudit
-from tools.context import ALLOW, Call, Verdict, deny
-from tools.errors import DuplicateToolError, UsageError
-from tools.store import store_path
-from tools.table import CognitiveTool
+from quoth import Agent
+from quoth.neuro.backends.base import Completion, Messages
+from quoth.tools.history.audit import MemoryAudit
+from quoth.tools.call.context import ALLOW, Call, Verdict, deny
+from quoth.tools.errors import DuplicateToolError, UsageError
+from quoth.tools.storage.database import store_path
+from quoth.tools.registry.table import CognitiveTool
 
 GREET = """
-(require tools.macros [def-cognitive-tool])
+(require quoth.tools.macros [def-cognitive-tool])
 (def-cognitive-tool greet "Greet somebody."
   :parameters [who {:type str}]
   :body (+ "Hello, " who))
@@ -147,7 +147,7 @@ def test_an_agent_whose_model_fails_to_close_is_closed_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = Closing()
-    monkeypatch.setattr("neuro.backends.choose.choose_backend", lambda *_, **__: model)
+    monkeypatch.setattr("quoth.neuro.backends.select.choose_backend", lambda *_, **__: model)
     it = Agent(workspace=tmp_path, model="scripted:any", audit=MemoryAudit())
     it.run("Do it.")
     it.eval("1")
@@ -229,7 +229,7 @@ def test_a_workspace_that_is_a_file_is_no_workspace(tmp_path: Path) -> None:
 def test_without_any_model_the_three_ways_are_named_at_the_first_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("neuro.backends.weights.local_available", lambda: None)
+    monkeypatch.setattr("quoth.neuro.backends.weights.local_available", lambda: None)
     with Agent(workspace=tmp_path) as it:
         assert it.eval("(+ 1 2)").value == 3
         sentence = complaint(UsageError, lambda: it.run("Do it."))

@@ -19,15 +19,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from words import CTRL_C, Agent, Terminal, complaint, files, quoth, scripted, started, tool, wait_until
 
-from agent import cli
-from agent.agent import AsyncAgent
-from agent.recorded import BEGUN, NOT_MADE
-from tools.audit import StoreAudit
-from tools.consent import Decision
-from tools.errors import StoreError
-from tools.store import Store, store_path
-from tools.table import ToolTable
-from tools.transcript import Transcript
+from quoth.agent.cli import main as cli
+from quoth.agent.client import AsyncAgent
+from quoth.agent.run.recorder import BEGUN, NOT_MADE
+from quoth.tools.history.audit import StoreAudit
+from quoth.tools.consent.broker import Decision
+from quoth.tools.errors import StoreError
+from quoth.tools.storage.database import Store, store_path
+from quoth.tools.registry.table import ToolTable
+from quoth.tools.history.transcript import Transcript
 
 FULL = "the disk is full; make room, then go on with quoth resume, or quoth fly."
 
@@ -148,7 +148,7 @@ def story(folder: Path, disk: disks.FullDisk, when: str) -> Any:
             disk.fill()
 
     table = ToolTable((tool("mark", mark, effects=["memory"]),))
-    from neuro.backends.scripted import ScriptedBackend
+    from quoth.neuro.backends.scripted import ScriptedBackend
 
     with Agent(
         workspace=folder, session="s", user="ann", table=table, model=ScriptedBackend(reply),

@@ -9,10 +9,10 @@ from types import FrameType
 
 import pytest
 
-from agent.agent import AsyncAgent
-from agent.run import RunLimits
-from neuro.backends.base import Completion, Messages, NativeCall
-from neuro.backends.openai import OpenAIBackend
+from quoth.agent.client import AsyncAgent
+from quoth.agent.run.run import RunLimits
+from quoth.neuro.backends.base import Completion, Messages, NativeCall
+from quoth.neuro.backends.openai import OpenAIBackend
 
 STEPS = 240
 

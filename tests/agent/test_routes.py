@@ -1,7 +1,7 @@
 """Law: one door. Each way a call can come is stopped by a denying guard and by a denying rule, and a tool
 that walks through files leaves out those that a rule denies, whichever way it was called.
 
-A new route is added to ROUTES (tools/context.py), or the door refuses it; and to WAYS here, or this fails.
+A new route is added to ROUTES (tools/call/context.py), or the door refuses it; and to WAYS here, or this fails.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import hy
 import pytest
 from words import Spy, files, form, gateway, lines, quoth, scripted, sources, tool
 
-from agent.agent import AsyncAgent
-from neuro.dialects import DIALECTS
-from tools.audit import StoreAudit
-from tools.consent import Decision
-from tools.context import ROUTES, Route
-from tools.store import Store, store_path
+from quoth.agent.client import AsyncAgent
+from quoth.neuro.prompt.dialects import DIALECTS
+from quoth.tools.history.audit import StoreAudit
+from quoth.tools.consent.broker import Decision
+from quoth.tools.call.context import ROUTES, Route
+from quoth.tools.storage.database import Store, store_path
 
 TOOLS = """
-(require tools.macros [def-cognitive-tool])
-(import pathlib [Path]  tools.form [CallForm])
+(require quoth.tools.macros [def-cognitive-tool])
+(import pathlib [Path]  quoth.tools.lisp.forms [CallForm])
 (def-cognitive-tool probe "Leave a mark."
   :tag        "PROBE"
   :parameters [text {:type str}]

@@ -21,14 +21,14 @@ from typing import Any
 
 from bfcl import PARTS, Scored, scored
 
-from neuro.backends.base import Backend, Messages, ModelError
-from neuro.backends.choose import choose_backend
-from neuro.dialects import DIALECTS, RUN_TEXT, Dialect
-from tools.errors import InvalidCallError
-from tools.form import CallForm, Code, from_model
-from tools.schema import bind, validate
-from tools.sexp import ReadError, read_one
-from tools.table import ToolTable
+from quoth.neuro.backends.base import Backend, Messages, ModelError
+from quoth.neuro.backends.select import choose_backend
+from quoth.neuro.prompt.dialects import DIALECTS, RUN_TEXT, Dialect
+from quoth.tools.errors import InvalidCallError
+from quoth.tools.lisp.forms import CallForm, Code, from_model
+from quoth.tools.registry.parameters import bind, validate
+from quoth.tools.lisp.reader import ReadError, read_one
+from quoth.tools.registry.table import ToolTable
 
 SPOKEN: dict[str, Dialect] = {**DIALECTS, "run": RUN_TEXT}
 DEFAULT = ("call-form", "plist", "json", "tags", "run")
@@ -76,8 +76,8 @@ def with_eval(table: ToolTable, dialect: Dialect) -> ToolTable:
     """The dialect ``run`` is one of programs, which need the tool that runs them."""
     if dialect is not RUN_TEXT:
         return table
-    import_module("tools.builtin")
-    from tools.table import cognitive_tools
+    import_module("quoth.tools.builtin")
+    from quoth.tools.registry.table import cognitive_tools
 
     return ToolTable((*table.tools(), cognitive_tools.get("eval")))
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tools.form import CallForm
-from tools.schema import REQUIRED, Param
-from tools.table import CognitiveTool
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.registry.parameters import REQUIRED, Param
+from quoth.tools.registry.table import CognitiveTool
 
 PARTS = ("simple_python", "multiple")
 TYPES = {

@@ -16,14 +16,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent.agent import AsyncAgent
-from agent.progress import Progress
-from agent.run import Reply
-from agent.table import load_tools
-from neuro.backends.choose import choose_backend
-from tools.consent import SayYes
-from tools.context import Call, Verdict
-from tools.table import CognitiveTool, ToolTable
+from quoth.agent.client import AsyncAgent
+from quoth.agent.terminal.progress import Progress
+from quoth.agent.run.run import Reply
+from quoth.tools.loading import load_tools
+from quoth.neuro.backends.select import choose_backend
+from quoth.tools.consent.broker import SayYes
+from quoth.tools.call.context import Call, Verdict
+from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 WORKSPACE = {
     "src/app.py": "import db\n\n# TODO: read the port from settings\n"

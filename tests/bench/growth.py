@@ -114,11 +114,11 @@ Tick = Callable[[], None]
 
 def with_quoth(url: str, steps: int, tick: Tick, *, tools: str = "echo") -> str:
     """The whole loop: door, policy, receipts and audit, in a store on disk."""
-    from agent import AsyncAgent
-    from agent.run import RunLimits
-    from neuro.backends.base import Completion
-    from neuro.backends.openai import OpenAIBackend
-    from tools.table import ToolTable
+    from quoth import AsyncAgent
+    from quoth.agent.run.run import RunLimits
+    from quoth.neuro.backends.base import Completion
+    from quoth.neuro.backends.openai import OpenAIBackend
+    from quoth.tools.registry.table import ToolTable
 
     class Ticking(OpenAIBackend):
         async def complete(self, *args: Any, **more: Any) -> Completion:

@@ -14,13 +14,13 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
 
-from tools.context import ToolContext
-from tools.door import STAGES, Door, Outcome, Passage, new_call
-from tools.form import from_model
-from tools.policy import RulesPolicy, parse_layer
-from tools.sexp import read_one
-from tools.table import cognitive_tools
-from tools.workspace import Workspace
+from quoth.tools.call.context import ToolContext
+from quoth.tools.door.door import STAGES, Door, Outcome, Passage, new_call
+from quoth.tools.lisp.forms import from_model
+from quoth.tools.policy.policy import RulesPolicy, parse_layer
+from quoth.tools.lisp.reader import read_one
+from quoth.tools.registry.table import cognitive_tools
+from quoth.tools.call.workspace import Workspace
 
 CALLS = (
     '(write-file :path "src/a.py" :content "x = 1")',
@@ -107,7 +107,7 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=30)
     options.add_argument("--rules", type=int, default=200)
     given = options.parse_args()
-    import_module("tools.builtin")
+    import_module("quoth.tools.builtin")
     with tempfile.TemporaryDirectory(prefix="quoth-policy-") as folder:
         root = Path(folder)
         (root / "src").mkdir()

@@ -18,9 +18,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from agent.agent import AsyncAgent
-from tools import program
-from tools.program import compile_program
+from quoth.agent.client import AsyncAgent
+from quoth.tools.program import compiler as program
+from quoth.tools.program.compiler import compile_program
 
 LISP = """
 (setv first (echo :text "one two three") second (echo :text "four five"))

@@ -16,10 +16,10 @@ from typing import Any
 
 import hy
 
-from neuro.reader import read_reply
-from neuro.stream import ReplyStream
-from tools.form import CallForm, canonical
-from tools.sexp import read_all
+from quoth.neuro.reading.reply import read_reply
+from quoth.neuro.reading.stream import ReplyStream
+from quoth.tools.lisp.forms import CallForm, canonical
+from quoth.tools.lisp.reader import read_all
 
 KNOWN = ("grep-search", "read-file", "write-file", "edit-file", "eval", "echo")
 LONG = '    total += price * (1 + rate)  # so far, "net"\n'

@@ -15,13 +15,13 @@ from typing import Any
 import bpe_openai
 from bfcl import Case, cases, descriptions, docs, form_of, openai_json, tool_of
 
-from neuro.backends.base import Completion, NativeCall
-from neuro.belt import HEADS, TEXT_VIEWS, belt, belt_data
-from neuro.dialects import CALL_FORM, DIALECTS, NATIVE, RUN, RUN_TEXT, Dialect
-from tools.errors import InvalidCallError
-from tools.form import CallForm
-from tools.schema import bind, validate
-from tools.table import CognitiveTool, ToolTable
+from quoth.neuro.backends.base import Completion, NativeCall
+from quoth.neuro.prompt.belt import HEADS, TEXT_VIEWS, belt, belt_data
+from quoth.neuro.prompt.dialects import CALL_FORM, DIALECTS, NATIVE, RUN, RUN_TEXT, Dialect
+from quoth.tools.errors import InvalidCallError
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.registry.parameters import bind, validate
+from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 ENCODING = bpe_openai.get_encoding("o200k_base")
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from words import Story, scripted, story, table_of, tool
 
-from neuro.backends.base import Completion, Messages, ModelError, ToolsRefusedError
-from neuro.belt import belt, belt_bytes
-from neuro.dialects import CALL_FORM, DIALECTS, NATIVE
-from neuro.grammar import grammar
-from tools.table import ToolTable, cognitive_tools
+from quoth.neuro.backends.base import Completion, Messages, ModelError, ToolsRefusedError
+from quoth.neuro.prompt.belt import belt, belt_bytes
+from quoth.neuro.prompt.dialects import CALL_FORM, DIALECTS, NATIVE
+from quoth.neuro.prompt.grammar import grammar
+from quoth.tools.registry.table import ToolTable, cognitive_tools
 
-THINK: Any = import_module("neuro.think")
+THINK: Any = import_module("quoth.neuro.think")
 
 
 class GrammarModel:
@@ -231,6 +231,6 @@ async def test_a_dialect_of_tags_binds_to_the_tools_that_have_one() -> None:
 def test_the_rules_name_only_tools_that_ship() -> None:
     import re
 
-    import_module("tools.builtin")
+    import_module("quoth.tools.builtin")
     named = set(re.findall(r"\(([a-z]+-[a-z]+) :", THINK.RULES))
     assert named <= set(cognitive_tools.names())

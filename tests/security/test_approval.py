@@ -16,21 +16,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from words import desk, files, form, load, tool
 
-from agent.decide import question_of
-from tools.consent import Decision, request_digest
-from tools.context import Call
-from tools.define import registering_in
-from tools.errors import UsageError
-from tools.form import CallForm, Code, canonical, from_json, from_model, print_value, show, to_value
-from tools.made_of import own_code
-from tools.policy import RulesPolicy, parse_layer
-from tools.policy_check import check
-from tools.schema import WorkspacePath
-from tools.scope import bound_form, covers, left_open, read_scope, suggested
-from tools.sexp import read_all, read_one
-from tools.store import Store
-from tools.table import CognitiveTool, ToolTable, cognitive_tools
-from tools.workspace import Workspace
+from quoth.agent.terminal.requests import question_of
+from quoth.tools.consent.broker import Decision, request_digest
+from quoth.tools.call.context import Call
+from quoth.tools.registry.define import registering_in
+from quoth.tools.errors import UsageError
+from quoth.tools.lisp.forms import CallForm, Code, canonical, from_json, from_model, print_value, show, to_value
+from quoth.tools.registry.code_version import own_code
+from quoth.tools.policy.policy import RulesPolicy, parse_layer
+from quoth.tools.policy.lint import check
+from quoth.tools.registry.parameters import WorkspacePath
+from quoth.tools.policy.scope import bound_form, covers, left_open, read_scope, suggested
+from quoth.tools.lisp.reader import read_all, read_one
+from quoth.tools.storage.database import Store
+from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+from quoth.tools.call.workspace import Workspace
 
 # Programs that stand as arguments
 
@@ -317,11 +317,11 @@ def test_policy_check_knows_a_rule_that_can_hold_for_no_call() -> None:
 
 # What a version covers
 
-IN_HY = """(require tools.macros [def-cognitive-tool])
+IN_HY = """(require quoth.tools.macros [def-cognitive-tool])
 {}
 (def-cognitive-tool act "Act." :effects [:writes] :body {})
 """
-IN_PYTHON = """from tools.define import cognitive_tool
+IN_PYTHON = """from quoth.tools.registry.define import cognitive_tool
 {}
 @cognitive_tool(effects=["writes"])
 def act() -> str:
@@ -426,7 +426,7 @@ def test_the_same_code_elsewhere_has_the_same_version(
 
 
 def test_the_version_of_a_tool_that_ships_covers_its_file() -> None:
-    importlib.import_module("tools.builtin")
+    importlib.import_module("quoth.tools.builtin")
     write = cognitive_tools.get("write-file")
     assert write.code == ""
     assert own_code(write.module)

@@ -16,16 +16,17 @@ from typing import Any
 import pytest
 from words import Later, files, scripted, tool
 
-from agent import Agent, cli
-from agent.repl import _prompt_session
-from tools.consent import Decision
-from tools.context import ToolContext, ToolError, ask, current_context
-from tools.form import CallForm, Code
-from tools.locks import hold
-from tools.redact import Redactor, bare_line, bare_url
-from tools.snapshots import _secret
-from tools.store import MIGRATIONS, Store, private_folder, state_dir, store_path
-from tools.trust import Trust
+from quoth import Agent
+from quoth.agent.cli import main as cli
+from quoth.agent.repl.repl import _prompt_session
+from quoth.tools.consent.broker import Decision
+from quoth.tools.call.context import ToolContext, ToolError, ask, current_context
+from quoth.tools.lisp.forms import CallForm, Code
+from quoth.tools.storage.file_lock import hold
+from quoth.tools.call.redaction import Redactor, bare_line, bare_url
+from quoth.tools.sandbox.snapshots import _secret
+from quoth.tools.storage.database import MIGRATIONS, Store, private_folder, state_dir, store_path
+from quoth.tools.policy.trust import Trust
 
 # Secrets, when a run has ended
 
@@ -257,7 +258,7 @@ def test_what_was_left_open_is_closed(tmp_path: Path, monkeypatch: pytest.Monkey
     make_all(tmp_path / "home")
     for path in [state_dir(), *state_dir().rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
-    monkeypatch.setattr("tools.store._CLOSED", set())
+    monkeypatch.setattr("quoth.tools.storage.database._CLOSED", set())
     make_all(tmp_path / "home")
 
 
@@ -282,7 +283,7 @@ def test_a_folder_that_is_shared_on_purpose_stays_so(tmp_path: Path, monkeypatch
 
 LOOK = """
 import sys
-from agent import cli
+from quoth.agent.cli import main as cli
 codes = []
 for words in (["sessions"], ["sessions", "--json"], ["pending"], ["log", "s1"], ["log", "s1.1"], ["audit"],
               ["audit", "verify"]):
@@ -292,7 +293,7 @@ print("##", codes)
 """
 KILLED = """
 import os, signal
-from agent import Agent
+from quoth import Agent
 agent = Agent(workspace=".", model=None, session="s1", user="ann")
 agent.call('(echo :text "late words")')
 os.kill(os.getpid(), signal.SIGKILL)

@@ -24,9 +24,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from words import agent, files, quoth
 
-from tools import program
-from tools.closed import ClosedCompiler, sealed
-from tools.program import PURE_MACROS, ProgramError, compile_program
+from quoth.tools.program import compiler as program
+from quoth.tools.program.closed_compiler import ClosedCompiler, sealed
+from quoth.tools.program.compiler import PURE_MACROS, ProgramError, compile_program
 
 CORE = sorted(builtins._hy_macros)  # type: ignore[attr-defined]
 FORBIDDEN = sorted(set(CORE) - PURE_MACROS)

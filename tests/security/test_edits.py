@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from words import Spy, agent, complaint, files, lines, shipped
 
-from agent import Agent
-from tools.context import ALLOW, ToolContext, ToolError
-from tools.locks import hold
-from tools.store import state_dir
-from tools.workspace import TURNS, Workspace
+from quoth import Agent
+from quoth.tools.call.context import ALLOW, ToolContext, ToolError
+from quoth.tools.storage.file_lock import hold
+from quoth.tools.storage.database import state_dir
+from quoth.tools.call.workspace import TURNS, Workspace
 
 SLOTS = 16
 MANY = f"""(pmap (fn [i] (edit-file :path "{{}}" :old (+ "slot " (str i) ";") :new (+ "done " (str i) ";")))
@@ -51,7 +51,7 @@ def test_sixteen_edits_at_once_are_all_in_the_file(home: Path, path: str) -> Non
 
 EDITOR = """
 import asyncio, sys
-from agent import Agent
+from quoth import Agent
 with Agent(workspace=sys.argv[1], model=None, consent="yes") as quoth:
     print("ready", flush=True)
     sys.stdin.readline()
@@ -94,8 +94,8 @@ def test_the_locks_are_few_and_none_is_in_the_workspace(home: Path) -> None:
 
 
 def test_who_waits_too_long_for_a_turn_is_told_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.workspace.TURNS", 1)
-    monkeypatch.setattr("tools.workspace.TURN_SECONDS", 0.05)
+    monkeypatch.setattr("quoth.tools.call.workspace.TURNS", 1)
+    monkeypatch.setattr("quoth.tools.call.workspace.TURN_SECONDS", 0.05)
     with hold("turn 0", "no"):
         result = shipped(home, consent=Yes()).pass_through(
             '(edit-file :path "notes.txt" :old "was" :new "is")'

@@ -15,18 +15,18 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from words import Gateway, agent, complaint, desk, files, form, lines, load, shipped, tool
 
-from agent.cli import main
-from tools.consent import Decision
-from tools.context import ToolContext, ToolError
-from tools.define import cognitive_tool, registering_in
-from tools.door import new_call
-from tools.policy import RulesPolicy, parse_layer
-from tools.policy_check import check
-from tools.schema import WorkspacePath
-from tools.scope import checked
-from tools.store import Store
-from tools.table import CognitiveTool, ToolTable, cognitive_tools
-from tools.workspace import Workspace
+from quoth.agent.cli.main import main
+from quoth.tools.consent.broker import Decision
+from quoth.tools.call.context import ToolContext, ToolError
+from quoth.tools.registry.define import cognitive_tool, registering_in
+from quoth.tools.door.door import new_call
+from quoth.tools.policy.policy import RulesPolicy, parse_layer
+from quoth.tools.policy.lint import check
+from quoth.tools.registry.parameters import WorkspacePath
+from quoth.tools.policy.scope import checked
+from quoth.tools.storage.database import Store
+from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+from quoth.tools.call.workspace import Workspace
 
 SECRET = "the key is under the mat"
 
@@ -34,7 +34,7 @@ SECRET = "the key is under the mat"
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A workspace with a file that is nobody's business, and links to it."""
-    import_module("tools.builtin")
+    import_module("quoth.tools.builtin")
     home = tmp_path / "home"
     files(home, {"setup.py": SECRET, "src/a.py": "a = 1\n", ".env": SECRET, "secrets/key.txt": SECRET})
     files(home, {"~/x.txt": SECRET, "secrets/deep/er.txt": SECRET, "Ünï.txt": SECRET, "open.txt": "plain\n"})
@@ -131,7 +131,7 @@ class Remembers:
         self.asked: list[Any] = []
 
     async def request(self, tool: Any, call: Any, reason: str) -> Any:
-        from tools.context import ALLOW
+        from quoth.tools.call.context import ALLOW
 
         self.asked.append(call.form)
         return ALLOW
@@ -223,7 +223,7 @@ def test_a_folder_named_as_a_file_to_write_is_told(home: Path) -> None:
 # Lists of paths, other names, other ways to declare them
 
 HY_TOOLS = """
-(require tools.macros [def-cognitive-tool])
+(require quoth.tools.macros [def-cognitive-tool])
 (def-cognitive-tool pack "Pack files."
   :parameters [inputs {:type (get list path)}  into {:type (| path None)  :default None}
                by-name {:type (get dict #(str path))  :default {}}]
@@ -507,7 +507,7 @@ SLOW = {
 def test_a_search_looks_at_its_deadline_within_a_file_and_a_line(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import tools.builtin.search as search
+    import quoth.tools.builtin.search as search
 
     text, pattern = SLOW[kind]
     files(tmp_path, {"big.txt": text})
@@ -522,7 +522,7 @@ def test_a_search_looks_at_its_deadline_within_a_file_and_a_line(
 def test_a_search_that_finds_nothing_to_open_ends_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import tools.builtin.search as search
+    import quoth.tools.builtin.search as search
 
     files(tmp_path, {"a.txt": ""})
     monkeypatch.setattr(search, "SECONDS", -1)

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from words import files, form, lines, quoth, scripted, tool
 
-from agent.agent import AsyncAgent
-from agent.quotation import close, words
-from neuro.dialects import DIALECTS, without_tools
-from tools.consent import Decision, SayYes
-from tools.context import deny
-from tools.form import CallForm, Code
-from tools.table import ToolTable, cognitive_tools
+from quoth.agent.client import AsyncAgent
+from quoth.agent.session.quotation import close, words
+from quoth.neuro.prompt.dialects import DIALECTS, without_tools
+from quoth.tools.consent.broker import Decision, SayYes
+from quoth.tools.call.context import deny
+from quoth.tools.lisp.forms import CallForm, Code
+from quoth.tools.registry.table import ToolTable, cognitive_tools
 
 # How a model announces what it repeats; {} is the repeated text.
 LEADS = (
@@ -54,7 +54,7 @@ class Person:
 
 
 def table(sent: list[str]) -> ToolTable:
-    import_module("tools.builtin")
+    import_module("quoth.tools.builtin")
     send = tool(
         "send",
         lambda to, text: sent.append(to),

@@ -14,10 +14,10 @@ from importlib import import_module
 import pytest
 from words import gateway, tool
 
-from agent.quotation import close, words
-from neuro.reader import read_reply
-from tools.form import HARD_KEYS, CallForm
-from tools.table import cognitive_tools
+from quoth.agent.session.quotation import close, words
+from quoth.neuro.reading.reply import read_reply
+from quoth.tools.lisp.forms import HARD_KEYS, CallForm
+from quoth.tools.registry.table import cognitive_tools
 
 KNOWN = ("echo", "eval", "write-file")
 HASH = 2**61 - 1  # its multiples have one hash: in a dictionary each costs as much as all before it
@@ -166,7 +166,7 @@ def test_numbers_are_keys_where_they_are_few_and_small() -> None:
 
 
 def test_of_thousands_of_faults_twenty_are_told() -> None:
-    import_module("tools.builtin")
+    import_module("quoth.tools.builtin")
     door = gateway(cognitive_tools.get("echo"), tool("sums", params={"of": {"type": list[int]}}))
     for call in (
         CallForm("echo", {f"k{i}": i for i in range(5_000)}),

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from loopback import KEY, Answer, Handler, Server, Sleeps, failure, loopback, said, status
 
-from neuro.backends.anthropic import AnthropicBackend
-from neuro.backends.base import ModelError
-from neuro.backends.http import HttpBackend
-from neuro.backends.openai import OpenAIBackend
+from quoth.neuro.backends.anthropic import AnthropicBackend
+from quoth.neuro.backends.base import ModelError
+from quoth.neuro.backends.http import HttpBackend
+from quoth.neuro.backends.openai import OpenAIBackend
 
 MEGABYTE = 1 << 20
 MOST_MEMORY = 120 * MEGABYTE  # for a reply of 8; it was 1 to 2.7 GB, and no end
@@ -153,7 +153,7 @@ async def test_it_ends_with_one_sentence_and_is_not_asked_again(
     row: str, provider: Any, event: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer, sentence = ROWS[row]
-    monkeypatch.setattr("neuro.backends.http.MOST_EVENTS", 5_000)  # or it would take a while
+    monkeypatch.setattr("quoth.neuro.backends.http.MOST_EVENTS", 5_000)  # or it would take a while
     with loopback(answer(event)) as server:
         backend, path = provider(server, total=0.5 if row == "a token now and then" else 60.0)
         tracemalloc.start(1)

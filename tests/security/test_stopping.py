@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from words import CTRL_C, CTRL_D, Terminal, command, files, started, wait_until
 
-from agent.cli import main
-from tools.context import ToolContext
-from tools.process import run_argv
-from tools.workspace import Workspace
+from quoth.agent.cli.main import main
+from quoth.tools.call.context import ToolContext
+from quoth.tools.builtin.process import run_argv
+from quoth.tools.call.workspace import Workspace
 
 QUESTION = "Allow it? [y/N/s/e/? for help, or why not] "
 WRITE = '(write-file :path "a" :content "b")'
@@ -100,7 +100,7 @@ def test_an_interrupt_while_it_starts_ends_it_with_a_word(
         [*start, *words], cwd=tmp_path, env=told, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr
-        assert any(line.endswith(" agent.entry\n") for line in process.stderr), "Python itself has started"
+        assert any(line.endswith(" quoth.agent.entry\n") for line in process.stderr), "Python itself has started"
         time.sleep(milliseconds / 1000)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()

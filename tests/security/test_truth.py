@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 from words import Clock, desk, scripted, tool
 
-from agent import Agent, cli
-from agent.flight_approval import record
-from agent.plan_org import read_plan
-from tools.audit import MemoryAudit, StoreAudit
-from tools.consent import Broker, Decision
-from tools.errors import StoreError, UsageError
-from tools.store import Store, store_path
-from tools.table import ToolTable
-from tools.transcript import Transcript, TranscriptError
-from tools.workspace import Workspace
+from quoth import Agent
+from quoth.agent.cli import main as cli
+from quoth.agent.flight.approval import record
+from quoth.agent.plan.org_reader import read_plan
+from quoth.tools.history.audit import MemoryAudit, StoreAudit
+from quoth.tools.consent.broker import Broker, Decision
+from quoth.tools.errors import StoreError, UsageError
+from quoth.tools.storage.database import Store, store_path
+from quoth.tools.registry.table import ToolTable
+from quoth.tools.history.transcript import Transcript, TranscriptError
+from quoth.tools.call.workspace import Workspace
 
 # A decision
 

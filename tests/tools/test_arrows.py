@@ -122,7 +122,7 @@ def hy_modules() -> set[str]:
 
 def test_python_names_no_hy_module_in_an_import_statement() -> None:
     known = hy_modules()
-    assert {"tools.macros", "neuro.think", "agent.loop"} <= known
+    assert {"quoth.tools.macros", "quoth.neuro.think", "quoth.agent.loop"} <= known
     found = {str(path): sorted(known & set(named_by_python(path.read_text()))) for path in sources(".py")}
     assert {path: names for path, names in found.items() if names} == {}
 
@@ -131,33 +131,33 @@ def test_python_names_no_hy_module_in_an_import_statement() -> None:
     "text",
     [
         "import agent",
-        "import os, agent.loop as x",
+        "import os, quoth.agent.loop as x",
         "from neuro import think",
-        "from neuro.backends.base import Backend",
-        "def f():\n    import agent.cli",
-        "if TYPE_CHECKING:\n    from agent.run import Reply",
-        "from importlib import import_module\nimport_module('neuro.think')",
-        "importlib.import_module('agent.loop')",
+        "from quoth.neuro.backends.base import Backend",
+        "def f():\n    import quoth.agent.cli.main",
+        "if TYPE_CHECKING:\n    from quoth.agent.run.run import Reply",
+        "from importlib import import_module\nimport_module('quoth.neuro.think')",
+        "importlib.import_module('quoth.agent.loop')",
         "__import__('agent')",
         "from ...agent import x",
     ],
 )
 def test_the_check_of_python_can_fail(text: str) -> None:
-    assert upward("tools", imported_by_python(text, "tools.builtin"))
+    assert upward("tools", imported_by_python(text, "quoth.tools.builtin"))
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "(import agent)",
-        "(import os agent.loop [cognitive-loop])",
-        "(import os [path] neuro.think :as think)",
+        "(import os quoth.agent.loop [cognitive-loop])",
+        "(import os [path] quoth.neuro.think :as think)",
         "(require agent.macros [x])",
         "(defn f [] (import neuro))",
         "(defmacro m [] `(hy.I.agent/loop.cognitive-loop))",
         "(hy.R.neuro/macros.think 1)",
         "(setv f hy.I.agent.loop)",
-        '(import-module "agent.loop")',
+        '(import-module "quoth.agent.loop")',
     ],
 )
 def test_the_check_of_hy_can_fail(text: str) -> None:
@@ -165,15 +165,15 @@ def test_the_check_of_hy_can_fail(text: str) -> None:
 
 
 def test_downward_and_outward_arrows_are_fine() -> None:
-    assert upward("agent", ["tools.form", "neuro.think", "agent.run", "os"]) == []
-    assert upward("neuro", ["tools.form", "neuro.belt", "httpx"]) == []
-    assert upward("neuro", ["agent.run"]) == ["agent.run"]
-    assert upward("tools", imported_by_hy("(import tools.form [show] agents neuron)")) == []
+    assert upward("agent", ["quoth.tools.lisp.forms", "quoth.neuro.think", "quoth.agent.run.run", "os"]) == []
+    assert upward("neuro", ["quoth.tools.lisp.forms", "quoth.neuro.prompt.belt", "httpx"]) == []
+    assert upward("neuro", ["quoth.agent.run.run"]) == ["quoth.agent.run.run"]
+    assert upward("tools", imported_by_hy("(import quoth.tools.lisp.forms [show] agents neuron)")) == []
 
 
 def test_a_hy_module_named_by_python_would_be_found(tmp_path: Path) -> None:
-    files(tmp_path, {"a.py": "from tools.macros import x\nfrom tools import expand\n"})
+    files(tmp_path, {"a.py": "from quoth.tools.macros import x\nfrom tools import expand\n"})
     assert hy_modules() & set(named_by_python((tmp_path / "a.py").read_text())) == {
-        "tools.macros",
-        "tools.expand",
+        "quoth.tools.macros",
+        "quoth.tools.registry.expand",
     }

@@ -15,14 +15,14 @@ from typing import Any
 
 from words import files, lines, tool
 
-from agent import Agent
-from agent.flight_file import PlanFile
-from agent.session import Session
-from neuro.backends.base import Messages
-from neuro.backends.scripted import ScriptedBackend
-from tools.context import ToolContext
-from tools.store import Store, store_path
-from tools.transcript import Transcript
+from quoth import Agent
+from quoth.agent.flight.plan_file import PlanFile
+from quoth.agent.session.session import Session
+from quoth.neuro.backends.base import Messages
+from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.tools.call.context import ToolContext
+from quoth.tools.storage.database import Store, store_path
+from quoth.tools.history.transcript import Transcript
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["broken_flights"])

@@ -8,12 +8,12 @@ from typing import Any
 
 from words import files, lines, scripted, tool
 
-from agent import Agent, AsyncAgent, FlightReport
-from agent.org import load
-from agent.plan import TODO_WORDS
-from tools.consent import Decision
-from tools.context import ToolContext
-from tools.table import CognitiveTool
+from quoth import Agent, AsyncAgent, FlightReport
+from quoth.tools.org.document import load
+from quoth.agent.plan.model import TODO_WORDS
+from quoth.tools.consent.broker import Decision
+from quoth.tools.call.context import ToolContext
+from quoth.tools.registry.table import CognitiveTool
 
 
 class Field:
@@ -103,8 +103,8 @@ def statuses(report: FlightReport) -> dict[str, str]:
 
 def approve(field: Field, *only: str, decision: Decision | None = None, **options: Any) -> None:
     """What ann does with quoth approve."""
-    from agent.flight_approval import coverage, record
-    from agent.flight_file import PlanFile
+    from quoth.agent.flight.approval import coverage, record
+    from quoth.agent.flight.plan_file import PlanFile
 
     plan = (file := PlanFile(field.path)).plan
 

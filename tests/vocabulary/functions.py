@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tools.define import define_tool, registering_in
-from tools.form import CallForm, plist, print_string, print_value
-from tools.schema import RESERVED, bind, validate
-from tools.table import CognitiveTool, ToolTable
+from quoth.tools.registry.define import define_tool, registering_in
+from quoth.tools.lisp.forms import CallForm, plist, print_string, print_value
+from quoth.tools.registry.parameters import RESERVED, bind, validate
+from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 _PLAIN = {"string": str, "integer": int, "float": float, "number": float, "boolean": bool, "any": Any}
 _PLAIN |= {"dict": dict, "object": dict, "null": None}

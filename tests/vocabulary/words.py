@@ -28,27 +28,27 @@ from typing import Any
 
 import pytest
 
-from agent import Agent
-from agent.agent import AsyncAgent
-from agent.run import Reply
-from neuro.backends.base import Completion, Messages
-from neuro.backends.scripted import Scripted, ScriptedBackend
-from neuro.belt import belt
-from neuro.reader import read_reply
-from neuro.reading import FoundCall
-from tools.audit import MemoryAudit, StoreAudit
-from tools.consent import Broker, Decision, Request
-from tools.context import ToolContext, ToolResult
-from tools.define import define_tool, registering_in
-from tools.door import Door, new_call
-from tools.form import CallForm, from_model
-from tools.hycache import load_hy_file
-from tools.receipts import StoreReceipts
-from tools.sandbox import Sandbox, SandboxLimits
-from tools.sexp import read_one
-from tools.store import Store
-from tools.table import CognitiveTool, ToolTable, cognitive_tools
-from tools.workspace import Workspace
+from quoth import Agent
+from quoth.agent.client import AsyncAgent
+from quoth.agent.run.run import Reply
+from quoth.neuro.backends.base import Completion, Messages
+from quoth.neuro.backends.scripted import Scripted, ScriptedBackend
+from quoth.neuro.prompt.belt import belt
+from quoth.neuro.reading.reply import read_reply
+from quoth.neuro.reading.result import FoundCall
+from quoth.tools.history.audit import MemoryAudit, StoreAudit
+from quoth.tools.consent.broker import Broker, Decision, Request
+from quoth.tools.call.context import ToolContext, ToolResult
+from quoth.tools.registry.define import define_tool, registering_in
+from quoth.tools.door.door import Door, new_call
+from quoth.tools.lisp.forms import CallForm, from_model
+from quoth.tools.hy_loader import load_hy_file
+from quoth.tools.history.receipts import StoreReceipts
+from quoth.tools.sandbox.runner import Sandbox, SandboxLimits
+from quoth.tools.lisp.reader import read_one
+from quoth.tools.storage.database import Store
+from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+from quoth.tools.call.workspace import Workspace
 
 
 def form(text: str) -> CallForm:
@@ -193,7 +193,7 @@ def complaint(kind: type[BaseException], act: Callable[[], Any]) -> str:
 
 def shipped(workspace: Path | str, *more: CognitiveTool, **parts: Any) -> Gateway:
     """A gateway to the tools that ship, and to ``more``."""
-    import_module("tools.builtin")
+    import_module("quoth.tools.builtin")
     return gateway(*cognitive_tools.tools(), *more, workspace=workspace, **parts)
 
 

@@ -3,9 +3,9 @@
 from functools import cache
 from importlib import import_module
 
-from tools import hycache
-from tools.define import registering_in
-from tools.table import CognitiveTool, ToolTable
+from quoth.tools import hy_loader as hycache
+from quoth.tools.registry.define import registering_in
+from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 FAMILIES = ("core", "files", "search", "more", "team")
 

@@ -1,13 +1,13 @@
 "Reading, listing, writing and editing files of the workspace.
 Must not open a path by itself: every file is reached through ctx.workspace."
 
-(eval-when-compile (require tools.macros [def-cognitive-tool]))
+(eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
   ; While compiling only: at run time Hy's require looks through the whole stack, 10 ms a file.
 (import
   fnmatch [fnmatch]
-  tools.context [ToolError]
-  tools.schema [count]
-  tools.workspace [inside-workspace])
+  quoth.tools.call.context [ToolError]
+  quoth.tools.registry.parameters [count]
+  quoth.tools.call.workspace [inside-workspace])
 
 ;; * Bounds
 

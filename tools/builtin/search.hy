@@ -1,14 +1,14 @@
 "Searching the text of the workspace's files.
 Must not open a path by itself: every file is reached through ctx.workspace."
 
-(eval-when-compile (require tools.macros [def-cognitive-tool]))
+(eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
   ; While compiling only: at run time Hy's require looks through the whole stack, 10 ms a file.
 (import
   fnmatch [fnmatch]
-  tools.context [ToolError]
-  tools.patterns [compiled]
-  tools.schema [count WorkspacePath]
-  tools.workspace [inside-workspace])
+  quoth.tools.call.context [ToolError]
+  quoth.tools.safe_regex [compiled]
+  quoth.tools.registry.parameters [count WorkspacePath]
+  quoth.tools.call.workspace [inside-workspace])
 
 ;; * Bounds
 

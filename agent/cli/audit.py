@@ -1,0 +1,177 @@
+"""The command ``quoth audit``: filters and prints the trail, or verifies it.
+
+Knows the trail's public face and how a row looks; it calls no tool and changes nothing. A workspace in which
+nothing was called has no store, and looking makes none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quoth.agent.terminal.output import complain, print_json, print_line
+from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.visible import visible
+
+if TYPE_CHECKING:
+    from quoth.tools.history.audit import StoreAudit
+
+UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def add_audit(parser: argparse.ArgumentParser) -> None:
+    """The options of ``quoth audit``; ``--session`` and ``--user`` are common ones, and filter here."""
+    parser.add_argument(
+        "verify",
+        nargs="?",
+        metavar="verify",
+        help="say whether any row was changed, is missing or was put in",
+    )
+    parser.add_argument("--tool", metavar="NAME", help="only calls of this tool")
+    parser.add_argument("--status", metavar="STATUS", help="only calls that ended so: ok, denied, limited, …")
+    parser.add_argument(
+        "--since",
+        metavar="WHEN",
+        help="only calls since a time (2026-03-10, 2026-03-10T14:05; UTC) or within 30m, 2h, 7d",
+    )
+    parser.add_argument("--last", metavar="N", help="only the last N of them")
+    parser.add_argument(
+        "--head", metavar="HASH", help="with verify: a row with this hash, noted earlier, must still be there"
+    )
+
+
+def audit(options: argparse.Namespace) -> int:
+    """Print the rows, exit code 0; or verify them, exit code 1 when the trail is not as it was written."""
+    as_json = getattr(options, "json", False)
+    if options.verify not in (None, "verify"):
+        hint = did_you_mean(options.verify, ["verify"]) or " There is only: quoth audit verify."
+        raise UsageError(f"quoth audit does not know {options.verify}.{hint}")
+    if options.verify:
+        return _verify(options, as_json)
+    if options.head:
+        raise UsageError("--head goes with quoth audit verify.")
+    last, filters = _last(options.last), _filters(options)
+    with _trail(options) as trail:
+        for row in trail.select(last=last, **filters) if trail else ():
+            print_json(row) if as_json else print_line(_line(row))
+    return 0
+
+
+@contextmanager
+def _trail(options: argparse.Namespace) -> Iterator[StoreAudit | None]:
+    """The trail of the workspace, or None where nothing was ever called."""
+    from quoth.tools.history.audit import StoreAudit
+    from quoth.tools.storage.database import existing_store
+
+    with existing_store(Path(getattr(options, "workspace", "."))) as store:
+        opened = store
+        yield None if opened is None else StoreAudit(lambda: opened)
+
+
+# Filters
+
+
+def _filters(options: argparse.Namespace) -> dict[str, str]:
+    from quoth.tools.call.context import STATUSES
+    from quoth.tools.lisp.forms import kebab
+
+    filters: dict[str, str] = {}
+    if options.tool is not None:
+        filters["tool"] = kebab(options.tool)
+    if options.status is not None:
+        if options.status not in STATUSES:
+            hint = did_you_mean(options.status, STATUSES) or f" There are {', '.join(STATUSES)}."
+            raise UsageError(f"There is no status {options.status}.{hint}")
+        filters["status"] = options.status
+    if options.since is not None:
+        filters["since"] = _since(options.since, datetime.now(UTC))
+    return filters | {name: value for name in ("session", "user") if (value := getattr(options, name, None))}
+
+
+def _last(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"--last takes a whole number from 1, not {text}.")
+    return int(text)
+
+
+def _since(text: str, now: datetime) -> str:
+    """The time that is meant, written as the rows have theirs."""
+    ago = re.fullmatch(r"(\d{1,6})([smhdw])", text)
+    try:
+        if ago:
+            when = now - timedelta(**{UNITS[ago[2]]: int(ago[1])})
+        else:
+            when = datetime.fromisoformat(text)
+            when = (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"--since takes a time such as 2026-03-10 or 2026-03-10T14:05 (UTC), or 30m, 2h, 7d; not {text}."
+        ) from None
+    return when.isoformat(timespec="milliseconds")
+
+
+# Looks
+
+
+def _line(row: dict[str, Any]) -> str:
+    """One row for a person: what was called and how it ended; below it, who said what of it."""
+    when = str(row["ts"])[:19].replace("T", " ")
+    what = row["form"] or f"({row['tool']} …)"  # rows of older stores hold no form
+    ended = f"{row['status']:<9} {row['duration_ms']:>6} ms"
+    first = f"{row['seq']:>5}  {when}  {ended}  {row['user']}  {row['session']}  {row['route']}  {what}"
+    asked = ("policy", "rule", "guard", "gate")
+    notes = [f"{name}: {row[name]}" for name in asked if row[name] not in ("", "allow")]
+    if row["consent"]:
+        notes.append(f"consent: {row['consent']}")
+    if row["repairs"]:
+        notes.append(f"mended: {row['repairs']}")
+    if row["message"]:
+        notes.append(str(row["message"]))
+    if row["side_effects"]:
+        notes.append("did " + ", ".join(str(effect) for effect in row["side_effects"]))
+    return "\n       ".join(visible(text, lines=True).replace("\n", "\n       ") for text in (first, *notes))
+
+
+# Verifying
+
+
+def _verify(options: argparse.Namespace, as_json: bool) -> int:
+    for name in ("tool", "status", "since", "last"):
+        if getattr(options, name) is not None:
+            raise UsageError(f"quoth audit verify looks at every row; it takes no --{name}.")
+    head = (options.head or "").lower()
+    if options.head is not None and not re.fullmatch(r"[0-9a-f]{8,64}", head):
+        raise UsageError(
+            "--head takes a hash as quoth audit verify prints it, or at least its first 8 digits."
+        )
+    with _trail(options) as trail:
+        if trail is None:
+            from quoth.tools.history.audit import Verification, lost_head
+
+            found = Verification(0, "", faults=[lost_head(head)] if head else [])
+        else:
+            found = trail.verify(head=head)
+    if as_json:
+        faults = [{"seq": fault.seq, "id": fault.id, "fault": str(fault)} for fault in found.faults]
+        print_json(
+            {"ok": found.ok, "rows": found.rows, "older": found.older, "head": found.head, "faults": faults}
+        )
+    else:
+        rows = "1 row" if found.rows == 1 else f"{found.rows} rows"
+        for fault in found.faults:
+            print_line(str(fault))
+        if found.ok:
+            print_line(f"{rows}, the chain is whole." + (f" Head: {found.head}" if found.head else ""))
+        else:
+            faults_found = "1 fault" if len(found.faults) == 1 else f"{len(found.faults)} faults"
+            complain(f"The audit trail is not as it was written: {faults_found} in {rows}.")
+        if found.older:
+            complain(f"{found.older} of them are older than the chain; the next call chains them.")
+    return 0 if found.ok else 1

@@ -1,0 +1,295 @@
+"""Approved steps of flight plans: who approved what, kept in the store, and what that covers in a flight.
+
+Knows plans, the store and the broker. What counts is a digest of the step and of the tools it names; the word
+in the file counts for nothing. An approval answers what policy would ask of the calls that the step's forms
+make with arguments that stand in them and that the person was shown, once in each attempt, through the
+approval of a program's plan as a whole (tools/consent/plan_approvals.py). It answers no question of a model's calls, none
+about a value that is known only while the plan is flown, and nothing that a rule or a guard denies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from quoth.tools.org.babel import Var
+from quoth.agent.plan.model import Form, Part, Plan
+from quoth.agent.plan.check import reads_only
+from quoth.agent.plan.check_forms import tool_uses
+from quoth.tools.consent import plan_approvals as plans
+from quoth.tools.history.audit import Audit
+from quoth.tools.consent.broker import Broker, Decision
+from quoth.tools.call.context import Call
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.call.redaction import SECRET, redact
+from quoth.tools.storage.database import Store
+from quoth.tools.registry.table import ToolTable
+
+if TYPE_CHECKING:
+    from quoth.agent.client import AsyncAgent
+
+
+@dataclass(frozen=True)
+class Approval:
+    """What a person said of a step. ``holds`` is False when the step, or a tool in it, has changed since;
+    ``step`` is the id of the one it was said of; ``seen`` are the digests of the calls that were shown."""
+
+    decision: Literal["approve", "deny"]
+    user: str
+    at: float
+    why: str
+    holds: bool
+    step: str
+    seen: frozenset[str]
+
+
+def record(
+    store: Store,
+    audit: Audit,
+    plan: Plan,
+    path: str,
+    step: Part,
+    table: ToolTable,
+    decision: Decision,
+    covered: Coverage | None = None,
+) -> None:
+    """Keep what a person decided of a step; the audit is told as it counts. ``covered`` is what the
+    person was shown; an approval is of no other call, whatever another policy would ask in flight."""
+    said = "deny" if decision.kind == "deny" else "approve"
+    with store.transaction() as run:
+        _audit(audit, plan, step, decision)
+        run(
+            "INSERT INTO plan_steps (plan, step, digest, tools, decision, user, at, why, body, seen)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                path,
+                step.id,
+                plan.digest(step),
+                tools_digest(plan, step, table),
+                said,
+                decision.by,
+                time.time(),
+                decision.why,
+                body_digest(plan, step),
+                json.dumps(sorted(covered.seen if covered else ())),
+            ),
+        )
+
+
+def approval_of(store: Store, plan: Plan, path: str, step: Part, table: ToolTable) -> Approval | None:
+    """What was decided of a step last. A refusal holds until somebody approves the step, whatever becomes of
+    it meanwhile: also under another headline, as long as it would do the same, unless that headline has an
+    approval which holds."""
+    what = "SELECT digest, tools, decision, user, at, why, step, seen FROM plan_steps AS said WHERE plan = ?"
+    now = (plan.digest(step), tools_digest(plan, step, table))
+    own = store.execute(f"{what} AND step = ? ORDER BY seq DESC LIMIT 1", (path, step.id))
+    found = []
+    if not own or (own[0][2] != "deny" and tuple(own[0][:2]) != now):
+        latest = "(SELECT max(seq) FROM plan_steps WHERE plan = said.plan AND step = said.step)"
+        found = store.execute(
+            f"{what} AND body = ? AND body != '' AND decision = 'deny' AND seq = {latest}"
+            " ORDER BY seq DESC LIMIT 1",
+            (path, body_digest(plan, step)),
+        )
+    if not (found := found or own):
+        return None
+    digest, tools, decision, user, at, why, of, seen = found[0]
+    holds = decision == "deny" or (digest, tools) == now
+    return Approval(decision, user, at, why, holds, of, frozenset(json.loads(seen)))
+
+
+def body_digest(plan: Plan, step: Part) -> str:
+    """A digest of what a step does, its forms and its objective, by whatever name; empty for one of an
+    expectation alone."""
+    forms = [
+        [called(plan, form).text, [[var.name, var.text] for var in variables(plan, form)]]
+        for form in step.running
+    ]
+    if not (forms or step.objective):
+        return ""
+    return hashlib.sha256(json.dumps([step.objective, forms]).encode()).hexdigest()
+
+
+def tools_digest(plan: Plan, step: Part, table: ToolTable) -> str:
+    """The versions of the tools that the step's forms name: an approval is of what they do, too."""
+    found: dict[str, str] = {}
+    for form in step.running:
+        names = [var.name for var in variables(plan, form)]
+        uses = tool_uses(called(plan, form).text, table, names)
+        found |= {use.tool.name: use.tool.version for use in uses}
+    return hashlib.sha256(json.dumps(sorted(found.items())).encode()).hexdigest()
+
+
+def called(plan: Plan, form: Form) -> Form:
+    """The block whose text runs: the form itself, or the one that it calls."""
+    block = plan.block(form.call) if form.call else form
+    assert block is not None, "a plan is checked before it is looked at so"
+    return block
+
+
+def variables(plan: Plan, form: Form) -> list[Var]:
+    """The variables of a block; a call's own come in the place of those of the block it calls."""
+    return list({var.name: var for var in (*called(plan, form).vars, *form.vars)}.values())
+
+
+def knows_all(plan: Plan, form: Form) -> bool:
+    """Whether all that a block works with stands in the plan: no result of another block."""
+    return all(not var.ref or var.ref in plan.data for var in variables(plan, form))
+
+
+def is_covered(store: Store, call: Call, text: str) -> bool:
+    """Whether the approval of a program was given to this run of it already, before it was broken off."""
+    with store.transaction() as run:
+        return plans.is_approved(run, plans.program_digest(text), call, time.time())
+
+
+def cover(broker: Broker, call: Call, plan: Mapping[str, Any], by: Approval, why: str) -> None:
+    """Approve, for the one run of the program that ``call`` is and for no other, those calls of its plan
+    whose arguments stand in it and that the person has seen."""
+    known, _ = _parted(plan)
+    if shapes := [shape for shape in known if _seen(plan, shape) in by.seen]:
+        request = broker.ask_for_plan(call, {**plan, "shapes": shapes}, bound=True)
+        broker.decide(request, Decision("once", by.user, why))
+
+
+@dataclass(frozen=True)
+class Covered:
+    """A call that an approval answers, whole but for declared secrets, and how often it may come in one
+    attempt; None is for any number. ``seen`` are the digests of what it stands for."""
+
+    call: CallForm
+    times: int | None
+    seen: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What an approval of a step answers, and what will be asked all the same, with the reason. ``model`` is
+    the one that the step names."""
+
+    model: str
+    calls: tuple[Covered, ...]
+    asks: tuple[str, ...]
+
+    @property
+    def seen(self) -> frozenset[str]:
+        return frozenset(digest for one in self.calls for digest in one.seen)
+
+
+async def coverage(agent: AsyncAgent, plan: Plan, step: Part) -> Coverage:
+    """What an approval of a step covers. Nothing is run, and nothing is read but the plan."""
+    calls: dict[str, Covered] = {}
+    asks: dict[str, None] = {}
+    for form in step.running:
+        inner, other = await _coverage(agent, plan, form)
+        for one in inner:
+            known = calls.setdefault(str(one.call), replace(one, times=0, seen=()))
+            both = None if known.times is None or one.times is None else known.times + one.times
+            calls[str(one.call)] = replace(one, times=both, seen=(*known.seen, *one.seen))
+        asks |= dict.fromkeys(other)
+    if step.objective and step.tools != ():
+        asks["what its model calls"] = None
+    return Coverage(step.model, tuple(calls.values()), tuple(asks))
+
+
+async def _coverage(agent: AsyncAgent, plan: Plan, form: Form) -> tuple[list[Covered], list[str]]:
+    given, text = variables(plan, form), called(plan, form).text
+    if not knows_all(plan, form):
+        refs = ", ".join(dict.fromkeys(var.ref for var in given if var.ref and var.ref not in plan.data))
+        asks = [
+            f"{name} (it works with what {refs} comes to)" for name in _changing(agent.table, text, given)
+        ]
+        for block in libraries(plan, form).values():
+            names = _changing(agent.table, block.text, block.vars)
+            asks += [f"{name} (of the block {block.name}, which gives a value)" for name in names]
+        return [], asks
+    values = {var.name: plan.data[var.ref].value if var.ref else var.value for var in given}
+    found = await agent.eval(form.program(values, text), route="flight", dry_run="pure")
+    if not found.ok:
+        return [], [f"anything ({found.message})"]
+    known, unknown = _parted(found.value)
+    asks = [f"{shape['tool']} (its arguments are known only in flight)" for shape in unknown]
+    if not found.value["complete"]:
+        asks.append("what else it may call (it cannot be followed everywhere)")
+    shown = [(_shown(shape, agent.table), shape["times"], (_seen(found.value, shape),)) for shape in known]
+    return [Covered(*one) for one in shown], asks
+
+
+def _changing(table: ToolTable, text: str, given: Sequence[Var]) -> list[str]:
+    """The tools in a program that do more than to read."""
+    uses = [use.tool for use in tool_uses(text, table, [var.name for var in given])]
+    return list(dict.fromkeys(tool.name for tool in uses if not reads_only(tool)))
+
+
+def libraries(plan: Plan, form: Form) -> dict[str, Form]:
+    """The blocks outside of all steps that give a block its values, and those that give them theirs."""
+    found: dict[str, Form] = {}
+    pending = [var.ref for var in variables(plan, form)]
+    while pending:
+        name = pending.pop(0)
+        if name in plan.library and name not in found:
+            found[name] = plan.library[name]
+            pending += [var.ref for var in plan.library[name].vars]
+    return found
+
+
+def _parted(plan: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """The calls that would be asked whose arguments all stand in the program, and the others."""
+    parted: tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]] = ([], [])
+    for shape in plan["shapes"]:
+        parted[not all(map(_is_literal, shape["args"].values()))].append(shape)
+    return parted
+
+
+def _shown(shape: Mapping[str, Any], table: ToolTable) -> CallForm:
+    given = shape["args"]
+    names = [param.name for param in table.get(shape["tool"]).params if param.name in given]
+    return CallForm(shape["tool"], {name: given[name].get("is", SECRET) for name in names})
+
+
+def _seen(plan: Mapping[str, Any], shape: Mapping[str, Any]) -> str:
+    """A digest of a call of a program, with how often it may come."""
+    data = json.dumps([plan["program"], shape], sort_keys=True)
+    return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _is_literal(pattern: Mapping[str, Any]) -> bool:
+    return "is" in pattern or "sha256" in pattern
+
+
+def _audit(audit: Audit, plan: Plan, step: Part, decision: Decision) -> None:
+    denied = decision.kind == "deny"
+    audit.write(
+        {
+            "id": secrets.token_hex(5),
+            "ts": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "session": "",
+            "user": decision.by,
+            "route": "decision",
+            "parent": None,
+            "depth": 0,
+            "round": 0,
+            "place": 0,
+            "tool": "fly",
+            "digest": plan.digest(step),
+            "status": "denied" if denied else "ok",
+            "stage": "consent",
+            "duration_ms": 0,
+            "side_effects": (),
+            "policy": "",
+            "rule": "",
+            "guard": "",
+            "gate": "",
+            "consent": f"step {'denied' if denied else 'approved'} by {decision.by or 'somebody'}",
+            "message": redact(decision.why)[:2000],
+            "form": redact(f"{plan.source.name} {step.id}")[:2000],
+            "schema_hash": "",
+            "repairs": "",
+        }
+    )

@@ -1,0 +1,542 @@
+"""Flight plans flown: which steps are run, in which order, and what is written down of it and where.
+
+Knows plans, their files and what a flight's transcript says; a step itself is run by flight_step.py. A flight
+is a session, and what it stands at is derived from the transcript alone: the file shows it, and is never
+asked. A flight goes on where it stood: after a kill, an interrupt, a decision that it waited for, a failure.
+Once all is done, the next one begins anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from quoth.agent.flight.plan_file import Mark, PlanFile
+from quoth.agent.flight.status import Standings, lets_pass
+from quoth.agent.flight.log import FlightLog, Standing, begin_flight, flights, read_flight
+from quoth.agent.flight.step import Aboard, Made, attempt, result_of, results_of
+from quoth.agent.plan.model import PHASES, Part, Plan
+from quoth.agent.plan.check import check
+from quoth.agent.run.run import show_value
+from quoth.agent.session.session import Session
+from quoth.neuro.backends.base import Usage
+from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.storage.file_lock import hold
+from quoth.tools.storage.database import Store, store_path
+from quoth.tools.call.workspace import flying
+
+if TYPE_CHECKING:
+    from quoth.agent.client import AsyncAgent
+
+FlightStatus = Literal["done", "failed", "pending", "interrupted"]
+TOGETHER = 8  # steps at once, at most
+REASON_CHARS = 400  # of the reason in a line of the log
+WORDS = {
+    "": "PLAN",
+    "begun": "RUNNING",
+    "waits": "RUNNING",
+    "interrupted": "RUNNING",
+    "done": "DONE",
+    "failed": "FAILED",
+    "denied": "DENIED",
+    "skipped": "SKIPPED",
+}
+
+
+# What a group stands at that has come to nothing of its own yet.
+_STATUS = {"RUNNING": "begun", "FAILED": "failed", "DONE": "done"}
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What a step of a flight has come to. ``status`` is empty for one that was not reached; ``text`` is the
+    result, or the reason why there is none."""
+
+    id: str
+    title: str
+    place: str
+    status: str = ""
+    text: str = ""
+    seconds: float = 0.0
+    attempts: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def word(self) -> str:
+        return "WAITING" if self.status == "waits" else WORDS[self.status]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "title": self.title,
+            "place": self.place,
+            "status": self.word.lower() if self.status != "waits" else "waits",
+            "text": self.text,
+            "seconds": round(self.seconds, 3),
+            "attempts": self.attempts,
+            "tokens": self.usage.input_tokens + self.usage.output_tokens,
+        }
+
+
+@dataclass(frozen=True)
+class FlightReport:
+    """How a flight ended, for now. ``notes`` are what a person should know beside that."""
+
+    plan: str
+    session: str
+    status: FlightStatus
+    steps: tuple[StepReport, ...]
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "done"
+
+    def __str__(self) -> str:
+        """One line: how many steps came to what."""
+        words = dict.fromkeys([*WORDS.values(), "WAITING"])
+        counts = {word: sum(step.word == word for step in self.steps) for word in words}
+        said = ", ".join(f"{n} {word.lower()}" for word, n in counts.items() if n)
+        return f"{self.plan}: {self.status}: {said}; session {self.session}, {self.seconds:.1f} s."
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "plan": self.plan,
+            "session": self.session,
+            "status": self.status,
+            "steps": [step.to_json() for step in self.steps],
+            "seconds": round(self.seconds, 3),
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which part of a plan to fly: from a step on, a step or group alone, up to the end of a phase; several
+    steps at once; all of it anew."""
+
+    start: str = ""
+    only: str = ""
+    until: str = ""
+    parallel: bool = False
+    again: bool = False
+
+
+async def fly(agent: AsyncAgent, path: str | Path, wanted: Wanted, session: str = "") -> FlightReport:
+    """Fly a plan; see AsyncAgent.fly. ``session`` is the one to fly in, if one was named."""
+    file = PlanFile(path)
+    with hold(flying(file.path), f"{file.shown} is being flown by another process."):
+        plan = file.look()  # what a tool or an editor has made of it before nobody could
+        if faults := check(plan, agent.table):
+            raise UsageError("\n".join(str(fault) for fault in faults))
+        return await _Flight(agent, file, wanted, session).fly()
+
+
+class _Flight:
+    def __init__(self, agent: AsyncAgent, file: PlanFile, wanted: Wanted, session: str) -> None:
+        self.agent = agent
+        self.file = file
+        self.plan: Plan = file.plan  # as it was when the flight began; the file may change
+        self.wanted = wanted
+        self.chosen = chosen_steps(self.plan, wanted)
+        self.named = session
+        self.store: Store = agent.store
+        self.notes: dict[str, None] = {}
+        self.fresh: set[str] = set()  # what is begun anew though it is over
+        self.usage: dict[str, Usage] = {}
+        self.stopped = ""
+        self.log = self._log()
+        since = max([self.log.begun, *(one.seq for past in self.log.history.values() for one in past)])
+        self.standings = Standings(self.plan, self.log, self.fresh, since)
+        self.aboard = Aboard(agent, self.store, self.plan, str(file.path), self.log, self.made)
+
+    # Which flight
+
+    def _log(self) -> FlightLog:
+        """The flight to go on with, or a new one."""
+        agent, path, anew = self.agent, str(self.file.path), self.wanted.again
+        named = bool(self.wanted.only or self.wanted.start)
+        for event in flights(self.store, agent.transcript, path, agent.user, self.named):
+            log = read_flight(self._session(event.session), event)
+            if not anew and (named or not self._finished(log)):
+                self._begin_again(log)
+                return log
+            break
+        session = self._session(self.named or self._free())
+        session.open(agent.given())
+        return begin_flight(session, path, self.plan.title, self.plan.whole_digest)
+
+    def _session(self, name: str) -> Session:
+        agent = self.agent
+        return Session(agent.transcript, name, agent.user, store_path(agent.workspace.root))
+
+    def _free(self) -> str:
+        """A session in which nothing has happened yet."""
+        agent = self.agent
+        used = agent.transcript.count(agent.session, "session") + agent.transcript.count(
+            agent.session, "flight"
+        )
+        return agent.session if not used else f"s{secrets.token_hex(4)}"
+
+    def _finished(self, log: FlightLog) -> bool:
+        """Whether a flight of this very plan has nothing left to do."""
+        found = Standings(self.plan, log)
+        return log.status == "done" and all(map(found.passed, (*self.plan.steps, *found.groups)))
+
+    def _begin_again(self, log: FlightLog) -> None:
+        """What is over and is to be begun anew: what failed in a flight that has ended since, what is not as
+        it was, and what is asked for by name."""
+        found = Standings(self.plan, log)
+        for part in (*self.plan.steps, *found.groups):
+            one = log.standing(part.id)
+            if one is None or not one.over:
+                continue
+            flown = self._ends(part, found) if part.inside else part.id in self.chosen
+            ended = log.status in ("failed", "done") and one.seq < log.ended
+            let_pass = one.status == "done" or (log.status == "done" and lets_pass(part, one.status))
+            failed = flown and ended and not let_pass
+            named = (self.wanted.only or self.wanted.start) and part.id in self.chosen
+            if failed or named or one.digest != self.plan.digest(part):
+                self.fresh.add(part.id)
+
+    def _flown(self) -> list[Part]:
+        """What is to be flown now: the steps, and the groups that they bring to their end."""
+        steps = [step for step in self.plan.steps if step.id in self.chosen]
+        return steps + [group for group in self.standings.groups if self._ends(group, self.standings)]
+
+    def _ends(self, group: Part, found: Standings) -> bool:
+        """Whether what is flown brings a group to its end."""
+        leaves = found.leaves(group)
+        left = any(leaf.id not in self.chosen and not found.passed(leaf) for leaf in leaves)
+        return not left and any(leaf.id in self.chosen for leaf in leaves)
+
+    # Standings
+
+    def standing(self, part: Part) -> Standing | None:
+        return self.standings.of(part)
+
+    def status(self, part: Part) -> str:
+        return self.standings.status(part)
+
+    def passed(self, part: Part) -> bool:
+        return self.standings.passed(part)
+
+    def _is_over(self, part: Part) -> bool:
+        return self.standings.is_over(part)
+
+    def _note(
+        self, part: Part, status: str, number: int, tries: int, text: str = "", seconds: float = 0
+    ) -> None:
+        """Write into the transcript what a part has come to."""
+        self.fresh.discard(part.id)
+        digest = self.plan.digest(part)
+        self.log.add(part.id, status, digest, number, tries, text, seconds)
+        self.standings.changed(part)
+
+    def made(self, step: Part) -> Made | None:
+        """The attempt that gave a step its result: in this flight, or in an earlier one of the same step."""
+        digest = self.plan.digest(step)
+        one = self.standing(step)
+        if one is not None and one.status == "done":
+            return self._attempt(one)
+        if step.id in self.chosen:
+            return None
+        for event in flights(self.store, self.agent.transcript, str(self.file.path), self.agent.user):
+            log = read_flight(self._session(event.session), event)
+            for one in reversed(log.history.get(step.id, [])):
+                if (one.status, one.digest) == ("done", digest):
+                    return Made(log.run_of(step.id, one.attempt), log.past(step.id, one.attempt))
+        return None
+
+    def _attempt(self, one: Standing) -> Made:
+        return Made(self.log.run_of(one.id, one.attempt), self.log.past(one.id, one.attempt))
+
+    # Flying
+
+    async def fly(self) -> FlightReport:
+        began = time.monotonic()
+        with self.log.session.driven():
+            self.log.session.open(self.agent.given())
+            self._show(reset=not self.log.history)
+            for part in self._flown():  # where it was broken off after a failure
+                self._after(part)
+            self._tell("flight", self.plan)
+            with self.agent.stoppable(self.aboard):
+                await self._steps()
+            status = self._ended()
+            self.log.end(status)
+            self._show()
+        report = self.report(status, time.monotonic() - began)
+        self._tell("landed", report)
+        return report
+
+    async def _steps(self) -> None:
+        """Run what is ready, and what becomes so, until nothing is left that can be."""
+        most = TOGETHER if self.wanted.parallel else 1
+        running: dict[asyncio.Task[None], Part] = {}
+        tried: set[str] = set()  # what waits or was interrupted in this flight is not begun twice
+        try:
+            while True:
+                self._skip()
+                for part in self._ready():
+                    if len(running) < most and part.id not in tried:
+                        tried.add(part.id)
+                        running[asyncio.ensure_future(self._part(part))] = part
+                if not running:
+                    return
+                done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    part = running.pop(task)
+                    task.result()
+                    if self.status(part) == "begun":
+                        tried.discard(part.id)
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    def _ready(self) -> list[Part]:
+        """The steps, and the groups with an expectation, that can begin."""
+        if self.stopped or self.aboard.interrupted:
+            return []
+        found = []
+        for step in self.plan.order:
+            if step.id in self.chosen and not self._is_over(step) and self._may_begin(step):
+                found.append(step)
+        groups = self.standings.groups
+        for group in reversed(groups):  # the innermost first
+            if self._is_over(group) or not self._ends(group, self.standings):
+                continue
+            inner = (part for part in groups if group in part.around)
+            if all(map(self.passed, self.standings.leaves(group))) and all(map(self.passed, inner)):
+                found.insert(0, group)
+        return found
+
+    def _may_begin(self, step: Part) -> bool:
+        return all(map(self.passed, self._before(step)))
+
+    def _before(self, step: Part) -> Iterator[Part]:
+        """What a step waits for, as far as it is flown: steps, and expectations of groups that they end. The
+        last comes first, for where that has not passed nobody need ask for more."""
+        groups = dict.fromkeys(self.standings.expected_before(step))
+        for name in reversed(self.plan.waits[step.id]):
+            if name in self.chosen:
+                earlier = self.plan.by_id[name]
+                for group in [one for one in groups if one in earlier.around]:
+                    del groups[group]
+                    if self._ends(group, self.standings):
+                        yield group
+                yield earlier
+
+    def _skip(self) -> None:
+        """What waits for something that failed, or was skipped, is skipped."""
+        again = any(map(self._is_lost, (*self.plan.steps, *self.standings.groups)))
+        while again and not self.stopped:
+            again = False
+            for step in self.plan.order:
+                if step.id not in self.chosen or self._is_over(step):
+                    continue
+                if lost := [part for part in self._before(step) if self._is_lost(part)]:
+                    again = True
+                    self._write(step, "skipped", self._number(step), 1, self._fate(lost[-1]))
+
+    def _is_lost(self, part: Part) -> bool:
+        """Whether nothing that waits for it can begin."""
+        return self._is_over(part) and not self.passed(part)
+
+    async def _part(self, part: Part) -> None:
+        """Begin a step, or go on with it, until it has come to something."""
+        one = self.standing(part)
+        if one is not None and not one.over:
+            number, tries = one.attempt, one.tries
+        else:
+            number = self._number(part)
+            tries = one.tries + 1 if one is not None else 1
+            if part.id in self.fresh:
+                self.fresh.discard(part.id)
+                self.standings.changed(part)
+        began = time.monotonic()
+        approval = self.aboard.approval(part) if part.is_step else None
+        if approval is not None and approval.decision == "deny":
+            why = f"the person said: {approval.why}" if approval.why else "the person said no"
+            same = "" if approval.step == part.id else f"it is what {approval.step} was, and "
+            self._write(part, "denied", number, tries, f"{part.id} was denied: {same}{why}.")
+            self._after(part)
+            return
+        digest = self.plan.digest(part)
+        if faults := self.file.put([Mark(part.id, "RUNNING" if part.is_step else "", digest)]):
+            self.notes |= dict.fromkeys(faults)
+            self.stopped = f"{part.id} was not begun."
+            return
+        if one is None or one.over:
+            self._note(part, "begun", number, tries)
+        self._show([part])
+        self._tell("step", replace(self.report_of(part), status="begun", text=""))
+        try:
+            came = await attempt(self.aboard, part, number)
+        except asyncio.CancelledError:
+            self._write(part, "interrupted", number, tries, "It was broken off.", time.monotonic() - began)
+            raise
+        self.usage[part.id] = self.usage.get(part.id, Usage()) + came.usage
+        self._write(part, came.status, number, tries, came.text, time.monotonic() - began)
+        self._after(part)
+
+    def _after(self, part: Part) -> None:
+        if self._is_lost(part) and part.on_fail == "stop":
+            self.stopped = self._fate(part)
+
+    def _fate(self, part: Part) -> str:
+        status = self.status(part)
+        return f"{part.id} {'failed' if status == 'failed' else f'was {status}'}."
+
+    def _number(self, part: Part) -> int:
+        return 1 + max((one.attempt for one in self.log.history.get(part.id, ())), default=0)
+
+    def _write(
+        self, part: Part, status: str, number: int, tries: int, text: str = "", seconds: float = 0
+    ) -> None:
+        """Write down what a part has come to, first in the transcript, and then in the file."""
+        one = self.log.standing(part.id)
+        if one is None or (one.status, one.attempt, one.text) != ("waits", number, text):
+            self._note(part, status, number, tries, text, seconds)
+        self._show([part])
+        self._tell("step", self.report_of(part))
+
+    def _ended(self) -> FlightStatus:
+        parts = self._flown()
+        if all(map(self.passed, parts)):
+            return "done"
+        if self.aboard.interrupted:
+            return "interrupted"
+        lost = any(map(self._is_lost, parts))
+        waits = any(self.status(part) == "waits" for part in parts)
+        return "pending" if waits and not lost and not self.stopped else "failed"
+
+    # What is shown
+
+    def _show(self, parts: Iterable[Part] | None = None, *, reset: bool = False) -> list[str]:
+        """Bring the file to what the flight stands at: all of it, or these parts and the groups around them.
+        Returns, and notes, what could not be written."""
+        wanted: dict[str, Part] = {}
+        for part in self.plan.parts if parts is None else parts:
+            wanted |= {part.id: part} | {group.id: group for group in part.around}
+        marks = [mark for part in wanted.values() if (mark := self._mark(part, reset)) is not None]
+        faults = self.file.put(marks)
+        self.notes |= dict.fromkeys(faults)
+        return faults
+
+    def _mark(self, part: Part, reset: bool) -> Mark | None:
+        history = self.log.history.get(part.id, ())
+        log = [self._line(one) for one in history if one.status != "begun"]
+        if part.inside:
+            word = self._word_of(part) or ("PLAN" if reset else "")
+            return Mark(part.id, word if part.todo else "", log=log)
+        if not part.is_step:
+            return None
+        one = self.standing(part)
+        if one is None:
+            return Mark(part.id, self._first_word(part)) if reset or history else None
+        results = results_of(part, self._attempt(one))
+        return Mark(part.id, WORDS[self.status(part)], one.digest, log, results)
+
+    def _first_word(self, step: Part) -> str:
+        approval = self.aboard.approval(step)
+        approved = approval is not None and approval.holds and approval.decision == "approve"
+        return "APPROVED" if approved else "PLAN"
+
+    def _word_of(self, group: Part) -> str:
+        """DONE is said of a group only if all in it is, or its own expectation has come true."""
+        own = self.status(group) if group.expect else ""
+        if own in ("done", "failed", "denied"):
+            return WORDS[own]
+        found = [self.status(leaf) for leaf in self.standings.leaves(group)]
+        if all(status == "done" for status in found):
+            return "RUNNING" if group.expect else "DONE"
+        if not any(found):
+            return ""
+        over = all(self._is_over(leaf) for leaf in self.standings.leaves(group))
+        stopped = self.stopped and any(status in ("failed", "denied") for status in found)
+        return "FAILED" if (over and not group.expect) or stopped else "RUNNING"
+
+    def _line(self, one: Standing) -> str:
+        """A line of the log, made of the event alone, so that it is the same whenever it is made."""
+        at = datetime.fromisoformat(one.at).astimezone().strftime("%Y-%m-%d %a %H:%M")
+        word = WORDS[one.status] if one.status not in ("waits", "interrupted") else one.status
+        line = f"{word} [{at}] digest {one.digest[:12]}, session {self.log.session.id}"
+        line += f", flight {self.log.number}" if self.log.number > 1 else ""
+        line += f", try {one.attempt}" if one.attempt > 1 else ""
+        text = " ".join(one.text.split())
+        text = text if len(text) <= REASON_CHARS else text[: REASON_CHARS - 1] + "…"
+        return f"{line}: {text}" if text else line
+
+    def report_of(self, part: Part) -> StepReport:
+        one = self.standing(part)
+        if one is None:
+            status = _STATUS.get(self._word_of(part), "") if part.inside else ""
+            return StepReport(part.id, part.title, self.file.place(part), status)
+        text = one.text
+        if one.status == "done":
+            text = show_value(result_of(part, self._attempt(one)))
+        usage = self.usage.get(part.id, Usage())
+        return StepReport(
+            part.id, part.title, self.file.place(part), one.status, text, one.seconds, one.attempt, usage
+        )
+
+    def report(self, status: FlightStatus, seconds: float) -> FlightReport:
+        parts = [part for part in self.plan.parts if part.is_step or part.expect]
+        steps = tuple(self.report_of(part) for part in parts)
+        notes = [*self.notes, *self.file.notes]
+        if self.stopped and not self._failed_there():
+            notes.append(self.stopped)
+        return FlightReport(self.file.shown, self.log.session.id, status, steps, seconds, tuple(notes))
+
+    def _failed_there(self) -> bool:
+        parts = [part for part in self.plan.parts if part.is_step or part.expect]
+        return any(self.status(part) in ("failed", "denied") for part in parts)
+
+    def _tell(self, event: str, data: Any) -> None:
+        if self.agent.listener is not None:
+            with contextlib.suppress(Exception):
+                self.agent.listener(event, data)
+
+
+def chosen_steps(plan: Plan, wanted: Wanted) -> frozenset[str]:
+    """The ids of the steps to fly. Raises UsageError for what is not there."""
+    if wanted.only and (wanted.start or wanted.until):
+        raise UsageError("--only names one step; it does not go with --from or --until.")
+    if wanted.only:
+        return frozenset(step.id for step in plan.leaves(plan.find(wanted.only)))
+    order = [step.id for step in plan.order]
+    if wanted.until:
+        ends = [step.id for part in _phase(plan, wanted.until) for step in plan.leaves(part)]
+        needed = set(ends).union(*(plan.earlier(plan.by_id[name]) for name in ends))
+        order = [name for name in order if name in needed]
+    if wanted.start:
+        first = [step.id for step in plan.leaves(plan.find(wanted.start))]
+        places = [place for place, name in enumerate(order) if name in first]
+        if not places:
+            raise UsageError(f"{wanted.start} comes after {wanted.until}.")
+        order = order[places[0] :]
+    return frozenset(order)
+
+
+def _phase(plan: Plan, name: str) -> list[Part]:
+    """The parts of a phase, or the part of that id or title."""
+    word = name.strip().capitalize()
+    if word in PHASES:
+        if found := [part for part in plan.parts if part.phase == word and part.is_step]:
+            return found
+        raise UsageError(f"There is no step of the phase {word} in {plan.source.name}.")
+    known = {part.id for part in plan.parts}
+    if name in known:
+        return [plan.by_id[name]]
+    hint = did_you_mean(name, [*PHASES, *known]) or f" The phases are {', '.join(PHASES)}."
+    raise UsageError(f"There is no phase {name}.{hint}")

@@ -1,0 +1,166 @@
+"""Where a flight stands, as its session's transcript tells: which plan it flies, and what its steps came to.
+
+Knows the transcript only; there is no other record of a flight. Must not know plans' files, doors or models.
+
+A flight has a number in its session. Its events have the key ``f1`` and those of its steps ``f1/ID``; what an
+attempt at a step does is of the run ``f1/ID/ATTEMPT``, so the calls in it have keys of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from quoth.agent.session.session import Past, Session
+from quoth.tools.storage.database import Store
+from quoth.tools.history.transcript import Event, Transcript
+
+OVER = ("done", "failed", "denied", "skipped")  # a step that is so has ended
+STOPPED = ("waits", "interrupted")  # one that is so is gone on with
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is known of a step, or of a group with an expectation, after one of its events. ``attempt`` counts
+    all of the flight, ``tries`` those since it was last begun anew; ``text`` is the reason, if any."""
+
+    id: str
+    status: str
+    digest: str
+    attempt: int
+    tries: int
+    text: str = ""
+    seconds: float = 0.0
+    seq: int = 0
+    at: str = ""
+
+    @property
+    def over(self) -> bool:
+        return self.status in OVER
+
+
+@dataclass
+class FlightLog:
+    """One flight of a session: reads what it stands at, and writes down what comes."""
+
+    session: Session
+    number: int
+    begun: int  # the place of its first event
+    plan: str = ""
+    ended: int = 0  # the place of the event that says how it ended last
+    status: str = ""
+    history: dict[str, list[Standing]] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return f"f{self.number}"
+
+    def run_of(self, step: str, attempt: int) -> str:
+        """The name of the run that an attempt at a step is."""
+        return f"{self.key}/{step}/{attempt}"
+
+    def past(self, step: str, attempt: int) -> Past:
+        """What has happened in an attempt."""
+        return self.session.past(self.run_of(step, attempt))
+
+    def standing(self, step: str) -> Standing | None:
+        found = self.history.get(step)
+        return found[-1] if found else None
+
+    def add(
+        self,
+        step: str,
+        status: str,
+        digest: str,
+        attempt: int,
+        tries: int,
+        text: str = "",
+        seconds: float = 0,
+    ) -> Standing:
+        """Write down what a step has come to."""
+        data: dict[str, Any] = {"id": step, "status": status, "digest": digest, "attempt": attempt}
+        data |= {"try": tries} | ({"text": text} if text else {})
+        data |= {"seconds": round(seconds, 3)} if seconds else {}
+        transcript = self.session.transcript
+        run = self.run_of(step, attempt)
+        where = {"run": run, "parent": self.begun, "key": f"{self.key}/{step}", "status": status}
+        seq = transcript.add(self.session.id, "step", data, **where)  # type: ignore[arg-type]
+        (event,) = transcript.events(self.session.id, kind="step", after=seq - 1)
+        self._read(event)
+        if status in OVER:
+            transcript.forget_secrets(self.session.id, run=run)
+        return self.history[step][-1]
+
+    def end(self, status: str) -> None:
+        """Write down how the flight has ended for now."""
+        transcript = self.session.transcript
+        data = {"status": status}
+        self.ended = transcript.add(
+            self.session.id, "flight", data, parent=self.begun, key=self.key, status=status
+        )
+        self.status = status
+        self.session.forget_opening()
+
+    def _read(self, event: Event) -> None:
+        data = event.said
+        standing = Standing(
+            data["id"],
+            data["status"],
+            data["digest"],
+            data["attempt"],
+            data["try"],
+            data.get("text", ""),
+            data.get("seconds", 0.0),
+            event.seq,
+            event.at,
+        )
+        self.history.setdefault(standing.id, []).append(standing)
+
+
+def is_flown(run: str) -> bool:
+    """Whether a run is an attempt at a step of a flight."""
+    return re.match(r"f\d+/", run) is not None
+
+
+def begin_flight(session: Session, plan: str, title: str, digest: str) -> FlightLog:
+    """A new flight in a session."""
+    transcript = session.transcript
+    number = 1 + sum(not event.status for event in transcript.events(session.id, kind="flight"))
+    data = {"plan": plan, "title": title, "digest": digest, "user": session.user}
+    seq = transcript.add(session.id, "flight", data, key=f"f{number}")
+    return FlightLog(session, number, seq, plan)
+
+
+def read_flight(session: Session, begun: Event) -> FlightLog:
+    """The flight that this event has begun."""
+    log = FlightLog(session, int(begun.key[1:]), begun.seq, str(begun.data["plan"]))
+    for event in session.transcript.events(session.id, kind="flight", after=begun.seq):
+        if event.key == begun.key:
+            log.ended, log.status = event.seq, event.status
+    for event in session.transcript.events(session.id, kind="step", after=begun.seq):
+        if event.key.startswith(f"{begun.key}/"):
+            log._read(event)
+    return log
+
+
+def flights(store: Store, transcript: Transcript, plan: str, user: str, session: str = "") -> Iterator[Event]:
+    """The events that have begun the flights of a plan, the latest first. What was imported proves nothing
+    here."""
+    names = store.execute(
+        "SELECT session FROM events WHERE kind = 'flight'"
+        " AND session NOT IN (SELECT session FROM imported) GROUP BY session ORDER BY max(at) DESC, session"
+    )
+    for (name,) in names:
+        if session in ("", name):
+            for event in reversed(list(transcript.events(name, kind="flight"))):
+                data = event.data
+                if not event.status and (data["plan"], data["user"]) == (plan, user):
+                    yield event
+
+
+def flown_in(transcript: Transcript, session: str) -> str:
+    """The plan that a session flies, or nothing."""
+    found = [e for e in transcript.events(session, kind="flight") if not e.status]
+    return str(found[-1].data["plan"]) if found else ""

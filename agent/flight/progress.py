@@ -1,0 +1,182 @@
+"""How a flight looks while it is flown: a tree where one can be drawn, plain lines anywhere else.
+
+Knows reports and terminals, nothing of how steps are run. A line is ``plan.org:12: DONE demand-table, 0.1 s``
+so that editors can go there. All of it is on stderr.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TextIO
+
+from quoth.agent.flight.engine import StepReport
+from quoth.agent.plan.model import Part, Plan
+from quoth.agent.terminal.progress import Progress
+from quoth.agent.run.run import CallRecord, Inner, shortened
+from quoth.agent.terminal.output import may_draw, shown
+from quoth.tools.lisp.forms import CallForm
+
+COLORS = {"DONE": "green", "FAILED": "red", "DENIED": "red", "SKIPPED": "yellow", "RUNNING": "cyan",
+          "WAITING": "cyan"}  # fmt: skip
+TEXT_CHARS = 160
+
+
+def look_for(stream: TextIO | None) -> Lines | Tree:
+    """What shows a flight on this stream."""
+    return Tree(stream) if stream is not None and may_draw(stream) else Lines(stream)
+
+
+class Lines(Progress):
+    """A line for each step that has come to something; the calls of models in between."""
+
+    def __call__(self, event: str, data: Any) -> None:
+        if event == "step" and isinstance(data, StepReport) and data.status != "begun":
+            self._clear()
+            self._out.write(shown(line_of(data)) + "\n")
+            self._out.flush()
+        elif event not in ("flight", "landed", "step"):
+            super().__call__(event, data)
+
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """Within it somebody else may write."""
+        yield
+
+
+def line_of(step: StepReport) -> str:
+    """What a step has come to, in a line or, with the reason, a few."""
+    line = f"{step.place}: {step.word} {step.id}, {step.seconds:.1f} s"
+    if step.status == "done" or not step.text:
+        return line
+    return f"{line}: {step.text}"
+
+
+class Tree:
+    """All steps of the plan, with word, time and, of one that is being run, what is done just now."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._plan: Plan | None = None
+        self._steps: dict[str, StepReport] = {}
+        self._began: dict[str, float] = {}
+        self._now: dict[str, str] = {}  # what is done just now, by the title of the step
+        self._tokens: dict[str, int] = {}
+        self._live: Any = None
+
+    def __call__(self, event: str, data: Any) -> None:
+        if event == "flight" and isinstance(data, Plan):
+            self._plan = data
+            self._start()
+        elif event == "step" and isinstance(data, StepReport):
+            self._steps[data.id] = data
+            if data.status == "begun":
+                self._began.setdefault(data.id, self._clock())
+        elif event == "inner" and isinstance(data, Inner) and data.path:
+            self._inner(data)
+        elif event == "landed":
+            self._stop()
+
+    def _inner(self, inner: Inner) -> None:
+        title, said = inner.path[0].task, ""
+        if inner.event == "call" and isinstance(inner.data, CallForm):
+            said = f"→ {inner.data}"
+        elif inner.event == "result" and isinstance(inner.data, CallRecord):
+            said = f"← {inner.data.result.status}"
+        elif inner.event in ("turn", "text"):
+            said = {"turn": "… reading", "text": "… writing"}[inner.event]
+        elif inner.event == "thought":
+            usage = inner.data.usage
+            self._tokens[title] = self._tokens.get(title, 0) + usage.input_tokens + usage.output_tokens
+        if said:
+            self._now[title] = " ".join(shortened(shown(said), TEXT_CHARS).split())
+
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """Within it the tree is not drawn, so that somebody may be asked."""
+        drawn = self._live is not None
+        self._stop()
+        try:
+            yield
+        finally:
+            if drawn:
+                self._start()
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(file=self._stream)
+        self._live = Live(
+            get_renderable=self.drawn, console=console, refresh_per_second=8, redirect_stdout=False
+        )
+        self._live.start()
+
+    def _stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def drawn(self) -> Any:
+        """The tree as it is now."""
+        from rich.tree import Tree as Drawn
+
+        assert self._plan is not None, "there is a flight"
+        top = Drawn(_text(self._plan.title or self._plan.source.name, "bold"))
+        nodes: dict[str, Any] = {}
+        for part in self._plan.parts:
+            above = nodes[part.parent.id] if part.parent is not None else top
+            nodes[part.id] = above.add(self._node(part))
+        return top
+
+    def _node(self, part: Part) -> Any:
+        title = part.title or part.id
+        if not part.is_step:
+            return _text(title, "dim" if part.is_note else "")
+        step = self._steps.get(part.id)
+        if step is None:
+            return _text(f"  {title}", "dim")
+        if step.status == "begun":
+            from rich.spinner import Spinner
+
+            took = self._clock() - self._began[part.id]
+            tokens = f", {self._tokens[title]} tokens" if title in self._tokens else ""
+            said = f"{title}  {took:.0f} s{tokens}  {self._now.get(title, '')}".rstrip()
+            return Spinner("dots", _text(said, "cyan"))
+        cost = step.usage.input_tokens + step.usage.output_tokens
+        used = f", {cost} tokens" if cost else ""
+        line = f"{step.word:<7} {title}  {step.seconds:.1f} s{used}"
+        text = " ".join(shortened(shown(step.text), TEXT_CHARS).split())
+        return _text(f"{line}  {text}" if text else line, COLORS.get(step.word, ""))
+
+
+def _text(text: str, style: str) -> Any:
+    from rich.text import Text
+
+    return Text(shown(text), style=style, overflow="ellipsis", no_wrap=True)
+
+
+class AskedAside:
+    """A person at the terminal, asked while the flight is not being drawn."""
+
+    def __init__(self, person: Any, look: Lines | Tree) -> None:
+        self._person = person
+        self._look = look
+
+    async def request(self, *asked: Any) -> Any:
+        with self._look.away():
+            return await self._person.request(*asked)
+
+    @property
+    def asking(self) -> bool:
+        return bool(self._person.asking)
+
+    def interrupt(self) -> None:
+        self._person.interrupt()
+
+
+def stderr_look() -> Lines | Tree:
+    return look_for(sys.stderr)

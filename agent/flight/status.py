@@ -1,0 +1,151 @@
+"""What counts of what a flight has come to: which steps stand, and which have to be flown again.
+
+Knows a plan and the log of its flight, and asks nothing else; must not know files, doors or how steps run. A
+step stands as long as it is what was flown, and nothing that it comes after was flown since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from functools import cached_property
+
+from quoth.agent.flight.log import FlightLog, Standing
+from quoth.agent.plan.model import Part, Plan
+
+
+class Standings:
+    """The standings of one flight. ``fresh`` are the parts that are begun anew though they are over; a caller
+    that changes it, or adds to the log, says so by ``changed``. What was flown after ``since`` was flown of
+    what was there then."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        log: FlightLog,
+        fresh: Set[str] = frozenset(),
+        since: int | None = None,
+    ) -> None:
+        self.plan = plan
+        self.log = log
+        self.fresh = fresh
+        self.since = since
+        self._before: list[tuple[int, bool]] = []  # by the place in the plan's order, as far as it is known
+        self._steps: dict[str, Standing | None] = {}
+        self._statuses: dict[str, str] = {}
+        self._leaves: dict[str, tuple[Part, ...]] = {}
+
+    def of(self, part: Part) -> Standing | None:
+        """What counts of a part: nothing that is to be begun anew, or was something else."""
+        if not part.inside:
+            self._sweep()
+            return self._steps.get(part.id)
+        one = self._own(part)
+        if one is not None and one.over:  # what a group expects is of what is in it as it was then
+            for inner in self._inside(part):
+                other = self.of(inner)
+                if other is None or other.seq > one.seq:
+                    return None
+        return one
+
+    def status(self, part: Part) -> str:
+        """What a part stands at, in a word; one that failed and is to be tried again has begun."""
+        if part.id not in self._statuses:
+            one = self.of(part)
+            again = one is not None and one.status == "failed" and one.tries <= part.retry
+            self._statuses[part.id] = "" if one is None else "begun" if again else one.status
+        return self._statuses[part.id]
+
+    def is_over(self, part: Part) -> bool:
+        return self.status(part) in ("done", "failed", "denied", "skipped")
+
+    def passed(self, part: Part) -> bool:
+        """Whether what waits for this part may begin."""
+        return lets_pass(part, self.status(part))
+
+    def changed(self, part: Part) -> None:
+        """Something new is known of this part. What comes before it in order stands as it did."""
+        place = 0 if part.inside else self._places.get(part.id, 0)
+        del self._before[place:]
+        self._statuses = {}
+
+    @cached_property
+    def groups(self) -> tuple[Part, ...]:
+        """The groups that have to come to something of their own."""
+        return tuple(part for part in self.plan.parts if part.inside and part.expect)
+
+    def expected_before(self, step: Part) -> tuple[Part, ...]:
+        """The groups with an expectation that end right before a step does begin."""
+        return self._ending[step.id]
+
+    def leaves(self, group: Part) -> tuple[Part, ...]:
+        if group.id not in self._leaves:
+            self._leaves[group.id] = tuple(self.plan.leaves(group))
+        return self._leaves[group.id]
+
+    # What it is made of
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {step.id: place for place, step in enumerate(self.plan.order)}
+
+    @cached_property
+    def _ending(self) -> dict[str, tuple[Part, ...]]:
+        around = {step.id: [one for one in step.around if one.expect] for step in self.plan.steps}
+        found: dict[str, tuple[Part, ...]] = {}
+        for step in self.plan.steps:
+            ended = (one for name in self.plan.waits[step.id] for one in around[name])
+            found[step.id] = tuple(dict.fromkeys(one for one in ended if one not in around[step.id]))
+        return found
+
+    @cached_property
+    def _needed(self) -> dict[str, tuple[str, ...]]:
+        """What a step waits for, without what that has waited for in its turn."""
+        bits = {step.id: 1 << place for place, step in enumerate(self.plan.order)}
+        earlier: dict[str, int] = {}
+        found: dict[str, tuple[str, ...]] = {}
+        for step in self.plan.order:
+            names, known = self.plan.waits[step.id], 0
+            for name in names:
+                known |= earlier[name]
+            found[step.id] = tuple(name for name in names if not known & bits[name])
+            for name in names:
+                known |= bits[name]
+            earlier[step.id] = known
+        return found
+
+    def _inside(self, group: Part) -> list[Part]:
+        return [*self.leaves(group), *(one for one in self.groups if group in one.around)]
+
+    def _own(self, part: Part) -> Standing | None:
+        """What the log says of a part as it is now."""
+        one = self.log.standing(part.id)
+        stands = one is not None and part.id not in self.fresh and one.digest == self.plan.digest(part)
+        return one if stands else None
+
+    def _sweep(self) -> None:
+        """Find the standings of the steps, from the first that is not known on, each from those before it:
+        when any of all that it comes after was flown last, and whether any of it is to be flown anew."""
+        for place in range(len(self._before), len(self.plan.order)):
+            step, last, anew = self.plan.order[place], 0, False
+            needed = [self._places[name] for name in self._needed[step.id]]
+            for past_last, past_anew in map(self._before.__getitem__, needed):
+                last, anew = max(last, past_last), anew or past_anew
+            for part in (*map(self.plan.order.__getitem__, needed), *self._ending[step.id]):
+                if (one := self.log.standing(part.id)) is not None:
+                    last, anew = max(last, one.seq), anew or self._own(part) is None
+            self._before.append((last, anew))
+            one = self._own(step)
+            stale = one is not None and one.over and self._is_stale(one, last, anew)
+            self._steps[step.id] = None if stale else one
+
+    def _is_stale(self, one: Standing, last: int, anew: bool) -> bool:
+        """Whether something that this step comes after has been flown since, or is to be: what the step has
+        proven was proven of something else."""
+        if anew and (self.since is None or one.seq <= self.since):
+            return True  # but what is flown alone now is of what is there
+        return last > one.seq
+
+
+def lets_pass(part: Part, status: str) -> bool:
+    """Whether what waits for a part that came to this may begin."""
+    return status == "done" or (status in ("failed", "denied") and part.on_fail == "continue")

@@ -1,0 +1,502 @@
+"""One attempt at a step of a flight: its forms, or a run of the loop, and then what it must have come to.
+
+Knows runs, doors and sessions; must not know the plan's file or what comes after the step. All that an
+attempt does is of one run of the transcript, under keys made from step, attempt and block, so an attempt that
+was broken off is gone on with by making it again: what is finished is answered by the transcript.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+from quoth.agent.flight.approval import Approval, approval_of, called, cover, is_covered, knows_all, variables
+from quoth.agent.flight.log import FlightLog
+from quoth.agent.plan.model import RESULT, Form, Part, Plan
+from quoth.agent.plan.check import reads_only
+from quoth.agent.run.prices import cost_of
+from quoth.agent.run.recorder import RecordedBackend, RecordedDoor, facts_of
+from quoth.agent.run.run import Inner, Reply, Run, SubAgent, shortened, show_value, told
+from quoth.agent.session.session import Past, RunLog, read_messages
+from quoth.agent.run.subagents import Team, chosen, services_for
+from quoth.neuro.backends.base import Backend, Messages, Usage
+from quoth.neuro.prompt.belt import BeltCatalog
+from quoth.neuro.backends.context_window import longest_reply, window_of
+from quoth.tools.call.deadline import Clock, within
+from quoth.tools.call.context import Call, ToolContext, ToolError, ToolResult
+from quoth.tools.door.door import new_call
+from quoth.tools.errors import UsageError
+from quoth.tools.lisp.forms import CallForm, Code, print_value
+from quoth.tools.history.long_results import StorePages, more_form
+from quoth.tools.program.compiler import PROGRAM_LIMITS
+from quoth.tools.storage.database import Store
+from quoth.tools.registry.table import ToolTable
+from quoth.tools.history.transcript import Event
+
+if TYPE_CHECKING:
+    from quoth.agent.client import AsyncAgent
+
+FILE_CHARS = 20_000  # of a result that is written into the file
+RESULT_CHARS = 200  # of a result that is told with a reason
+SHARE = 2  # earlier results may take so many times the room of one result, each of them half of it
+EVAL, MORE = "eval", "more"
+Ended = Literal["done", "failed", "denied", "waits", "interrupted"]
+
+
+@dataclass(frozen=True)
+class Came:
+    """What an attempt has come to, and why, if it is not done; what models have said and cost in it."""
+
+    status: Ended
+    text: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass
+class Aboard:
+    """What the steps of a flight have in common. ``found`` is the attempt that gave a step its result."""
+
+    agent: AsyncAgent
+    store: Store
+    plan: Plan
+    path: str
+    log: FlightLog
+    found: Callable[[Part], Made | None]
+    runs: list[Run] = field(default_factory=list)
+    interrupted: bool = False
+
+    def approval(self, step: Part) -> Approval | None:
+        return approval_of(self.store, self.plan, self.path, step, self.agent.table)
+
+    def interrupt(self) -> None:
+        """Stop at the next safe point."""
+        self.interrupted = True
+        for run in self.runs:
+            run.interrupt()
+
+
+async def attempt(aboard: Aboard, step: Part, number: int) -> Came:
+    """Make an attempt at a step, or at the expectation of a group; or go on with it."""
+    it = _Attempt(aboard, step, number)
+    work = asyncio.ensure_future(it.go())
+    seconds = step.budget.seconds
+    try:
+        if seconds and not await within(work, seconds, it.clock):
+            return Came("failed", f"It took longer than its {seconds} seconds.", it.usage)
+        return await work
+    finally:
+        if not work.done():
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+
+class _Attempt:
+    def __init__(self, aboard: Aboard, step: Part, number: int) -> None:
+        self.aboard = aboard
+        self.step = step
+        self.plan = aboard.plan
+        self.agent = aboard.agent
+        self.name = aboard.log.run_of(step.id, number)
+        self.session = aboard.log.session
+        self.past = self.session.past(self.name)
+        self.clock = Clock()
+        self.usage = Usage()
+        self.over = ""  # the bound that was passed
+
+    async def go(self) -> Came:
+        try:
+            came = await self._go()
+        except (ToolError, UsageError) as error:
+            came = Came("failed", str(error))
+        return replace(came, usage=self.usage)
+
+    async def _go(self) -> Came:
+        step = self.step
+        if step.model and (refused := await self._model_refused()):
+            return Came("denied", refused)
+        if step.is_step:
+            run = self._run(self._tools())
+            for form in step.running:
+                if (came := await self._block(run, form)).status != "done":
+                    return came
+            if step.objective and (came := await self._prose()).status != "done":
+                return came
+        return await self._expectation() if step.expect else Came("done")
+
+    # Forms
+
+    async def _block(self, run: Run, form: Form) -> Came:
+        """Run a block, unless that was done before."""
+        values = {var.name: await self._value(run, form, var.ref) if var.ref else var.value
+                  for var in variables(self.plan, form)}  # fmt: skip
+        text = _program(form, values, called(self.plan, form).text)
+        result = await self._evaluate(run, text, _key(self.step, form), form)
+        return self._came(result)
+
+    async def _evaluate(self, run: Run, text: str, name: str, form: Form | None = None) -> ToolResult:
+        """A program through the door of the run; ``form`` is the block it is, if an approval may cover it."""
+        door = run.door
+        marks = {"route": "flight", "user": run.user, "session": run.session, "turn": run.name}
+        call = new_call(
+            CallForm(EVAL, {"form": Code(text)}),
+            key=f"{run.session}/{run.name}/{name}",
+            resumed=False,
+            **marks,
+        )
+        if form is not None and knows_all(self.plan, form):
+            approval = self.aboard.approval(self.step)
+            if approval is not None and approval.holds and approval.decision == "approve":
+                await self._cover(run, replace(call, form=self._canonical(call.form)), text, approval)
+        self.aboard.runs.append(run)
+        try:
+            return await door.dispatch(call, run.context)
+        finally:
+            self.aboard.runs.remove(run)
+
+    async def _cover(self, run: Run, call: Call, text: str, approval: Approval) -> None:
+        """Let what the person has approved count, for this one run of the block."""
+        if is_covered(self.aboard.store, call, text):
+            return
+        looks = replace(call.form, args={**call.form.args, "dry-run": "pure"})
+        look = replace(call, id=secrets.token_hex(5), form=looks, key=f"{call.key}.look")
+        found = await run.door.dispatch(look, run.context)
+        if found.ok:
+            why = f"approved as step {self.step.id} of {self.plan.source.name}"
+            cover(self.agent.broker, call, found.value, approval, why)
+
+    def _canonical(self, form: CallForm) -> CallForm:
+        return self.agent.table.get(EVAL).checked(form)[0]
+
+    def _came(self, result: ToolResult) -> Came:
+        if result.ok:
+            return Came("failed", self.over) if self.over else Came("done")
+        if result.status == "pending":
+            return Came("waits", result.message)
+        if result.status == "cancelled" and self.aboard.interrupted:
+            return Came("interrupted", "The flight was interrupted.")
+        return Came("denied" if result.status == "denied" else "failed", told(result))
+
+    async def _value(self, run: Run, form: Form, ref: str) -> Any:
+        """The value a name refers to. Raises UsageError where it has none."""
+        plan = self.plan
+        if ref in plan.data:
+            return plan.data[ref].value
+        if ref in plan.library:
+            return await self._library(run, form, ref, ())
+        part, block = plan.blocks[ref] if ref in plan.blocks else (plan.by_id[ref], None)
+        if part is self.step:
+            made: Made | None = Made(self.name, self.session.past(self.name))
+        else:
+            made = self.aboard.found(part)
+        if made is None:
+            raise UsageError(f"{part.id} has no result yet, and this step needs it.")
+        return result_of(part, made, block)
+
+    async def _library(self, run: Run, form: Form, name: str, seen: tuple[str, ...]) -> Any:
+        """The value of a named block that is in no step."""
+        if name in seen:
+            raise UsageError(f"{name} needs its own value: {' needs '.join((*seen, name))}.")
+        block, values = self.plan.library[name], {}
+        for var in variables(self.plan, block):
+            inner = var.ref in self.plan.library
+            values[var.name] = (
+                await self._library(run, form, var.ref, (*seen, name))
+                if inner
+                else await self._value(run, form, var.ref)
+                if var.ref
+                else var.value
+            )
+        text = _program(block, values, called(self.plan, block).text)
+        result = await self._evaluate(run, text, f"{_key(self.step, form)}.{name}")
+        if not result.ok:
+            raise UsageError(f"{name} has no value: {told(result)}")
+        return result.value
+
+    # Prose
+
+    async def _prose(self) -> Came:
+        """Have the model do what the step says, with its tools and within its budget."""
+        if self.past.end is not None and self.past.end.status == "done":
+            return Came("done")
+        backend = self._backend()
+        if self.step.budget.cost is not None:
+            cost_of(backend.name, Usage())  # refused where it cannot be told
+        run = self._run(self._tools(), backend)
+        self.aboard.runs.append(run)
+        try:
+            reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
+        finally:
+            self.aboard.runs.remove(run)
+            self.session.let_go(run.messages)
+        status: dict[str, Ended] = {"done": "done", "failed": "failed", "pending": "waits"}
+        if reply.status == "failed" and self.over:
+            return Came("failed", self.over)
+        return Came(status.get(reply.status, "interrupted"), "" if reply.status == "done" else reply.text)
+
+    def _task(self) -> str:
+        return f"{self.step.title}\n\n{self.step.prose}" if self.step.title else self.step.prose
+
+    def _told(self) -> str:
+        """What the model is told beside the objective."""
+        plan, step = self.plan, self.step
+        parts = [f"This is one step of the plan {plan.title or plan.source.name}."]
+        if step.phase:
+            parts.append(f"Its phase: {step.phase}.")
+        parts += [f"{note.title}:\n{note.prose}" for note in plan.notes(step)]
+        results = []
+        earlier, room = plan.earlier(step), self.agent.limits.result_chars
+        left = SHARE * room
+        for one in plan.order:
+            made = self.aboard.found(one) if one.id in earlier else None
+            if made is not None and left > 0:
+                text = shortened(show_value(result_of(one, made)), min(room // 2, left), self._aside)
+                left -= len(text)
+                results.append(f"{one.id}: {text}")
+        if results:
+            parts.append("What earlier steps came to:\n" + "\n".join(results))
+        if why := self._why_failed():
+            parts.append(f"It was tried before, and that failed: {why}")
+        return "\n\n".join(parts)
+
+    def _why_failed(self) -> str:
+        """Why the last try of this very step failed; empty if it did not."""
+        over = [one for one in self.aboard.log.history.get(self.step.id, ()) if one.over]
+        if not over or over[-1].digest != self.plan.digest(self.step):
+            return ""
+        return over[-1].text if over[-1].status == "failed" else ""
+
+    def _aside(self, text: str, head: int) -> str:
+        """The call that shows the rest of a text of which only a part is told, if the step has that tool."""
+        id = self._pages.keep(text) if MORE in self._tools() else ""
+        return f"; {more_form(id, head + 1)} shows the next part" if id else ""
+
+    # What it must have come to
+
+    async def _expectation(self) -> Came:
+        """Whether the expectation holds; its door has the tools alone that read, and in it RESULT is what the
+        step came to."""
+        form = self.step.expectation()
+        assert form is not None, "it is asked for where there is one"
+        program, was = form.text, ""
+        if self.step.says_result:
+            value = result_of(self.step, Made(self.name, self.session.past(self.name)))
+            program = _program(form, {RESULT: value}, form.text)
+            was = f"; {RESULT} was {shortened(show_value(value), RESULT_CHARS) or 'an empty text'}"
+        looking = ToolTable(tuple(tool for tool in self.agent.table if reads_only(tool)))
+        run = self._run(looking, name=f"{self.name}/expect")  # of its own: that of the model has ended
+        result = await self._evaluate(run, program, "0")
+        if not result.ok:
+            came = self._came(result)
+            return came if came.status != "failed" else Came("failed", f"{form.text}: {came.text}{was}")
+        if result.value:
+            return Came("done")
+        value = shortened(show_value(result.value), RESULT_CHARS) or "an empty text"
+        return Came("failed", f"{form.text} is not true: it came to {value}{was or '.'}")
+
+    # The run that an attempt is
+
+    def _tools(self) -> ToolTable:
+        """The tools of the step; its forms are run by eval, whether that is among them or not."""
+        table, names = self.agent.table, self.step.tools
+        if names is None:
+            return table
+        own = () if self.step.objective or EVAL in names else (EVAL,)
+        return chosen(table, (*names, *own))
+
+    def _run(self, table: ToolTable, backend: Backend | None = None, name: str = "") -> Run:
+        """The run of this attempt: for prose with ``backend``, for forms without."""
+        agent, step, session = self.agent, self.step, self.session
+        prose = backend is not None
+        name = name or self.name
+        past = session.past(name)
+        task, data = (self._task(), self._told()) if prose else (step.title, "")
+        log = RunLog(session, name)
+        log.reply = self.aboard.log.begun
+        log.recalled = not prose  # of a form, nothing but its receipts tells whether it had begun
+        must_act = prose and len(table) > 0 and agent.must_act(backend)  # type: ignore[arg-type]
+        if backend is not None and past.stimulus is None:
+            given = {
+                "text": task,
+                "data": data,
+                "user": session.user,
+                **facts_of(backend),
+                "limits": vars(agent.limits),
+            }
+            log.reply = log.add("stimulus", given, parent=self.aboard.log.begun)
+        elif past.stimulus is not None:
+            kept = past.stimulus.data
+            task, data = kept["text"], kept["data"]
+        before = session.messages_before(name) if past.exchanges else []
+        recorded = RecordedBackend(self._backend, past.without_failures(), log)
+        door = RecordedDoor(agent.door.narrowed(table), past, log)
+        dialect: dict[str, Any] = {}
+        messages = read_messages(before) if before else Messages()
+        if backend is not None:
+            spoken, search = agent.dialect_of(backend, table, searched=step.tools is None)
+            dialect = {"dialect": spoken, "search": search}
+            if not before:
+                messages = import_module("quoth.neuro.think").begin_conversation(
+                    table, dialect=spoken, search=search
+                )
+        limits = agent.limits
+        if step.budget.steps is not None:
+            limits = replace(limits, steps=min(limits.steps, step.budget.steps))
+        if step.budget.tokens is not None and backend is not None:
+            wanted = limits.tokens or longest_reply(backend.name, window_of(backend, limits.context))
+            limits = replace(limits, tokens=min(wanted, step.budget.tokens))
+        run = Run(
+            task=task,
+            data=data,
+            session=session.id,
+            door=door,
+            context=self._context(table, task),
+            backend=recorded,
+            messages=messages,
+            user=session.user,
+            must_act=must_act,
+            limits=limits,
+            listener=self._heard,
+            name=name,
+            turn=name,
+            past=past,
+            log=log,
+            pages=self._pages,
+            **dialect,
+        )
+        run.spent = lambda usage: self._spent(run, usage)
+        recorded.run = door.run = run
+        run.context = replace(run.context, services=services_for(agent, run))
+        return run
+
+    @property
+    def _pages(self) -> StorePages:
+        return StorePages(lambda: self.aboard.store, self.session.id, self.session.user,
+                          self.agent.limits.result_chars)  # fmt: skip
+
+    def _context(self, table: ToolTable, task: str) -> ToolContext:
+        return replace(
+            self.agent.context(task),
+            session=self.session.id,
+            catalog=BeltCatalog(table),
+            pages=self._pages,
+            clocks=(self.clock,),
+        )
+
+    def _heard(self, event: str, data: Any) -> None:
+        """Tell the agent's listener which step it is that something happens in."""
+        if self.agent.listener is not None:
+            inner = data if event == "inner" else Inner((), event, data)
+            who = SubAgent(self.name, self.step.title or self.step.id)
+            self.agent.listener("inner", replace(inner, path=(who, *inner.path)))
+
+    def _spent(self, run: Run, usage: Usage) -> None:
+        """Count what a model has cost; a step that is over its budget is not asked about again."""
+        self.usage += usage
+        budget = self.step.budget
+        tokens = self.usage.input_tokens + self.usage.output_tokens
+        if budget.tokens is not None and tokens > budget.tokens:
+            self.over = f"It took {tokens} tokens, and may take {budget.tokens}."
+        if budget.cost is not None:
+            cost = cost_of(run.backend.name, self.usage)
+            if cost > budget.cost:
+                self.over = f"It cost ${cost:.4f}, and may cost ${budget.cost:g}."
+        if self.over:
+            run.budget.steps = run.budget.steps_taken
+
+    # Its model
+
+    def _backend(self) -> Backend:
+        return self._team.backend_of(self.step.model or None)
+
+    @property
+    def _team(self) -> Team:
+        return Team(self.agent, None, lambda usage: None)
+
+    async def _model_refused(self) -> str:
+        """Why the step may not use the model it names; empty if it may."""
+        spec = self.step.model
+        if spec == self.agent.model_name:
+            return ""
+        verdict = await self._team.may_use(spec)
+        if verdict.kind == "allow":
+            return ""
+        if verdict.kind == "deny":
+            return verdict.reason
+        approval = self.aboard.approval(self.step)
+        if approval is not None and approval.holds and approval.decision == "approve":
+            return ""
+        how = f"quoth approve {self.plan.source.name}"
+        return f"It would use another model, {spec}; that has to be approved: {how}"
+
+
+# Programs
+
+
+def _key(step: Part, form: Form) -> str:
+    """What the run of a block is called in its attempt."""
+    return str(step.running.index(form))
+
+
+def _program(form: Form, values: Mapping[str, Any], text: str) -> str:
+    """The program that a block is with the values of its variables. Raises UsageError where one has no room:
+    a program is written down whole."""
+    found = form.program(values, text)
+    if len(found) > PROGRAM_LIMITS.max_chars >= len(text):
+        sizes = {name: len(print_value(value)) for name, value in values.items()}
+        name = max(sizes, key=sizes.__getitem__)
+        raise UsageError(
+            f"The value of {name} takes {sizes[name]:,} characters, and a program has room for"
+            f" {PROGRAM_LIMITS.max_chars:,}; hand on a part of it, or write it into a file."
+        )
+    return found
+
+
+# What has come of it
+
+
+@dataclass(frozen=True)
+class Made:
+    """An attempt that was made: its run, and what happened in it."""
+
+    run: str
+    past: Past
+
+    @property
+    def said(self) -> str | None:
+        """What the model said, if its run is done."""
+        end = self.past.end
+        return str(end.said["text"]) if end is not None and end.status == "done" else None
+
+    def receipt(self, name: str) -> Event | None:
+        """That of one of its programs, if that ended well."""
+        call = self.past.calls.get(f"{self.run}/{name}")
+        receipt = call.receipt if call is not None else None
+        return receipt if receipt is not None and receipt.status == "ok" else None
+
+    def value(self, name: str) -> Any:
+        found = self.receipt(name)
+        return None if found is None else found.said.get("value")
+
+
+def result_of(step: Part, made: Made, block: Form | None = None) -> Any:
+    """The value of a block, or of the step: that of its last block, else what the model said, else that its
+    expectation is true. Declared secrets are not in it."""
+    if block is not None or step.running:
+        return made.value(_key(step, block or step.running[-1]))
+    return made.said if step.objective else True
+
+
+def results_of(step: Part, made: Made) -> dict[int | None, str | None]:
+    """What an attempt has to show, done or not: the result of each block and, under None, what the model
+    said. What it has not made is None, and is not to be shown as if it had."""
+    shown: dict[int | None, str | None] = {}
+    for form in step.running:
+        if not form.silent:
+            key = _key(step, form)
+            well = made.receipt(key) is not None
+            shown[form.block] = shortened(show_value(made.value(key)), FILE_CHARS) if well else None
+    return shown | ({None: made.said} if step.objective else {})

@@ -1,0 +1,394 @@
+"""All faults of a flight plan, each with file, line, column and the nearest name. It runs nothing.
+
+Knows plans, and tools by their table; must not know the file's format, the door or any model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from quoth.agent.plan.model import RESULT, TODO_LINE, Data, Fault, Form, Part, Plan, Setting, line_of
+from quoth.agent.plan.check_forms import form_faults, forms_in, tool_uses, unknown_in
+from quoth.neuro.backends.select import PROVIDERS
+from quoth.tools.errors import did_you_mean
+from quoth.tools.policy.language import Place
+from quoth.tools.registry.table import CognitiveTool, ToolTable
+
+# What an expectation knows, where the step comes to nothing, and where it does.
+_KNOWN = (
+    "an expectation knows tools, and no results of steps",
+    f"an expectation knows tools, and as {RESULT} what its own step came to",
+)
+
+
+def check(plan: Plan, table: ToolTable) -> list[Fault]:
+    """Every fault, in the order of the file."""
+    found = [*plan.faults, *_empty(plan)]
+    for part in plan.parts:
+        found += _part(plan, part, table)
+    for form in plan.library.values():
+        found += [*_form(plan, None, form, table)]
+    found += _names(plan)
+    found += _circles(plan)
+    found += _order(plan)
+    unique = {(fault.place.line, fault.place.column, fault.message): fault for fault in found}
+    return [unique[key] for key in sorted(unique)]
+
+
+def reads_only(tool: CognitiveTool) -> bool:
+    """Whether a tool may stand in an expectation: it changes nothing, and asks no model."""
+    return set(tool.effects) <= {"reads"} and tool.cost != "expensive"
+
+
+def _empty(plan: Plan) -> Iterator[Fault]:
+    if not plan.steps:
+        mark = "#" if plan.source.name.endswith((".md", ".markdown")) else "*"
+        what = f"There is no step in this plan. A step is a headline such as {mark} PLAN Say hello; see"
+        what += f" {TODO_LINE}."
+        yield Fault(Place(plan.source, 1, 1), what)
+
+
+def _part(plan: Plan, part: Part, table: ToolTable) -> Iterator[Fault]:
+    settings = part.settings
+    yield from _tools(settings.get("TOOLS"), table)
+    yield from _model(settings.get("MODEL"))
+    yield from _after(plan, part)
+    yield from _expect(plan, part, table)
+    for form in part.forms:
+        yield from _form(plan, part, form, table)
+    if part.inside and part.forms:
+        what = "A headline with steps in it has no forms of its own; give them a headline, too."
+        yield Fault(part.forms[0].place, what)
+    yield from _bare(part, table)
+    if part.todo and part.prose and not part.forms:
+        yield from _displaced(part)
+    if part.is_step and not (part.prose or part.running or part.expect):
+        if part.is_phase:
+            what = f"The phase {part.phase} is empty; give it steps, an objective, forms or an :EXPECT:."
+        else:
+            what = "This step does nothing; give it an objective, forms or an :EXPECT:."
+        yield Fault(part.place, what)
+
+
+def _bare(part: Part, table: ToolTable) -> Iterator[Fault]:
+    """An objective that is nothing but the call of a tool, which a model would be given to read."""
+    text = part.objective.removeprefix(": ")
+    head = re.match(r"\(([^\s()]+)", text)
+    if head and head[1] in table and text.endswith(")"):
+        what = "This is text for a model; forms stand between #+begin_src hy and #+end_src."
+        lines = part.place.source.text.split("\n")[part.place.line :]
+        below = [
+            (n, line) for n, line in enumerate(lines, 1) if line.strip().lstrip(": ").startswith(head[0])
+        ]
+        for number, line in below[:1]:
+            yield Fault(Place(part.place.source, part.place.line + number, line.index(head[0]) + 1), what)
+
+
+def _displaced(part: Part) -> Iterator[Fault]:
+    """Headlines that may be meant as part of the text of a step, and would be run in its stead."""
+    for inner in part.inside:
+        if not inner.todo and not inner.is_phase and inner.is_step:
+            what = "With a step below it the text above is no step any more, and only told to this one"
+            yield Fault(inner.place, f"{what}; write PLAN {inner.title}, or make it part of the text.")
+
+
+def _tools(setting: Setting | None, table: ToolTable) -> Iterator[Fault]:
+    if setting is None or setting.value.lower() in ("nil", "none"):
+        return
+    if not setting.value:
+        yield Fault(setting.place, "TOOLS is empty; name tools, or write nil for none.")
+    seen: set[str] = set()
+    for name, place in _words(setting):
+        if name not in table:
+            hint = did_you_mean(name, table.names())
+            if name.lower() in ("all", "*", "any"):
+                hint = " Without the property a step has all tools."
+            yield Fault(place, f"There is no tool named {name}.{hint}")
+        elif name in seen:
+            yield Fault(place, f"The tool {name} stands twice.")
+        seen.add(name)
+
+
+def _words(setting: Setting) -> Iterator[tuple[str, Place]]:
+    """The names in a property with their places; a value put together from several lines has one place."""
+    line = line_of(setting.place)
+    for name in dict.fromkeys(setting.value.replace(",", " ").split()):
+        column = line.find(name, setting.place.column - 1)
+        yield name, Place(setting.place.source, setting.place.line, max(column + 1, setting.place.column))
+    words = setting.value.replace(",", " ").split()
+    yield from ((name, setting.place) for name in dict.fromkeys(words) if words.count(name) > 1)
+
+
+def _model(setting: Setting | None) -> Iterator[Fault]:
+    if setting is None:
+        return
+    if not setting.value:
+        yield Fault(setting.place, "MODEL is empty; name a model, such as local or openai:NAME.")
+        return
+    provider, colon, model = setting.value.partition(":")
+    if provider not in PROVIDERS:
+        hint = did_you_mean(provider, PROVIDERS) or f" They are {', '.join(PROVIDERS)}."
+        yield Fault(setting.place, f"There is no provider of models {provider or 'before the colon'}.{hint}")
+    elif not model and (colon or provider not in ("local", "local-small")):
+        yield Fault(setting.place, f"MODEL needs a name after the colon, as in {provider}:NAME.")
+
+
+def _after(plan: Plan, part: Part) -> Iterator[Fault]:
+    setting = part.settings.get("AFTER")
+    if setting is None or setting.value.lower() in ("nil", "none"):
+        return
+    if not setting.value:
+        yield Fault(setting.place, "AFTER is empty; name ids, or write nil to wait for nothing.")
+    titled = [one.id for one in plan.parts if one.title.lower() == setting.value.lower() != one.id]
+    if titled and " " in setting.value:
+        yield Fault(setting.place, f"AFTER names ids, and this is a title; write {titled[0]}.")
+        return
+    for name, place in _words(setting):
+        if name in plan.by_id:
+            yield from _twins(plan, name, place)
+        elif name in plan.left_out:
+            yield Fault(
+                place, f"{name} is no part of this plan: it is a comment, archived or without TODO word."
+            )
+        else:
+            phases = [one.id for one in plan.parts if one.is_phase and one.phase == name.capitalize()]
+            hint = f" Did you mean {phases[0]}?" if phases else did_you_mean(name, plan.by_id)
+            yield Fault(place, f"There is no step with the id {name}.{hint}")
+
+
+def _twins(plan: Plan, name: str, place: Place) -> Iterator[Fault]:
+    """An id that was made of a title which two headlines have."""
+    one = plan.by_id[name]
+    same = [part.id for part in plan.parts if part.title == one.title and not part.has_id]
+    if len(same) > 1 and name == same[0]:
+        yield Fault(
+            place, f"{name} may be {' or '.join(same)}, of the same title; give each an :ID: of its own."
+        )
+
+
+def _expect(plan: Plan, part: Part, table: ToolTable) -> Iterator[Fault]:
+    setting, form = part.settings.get("EXPECT"), part.expectation()
+    if setting is not None and form is None:
+        yield Fault(setting.place, "EXPECT is empty; write a form that must be true.")
+    if form is None:
+        return
+    if "(" not in form.text and '"' not in form.text and len(form.text.split()) > 1:
+        yield Fault(form.place, "EXPECT wants a form, such as (= (+ 1 1) 2); words prove nothing.")
+        return
+    if forms_in(form.text) > 1:
+        yield Fault(form.place, "EXPECT is one form: of several the last alone would count; write (and …).")
+        return
+    names = [RESULT] if part.gives_result else []
+    faults = form_faults(form.text, table, names, lambda name: f"; {_KNOWN[part.gives_result]}")
+    yield from (Fault(form.at(fault.line, fault.column), fault.message) for fault in faults)
+    if faults:
+        return
+    if re.fullmatch(r'"(?:[^"\\]|\\.)+"', form.text):
+        yield Fault(form.place, "A text is always true; EXPECT wants a form that says whether it is so.")
+    for use in tool_uses(form.text, table, names):
+        if not reads_only(use.tool):
+            why = "it asks a model" if use.tool.cost == "expensive" else f"it {_does(use.tool)}"
+            what = f"EXPECT may only look, with tools that read; {use.tool.name} may not stand here: {why}."
+            yield Fault(form.at(use.line, use.column), what)
+
+
+def _does(tool: CognitiveTool) -> str:
+    said = {
+        "writes": "writes",
+        "runs": "runs programs",
+        "net": "uses the network",
+        "memory": "changes memory",
+    }
+    return " and ".join(said[effect] for effect in tool.effects if effect in said)
+
+
+def _form(plan: Plan, part: Part | None, form: Form, table: ToolTable) -> Iterator[Fault]:
+    if not form.runs:
+        return
+    yield from _refs(plan, part, form)
+    shadows = [var for var in form.vars if var.name in table]
+    for var in shadows:
+        yield Fault(form.var_place(var), f"{var.name} is a tool; give the variable another name.")
+    if shadows:
+        return
+    if form.call:
+        faults = list(_call(plan, form, table))
+        block = plan.block(form.call)
+        yield from faults if faults or block is None else _outside(part, block, form.place, table)
+        return
+    if not form.text.strip():
+        yield Fault(form.place, "This block is empty.")
+        return
+    names = [var.name for var in form.vars]
+    given = [] if part is not None else _lent(plan, form)
+    found = form_faults(form.text, table, [*names, *given], lambda name: _given(plan, name))
+    yield from (Fault(form.at(fault.line, fault.column), fault.message) for fault in found)
+    if not found:
+        yield from _outside(part, form, None, table)
+
+
+def _outside(part: Part | None, block: Form, call: Place | None, table: ToolTable) -> Iterator[Fault]:
+    """Tools in a block that its step may not use; of a block that is called elsewhere, at the ``call``."""
+    if part is None or part.tools is None:
+        return
+    allowed = {table.get(name).name for name in part.tools if name in table}
+    for use in tool_uses(block.text, table, [var.name for var in block.vars]):
+        if use.tool.name not in allowed:
+            has = ", ".join(sorted(allowed)) or "none"
+            what = f"{use.tool.name} is not among the :TOOLS: of this step ({has})."
+            yield Fault(call or block.at(use.line, use.column), what)
+
+
+def _given(plan: Plan, name: str) -> str:
+    """How a block gets a variable."""
+    if name.startswith("<<"):
+        return "; a plan puts no blocks into others, #+CALL: and :var use them"
+    known = {*plan.data, *plan.blocks, *plan.library, *plan.by_id}
+    return f"; :var {name}={name if name in known else 'NAME'} gives it one"
+
+
+def _lent(plan: Plan, block: Form) -> list[str]:
+    """What its calls give a block of the library: it runs for them alone, if no variable refers to it."""
+    forms = [*plan.library.values(), *(form for part in plan.parts for form in part.forms)]
+    if any(var.ref == block.name for form in forms for var in form.vars):
+        return []
+    return [var.name for form in forms if form.runs and form.call == block.name for var in form.vars]
+
+
+def _call(plan: Plan, form: Form, table: ToolTable) -> Iterator[Fault]:
+    """A call of a block: it must be there, and be given what it needs and nothing else."""
+    block = plan.block(form.call)
+    if block is None:
+        what = f"There is no block named {form.call}.{did_you_mean(form.call, [*plan.library, *plan.blocks])}"
+        if form.call in plan.data:
+            what = f"{form.call} is no block of forms; a call needs one."
+        yield Fault(form.place, what)
+        return
+    if block.call:
+        yield Fault(form.place, f"{form.call} is a call itself; a call names a block of forms.")
+        return
+    if not block.runs:
+        yield Fault(form.place, f"{form.call} is not to be run: its :eval says so.")
+        return
+    has = [var.name for var in block.vars]
+    needs = unknown_in(block.text, table, has)
+    for var in form.vars:
+        place = form.var_place(var)
+        if var.name not in (*has, *needs) and place.line == form.place.line:  # not one of header-args
+            hint = did_you_mean(var.name, [*has, *needs])
+            yield Fault(place, f"The block {form.call} has no variable {var.name}.{hint}")
+    given = [var.name for var in form.vars]
+    for name in needs:
+        if name not in given and form.call in plan.library and name in _lent(plan, block):
+            yield Fault(form.place, f"The block {form.call} needs {name}, as in {form.call}({name}=5).")
+
+
+def _names(plan: Plan) -> Iterator[Fault]:
+    """Names that are ids of steps too: a variable could mean either, and results would take turns."""
+    free: list[Data | Form] = [*plan.data.values(), *plan.library.values()]
+    named: list[tuple[Data | Form, Part | None]] = [(one, None) for one in free]
+    named += [(one, part) for part, one in plan.blocks.values()]
+    for one, own in named:
+        step = plan.by_id.get(one.name)
+        if step is not None and step is not own:
+            what = f"{one.name} is the id of the step in line {step.place.line} as well; take another name."
+            yield Fault(one.name_place or one.place, what)
+
+
+def _refs(plan: Plan, part: Part | None, form: Form) -> Iterator[Fault]:
+    """Names that variables refer to: they must exist, and what they are results of must have run before."""
+    known = {*plan.data, *plan.blocks, *plan.library, *(step.id for step in plan.steps)}
+    dead = {one.name for one in plan.library.values() if not one.runs}
+    dead |= {name for name, (_, one) in plan.blocks.items() if not one.runs}
+    for var in form.vars:
+        place = form.var_place(var)
+        if var.ref in dead:
+            yield Fault(place, f"{var.ref} has no result: its :eval says that it is not to be run.")
+            continue
+        if not var.ref or var.ref in plan.data or var.ref in plan.library:
+            continue
+        if var.ref not in known:
+            hint = did_you_mean(var.ref, known) or f' A text is written "{var.ref}".'
+            what = f"There is nothing named {var.ref}.{hint}"
+            if var.ref in plan.by_id:
+                what = f"{var.ref} is a group of steps, which has no result; name a step or a block."
+            yield Fault(place, what)
+            continue
+        if var.ref not in plan.blocks:
+            yield from _twins(plan, var.ref, place)
+        if part is None or not part.is_step:
+            continue
+        source, block = plan.blocks.get(var.ref, (plan.by_id.get(var.ref), None))
+        if source is None:
+            continue
+        if source is part:
+            before = block is not None and block.block < form.block
+        else:
+            before = source.id in plan.earlier(part)
+        if not before:
+            yield Fault(
+                place, f"{var.ref} is not known here: it comes later, or nothing says that it comes before."
+            )
+
+
+def _order(plan: Plan) -> Iterator[Fault]:
+    ready = {step.id for step in plan.order}
+    rings: dict[str, list[str]] = {}
+    for step in plan.steps:
+        if step.id not in ready and (way := _ring(step.id, plan.waits)):
+            rings[step.id] = way
+    told: set[str] = set()
+    for step in plan.steps:
+        if step.id in ready:
+            continue
+        place = _after_place(step)
+        if ring := rings.get(step.id):
+            if not told.intersection(ring):
+                around = [one.id for one in step.around if one.id in (step.after or ())]
+                what = f"This waits for itself: {' after '.join(ring)}."
+                if around:
+                    what = f"This waits for {around[0]}, in which it stands itself."
+                yield Fault(place, what)
+            told.update(ring)
+        else:
+            stuck = next(name for name in plan.waits[step.id] if name not in ready)
+            yield Fault(step.place, f"This step is never reached: it waits for {stuck}, which cannot begin.")
+
+
+def _circles(plan: Plan) -> Iterator[Fault]:
+    """Blocks of the library that need their own value."""
+    needs = {
+        name: tuple(var.ref for var in form.vars if var.ref in plan.library)
+        for name, form in plan.library.items()
+    }
+    told: set[str] = set()
+    for name, form in plan.library.items():
+        if name not in told and (ring := _ring(name, needs)):
+            told.update(ring)
+            yield Fault(form.place, f"{name} needs its own value: {' needs '.join(ring)}.")
+
+
+def _ring(start: str, waits: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """A way from a step back to itself, the shortest; empty when there is none."""
+    came: dict[str, str] = {}
+    pending = [start]
+    for name in pending:
+        for earlier in waits[name]:
+            if earlier == start:
+                way = [name]
+                while way[-1] != start:
+                    way.append(came[way[-1]])
+                return [*reversed(way), start]
+            if earlier not in came:
+                came[earlier] = name
+                pending.append(earlier)
+    return []
+
+
+def _after_place(step: Part) -> Place:
+    """Where the waiting is written down: at the step, or at the nearest group around it."""
+    for part in (step, *reversed(list(step.around))):
+        if "AFTER" in part.settings:
+            return part.settings["AFTER"].place
+    return step.place

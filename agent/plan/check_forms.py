@@ -1,0 +1,202 @@
+"""What is wrong with a form before it runs: unreadable, not to be compiled, unknown names, arguments.
+
+Knows tools by their table and programs as they are compiled; it runs nothing and knows no plans or files.
+Lines and columns are those of the form's own text, from 1.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import hy
+import hy.models as m
+
+from quoth.tools.errors import InvalidCallError, did_you_mean
+from quoth.tools.lisp.forms import Code, from_model
+from quoth.tools.program.compiler import LACKING, PRELUDES, PROGRAM_LIMITS, FreeName, ProgramError, compile_program, free_names
+from quoth.tools.program.rewriter import rewrite
+from quoth.tools.registry.parameters import bind, validate
+from quoth.tools.lisp.reader import ReadError, read_all
+from quoth.tools.lisp.syntax import bound_in, head_of, mangled, plain
+from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.program.from_python import BUILTINS
+
+_PLACED = re.compile(r"line (\d+), column (\d+): (.*)", re.DOTALL)
+_SYMBOL = re.compile(r"[^\s()\[\]{}\"';]+")
+PROGRAMS = "eval"
+_GIVEN = frozenset({*BUILTINS, *PRELUDES} - LACKING)  # what every program has
+
+
+@dataclass(frozen=True)
+class FormFault:
+    line: int
+    column: int
+    message: str
+
+
+@dataclass(frozen=True)
+class ToolUse:
+    """A call of a tool in a program, and where its name stands."""
+
+    tool: CognitiveTool
+    line: int
+    column: int
+
+
+def form_faults(
+    text: str, table: ToolTable, names: Iterable[str] = (), hint: Callable[[str], str] = lambda name: ""
+) -> list[FormFault]:
+    """What is wrong with a program that may use the variables ``names``; of what cannot be compiled the first
+    fault only. ``hint`` says how a variable that is not there could be."""
+    names = list(names)
+    whole, above = _whole(text, names)
+    try:
+        compile_program(whole, table.names())
+        free = free_names(whole, table.names())
+    except ProgramError as error:
+        return [_placed(str(error), above)]
+    forms = _read(whole, table)
+    heads = {_place(node[0]): node for node in _expressions(forms) if head_of(node)}
+    tools = _tools(table)
+    near = [*table.names(), *names, *_unmangled({*bound_in(forms), *PRELUDES})]
+    found: list[FormFault] = []
+    for use in free:
+        node, written = heads.get((use.line, use.column)), _written(whole, use)
+        if use.name in tools:
+            found += _call_faults(node, tools[use.name], above) if node is not None else []
+        elif use.name not in _GIVEN:
+            close = did_you_mean(written, near)
+            if node is not None and head_of(node) == written:
+                close = close or did_you_mean(written, filter(str.islower, _GIVEN))
+                what = f"There is no tool or function {written}.{close}"
+            elif written in sys.stdlib_module_names and _written(whole, use, dots=True) != written:
+                what = f"There is no variable {written}; write (import {written}) first."
+            else:
+                what = f"There is no variable {written}{hint(written)}.{close}"
+            found.append(FormFault(use.line - above, use.column, what))
+    return sorted(found, key=lambda fault: (fault.line, fault.column))
+
+
+def forms_in(text: str) -> int:
+    """How many forms stand in a text; 0 for one that cannot be read."""
+    try:
+        return len(read_all(text, PROGRAM_LIMITS))
+    except ReadError:
+        return 0
+
+
+def unknown_in(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[str]:
+    """The names that a program needs and that neither it nor ``names`` nor a tool gives; of one that does not
+    compile none."""
+    whole, _ = _whole(text, list(names))
+    try:
+        free = free_names(whole, table.names())
+    except ProgramError:
+        return []
+    known = {*_tools(table), *_GIVEN}
+    return list(dict.fromkeys(_written(whole, use) for use in free if use.name not in known))
+
+
+def tool_uses(text: str, table: ToolTable, names: Iterable[str] = ()) -> Iterator[ToolUse]:
+    """The tools that a program which compiles says, those in literal programs for eval among them."""
+    whole, above = _whole(text, list(names))
+    heads = {_place(node[0]): node for node in _expressions(_read(whole, table)) if head_of(node)}
+    tools = _tools(table)
+    for use in free_names(whole, table.names()):
+        if use.name not in tools:
+            continue
+        tool, node, line = tools[use.name], heads.get((use.line, use.column)), use.line - above
+        yield ToolUse(tool, line, use.column)
+        if tool.name == PROGRAMS and node is not None and isinstance(inner := node[-1], m.String):
+            try:
+                yield from (ToolUse(it.tool, line, use.column) for it in tool_uses(str(inner), table))
+            except (ProgramError, ReadError, RecursionError):
+                continue
+
+
+def _whole(text: str, names: Sequence[str]) -> tuple[str, int]:
+    """The program with its variables bound around it, as it will run, and how many lines that adds above; one
+    that cannot be read stays as it is, so that what is told of it is about itself."""
+    try:
+        readable = bool(names) and bool(read_all(text, PROGRAM_LIMITS))
+    except ReadError:
+        readable = False
+    return (f"(let [{' '.join(f'{name} None' for name in names)}]\n{text}\n)", 1) if readable else (text, 0)
+
+
+def _tools(table: ToolTable) -> dict[str, CognitiveTool]:
+    """The tools by the names that programs have for them."""
+    return {mangled(name): table.get(name) for name in table.names()}
+
+
+def _place(node: Any) -> tuple[int, int]:
+    return node.start_line, node.start_column
+
+
+def _unmangled(names: Iterable[str]) -> list[str]:
+    return sorted(hy.unmangle(name) for name in names)
+
+
+def _written(text: str, use: FreeName, dots: bool = False) -> str:
+    """A name as the program spells it; with ``dots`` also what is taken from it behind those."""
+    found = _SYMBOL.match(text.split("\n")[use.line - 1], use.column - 1)
+    spelt = found[0] if found else ""
+    first = spelt.partition(".")[0]
+    if mangled(first) != use.name:
+        return str(hy.unmangle(use.name))
+    return spelt if dots else first
+
+
+def _placed(said: str, above: int) -> FormFault:
+    """The place and message of what a ProgramError says; without its line and caret, which the file has."""
+    found = _PLACED.match(said)
+    if not found:
+        return FormFault(1, 1, said)
+    message = "\n".join(found[3].split("\n")[:-2])
+    return FormFault(max(1, int(found[1]) - above), int(found[2]), _sentence(message))
+
+
+def _sentence(text: str) -> str:
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "?", "!")) else text + "."
+
+
+def _read(text: str, table: ToolTable) -> Sequence[Any]:
+    return rewrite(read_all(text, PROGRAM_LIMITS), table.names())
+
+
+def _expressions(forms: Sequence[Any]) -> Iterator[Any]:
+    """Every expression, outermost first, in the order of the text."""
+    pending = list(reversed(forms))
+    while pending:
+        node = pending.pop()
+        if isinstance(node, m.Sequence):
+            if isinstance(node, m.Expression):
+                yield node
+            if head_of(node) != "quote":
+                pending.extend(reversed(node))
+
+
+def _call_faults(node: Any, tool: CognitiveTool, above: int) -> Iterator[FormFault]:
+    """What is wrong with the arguments of a call, as far as they are literal."""
+    if not plain(node[1:]):
+        return
+    try:
+        form = from_model(node)
+        bound = bind(tool.name, tool.params, form.args, form.positional)
+        kinds = {param.name: param.type for param in tool.params}
+        later = {name for name, value in bound.items() if kinds.get(name) is not Code and _is_later(value)}
+        validate(tool.name, tool.params, tool.model, bound, {name for name in later if name in kinds})
+    except InvalidCallError as error:
+        yield FormFault(node.start_line - above, node.start_column, str(error))
+
+
+def _is_later(value: Any) -> bool:
+    """Whether a value holds something that is computed while the program runs."""
+    if isinstance(value, dict):
+        return any(_is_later(item) for item in value.values())
+    return any(map(_is_later, value)) if isinstance(value, list) else isinstance(value, Code)

@@ -1,0 +1,413 @@
+"""A flight plan as data: phases and steps, their forms, what they wait for, and digests of what counts.
+
+Knows no file format (plan_org.py and plan_markdown.py read those), no tools and no running. Reading never
+fails: what is wrong is a fault with its place, and checks are in plan_check.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+
+from quoth.tools.org.babel import Var
+from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.lisp.forms import print_value
+from quoth.tools.policy.language import Place, Source
+
+TODO_WORDS = ("PLAN", "APPROVED", "RUNNING", "DONE", "FAILED", "DENIED", "SKIPPED")
+TODO_LINE = "PLAN APPROVED RUNNING | DONE FAILED DENIED SKIPPED"
+PHASES = ("Demand", "Blueprint", "Build", "Tester")
+LANGUAGES = ("hy", "quoth", "lisp")
+INHERITED = ("TOOLS", "MODEL", "BUDGET", "RETRY", "ON-FAIL")
+OWN = ("EXPECT", "AFTER", "ID", "CUSTOM_ID")
+BUDGETS = ("steps", "tokens", "cost", "seconds")
+ON_FAIL = ("stop", "skip", "continue")
+# What Org itself puts into drawers; a plan may hold them, whatever of ours they look like.
+ORGS = frozenset(
+    """
+    ARCHIVE ATTACH_DIR CATEGORY CLOCK_MODELINE_TOTAL COLUMNS COOKIE_DATA CREATED DESCRIPTION DIR EFFORT
+    LAST_REPEAT LOGGING LOG_INTO_DRAWER NOBLOCKING ORDERED STYLE SUMMARY UNNUMBERED VISIBILITY
+    """.split()  # noqa: SIM905
+)
+MAX_RETRY = 10
+RESULT = "result"  # in the expectation of a step: what the step came to
+_PHASE = re.compile(rf"(?:Phase\s+\w+\s*:\s*)?({'|'.join(PHASES)})\s*(?::|\(|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong with a plan, and where. ``str`` shows the line and a caret too."""
+
+    place: Place
+    message: str
+
+    def __str__(self) -> str:
+        return self.place.complaint(self.message)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "file": self.place.source.name,
+            "line": self.place.line,
+            "column": self.place.column,
+            "message": self.message,
+            "shown": str(self),
+        }
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A property as it was written. ``more``: it goes on from the one before it (``:NAME+:``)."""
+
+    name: str
+    value: str
+    place: Place
+    more: bool = False
+
+    @property
+    def name_place(self) -> Place:
+        """Where its name stands, before the value."""
+        line = line_of(self.place)
+        column = line.rfind(self.name, 0, self.place.column) + 1
+        return Place(self.place.source, self.place.line, column or self.place.column)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A block of forms, or a call of a named one. ``rows`` has the row and column that each line of ``text``
+    came from; ``block`` is its place among the code of its headline, for edits."""
+
+    text: str
+    place: Place
+    rows: tuple[tuple[int, int], ...] = ()
+    language: str = "hy"
+    name: str = ""
+    call: str = ""
+    vars: tuple[Var, ...] = ()
+    runs: bool = True
+    block: int = 0
+
+    def at(self, line: int, column: int) -> Place:
+        """Where a line and column of the text, from 1, stand in the file."""
+        row, shift = self.rows[min(max(line, 1), len(self.rows)) - 1]
+        return Place(self.place.source, row + 1, column + shift)
+
+    def var_place(self, var: Var) -> Place:
+        """Where a variable is given its value; vars of inherited headers stand at the block itself."""
+        return self.places.get(var, self.place)
+
+    places: Mapping[Var, Place] = field(default_factory=dict, compare=False, hash=False, repr=False)
+    silent: bool = False  # its results are not written into the file
+    name_place: Place | None = field(default=None, compare=False)
+
+    def program(self, values: Mapping[str, Any], text: str | None = None) -> str:
+        """The program to run: the text, its variables bound to ``values``. It adds one line above."""
+        body = self.text if text is None else text
+        if not values:
+            return body
+        bound = "  ".join(f"{name} {print_value(value)}" for name, value in values.items())
+        return f"(let [{bound}]\n{body}\n)"
+
+
+@dataclass(frozen=True)
+class Data:
+    """A named table, list, example or text that forms may refer to."""
+
+    name: str
+    value: Any
+    place: Place
+    name_place: Place | None = None
+
+
+@dataclass
+class Section:
+    """A headline as a reader of some format hands it over."""
+
+    place: Place
+    level: int
+    title: str = ""
+    title_place: Place | None = None
+    todo: str = ""
+    skipped: bool = False  # commented out or archived
+    settings: list[Setting] = field(default_factory=list)
+    prose: str = ""
+    prose_place: Place | None = None
+    forms: list[Form] = field(default_factory=list)
+    entry: int = 0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a step may spend; None is for no bound of its own."""
+
+    steps: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    seconds: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A headline of the plan: a phase or another group when it holds ``inside``, and else a step.
+
+    ``prose`` of a step is its objective. ``tools`` None: those of the agent. ``after`` None: what stands
+    before it, as in the file. ``entry`` is the headline's place in the file, for edits."""
+
+    id: str
+    title: str
+    phase: str
+    place: Place
+    todo: str = ""
+    prose: str = ""
+    forms: tuple[Form, ...] = ()
+    tools: tuple[str, ...] | None = None
+    model: str = ""
+    budget: Budget = Budget()
+    expect: str = ""
+    after: tuple[str, ...] | None = None
+    retry: int = 0
+    on_fail: str = "stop"
+    parent: Part | None = None
+    is_phase: bool = False
+    settings: Mapping[str, Setting] = field(default_factory=dict, repr=False)
+    entry: int = 0
+    inside: list[Part] = field(default_factory=list, repr=False)
+
+    @property
+    def has_id(self) -> bool:
+        """Whether its id was given and not made of the title."""
+        return "ID" in self.settings or "CUSTOM_ID" in self.settings
+
+    @property
+    def is_note(self) -> bool:
+        """Whether it is a Blueprint of prose alone: an intent that later steps are told, nothing to run."""
+        only_prose = not (self.inside or self.forms or self.expect)
+        return self.is_phase and self.phase == "Blueprint" and only_prose
+
+    @property
+    def is_step(self) -> bool:
+        return not self.inside and not self.is_note
+
+    @property
+    def objective(self) -> str:
+        """What a model is to do; empty for a step of forms or of an expectation alone."""
+        return self.prose if self.is_step and not self.running else ""
+
+    @cached_property
+    def running(self) -> tuple[Form, ...]:
+        """The forms that run. A result is kept under the place of its block among these, which the digest
+        knows, and not under that in the file."""
+        return tuple(form for form in self.forms if form.runs)
+
+    @property
+    def gives_result(self) -> bool:
+        """Whether it comes to a value: that of its last block, or what the model says."""
+        return self.is_step and bool(self.prose or self.running)
+
+    @property
+    def says_result(self) -> bool:
+        """Whether its expectation is of what it comes to."""
+        return self.gives_result and RESULT in re.findall(r"[\w-]+", self.expect)
+
+    @property
+    def around(self) -> Iterator[Part]:
+        """The groups it stands in, from the outermost."""
+        if self.parent is not None:
+            yield from self.parent.around
+            yield self.parent
+
+    def expectation(self) -> Form | None:
+        """The form of ``:EXPECT:`` with its place."""
+        setting = self.settings.get("EXPECT")
+        if setting is None or not self.expect:
+            return None
+        rows = ((setting.place.line - 1, setting.place.column - 1),)
+        return Form(self.expect, setting.place, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A plan: all its parts in their order. ``faults`` are those of reading, ``data`` and ``blocks`` what
+    has a name."""
+
+    source: Source
+    title: str
+    parts: tuple[Part, ...]
+    faults: tuple[Fault, ...] = ()
+    data: Mapping[str, Data] = field(default_factory=dict)
+    library: Mapping[str, Form] = field(default_factory=dict)  # named blocks outside of all steps
+    left_out: frozenset[str] = frozenset()  # the ids of headlines that are no part of it
+
+    @cached_property
+    def steps(self) -> tuple[Part, ...]:
+        return tuple(part for part in self.parts if part.is_step)
+
+    @cached_property
+    def by_id(self) -> dict[str, Part]:
+        return {part.id: part for part in reversed(self.parts)}
+
+    @cached_property
+    def blocks(self) -> dict[str, tuple[Part, Form]]:
+        """The named blocks of steps."""
+        return {form.name: (part, form) for part in self.parts for form in part.forms if form.name}
+
+    def block(self, name: str) -> Form | None:
+        """The block of that name, in no step or in one."""
+        if name in self.library:
+            return self.library[name]
+        return self.blocks[name][1] if name in self.blocks else None
+
+    def find(self, name: str) -> Part:
+        """The part of that id or title. Raises UsageError with the nearest."""
+        if name in self.by_id:
+            return self.by_id[name]
+        titled = [part for part in self.parts if part.title.lower() == name.strip().lower()]
+        if len(titled) == 1:
+            return titled[0]
+        hint = did_you_mean(name, self.by_id) or f" They are: {', '.join(part.id for part in self.parts)}."
+        raise UsageError(f"There is no step {name} in {self.source.name}.{hint}")
+
+    @cached_property
+    def waits(self) -> dict[str, tuple[str, ...]]:
+        """For each step the ids of those that must have ended before it: what ``:AFTER:`` names, at it or at
+        a group around it; where there is none, what stands before it there."""
+        siblings: dict[str, list[Part]] = {}
+        for part in self.parts:
+            siblings.setdefault(part.parent.id if part.parent else "", []).append(part)
+        before = {
+            part.id: group[place - 1]
+            for group in siblings.values()
+            for place, part in enumerate(group)
+            if place
+        }
+        found: dict[str, tuple[str, ...]] = {}
+        for step in self.steps:
+            names: dict[str, None] = {}
+            for part in (*step.around, step):
+                for one in self._predecessors(part, before):
+                    names |= dict.fromkeys(self._ended(one, before, frozenset()))
+            found[step.id] = tuple(names)
+        return found
+
+    def _predecessors(self, part: Part, before: Mapping[str, Part]) -> list[Part]:
+        if part.after is not None:
+            return [self.by_id[name] for name in part.after if name in self.by_id]
+        return [before[part.id]] if part.id in before else []
+
+    def _ended(self, part: Part, before: Mapping[str, Part], seen: frozenset[str]) -> list[str]:
+        """The steps that have ended when this part has; a note is over as soon as what it waits for."""
+        if leaves := self.leaves(part):
+            return [leaf.id for leaf in leaves]
+        if part.id in seen:
+            return []
+        earlier = self._predecessors(part, before)
+        return [name for one in earlier for name in self._ended(one, before, seen | {part.id})]
+
+    def leaves(self, part: Part) -> list[Part]:
+        """The steps in a part; of a step itself, that."""
+        return [part] if part.is_step else [leaf for inner in part.inside for leaf in self.leaves(inner)]
+
+    @cached_property
+    def order(self) -> tuple[Part, ...]:
+        """The steps in an order they can be run in, as near to the file's as can be; those that wait for
+        themselves, and what waits for those, are missing."""
+        done: set[str] = set()
+        found: list[Part] = []
+        left = list(self.steps)
+        while ready := next((step for step in left if done.issuperset(self.waits[step.id])), None):
+            left.remove(ready)
+            found.append(ready)
+            done.add(ready.id)
+        return tuple(found)
+
+    def earlier(self, step: Part) -> frozenset[str]:
+        """The ids of all steps that have ended for sure when this one begins."""
+        if step.id not in self._earlier:
+            self._earlier[step.id] = self._find_earlier(step)
+        return self._earlier[step.id]
+
+    @cached_property
+    def _earlier(self) -> dict[str, frozenset[str]]:
+        return {}
+
+    def _find_earlier(self, step: Part) -> frozenset[str]:
+        found: set[str] = set()
+        pending = list(self.waits[step.id])
+        while pending:
+            name = pending.pop()
+            if name not in found:
+                found.add(name)
+                pending += self.waits[name]
+        return frozenset(found)
+
+    def notes(self, step: Part) -> list[Part]:
+        """What a model is told besides the objective: the prose of the groups around, and the Blueprints of
+        prose above."""
+        place = self.parts.index(step)
+        around = list(step.around)
+        return [part for part in self.parts[:place] if part.prose and (part in around or part.is_note)]
+
+    def digest(self, step: Part) -> str:
+        """SHA-256 of all of a step that counts: its forms, its objective with what the model is told, and its
+        properties; no TODO word, no results, no log."""
+        if step not in self._digests:
+            self._digests[step] = self._find_digest(step)
+        return self._digests[step]
+
+    @cached_property
+    def _digests(self) -> dict[Part, str]:
+        return {}  # by the part itself: ids may be double as long as nobody has checked the plan
+
+    def _find_digest(self, step: Part) -> str:
+        told = (
+            [self.title, *([part.title, part.prose] for part in self.notes(step))] if step.objective else []
+        )
+        after = None if step.after is None else sorted(step.after)
+        budget = [step.budget.steps, step.budget.tokens, step.budget.cost, step.budget.seconds]
+        data = [
+            "step 1",
+            [step.id, step.title, step.phase, step.objective, told],
+            [self._counts(form, frozenset()) for form in step.running],
+            [step.tools, step.model, budget, step.expect, after, step.retry, step.on_fail],
+            [group.expect for group in step.around],
+        ]
+        return hashlib.sha256(json.dumps(data, ensure_ascii=True).encode()).hexdigest()
+
+    def _counts(self, form: Form, seen: frozenset[str]) -> list[Any]:
+        """A form with all it refers to outside of steps, which have digests of their own."""
+        named: list[Any] = []
+        for name in dict.fromkeys([form.call, *(var.ref for var in form.vars)]):
+            if name in self.data:
+                named.append([name, self.data[name].value])
+            elif name in self.library and name not in seen:
+                named.append([name, self._counts(self.library[name], seen | {name})])
+            elif name == form.call and name in self.blocks and name not in seen:
+                named.append([name, self._counts(self.blocks[name][1], seen | {name})])
+        given = [[var.name, var.text] for var in form.vars]
+        return [form.language, form.text, form.name, form.call, given, named]
+
+    @cached_property
+    def whole_digest(self) -> str:
+        """One digest over those of all steps, in their order."""
+        data = [self.title, [self.digest(step) for step in self.steps]]
+        return hashlib.sha256(json.dumps(data).encode()).hexdigest()
+
+
+@lru_cache(maxsize=2)
+def _lines(text: str) -> list[str]:
+    return text.split("\n")
+
+
+def line_of(place: Place) -> str:
+    """The line of a file that a place is in."""
+    return _lines(place.source.text)[place.line - 1]
+
+
+def phase_of(title: str) -> str:
+    """The phase a headline begins: ``Demand``, ``Demand: what must be true``, ``Phase A: Demand (…)``."""
+    found = _PHASE.match(title)
+    return found[1].capitalize() if found else ""

@@ -1,0 +1,211 @@
+"""What looks like the language of plans and is not: words of other tools, headlines and properties misspelt.
+
+Knows how people write Org and Markdown; it says what was meant, and must not know plans as they are built.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from quoth.agent.plan.model import INHERITED, LANGUAGES, ORGS, OWN, TODO_WORDS, phase_of
+from quoth.tools.errors import did_you_mean, nearest
+
+OURS = (*INHERITED, "EXPECT", "AFTER")  # beside ids, which Org has too
+# What others call our properties.
+SYNONYMS = {
+    name: ours
+    for ours, names in {
+        "AFTER": "DEPENDS DEPENDS-ON DEPENDENCIES DEPENDENCY BLOCKER BLOCKED-BY REQUIRES NEEDS WAITS"
+        " WAITS-FOR WAIT-FOR AFTER-ID PREREQUISITES RUN-AFTER",
+        "EXPECT": "ASSERT VERIFY CHECK PROOF GUARD PRECONDITION POSTCONDITION",
+        "TOOLS": "TOOL ALLOW ALLOWED ALLOWED-TOOLS",
+        "MODEL": "PROVIDER LLM BACKEND",
+        "RETRY": "RETRIES ATTEMPTS TRIES MAX-RETRIES",
+        "ON-FAIL": "ON-ERROR ONFAIL ONERROR ON-FAILURE ONFAILURE IF-FAILED",
+        "BUDGET, as in steps=6": "STEPS MAX-STEPS STEP-LIMIT MAX-TURNS TURNS",
+        "BUDGET, as in tokens=2000": "TOKENS MAX-TOKENS",
+        "BUDGET, as in cost=0.10": "COST MAX-COST",
+        "BUDGET, as in seconds=60": "SECONDS MAX-SECONDS TIMEOUT TIME-LIMIT DEADLINE",
+    }.items()
+    for name in names.split()
+}
+# Languages whose blocks a person may expect to be run.
+_PROGRAMMING = frozenset(
+    (
+        "python",
+        "py",
+        "sh",
+        "bash",
+        "shell",
+        "js",
+        "javascript",
+        "ruby",
+        "elisp",
+        "emacs-lisp",
+        "scheme",
+        "clojure",
+    )
+)
+# Keywords of Org that are as near to ours as a slip would be.
+_KEYWORDS = ("TITLE", "PROPERTY", "NAME", "CALL", "HEADER", "TODO")
+_ORGS_KEYWORDS = frozenset({"SUBTITLE"})
+_SLIP = 0.75  # how like a word of ours one has to be: Org's users have words of their own
+
+_QUOTED = re.compile(r"[ \t]*(,)(?:\*+ |#\+\w)")
+_ONE_LINE = re.compile(r"[ \t]*(:PROPERTIES:)[ \t]+\S", re.IGNORECASE)
+_INLINE = re.compile(r"\bsrc_(?:" + "|".join(LANGUAGES) + r")[\[{]")
+_EXAMPLE = re.compile(r"[ \t]*#\+begin_example[ \t]+(" + "|".join(LANGUAGES) + r")[ \t]*$", re.IGNORECASE)
+_LIKE_SRC = re.compile(
+    r"[ \t]*#[ \t]*\+?[ \t]*begin[-_: \t]*(?:src|scr|sources?)\b(?:[ \t]+(\S+))?", re.IGNORECASE
+)
+_SRC = re.compile(r"[ \t]*#\+begin_src\b", re.IGNORECASE)
+_ORG = re.compile(r"[ \t]*(?:#\+[A-Za-z_]+|:PROPERTIES:|\*+ (?:" + "|".join(TODO_WORDS) + r")\b)")
+_HEADING = re.compile(r"(#{1,6})([A-Za-z]+)")
+_SPECIAL = re.compile(r"[ \t]*#\+begin_(\S+)", re.IGNORECASE)
+FENCES = ("```", "~~~")  # of blocks in Markdown
+
+_STARS = re.compile(r"([ \t]*)(\*+|#{2,})([ \t]*)(\S.*)")
+_PROPERTY = re.compile(r"[ \t]*(?:[-*+][ \t]+)?(:?)([A-Z][A-Z_-]+)\+?:(?=[ \t]|$)")
+_NO_COLON = re.compile(r"[ \t]*[-*+][ \t]+([A-Z][A-Z-]+)[ \t]+(\S.*)")
+_WORD = re.compile(r"([A-Za-z]+)(:?)(?=\s|$)")
+_CAPITALS = re.compile(r"[A-Z][A-Z_-]{2,}(?=:?(?:\s|$))")
+
+
+def _slip(word: str, known: Sequence[str]) -> str:
+    return next(iter(get_close_matches(word, known, n=1, cutoff=_SLIP)), "")
+
+
+def meant_property(name: str) -> str:
+    """Which of ours an unknown property was meant to be, with a leading space; empty for one of the user's
+    own. Other words for ours count where they are not written as a title is: Org's own are in capitals."""
+    upper = name.upper()
+    if upper in ORGS or upper.startswith(("HEADER-ARGS", "EXPORT_")):
+        return ""
+    close = _slip(upper, (*INHERITED, *OWN))
+    other = SYNONYMS.get(upper.replace("_", "-")) if name in (upper, name.lower()) else None
+    return f" Did you mean {other or close}?" if other or close else ""
+
+
+def meant_word(title: str, holds: str = "", late: bool = False) -> str:
+    """What is to be said of a headline without TODO word whose title begins with what may be meant as one.
+
+    ``holds`` tells what stands below it: ``forms`` (or our properties), ``prose``, or ``steps``; ``late``
+    that the title does not follow upon the stars."""
+    if found := _CAPITALS.match(title):
+        word = found[0]
+        if word in TODO_WORDS and title[len(word) :].startswith(":"):
+            return f"A TODO word stands without a colon: {word}."
+        if word in TODO_WORDS:
+            return f"{word} stands too late to be the TODO word; that follows upon the stars." if late else ""
+        if nearest(word, TODO_WORDS) or word in ("TODO", "NEXT", "WAITING", "CANCELED", "CANCELLED"):
+            return no_word(word)
+    found = _WORD.match(title)
+    if not found or found[1].upper() not in TODO_WORDS:
+        return ""
+    word, upper = found[1], found[1].upper()
+    # "Plan for the week" is a note; "plan" and "Plan:" are not how one begins.
+    odd = word.islower() or found[2] or phase_of(title[found.end() :].lstrip())
+    likely = holds == "forms" or (holds == "prose" and upper == "PLAN" and odd)
+    return f"{word} is no TODO word of a plan; they are written in capitals: {upper}." if likely else ""
+
+
+def no_word(word: str) -> str:
+    hint = did_you_mean(word, TODO_WORDS) or f" They are {', '.join(TODO_WORDS)}."
+    return f"{word} is no TODO word of a plan.{hint}"
+
+
+def meant_line(line: str, top: bool) -> tuple[int, str] | None:
+    """Where and what is wrong with a line of text in an Org file that looks like more; ``top``: nothing but
+    such lines is above it, below the headline."""
+    if found := _STARS.match(line):
+        title = found[4]
+        word = title.split(maxsplit=1)[0].rstrip(":") in TODO_WORDS
+        phase = phase_of(title) and not found[1]  # "  * Build: this" may be an item of a list
+        if (word or phase) and "*" not in title:
+            level = "*" * len(found[2])
+            shown = title if len(title) <= 60 else title[:59] + "…"
+            if found[1] or found[2][0] == "#" or not found[3] or "\t" in found[3]:
+                return len(found[1]), f"This is no headline; write {level} {shown} from the first column on."
+    if found := _QUOTED.match(line):
+        return found.start(1), "A comma quotes such a line inside of a block; leave it out here."
+    if found := _ONE_LINE.match(line):
+        return found.start(1), "Each property has a line of its own, between those of :PROPERTIES: and :END:."
+    if found := _INLINE.search(line):
+        return found.start(), "Nothing runs this; forms stand between #+begin_src hy and #+end_src."
+    if found := _PROPERTY.match(line):
+        name = found[2]
+        value = line[found.end() :].lstrip()
+        if name in OURS and (found[1] or top or value.startswith("(")):
+            return found.start(1), f"{name} is a property; it stands in the :PROPERTIES: of a headline."
+        if found[1] and name in SYNONYMS:
+            return found.start(1), f"There is no property {name}.{meant_property(name)}"
+    if line.lstrip().startswith(FENCES):
+        what = "Org has no blocks like this; write #+begin_src hy and #+end_src around forms, "
+        return len(line) - len(line.lstrip()), what + "#+begin_example and #+end_example around text."
+    return None
+
+
+def meant_block(line: str) -> str:
+    """What is wrong with a line that begins a block of forms in nearly the way Org does."""
+    special = _EXAMPLE.match(line) or _SPECIAL.match(line)
+    if special and special[1].lower() in (*LANGUAGES, "code"):
+        language = special[1].lower().replace("code", LANGUAGES[0])
+        return f"This is no block of forms; write #+begin_src {language} and #+end_src."
+    like = None if _SRC.match(line) else _LIKE_SRC.match(line)
+    return f"This begins no block; write #+begin_src {like[1] or LANGUAGES[0]} and #+end_src." if like else ""
+
+
+def is_ours(line: str) -> bool:
+    """Whether a line is one of our properties as Org has them in a drawer."""
+    found = _PROPERTY.match(line)
+    return bool(found and found[1] and found[2] in OURS)
+
+
+def meant_markdown(line: str, top: bool) -> tuple[int, str] | None:
+    """Where and what is wrong with a line of text in Markdown that looks like more; see ``meant_line``."""
+    column = len(line) - len(line.lstrip())
+    if found := _ORG.match(line):
+        return column, "This is Org; in Markdown it is # PLAN a, - KEY: value, and ```hy name=x around forms."
+    if (found := _HEADING.match(line)) and (found[2] in TODO_WORDS or phase_of(line[found.start(2) :])):
+        return 0, f"This is no heading; write {found[1]} {line[found.start(2) :].rstrip()}."
+    if (found := _PROPERTY.match(line.upper())) and found[2] in OURS:
+        value = line[found.end() :].strip()
+        if line.strip().startswith(("- ", "* ", "+ ", ":")) or top:
+            return (
+                column,
+                f"This is text; a property stands right below its heading: - {found[2]}: {value}".rstrip(),
+            )
+    if top and (found := _NO_COLON.match(line)) and found[1] in OURS:
+        return column, f"A property has a colon: - {found[1]}: {found[2].rstrip()}."
+    return None
+
+
+def meant_fence(language: str, text: str) -> str:
+    """What is wrong with a block in a step of a Markdown plan that is none of forms; empty if it may be meant
+    to be read."""
+    if language in _PROGRAMMING:
+        what = f"{language} does not run here; the languages of forms are {', '.join(LANGUAGES)}."
+        return f"{what} As ```text it is shown to the model."
+    if not language and text.lstrip().startswith("(") and text.rstrip().endswith(")"):
+        return f"The block names no language; those of forms are {', '.join(LANGUAGES)}."
+    return ""
+
+
+def meant_keyword(name: str, value: str, whole: bool) -> str:
+    """What is wrong with a keyword line that is not one of Org; ``whole``: it is above all headlines."""
+    if name in INHERITED and whole:
+        return f"For the whole file {name} is written #+PROPERTY: {name} {value}".rstrip() + "."
+    if name in OURS:
+        return f"{name} is a property; it stands in the :PROPERTIES: of a headline."
+    if name in SYNONYMS:
+        return f"There is no property {name}.{meant_property(name)}"
+    if name in _KEYWORDS or name in _ORGS_KEYWORDS or "_" in name or "-" in name:
+        return ""
+    close = _slip(name, (*_KEYWORDS, *OURS))
+    return (
+        f"There is no keyword #+{name}. Did you mean {'#+' if close in _KEYWORDS else ''}{close}?"
+        if close
+        else ""
+    )

@@ -1,0 +1,288 @@
+"""The REPL: a line that starts with ``(`` is Lisp, one with ``,`` a command, anything else goes to the agent.
+
+Knows one agent and a terminal; what a line does is done by the agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Collection, Coroutine
+from typing import Any, TypeVar
+
+from quoth.agent.client import AsyncAgent
+from quoth.agent.terminal.requests import decide, listing, page
+from quoth.agent.terminal.progress import Progress, interrupt_politely
+from quoth.agent.run.run import Reply, show_value, told
+from quoth.agent.terminal.output import complain, is_dumb, print_json, print_line
+from quoth.agent.terminal.input import StdinLines
+from quoth.tools.consent.broker import Decision
+from quoth.tools.call.context import ToolResult
+from quoth.tools.errors import QuothError, UsageError, did_you_mean
+from quoth.tools.call.redaction import bare_line
+from quoth.tools.lisp.reader import ReadError, read_all
+from quoth.tools.storage.database import private_file, private_folder, state_dir
+
+T = TypeVar("T")
+
+HELP = """\
+(form)         run Lisp in the sandbox; tools are functions, each call passes the door
+any text       give it to the agent; the conversation goes on from line to line
+,help          this text
+,tools         list the tools
+,tool NAME     show a tool: schema, source form, expansion
+,belt          what the model is shown
+,pending       list what waits for your decision in this session; with an ID: all of that request
+,approve ID    approve it once; ,approve ID for 30m: as often as it comes within that time
+,deny ID WHY   refuse it; the caller is told the reason
+,resume        go on with what waited
+,new           forget the conversation
+,quit          leave (Ctrl-D does too)"""
+COMMANDS = ("help", "tools", "tool", "belt", "pending", "approve", "deny", "resume", "new", "quit")
+
+
+class _Interrupted(Exception):
+    """Ctrl-C ended what was being done."""
+
+
+class Repl:
+    """Reads entries until the end of input. Without a terminal it reads stdin plainly, without a prompt.
+
+    Ctrl-C stops what is being done and comes back to the prompt. ``as_json`` prints each result as one line;
+    ``picked_up`` says with which conversation it goes on.
+    """
+
+    def __init__(self, agent: AsyncAgent, as_json: bool = False, picked_up: str = "") -> None:
+        self.agent = agent
+        self._picked_up = picked_up
+        agent.listener = Progress()
+        self.as_json = as_json
+        self.interactive = sys.stdin.isatty() and sys.stdout.isatty()
+        self._edits = self.interactive and not is_dumb()
+        self._prompt: Any = None
+        self._lines = StdinLines()
+        self._task: asyncio.Task[Any] | None = None
+        self._pressed = False
+
+    async def run(self) -> int:
+        """The REPL itself; returns the exit code."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        try:
+            return await self._run()
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+
+    async def _run(self) -> int:
+        if self.interactive:
+            self._complain("quoth. (form) runs Lisp, text goes to the agent, ,help lists commands.")
+        if self._picked_up:
+            for line in (self._picked_up, *self.agent.changes()):
+                self._complain(line)
+        while True:
+            try:
+                text = await self._read()
+            except EOFError:
+                return 0
+            except KeyboardInterrupt:  # Ctrl-C at the prompt drops the line
+                continue
+            except _Interrupted:
+                return 130
+            if text.strip().replace(", ", ",", 1).partition(" ")[0] in (",quit", ",q", ",exit"):
+                return 0
+            try:
+                await self._stoppable(self.one(text.strip()))
+            except QuothError as error:
+                self._complain(str(error))
+            except _Interrupted:
+                self._complain("Interrupted.")
+
+    async def _stoppable(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do ``work``; Ctrl-C ends it, a run at its next safe point, and raises _Interrupted."""
+        self._pressed = False
+        self.agent.broker.listen()  # Ctrl-C was for an earlier line
+        task: asyncio.Task[T] = asyncio.ensure_future(work)
+        self._task = task
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not self._pressed:
+                raise
+            raise _Interrupted from None
+        finally:
+            self._task = None
+
+    def _interrupt(self) -> None:
+        if self._task is not None and not interrupt_politely(self.agent):
+            self._pressed = True
+            self._task.cancel()
+
+    async def one(self, text: str) -> None:
+        """Do one entry."""
+        if not text:
+            return
+        if text.startswith(","):
+            name, _, rest = text[1:].strip().partition(" ")
+            if name == "resume":
+                await self._resume(rest.strip())
+            else:
+                self._command(name, rest.strip())
+        elif text.startswith("("):
+            self._show(await self.agent.eval(text, route="repl"))
+        else:
+            self._show(await self.agent.say(text))
+
+    def _show(self, done: ToolResult | Reply) -> None:
+        """What came of a line."""
+        if self.as_json:
+            print_json(done.to_json())
+        elif isinstance(done, Reply):
+            if done.status == "done":
+                self._write(done.text)
+        elif done.ok:
+            if done.message:
+                self._complain(done.message)
+            if done.value is not None:
+                self._write(show_value(done.value).rstrip("\n"))
+        else:
+            self._complain(told(done))
+        if done.status == "pending":
+            self._complain(",pending shows what waits; ,approve or ,deny it, then ,resume.")
+
+    async def _resume(self, session: str) -> None:
+        if session not in ("", self.agent.session):
+            raise UsageError(f",resume goes on with this session; for another: quoth resume {session}")
+        for done in await self.agent.resume():
+            self._show(done)
+
+    def _command(self, name: str, rest: str) -> None:
+        if name == "help":
+            self._tell(HELP)
+        elif name == "tools":
+            self._tell("\n".join(tool.signature() for tool in self.agent.table))
+        elif name == "tool":
+            from quoth.agent.terminal.tool_page import tool_page
+
+            if not rest:
+                raise UsageError(",tool needs the name of a tool; ,tools lists them.")
+            self._tell(tool_page(self.agent.table.get(rest)))
+        elif name == "belt":
+            from quoth.neuro.prompt.belt import belt
+
+            self._tell(belt(self.agent.table).rstrip("\n"))
+        elif name == "pending":
+            self._pending(rest)
+        elif name in ("approve", "deny"):
+            self._decide(name, rest)
+        elif name == "new":
+            self.agent.forget()
+            self._tell("A new conversation.")
+        else:
+            self._complain(f"There is no command ,{name}; ,help lists them." + did_you_mean(name, COMMANDS))
+
+    def _pending(self, request: str) -> None:
+        broker = self.agent.broker
+        if request:
+            self._tell(page(broker.find(request), time.time(), broker.plan_of(request)))
+        else:
+            self._tell(listing(broker.requests(session=self.agent.session)) or "Nothing waits.")
+
+    def _decide(self, name: str, rest: str) -> None:
+        request, _, more = rest.partition(" ")
+        if not request:
+            raise UsageError(f",{name} needs the ID of a request; ,pending lists them.")
+        decision = Decision("deny", self.agent.user, why=more.strip())
+        if name == "approve":
+            decision = _approval(more.strip(), self.agent.user)
+        decided = decide(self.agent.broker, request, decision)
+        self._tell(str(decided))
+        session = decided.request.session
+        here = session == self.agent.session
+        for line in decided.advice(
+            f"To go on: {',resume' if here else 'quoth resume ' + shlex.quote(session)}"
+        ):
+            self._complain(line)
+
+    async def _read(self) -> str:
+        """One entry; Lisp goes on over lines until its parentheses are closed."""
+        text = await self._line("quoth> ")
+        while text.lstrip().startswith("("):
+            try:
+                read_all(text)
+                break
+            except ReadError as error:
+                if not error.incomplete:
+                    break
+            try:
+                text += "\n" + await self._line("...... ")
+            except EOFError:
+                break
+        return text
+
+    async def _line(self, prompt: str) -> str:
+        if not self._edits:
+            return await self._plain_line(prompt)
+        if self._prompt is None:
+            self._prompt = _prompt_session(self.agent.table.secrets)
+        # Ctrl-C arrives as a key here; prompt_toolkit's own signal handler would take ours away.
+        return str(await self._prompt.prompt_async(prompt, handle_sigint=False))
+
+    async def _plain_line(self, prompt: str) -> str:
+        """A line that the terminal edits, or that comes from no terminal, and then without a prompt."""
+        if self.interactive:
+            sys.stdout.write(prompt)
+            sys.stdout.flush()
+        try:
+            return await self._stoppable(self._lines.read())
+        except _Interrupted:
+            if not self.interactive:
+                raise
+            sys.stdout.write("\n")
+            raise KeyboardInterrupt from None
+
+    def _tell(self, text: str) -> None:
+        """What a command shows: beside the results when those are for a program."""
+        if self.as_json:
+            self._complain(text)
+        else:
+            self._write(text)
+
+    def _write(self, text: str) -> None:
+        print_line(text)
+
+    def _complain(self, text: str) -> None:
+        complain(text, name="")
+
+
+def _approval(when: str, user: str) -> Decision:
+    """Once, or ``for 30m``. Raises UsageError."""
+    from quoth.agent.terminal.ask import seconds_of
+
+    word, _, span = when.partition(" ")
+    if not when:
+        return Decision("once", user)
+    if word != "for":
+        raise UsageError(f"It is ,approve ID, or ,approve ID for 30m; not {when}.")
+    return Decision("duration", user, seconds=seconds_of(span))
+
+
+def _prompt_session(secrets: Collection[str]) -> Any:
+    """A prompt with the history of earlier days, where that can be kept: without declared secrets, and
+    without what looks like one. ``secrets`` are the parameters that tools have declared so."""
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import FileHistory, InMemoryHistory
+
+    class History(FileHistory):
+        def store_string(self, string: str) -> None:
+            super().store_string(bare_line(string, secrets))
+
+    file = state_dir() / "history"
+    try:
+        private_folder(file.parent)
+        private_file(file)
+    except OSError:
+        return PromptSession(history=InMemoryHistory())
+    return PromptSession(history=History(str(file)))

@@ -1,0 +1,502 @@
+"""Replay: the runs of a session once more, with all that was said and done answered by the transcript.
+
+Knows sessions and agents; it must not know terminals. Nothing is asked, called or written: the agent that
+runs them has no model, and for a store a copy of the transcript in memory. What the loop, the tools'
+descriptions and the rules of the dialect make of it now is compared with what is recorded.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from quoth.agent.client import AsyncAgent
+from quoth.agent.flight.log import is_flown
+from quoth.agent.run.run import Reply, RunLimits, shortened
+from quoth.agent.session.session import Past
+from quoth.agent.run.subagents import begin
+from quoth.tools.loading import ToolSource
+from quoth.neuro.backends.base import Messages
+from quoth.neuro.prompt.dialects import choose_dialect, dialect_named
+from quoth.tools.history.transfer import read_written
+from quoth.tools.call.context import Call, ToolResult
+from quoth.tools.door.door import PROGRAMS, new_call, only_reads
+from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
+from quoth.tools.lisp.forms import CallForm, canonical, print_string, print_value
+from quoth.tools.history.receipts import NoReceipts
+from quoth.tools.call.redaction import SECRET
+from quoth.tools.registry.parameters import count
+from quoth.tools.policy.scope import bound_form
+from quoth.tools.storage.database import Store
+from quoth.tools.registry.table import ToolTable
+from quoth.tools.history.transcript import Event, NoCallLog, Transcript, TranscriptError, key_in, read_form
+
+CALL_CHARS = 100  # of a call in the head of a diff
+What = Literal["stimulus", "request", "call", "end", "receipt"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What is not as recorded. ``event`` is the id of the event, or the key of a call that has none;
+    ``recorded`` and ``now`` are forms over several lines, and one of them is empty where there is none.
+    ``call`` is the call that a receipt is of."""
+
+    event: str
+    what: What
+    run: str
+    recorded: str
+    now: str
+    call: str = ""
+
+    @property
+    def diff(self) -> str:
+        """A unified diff of the two."""
+        of = f": {shortened(self.call, CALL_CHARS)}" if self.call else ""
+        lines = difflib.unified_diff(
+            self.recorded.splitlines(),
+            self.now.splitlines(),
+            f"{self.event} recorded{of}",
+            f"{self.event} now{of}",
+            n=2,
+            lineterm="",
+        )
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "diff": self.diff}
+
+
+@dataclass
+class Replay:
+    """What came of a replay. ``same``: every request, call and end of every run is as recorded. ``changed``
+    are the results of calls that were made again and are others now; ``looks`` is how many were made.
+    ``notes`` say what was not compared, or could not be restored."""
+
+    session: str
+    runs: int = 0
+    requests: int = 0
+    calls: int = 0
+    looks: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    changed: list[Difference] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def same(self) -> bool:
+        return not self.differences
+
+    @property
+    def diff(self) -> str:
+        """All differences, one after the other."""
+        return "\n".join(one.diff for one in (*self.differences, *self.changed))
+
+    def __str__(self) -> str:
+        what = ", ".join(
+            count(n, word)
+            for n, word in ((self.runs, "run"), (self.requests, "request"), (self.calls, "call"))
+        )
+        said = "as recorded" if self.same else count(len(self.differences), "difference")
+        if self.looks:
+            said += f"; of {count(self.looks, 'call')} made again {len(self.changed) or 'none'} changed"
+        return f"{self.session}: {what}: {said}."
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **vars(self),
+            "same": self.same,
+            "differences": [one.to_json() for one in self.differences],
+            "changed": [one.to_json() for one in self.changed],
+        }
+
+
+# Sessions, from the store or from a file
+
+
+def session_in_store(store: Store, session: str) -> list[Event]:
+    """All events of a session, without declared secrets. Raises TranscriptError where one is not as it was
+    written."""
+    transcript = Transcript(lambda: store)
+    transcript.verify(session)
+    return [replace(event, text=event.shown) for event in transcript.events(session)]
+
+
+def session_in_file(path: Path) -> tuple[str, list[Event]]:
+    """The session that a file holds, as ``quoth export`` writes it, and its events. Raises UsageError."""
+    try:
+        session, events = read_written(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"There is no file {path}.") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text.") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+    except TranscriptError as error:
+        raise TranscriptError(f"{path}: {error}") from None
+    return session, events
+
+
+# An agent as it was
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a session was opened with, as its event says. ``foreign``: it was written elsewhere, and what it
+    says of files and rules is no word of this machine's user."""
+
+    said: Mapping[str, Any]
+    foreign: bool = False
+
+
+Make = Callable[[Given], AsyncAgent]
+
+
+def agent_again(
+    given: Given,
+    notes: list[str],
+    *,
+    workspace: str | Path = ".",
+    session: str,
+    tools: Iterable[ToolSource] | None = None,
+    live: bool = False,
+    **options: Any,
+) -> AsyncAgent:
+    """An agent such as the session had, without a model. ``tools`` and ``options`` that are not None count in
+    place of its own. What cannot be restored is told in ``notes``; with ``live`` rules must not be missing:
+    raises UsageError."""
+    said = given.said
+    if tools is None:
+        named: list[str] = list(said.get("tools") or ())
+        if named and given.foreign:
+            notes.append(f"Tools that were chosen elsewhere are not loaded unasked: {', '.join(named)}.")
+            named = []
+        tools = [file for file in named if Path(file).is_file()]
+        notes += [f"The tool file {file} is not there any more." for file in named if file not in tools]
+    own: dict[str, Any] = {name: said.get(name) for name in ("dialect", "belt")}
+    if live and options.get("policy") is None and (rules := said.get("policy")) is not None:
+        if given.foreign or not Path(rules).is_file():
+            why = "was chosen elsewhere" if given.foreign else "is not there"
+            raise UsageError(f"The policy file {rules} {why}; name the one that counts: --policy FILE")
+        own["policy"] = rules
+    own |= {name: value for name, value in options.items() if value is not None}
+    if not live:
+        own.pop("policy", None)  # no call is judged
+    own = {name: value for name, value in own.items() if value is not None}
+    user = str(said.get("user", ""))
+    return AsyncAgent(workspace=workspace, session=session, user=user, tools=tools, **own)
+
+
+def _tools_since(versions: Mapping[str, str], table: ToolTable) -> Iterator[str]:
+    """What has become of the tools of a session."""
+    now = {tool.name: tool.outline for tool in table}
+    became = {
+        "have changed": [name for name in versions if name in now and now[name] != versions[name]],
+        "are not here": [name for name in versions if name not in now],
+        "are new": [name for name in now if name not in versions],
+    }
+    for what, names in became.items():
+        if names:
+            yield f"Tools that {what}: {', '.join(names)}."
+
+
+# The replay
+
+
+async def replay(
+    session: str, events: Sequence[Event], make: Make, live: Make | None = None, *, foreign: int = 0
+) -> Replay:
+    """Replay the runs of a session, each with an agent that ``make`` makes and that is closed here. With
+    ``live`` the calls that only read are made again through the door of the agent it gives, which is not
+    closed here; the runs go on with what is recorded. So many of the events are ``foreign``: they were
+    written elsewhere. Raises UsageError."""
+    found = Replay(session)
+    by_run: dict[str, list[Event]] = {}
+    for event in events:
+        by_run.setdefault(event.run, []).append(event)
+    async with AsyncExitStack() as opened:
+        agents: dict[str, AsyncAgent] = {}
+        for run, happened in by_run.items():
+            if not run:
+                continue
+            if is_flown(run):
+                found.notes.append("The steps of a flight are not replayed; fly its plan again.")
+                continue
+            stimulus = next((event for event in happened if event.kind == "stimulus"), None)
+            if stimulus is None:
+                raise TranscriptError(f"Run {run} of session {session} has no beginning.")
+            _known_limits(stimulus)
+            given = _given_before(events, stimulus.seq, stimulus.data["user"], foreign)
+            key = print_value(given.said)
+            if key not in agents:
+                agents[key] = await opened.enter_async_context(make(given))
+                _set_apart(agents[key], session, events)
+                found.notes += _tools_since(given.said.get("versions", {}), agents[key].table)
+            await _Replayed(found, agents[key], run, happened).go()
+    if live is not None:
+        await _look_again(found, events, live, foreign)
+    found.notes = list(dict.fromkeys(found.notes + _not_compared(by_run)))
+    return found
+
+
+def _known_limits(stimulus: Event) -> None:
+    known = {one.name for one in fields(RunLimits)}
+    for name in stimulus.data["limits"]:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise TranscriptError(f"Event {stimulus.id} cannot be replayed: there is no limit {name}.{hint}")
+
+
+def _given_before(events: Iterable[Event], seq: int, user: str, foreign: int) -> Given:
+    """What a user had opened the session with before an event."""
+    given = Given({})
+    for event in events:
+        if event.kind == "session" and event.seq < seq and (data := event.data).get("user") == user:
+            given = Given(data, event.seq <= foreign)
+    return given
+
+
+def _set_apart(agent: AsyncAgent, session: str, events: Sequence[Event]) -> None:
+    """Give the agent a store of its own, in memory, that holds this session alone."""
+    store = Store(":memory:")
+    agent._store = store
+    Transcript(lambda: store).copy(iter(events), session)
+
+
+def _not_compared(by_run: Mapping[str, Sequence[Event]]) -> list[str]:
+    person = {event.key for event in by_run.get("", ()) if event.kind == "call" and "/" not in event.key}
+    if not person:
+        return []
+    return [f"{count(len(person), 'call')} made by a person: answered by receipts, not compared."]
+
+
+class _Replayed:
+    """The replay of one run."""
+
+    def __init__(self, found: Replay, agent: AsyncAgent, run: str, events: Sequence[Event]) -> None:
+        self._found = found
+        self._agent = agent
+        self._run = run
+        self._events = events
+        self._past = _without_retried(Past.of(iter(events)))
+        self._made: set[str] = set()
+        self._end = self._last_end()
+
+    def _last_end(self) -> Event | None:
+        """How the run ended, unless it was gone on with and then broken off."""
+        last = [e for e in self._events if e.kind in ("end", "request", "reply", "call", "receipt")]
+        return last[-1] if last and last[-1].kind == "end" else None
+
+    async def go(self) -> None:
+        past, agent, found = self._past, self._agent, self._found
+        assert past.stimulus is not None, "a run begins with a stimulus"
+        told = past.stimulus.data
+        found.runs += 1
+        try:
+            messages = await self._opening(past.stimulus, told)
+        except UsageError as error:  # no conversation can be begun so any more
+            self._differ("stimulus", past.stimulus.id, _dialect_text(told["dialect"]), f"; {error}")
+            return
+        reply, messages = await agent._go(self._run, past, messages, live=False, differs=self._told)
+        agent._session.let_go(messages)
+        self._compare_end(reply)
+
+    async def _opening(self, stimulus: Event, told: Mapping[str, Any]) -> Messages:
+        """The conversation as the run would find it now. Raises UsageError."""
+        agent = self._agent
+        agent._chosen = dialect_named(told["dialect"], in_text=told["in-text"])
+        if "/" in self._run:
+            return begin(agent.table_of(told), agent._chosen, told["search"])
+        self._compare_dialect(stimulus, told)
+        return await agent._brought_back(told["after"]) if told.get("after") else agent._begin()
+
+    def _differ(self, what: What, event: str, recorded: str, now: str) -> None:
+        if not _same(recorded, now):
+            self._found.differences.append(Difference(event, what, self._run, recorded, now))
+
+    def _compare_dialect(self, stimulus: Event, told: Mapping[str, Any]) -> None:
+        """The dialect is chosen by the model's name, without the model."""
+        view = told.get("tool-view", "")
+        wanted = self._agent._wanted
+        chosen, _ = choose_dialect(told["model"], wanted, takes_tools=bool(view), search=self._agent._search)
+        if chosen.name != told["dialect"] or chosen.native is told["in-text"]:
+            recorded = _dialect_text(told["dialect"], told["in-text"])
+            self._differ("stimulus", stimulus.id, recorded, _dialect_text(chosen.name, not chosen.native))
+
+    def _told(self, event: Event | None, now: Any) -> None:
+        """What the loop does now, where the transcript has its answer."""
+        if isinstance(now, Call):
+            self._compare_call(event, now)
+            return
+        assert event is not None, "a request that is recalled was made"
+        self._found.requests += 1
+        self._differ("request", event.id, request_text(event.data), request_text(now))
+
+    def _compare_call(self, event: Event | None, call: Call) -> None:
+        key = key_in(call)
+        self._made.add(key)
+        if event is None:
+            over = self._end is None and self._past.place >= len(self._past.exchanges)
+            if not over:  # a run that was broken off had not come to its last calls
+                self._differ("call", f"{self._found.session} {key}", "", call_text(call.form))
+            return
+        self._found.calls += 1
+        recorded = read_form(event.data["form"])
+        spellings = [call.form, *_checked(call.form, self._agent)]
+        if not any(_same(canonical(recorded), canonical(form)) for form in spellings):
+            self._differ("call", event.id, call_text(recorded), call_text(spellings[-1]))
+
+    def _compare_end(self, reply: Reply) -> None:
+        past, found = self._past, self._found
+        if past.place < len(past.exchanges):
+            request, _ = past.exchanges[past.place]
+            self._differ("request", request.id, request_text(request.data), "")
+        else:
+            for key, call in past.calls.items():
+                own = "/" not in key.removeprefix(f"{self._run}/")
+                if own and key not in self._made and call.begun is not None:
+                    form = read_form(call.begun.data["form"])
+                    self._differ("call", call.begun.id, call_text(form), "")
+        if self._end is None:
+            found.notes.append(f"Run {self._run} was broken off; it is compared as far as it goes.")
+            return
+        data = self._end.data
+        recorded = _end_text(data["status"], data["text"])
+        self._differ("end", self._end.id, recorded, _end_text(reply.status, reply.text))
+
+
+def _without_retried(past: Past) -> Past:
+    """Without the times the model could not be asked, but for the last: the run was gone on with."""
+    last = len(past.exchanges) - 1
+    past.exchanges = [
+        one
+        for place, one in enumerate(past.exchanges)
+        if place == last or one[1].data.get("raised") != "model"
+    ]
+    return past
+
+
+def _checked(form: CallForm, agent: AsyncAgent) -> list[CallForm]:
+    """The call as the door would write it down now."""
+    if form.tool not in agent.table:
+        return []
+    try:
+        return [bound_form(agent.table.get(form.tool), form, agent.workspace)]
+    except InvalidCallError:
+        return []
+
+
+def _same(recorded: str, now: str) -> bool:
+    """Whether two texts are the same; a secret that was hidden may have been anything."""
+    if recorded == now:
+        return True
+    first, *parts = recorded.split(SECRET)
+    if not parts or not now.startswith(first):
+        return False
+    place = len(first)
+    for part in parts[:-1]:
+        place = now.find(part, place)
+        if place < 0:
+            return False
+        place += len(part)
+    return len(now) - len(parts[-1]) >= place and now.endswith(parts[-1])
+
+
+# Calls that only read, once more
+
+
+async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreign: int) -> None:
+    """Make the calls that only read again, where their bodies had run, and compare what they say. The door
+    sees to it that nothing is done but reading, and that nobody is asked; its audit has a row of each."""
+    begun = {event.key: event for event in events if event.kind == "call"}
+    users = {event.run: event.data["user"] for event in events if event.kind == "stimulus"}
+    agents: dict[str, AsyncAgent] = {}
+    for receipt in events:
+        call = begun.get(receipt.key)
+        if receipt.kind != "receipt" or call is None or "stage" in (said := receipt.data):
+            continue
+        form = read_form(call.data["form"])
+        user = str(users.get(call.run) or call.data.get("user") or "")
+        given = _given_before(events, call.seq, user, foreign)
+        if (key := print_value(given.said)) not in agents:
+            agents[key] = live(given)
+        agent = agents[key]
+        tool = agent.table.get(form.tool) if form.tool in agent.table else None
+        if tool is None or not only_reads(tool) or tool.name == PROGRAMS or said["status"] == "pending":
+            continue
+        if SECRET in str(form):
+            found.notes.append(f"A call of {form.tool} has a secret that is not kept; it is not made again.")
+            continue
+        found.looks += 1
+        recorded = result_text(said["status"], said.get("value"), said.get("message", ""))
+        result = await _look(agent, found.session, user, form)
+        now = result_text(result.status, result.value, result.message)
+        if not _same(recorded, now):
+            found.changed.append(
+                Difference(receipt.id, "receipt", receipt.run, recorded, now, canonical(form))
+            )
+
+
+async def _look(agent: AsyncAgent, session: str, user: str, form: CallForm) -> ToolResult:
+    """One call through the true door, which answers it by no receipt and leaves the transcript as it is."""
+    door = agent.door.narrowed(agent.table)
+    door.receipts, door.log = NoReceipts(), NoCallLog()
+    call = new_call(form, route="replay", user=user, session=session)
+    return await door.dispatch(call, replace(agent.context(), dry=True))
+
+
+# Forms over several lines, to be compared line by line
+
+
+def _spread(value: Any) -> str:
+    """A value as Lisp text that reads back equal; a text keeps its lines."""
+    if type(value) is str:
+        return '"' + "\n".join(print_string(line)[1:-1] for line in value.split("\n")) + '"'
+    return print_value(value)
+
+
+def request_text(data: Mapping[str, Any]) -> str:
+    """What a request tells the model, a message after the other."""
+    marks = [f":from {data['from']}"]
+    marks += [f":{name} {print_value(data[name])}" for name in ("tools", "choice") if name in data]
+    if data["talk"] != 1:
+        marks.append(f":talk {data['talk']}")
+    return "\n".join([f"(request {' '.join(marks)}", *(f"  {_message(m)}" for m in data["messages"])]) + ")"
+
+
+def _message(message: Mapping[str, Any]) -> str:
+    more = [
+        f"\n    :{name} {print_value(message[name])}"
+        for name in ("call_id", "calls", "kept")
+        if message.get(name)
+    ]
+    return f"({message['role']} {_spread(message['content'])}{''.join(more)})"
+
+
+def call_text(form: CallForm) -> str:
+    """A call, an argument a line."""
+    values = [_spread(value) for value in form.positional]
+    values += [f":{name} {_spread(value)}" for name, value in form.args.items()]
+    return "\n  ".join([f"({form.tool}", *values]) + ")"
+
+
+def result_text(status: str, value: Any, message: str) -> str:
+    """What came of a call, an item of a list a line."""
+    parts = [f"(receipt :status {print_value(status)}"]
+    if status == "ok" and isinstance(value, list) and value:
+        parts.append("  :value [" + "\n          ".join(_spread(item) for item in value) + "]")
+    elif status == "ok":
+        parts.append(f"  :value {_spread(value)}")
+    if message:
+        parts.append(f"  :message {_spread(message)}")
+    return "\n".join(parts) + ")"
+
+
+def _end_text(status: str, text: str) -> str:
+    return f"(end :status {print_value(status)}\n  :text {_spread(text)})"
+
+
+def _dialect_text(name: str, in_text: bool = True) -> str:
+    return f"(stimulus :dialect {print_value(name)} :in-text {in_text})"

@@ -1,0 +1,364 @@
+"""Keeping a conversation within what its model can read: old results cleared, and summaries.
+
+Knows messages, texts kept for later and one question to a backend; it calls no tool. Everything is a function
+of the messages, the replies and what the server said they took: a run told again comes out the same.
+
+Nothing is changed in the middle of a conversation but here, and then a whole batch at once: a new Messages
+takes the place of the old, which stays as it is, and whoever listens is told of both. First the texts of old
+results are cleared, the oldest first; each stays within reach of the tool ``more``. Only if that is not
+enough does the model write a summary, in the place of all but the newest turns; and if it cannot, they are
+left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+from quoth.neuro.backends.base import ContextFullError, Message, Messages, ModelError, ToolBackend, Usage
+from quoth.neuro.backends.context_window import Gauge, longest_reply, message_tokens, tokens_in, window_of
+from quoth.tools.history.long_results import more_form
+from quoth.tools.registry.parameters import count
+
+if TYPE_CHECKING:
+    from quoth.agent.run.run import Run
+
+# Shares of the window, in per cent.
+FULL = 75  # here the conversation is shortened
+CLEARED = 50  # so far, so that there is room for a while, and the prefix is broken seldom
+NEWEST = 20  # turns that a summary leaves as they are; at least one
+WORTH = 10  # less is not worth a summary
+KEPT_TURNS = 2  # the newest, whose results are not cleared
+SUMMARY_TOKENS = 1_000
+LINE = 60  # characters that are said of a result that is cleared, beside its call
+
+ASK = (
+    "The conversation has become too long: what stands above will be taken away, and your summary put in "
+    "its place. Write it now, in plain words and without any call: what was found, with names, paths and "
+    "figures; what was decided and done; what is left to do. Be brief.\n\nThe task: {task}"
+)
+SUMMARY = "SUMMARY of what was said and done before, in its place:"
+_LEFT_OUT = re.compile(r"\[… (\d+) messages? that stood here (?:was|were) left out: there was no room …\]")
+_RESULT = re.compile(r"(.{1,600}?) -> ([a-z]+(?:, \d+ items)?):", re.DOTALL)
+
+
+class _Thought(Protocol):
+    @property
+    def usage(self) -> Usage: ...
+
+
+T = TypeVar("T", bound=_Thought)
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """What was done to a conversation, for a listener: ``cleared`` results, or messages that were replaced by
+    a ``summary``, or, with an empty ``text``, left out."""
+
+    kind: Literal["cleared", "summary"]
+    messages: Messages  # the new ones
+    replaced: int  # results cleared, or messages replaced
+    before: int  # tokens
+    after: int
+    text: str = ""
+
+    def __str__(self) -> str:
+        room = f"the request takes about {self.after:,} tokens instead of {self.before:,}."
+        if self.kind == "cleared":
+            return f"{count(self.replaced, 'old result')} cleared; {room}"
+        how = "summarised" if self.text else "left out, without a summary"
+        return f"{count(self.replaced, 'old message')} {how}; {room}"
+
+
+# What a model is shown of a long text
+
+
+def part_shown(run: Run) -> Callable[[str, int], str]:
+    """What is said in the middle of a text of which only the head and the tail are shown, given the text and
+    the length of its head: the call that shows the rest, where there is one."""
+
+    def say(text: str, head: int) -> str:
+        id = run.pages.keep(text) if run.pages is not None and _can_read_more(run) else ""
+        return f"; {more_form(id, head + 1)} shows the next part" if id else ""
+
+    return say
+
+
+def _can_read_more(run: Run) -> bool:
+    return "more" in run.door.table
+
+
+# Keeping
+
+
+async def kept(run: Run, ask: Callable[[], Awaitable[T]]) -> T:
+    """What the model says to the conversation, shortened before where it must be, and once more if the server
+    says that it is too long. Raises ModelError."""
+    await keep(run)
+    asked = len(run.messages)
+    try:
+        thought = await ask()
+    except ContextFullError as error:
+        gauge_of(run).refused(run.messages, error.window)
+        if not await keep(run):
+            raise
+        asked = len(run.messages)
+        thought = await ask()
+    gauge_of(run).told(run.messages, asked, thought.usage.input_tokens)
+    return thought
+
+
+async def keep(run: Run) -> bool:
+    """Make room if the conversation of a run fills its window; whether there was anything to be made shorter.
+    Raises ModelError when what cannot be spared is too long."""
+    gauge = gauge_of(run)
+    before = gauge.tokens(run.messages)
+    window = gauge.window.tokens
+    if before <= window * FULL // 100:
+        return False
+    wanted = run.limits.tokens or longest_reply(run.backend.name, gauge.window)
+    most = max(window - min(wanted, window // 4), 1)  # the reply has to find room too
+    turns = _turns(run.messages)
+    old = turns[-KEPT_TURNS] if len(turns) > KEPT_TURNS else 0
+    new, cleared = _clear(run, run.messages, old, window * CLEARED // 100, or_not=True)
+    if cleared:
+        _replace(run, Compaction("cleared", new, cleared, before, gauge.tokens(new)))
+        return True
+    short = await _summarised(run, gauge, turns, most)
+    if short is None and before <= most:
+        return False
+    done = short or Compaction("cleared", run.messages, 0, before, before)
+    if gauge.tokens(done.messages) > most:
+        # Of the newest turn itself all results but the newest.
+        spare, cleared = _clear(run, done.messages, _newest_result(done.messages), most)
+        done = Compaction(done.kind, spare, done.replaced or cleared, before, gauge.tokens(spare), done.text)
+    if done.messages is not run.messages and done.replaced:
+        _replace(run, done)
+    if gauge.tokens(run.messages) > most and gauge.window.known:
+        raise ModelError(_no_room(run, gauge))
+    return done.replaced > 0
+
+
+def reply_tokens(run: Run) -> int:
+    """How many tokens the next reply may have: what is wanted, as far as there is room for it."""
+    gauge = gauge_of(run)
+    wanted = run.limits.tokens or longest_reply(run.backend.name, gauge.window)
+    left = gauge.window.tokens - gauge.tokens(run.messages)
+    run.reply_tokens = max(min(wanted, left), 1) if gauge.window.known else wanted
+    return run.reply_tokens
+
+
+def gauge_of(run: Run) -> Gauge:
+    """The gauge of a run, made when it first thinks."""
+    if run.gauge is None:
+        run.gauge = Gauge(window_of(run.backend, run.limits.context))
+    view = getattr(run.backend, "tool_view", "")
+    if run.measured != (run.dialect.name, view):
+        run.measured = (run.dialect.name, view)
+        run.gauge.beside = tokens_in(run.dialect.tools(run.door.table, view) or b"")
+    return run.gauge
+
+
+def _replace(run: Run, done: Compaction) -> None:
+    run.messages = done.messages
+    # A call may come back for what was taken away: that is no repetition.
+    run.seen.clear()
+    run.repeated.clear()
+    if run.log is not None and not run.recalling:
+        said = {"replaced": done.replaced, "before": done.before, "after": done.after}
+        run.log.add(done.kind, {**said, "text": done.text} if done.text else said, parent=run.log.reply)
+    run.tell(done.kind, done)
+
+
+def _turns(messages: Messages) -> list[int]:
+    """Where each turn begins: a reply of the model, and all that followed it up to the next."""
+    return [place for place, message in enumerate(messages) if message["role"] == "assistant"]
+
+
+def _copy(messages: Messages, start: int, end: int, into: Messages) -> None:
+    for place in range(start, end):
+        into.add(messages[place])
+
+
+# Clearing
+
+
+def _clear(run: Run, messages: Messages, end: int, goal: int, or_not: bool = False) -> tuple[Messages, int]:
+    """The messages with the texts of results before ``end`` taken out, the oldest first, until they take no
+    more than ``goal`` tokens; and how many were. With ``or_not`` none are if the goal cannot be reached."""
+    gauge = gauge_of(run)
+    size, heads = gauge.tokens(messages), dict[int, str]()
+    for place in range(end):
+        if size <= goal:
+            break
+        message = messages[place]
+        if message["role"] == "tool" and (head := _head(message["content"])):
+            heads[place] = head
+            size -= gauge.corrected(tokens_in(message["content"]) - tokens_in(head) - LINE // 3)
+    if not heads or (or_not and size > goal):
+        return messages, 0
+    new = Messages(messages.before)
+    for place, message in enumerate(messages):
+        changed: Message = message
+        if place in heads:
+            changed = {**message, "content": f"{heads[place]}; {_again(run, message['content'])}"}
+        new.add(changed)
+    return new, len(heads)
+
+
+def _head(content: str) -> str:
+    """What is told of a result that is cleared; empty if that saves nothing."""
+    found = _RESULT.match(content)
+    head = " ".join(found.group(1).split()) if found else content[:60]
+    status = f" -> {found.group(2)}" if found else " …"
+    if len(content) < len(head) + 2 * LINE:
+        return ""
+    return f"{head}{status}: cleared, {len(content):,} characters"
+
+
+def _again(run: Run, content: str) -> str:
+    """How a result that is cleared can be seen again. It is safe on disk when this returns."""
+    id = run.pages.keep(content) if run.pages is not None and _can_read_more(run) else ""
+    return f"{more_form(id)} shows it" if id else "make the call again if you need it"
+
+
+def _newest_result(messages: Messages) -> int:
+    """The place of the newest result; that of the end if there is none."""
+    places = [place for place, message in enumerate(messages) if message["role"] == "tool"]
+    return places[-1] if places else len(messages)
+
+
+# Summaries
+
+
+async def _summarised(run: Run, gauge: Gauge, turns: list[int], most: int) -> Compaction | None:
+    """All but the newest turns replaced by what the model says of them; None where too little would be."""
+    window, messages = gauge.window.tokens, run.messages
+    before = gauge.tokens(messages)
+    begin = turns[0] if turns else len(messages)
+    cut = turns[-1] if turns else len(messages)
+    newest = sum(message_tokens(messages[place]) for place in range(cut, len(messages)))
+    for place in reversed(turns[:-1]):
+        newest += sum(message_tokens(messages[at]) for at in range(place, cut))
+        if gauge.corrected(newest) > window * NEWEST // 100:
+            break
+        cut = place
+    replaced = gauge.corrected(sum(message_tokens(messages[place]) for place in range(begin, cut)))
+    if cut <= begin or (replaced < window * WORTH // 100 and before <= most):
+        return None
+    text = await _summary(run, gauge, cut, most)
+    if gauge.corrected(tokens_in(text)) >= replaced:
+        text = ""
+    new = _rebuilt(run, begin, cut, text)
+    return Compaction("summary", new, cut - begin, before, gauge.tokens(new), text)
+
+
+async def _summary(run: Run, gauge: Gauge, cut: int, most: int) -> str:
+    """The model's summary of all before ``cut``; empty when it gives none."""
+    request = _request(run, gauge, cut, most)
+    if request is None:
+        return ""
+    backend, options = run.backend, dict[str, Any]()
+    tools = run.dialect.tools(run.door.table, getattr(backend, "tool_view", ""))
+    if tools is not None and isinstance(backend, ToolBackend):  # as ever, for the sake of the prefix
+        options = {"tools": tools, "tool_choice": "none"}
+    try:
+        completion = await backend.complete(
+            request, max_tokens=min(SUMMARY_TOKENS, max(gauge.window.tokens // 8, 1)), **options
+        )
+    except ModelError:
+        return ""
+    run.spend(completion.usage)
+    return completion.text.strip()
+
+
+def _request(run: Run, gauge: Gauge, cut: int, most: int) -> Messages | None:
+    """The conversation before ``cut`` with the question for a summary: as it is, so that it is in the
+    provider's cache; or its results cleared, and its oldest turns left out, as far as it is too long."""
+    ask = ASK.format(task=run.task)
+    room = most - gauge.corrected(tokens_in(ask) + 4)
+    request = Messages()
+    _copy(run.messages, 0, cut, request)
+    request, _ = _clear(run, request, cut, room)
+    if gauge.tokens(request) > room:
+        turns = _turns(request)
+        size = gauge.tokens(request)
+        for start, end in zip(turns, [*turns[1:], len(request)], strict=True):
+            size -= gauge.corrected(sum(message_tokens(request[place]) for place in range(start, end)))
+            if size <= room:
+                shorter = Messages()
+                _copy(request, 0, turns[0], shorter)
+                _copy(request, end, len(request), shorter)
+                request = shorter
+                break
+        else:
+            return None
+    request.append("user", ask)
+    return request
+
+
+def _rebuilt(run: Run, begin: int, cut: int, summary: str) -> Messages:
+    """A conversation of what opens it, the task with the summary or the word that there is none, and the
+    messages from ``cut`` on."""
+    old = run.messages
+    new = Messages()
+    opening = run.dialect.opening(run.door.table, search=run.search)
+    for place in range(cut):  # also what told a model how to call tools in text, when it came later
+        if old[place]["role"] == "system" or old[place]["content"] == opening:
+            new.add(old[place])
+    task = task_text(run)
+    told = any(
+        old[place]["role"] == "user" and old[place]["content"] == task for place in range(cut, len(old))
+    )
+    firsts = [old[place]["content"] for place in range(begin) if old[place]["role"] == "user"]
+    earlier = next((text[at:] for text in firsts if (at := text.find(SUMMARY)) >= 0), "")
+    if summary:
+        said = f"{SUMMARY}\n{summary}"
+    else:
+        before = sum(int(found) for text in firsts for found in _LEFT_OUT.findall(text))
+        said = "\n\n".join(
+            filter(None, [_LEFT_OUT.sub("", earlier).strip(), _left_out(before + cut - begin)])
+        )
+    new.append("user", said if told else f"{task}\n\n{said}")
+    _copy(old, cut, len(old), new)
+    new.before = max(0, old.turn - len(new))
+    return new
+
+
+def _left_out(number: int) -> str:
+    """What stands in the place of messages that were left out; ``_LEFT_OUT`` reads it again."""
+    stood = "message that stood here was" if number == 1 else "messages that stood here were"
+    return f"[… {number} {stood} left out: there was no room …]"
+
+
+def task_text(run: Run) -> str:
+    """The message that gave the run its task."""
+    return f"{run.task}\n\n{run.data}" if run.data else run.task
+
+
+# No room
+
+
+def _no_room(run: Run, gauge: Gauge) -> str:
+    """What is too long, and what helps."""
+    system = sum(message_tokens(message) for message in run.messages if message["role"] == "system")
+    task = tokens_in(task_text(run))
+    parts = {
+        "the tools": gauge.beside + system,
+        "the task": task,
+    }
+    parts["the newest turn"] = sum(map(message_tokens, run.messages)) - system - task
+    helps = {
+        "the tools": "Show them with one line each (--belt search), or give fewer",
+        "the task": "Give a shorter task, or put what it holds into a file",
+        "the newest turn": "Ask for less at once",
+    }
+    most = max(parts, key=lambda name: parts[name])
+    return (
+        f"{run.backend.name} can read {gauge.window.tokens:,} tokens, and {most}, which cannot be left out, "
+        f"{'take' if most.endswith('s') else 'takes'} about {gauge.corrected(parts[most]):,} of "
+        f"{gauge.tokens(run.messages):,}. {helps[most]}; "
+        "if the model can read more, say so with --max-context N."
+    )

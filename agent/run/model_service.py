@@ -1,0 +1,61 @@
+"""What an agent gives its tools: the services of its host, and its own model where the host gave none.
+
+Knows backends, and nothing of the loop: a tool's question to the model is no part of any run's conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from quoth.neuro.backends.base import Backend, Messages, Usage
+from quoth.tools.call.context import ToolError
+from quoth.tools.errors import UsageError
+from quoth.tools.call.services import NO_MODEL, Services
+
+
+class OwnModel:
+    """The agent's own model as a ModelProvider. ``backend`` chooses it, at the first question; ``spend`` is
+    told what each answer cost."""
+
+    def __init__(
+        self, backend: Callable[[], Backend], spend: Callable[[Usage], None] = lambda usage: None
+    ) -> None:
+        self._backend = backend
+        self._spend = spend
+
+    async def complete(self, prompt: str, *, system: str = "", max_tokens: int = 1024) -> str:
+        """The model's answer. Raises ToolError when there is no model, ModelError when it cannot answer.
+
+        The caller's deadline is the tool's own: past it this is cancelled, which stops the generation."""
+        try:
+            backend = self._backend()
+        except UsageError as error:
+            raise ToolError(f"There is no model to ask. {error}") from None
+        messages = Messages()
+        if system:
+            messages.append("system", system)
+        messages.append("user", prompt)
+        completion = await backend.complete(messages, max_tokens=max_tokens)
+        self._spend(completion.usage)
+        return completion.text
+
+
+def with_own_model(services: Services | None, backend: Callable[[], Backend]) -> Services:
+    """``services``, with the agent's own model unless they hold one. Raises UsageError for anything else."""
+    if services is None:
+        services = Services()
+    if not isinstance(services, Services):
+        raise UsageError(f"services is a Services(memory=…, …), not {services!r}.")
+    return replace(services, model=OwnModel(backend)) if services.model is NO_MODEL else services
+
+
+def check_known(knowledge: object, confidence: object, agent_id: object) -> None:
+    """Raise UsageError for what cannot be what its name says."""
+    if not (knowledge is None or isinstance(knowledge, str)):
+        raise UsageError(f"knowledge is a text or None, not {knowledge!r}.")
+    number = isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0 <= confidence <= 1
+    if not (confidence is None or number):
+        raise UsageError(f"confidence is a number from 0 to 1 or None, not {confidence!r}.")
+    if not (isinstance(agent_id, str) and agent_id):
+        raise UsageError(f"agent_id is a text that is not empty, not {agent_id!r}.")

@@ -1,0 +1,36 @@
+"""What a model's tokens cost, in US dollars, as far as that can be known without asking anybody.
+
+Knows names of models and genai-prices, which it loads only for a step that has a budget of cost: that takes
+most of a second. Embedded and scripted models cost nothing.
+"""
+
+from __future__ import annotations
+
+from quoth.neuro.backends.base import Usage
+from quoth.tools.errors import UsageError
+
+FREE = ("local", "local-small", "scripted", "ollama", "llamacpp")
+
+
+def cost_of(model: str, usage: Usage) -> float:
+    """Raises UsageError when it cannot be told."""
+    provider, _, name = model.partition(":")
+    if provider in FREE or not name:
+        return 0.0
+    try:
+        from genai_prices import Usage as Tokens
+        from genai_prices import calc_price
+    except ImportError:
+        raise UsageError(
+            f"The cost of {model} cannot be bounded without the package genai-prices:"
+            " pip install 'quoth[prices]'"
+        ) from None
+    tokens = Tokens(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cached_tokens,
+    )
+    try:
+        return float(calc_price(tokens, model_ref=name, provider_id=provider).total_price)
+    except LookupError:
+        raise UsageError(f"The cost of {model} cannot be bounded: its price is not known.") from None

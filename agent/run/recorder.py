@@ -1,0 +1,292 @@
+"""The model and the door of a run as the loop sees them: what has happened is answered by the transcript, and
+what happens is written there.
+
+So a run is resumed, and replayed, by running the very same loop again. Knows sessions, back ends and doors;
+no body is ever run from here but through the true door, and a past call is not made at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from quoth.agent.run.run import Run
+from quoth.agent.session.session import Past, PastCall, RunLog, completion_of, reply_data
+from quoth.neuro.backends.base import Backend, Completion, ContextFullError, Message, Messages, ModelError, ToolsRefusedError, Usage
+from quoth.tools.call.context import Call, Status, ToolContext, ToolResult
+from quoth.tools.door.door import Door
+from quoth.tools.errors import StoreError, UsageError
+from quoth.tools.history.transcript import Event, key_in, secrets_in
+
+BEGUN = "It had begun when the session was broken off, and how it ended is not known."
+NOT_MADE = "It was not made: the session was broken off before it."
+
+# Told what the loop does where the transcript is to answer: the event, and what it would say now (what a
+# request tells the model, or a call). There is no event for a call that was not made then.
+Differs = Callable[[Event | None, Any], None]
+
+
+def facts_of(backend: Backend) -> dict[str, Any]:
+    """What a run's stimulus says of its model, so that a RecordedBackend can stand for it."""
+    return {
+        "model": backend.name,
+        "takes-grammar": backend.takes_grammar,
+        "tool-view": getattr(backend, "tool_view", ""),
+        "context": getattr(backend, "context", None),
+    }
+
+
+class RecordedBackend:
+    """A model whose replies are in the transcript, as far as it reaches. ``live`` is asked after that;
+    without it the run is interrupted there."""
+
+    def __init__(
+        self,
+        live: Callable[[], Backend] | None,
+        past: Past,
+        log: RunLog,
+        *,
+        differs: Differs | None = None,
+        note: str = "",
+    ) -> None:
+        self._live = live
+        self._past = past
+        self._log = log
+        self._differs = differs
+        self._note = note  # told to the model once, when it is asked again
+        self._recalls = bool(past.exchanges)
+        self._refused = False
+        self._known: dict[str, Any] = past.stimulus.data if past.stimulus is not None else {}
+        self.run: Run | None = None
+
+    @property
+    def _recalling(self) -> bool:
+        return self._live is None or self._past.place < len(self._past.exchanges)
+
+    @property
+    def name(self) -> str:
+        if self._recalling or self._live is None:
+            return str(self._known.get("model", ""))
+        return self._live().name
+
+    @property
+    def context(self) -> int | None:
+        """How many tokens the model can read, if it says so."""
+        if self._recalling or self._live is None:
+            return self._known.get("context")
+        return getattr(self._live(), "context", None)
+
+    @property
+    def takes_grammar(self) -> bool:
+        if self._recalling or self._live is None:
+            return bool(self._known.get("takes-grammar"))
+        return self._live().takes_grammar
+
+    @property
+    def tool_view(self) -> str:
+        if self._recalling or self._live is None:
+            return "" if self._refused else str(self._known.get("tool-view", ""))
+        return str(getattr(self._live(), "tool_view", ""))
+
+    async def complete(
+        self,
+        messages: Messages,
+        *,
+        grammar: str | None = None,
+        max_tokens: int = 1024,
+        on_text: Callable[[str], None] | None = None,
+        tools: bytes | None = None,
+        tool_choice: Any = "auto",
+    ) -> Completion:
+        if (exchange := self._past.next()) is not None:
+            return self._recalled(messages, *exchange, _told(tools, tool_choice))
+        if self._live is None:
+            assert self.run is not None, "a run that is recalled is known"
+            self.run.interrupted = True
+            raise asyncio.CancelledError
+        if self._log.broken:  # the model may not be shown what could not be written down
+            raise StoreError(self._log.broken)
+        if self._note and self._recalls:
+            messages.append("user", self._note)
+        request = self._request(messages, _told(tools, tool_choice))
+        self._note = ""
+        more: dict[str, Any] = {} if tools is None else {"tools": tools, "tool_choice": tool_choice}
+        live = self._live()
+        try:
+            completion = await live.complete(
+                messages, grammar=grammar, max_tokens=max_tokens, on_text=on_text, **more
+            )
+        except ModelError as error:
+            self._log.reply = self._log.add("reply", _raised(error), parent=request)
+            raise
+        self._hide(completion)
+        self._log.reply = self._log.add("reply", reply_data(completion), parent=request)
+        self._log.recalled = False
+        self._answered(messages, completion.text)
+        return completion
+
+    def live(self) -> Backend:
+        """The model itself. Raises UsageError where none is to be asked."""
+        if self._live is None:
+            raise UsageError("There is no model in what is brought back from a transcript.")
+        return self._live()
+
+    async def aclose(self) -> None:
+        """What is recorded holds nothing open."""
+
+    def _request(self, messages: Messages, more: dict[str, Any]) -> int:
+        """Write down what is new to the model."""
+        talk = self._log.session.talk_of(messages)
+        start, new = talk.new()
+        data: dict[str, Any] = {"talk": self._log.number(messages), "from": start, "messages": new, **more}
+        if self._note and self._recalls:
+            data["noted"] = True
+        seq = self._log.add("request", data, parent=self._log.reply)
+        talk.count, talk.reply = len(messages), None
+        return seq
+
+    def _hide(self, completion: Completion) -> None:
+        """Declared secrets are not shown in what is written from here on."""
+        run = self.run
+        if run is None or not (names := run.door.table.secrets):
+            return
+        table = run.door.table
+        for found in run.dialect.read(completion, table).calls:
+            tool = table.get(found.form.tool) if found.form.tool in table else None
+            self._log.session.transcript.hide(run.session, secrets_in(found.form, tool, names))
+
+    def _answered(self, messages: Messages, text: str) -> None:
+        talk = self._log.session.talk_of(messages)
+        talk.count, talk.reply = len(messages), text
+
+    def _recalled(self, messages: Messages, request: Event, reply: Event, more: dict[str, Any]) -> Completion:
+        asked, said = request.data, reply.data
+        talk = self._log.session.talk_of(messages)
+        number = self._log.number(messages)
+        told: list[Message] = asked["messages"]
+        if asked.get("noted"):  # the host said it when it went on with the run
+            messages.append(told[-1]["role"], told[-1]["content"])
+        start, new = talk.new()
+        if self._differs is not None:
+            self._differs(request, {"talk": number, "from": start, "messages": new, **more})
+        if (start, new) != (asked["from"], told):  # what the model was shown then is what it goes on with
+            messages.end_with(asked["from"], told)
+        self._log.reply, self._log.recalled = reply.seq, True
+        if said.get("raised"):
+            talk.count, talk.reply = len(messages), None
+            if said["raised"] == "tools":
+                self._refused = True
+                raise ToolsRefusedError(said["text"])
+            if said["raised"] == "full":
+                raise ContextFullError(said["text"], said["window"])
+            raise ModelError(said["text"])
+        completion = completion_of(said)
+        self._hide(completion)
+        self._answered(messages, completion.text)
+        return completion
+
+
+def _raised(error: ModelError) -> dict[str, Any]:
+    """What is written down of a request that was not answered."""
+    if isinstance(error, ContextFullError):
+        return {"raised": "full", "text": str(error), "window": error.window}
+    return {"raised": "tools" if isinstance(error, ToolsRefusedError) else "model", "text": str(error)}
+
+
+class RecordedDoor:
+    """A door that makes no call twice: one that is finished is answered by its receipt. With ``live`` False
+    none is made at all."""
+
+    def __init__(
+        self, door: Door, past: Past, log: RunLog, *, live: bool = True, differs: Differs | None = None
+    ) -> None:
+        self._door = door
+        self._past = past
+        self._log = log
+        self._live = live
+        self._differs = differs
+        self.run: Run | None = None
+
+    @property
+    def table(self) -> Any:
+        return self._door.table
+
+    def narrowed(self, table: Any) -> Door:
+        """The true door with fewer tools, for a sub-agent, which has a past of its own."""
+        return self._door.narrowed(table)
+
+    async def dispatch(self, call: Call, context: ToolContext) -> ToolResult:
+        past = self._past.calls.get(key_in(call))
+        if past is not None and past.finished:
+            return self._recalled(past, call)
+        if not self._live:
+            return self._broken_off(past, call)
+        # A place in a limit and a decision may have been taken for a call of which no event tells yet.
+        marked = replace(call, run=self._log.run, event=self._log.reply, resumed=self._log.recalled)
+        run = self.run
+        assert run is not None, "a door is the door of a run"
+        usage, steps, calls = run.usage, run.budget.steps_taken, run.budget.calls_taken
+
+        def spent() -> str:
+            """What the call cost is written with its receipt: whoever finds that need not count again."""
+            if run.usage != usage or run.budget.steps_taken != steps:
+                cost = {
+                    "usage": {
+                        name: value - getattr(usage, name)
+                        for name, value in vars(run.usage).items()
+                        if value != getattr(usage, name)
+                    },
+                    "steps": run.budget.steps_taken - steps,
+                    "calls": run.budget.calls_taken - calls,
+                }
+                self._log.add("spent", cost, parent=self._log.reply, key=key_in(call))
+            return ""
+
+        result = await self._door.dispatch(marked, replace(context, written=[spent]))
+        if result.audit.get("written") is False:
+            self._log.broken = result.message
+        return result
+
+    def refuse(self, call: Call, context: ToolContext, status: Status, message: str) -> ToolResult:
+        past = self._past.calls.get(key_in(call))
+        if past is not None and past.finished:
+            return self._recalled(past, call)
+        if not self._live:
+            return self._broken_off(past, call)
+        return self._door.refuse(self._marked(call), context, status, message)
+
+    def unreadable(self, call: Call, context: ToolContext, text: str, message: str) -> None:
+        if self._live and key_in(call) not in self._past.faults:
+            self._door.unreadable(self._marked(call), context, text, message)
+
+    def _marked(self, call: Call) -> Call:
+        return replace(call, run=self._log.run, event=self._log.reply)
+
+    def _recalled(self, past: PastCall, call: Call) -> ToolResult:
+        self._past.unused -= 1
+        if (spent := self._past.spent.get(key_in(call))) is not None and self.run is not None:
+            data = spent.data
+            self.run.spend(Usage(**data["usage"]))
+            self.run.budget.steps_taken += data["steps"]
+            self.run.budget.calls_taken += data["calls"]
+        if self._differs is not None:
+            self._differs(past.begun, call)
+        return past.result()
+
+    def _broken_off(self, past: PastCall | None, call: Call) -> ToolResult:
+        """The result of a call that has none, for a conversation that goes on without it."""
+        if self._differs is not None:
+            self._differs(past.begun if past is not None else None, call)
+        if past is not None and past.receipt is not None and past.receipt.status == "pending":
+            return past.result()
+        message = BEGUN if past is not None and past.begun is not None else NOT_MADE
+        audit = {"tool": call.tool, "status": "cancelled", "stage": "host"}
+        return ToolResult(call.id, call.tool, "cancelled", None, message, (), audit)
+
+
+def _told(tools: bytes | None, choice: str) -> dict[str, Any]:
+    """What is written down of the native tools of a request."""
+    return {} if tools is None else {"tools": hashlib.sha256(tools).hexdigest()[:16], "choice": choice}

@@ -1,0 +1,282 @@
+"""One run of the loop: what it was asked, what it may spend, what has happened. And the Reply it ends with.
+
+Knows data only; the loop itself is agent/loop.hy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from quoth.agent.run.budget import Budget
+from quoth.agent.session.quotation import quoted
+from quoth.neuro.backends.base import Backend, Messages, Usage
+from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, NativeFound
+from quoth.neuro.reading.result import FoundCall
+from quoth.neuro.backends.context_window import Gauge
+from quoth.tools.call.context import Route, ToolContext, ToolResult
+from quoth.tools.door.door import Door
+from quoth.tools.lisp.forms import CallForm, print_value
+from quoth.tools.history.receipts import WINDOW_SECONDS
+
+if TYPE_CHECKING:
+    from quoth.agent.run.recorder import RecordedDoor
+    from quoth.agent.session.session import Past, RunLog
+    from quoth.tools.history.long_results import Texts
+
+RunStatus = Literal["done", "failed", "pending", "interrupted"]
+Listener = Callable[[str, Any], None]
+
+
+@dataclass(frozen=True)
+class CallRecord:
+    """A call form of the run and the one result it got; ``shown`` is the form without declared secrets,
+    ``call_id`` is what the provider calls it."""
+
+    form: CallForm
+    result: ToolResult
+    shown: CallForm | None = None
+    call_id: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"form": str(self.shown or self.form), **self.result.to_json()}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """How a run ended. ``text`` is never empty: an answer, or the sentence that says why there is none."""
+
+    session: str
+    status: RunStatus
+    text: str
+    calls: tuple[CallRecord, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    steps: int = 0  # those of sub-agents are among them
+
+    def to_json(self) -> dict[str, Any]:
+        usage = {
+            "input_tokens": self.usage.input_tokens,
+            "output_tokens": self.usage.output_tokens,
+            "cached_tokens": self.usage.cached_tokens,
+            "seconds": round(self.usage.seconds, 3),
+            "steps": self.steps,
+        }
+        return {
+            "session": self.session,
+            "status": self.status,
+            "reply": self.text,
+            "calls": [call.to_json() for call in self.calls],
+            "usage": usage,
+        }
+
+
+@dataclass(frozen=True)
+class RunLimits:
+    """What a run may spend.
+
+    ``steps`` are turns of the model, ``calls`` passages of the door from its replies, ``repeats`` how often
+    one call may come back before the run is stopped, ``window`` the seconds in which a call that comes back
+    is answered by its receipt (0: never), ``faults`` how many unusable replies may come in a row,
+    ``result_chars`` how much of one result the model is shown at once, ``tokens`` the longest reply (None: by
+    what the model can read), ``context`` how many tokens the model can read (None: what is known of it,
+    neuro/backends/context_window.py).
+    """
+
+    steps: int = 25
+    calls: int = 100
+    repeats: int = 3
+    window: float = WINDOW_SECONDS
+    faults: int = 3
+    result_chars: int = 6000
+    tokens: int | None = None
+    context: int | None = None
+
+
+@dataclass(frozen=True)
+class SubAgent:
+    """A sub-agent as a listener knows it: the id of the call it works for, and its task."""
+
+    call: str
+    task: str
+
+
+@dataclass(frozen=True)
+class Inner:
+    """An event of a sub-agent, as the listener of its caller hears it under the name ``inner``. ``path``
+    leads to the sub-agent, the outermost first; its length is the depth."""
+
+    path: tuple[SubAgent, ...]
+    event: str
+    data: Any
+
+
+@dataclass
+class Turn:
+    """What one reply of the model led to: its calls with their results, the digests of those made before it,
+    what could not be read in it (the provider's id of that call, and the fault), its text, and how it
+    was cut off."""
+
+    records: list[CallRecord] = field(default_factory=list)
+    old: set[str] = field(default_factory=set)
+    errors: list[tuple[str, str]] = field(default_factory=list)
+    text: str = ""
+    cut: str = ""  # how its reply was cut off, if it was
+
+
+@dataclass
+class Run:
+    """The state one run carries from turn to turn. ``backend`` and ``door`` are those the loop sees
+    (agent/run/recorder.py): what has happened before is answered by the transcript."""
+
+    task: str
+    session: str
+    door: Door | RecordedDoor
+    context: ToolContext
+    backend: Backend
+    messages: Messages
+    user: str = ""
+    depth: int = 0
+    parent: str | None = None  # the id of the call a sub-agent works for
+    data: str = ""  # shown to the model once, behind the task
+    spent: Callable[[Usage], None] | None = None  # told of every use of a model
+    route: Route = "reply"
+    must_act: bool = False
+    dialect: Dialect = CALL_FORM
+    search: bool = False  # whether the belt shows one line a tool
+    limits: RunLimits = field(default_factory=RunLimits)
+    listener: Listener | None = None
+    name: str = ""  # within its session
+    turn: str = ""  # tells a message of a conversation from another in the same words
+    past: Past | None = None  # what the transcript answers
+    log: RunLog | None = None  # what is written there; None where nothing is
+    calls: list[CallRecord] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    step: int = 0
+    faults: int = 0
+    seen: dict[str, CallRecord] = field(default_factory=dict)
+    repeated: dict[str, int] = field(default_factory=dict)
+    must_answer: bool = False
+    avoided: set[str] = field(default_factory=set)
+    interrupted: bool = False
+    thinking: asyncio.Task[Any] | None = None
+    children: list[Run] = field(default_factory=list)  # the sub-agents at work
+    pages: Texts | None = None  # keeps what the model is not shown whole
+    gauge: Gauge | None = None  # how full the model's window is
+    reply_tokens: int = 0  # how long a reply may be, the last that was asked for
+    measured: tuple[str, str] | None = None  # the tools it counts, by dialect and view
+
+    def __post_init__(self) -> None:
+        self.budget = Budget(self.limits.steps, self.limits.calls, kept=1)
+
+    def spend(self, usage: Usage) -> None:
+        """Count a use of a model, by this run or on its behalf."""
+        self.usage += usage
+        if self.spent is not None:
+            self.spent(usage)
+
+    def quoted(self, found: FoundCall, text: str) -> str:
+        """Where the words of a call, found in the text of a reply, stand in what was read before; empty where
+        they do not. What a provider hands over as a call is no text."""
+        if self.log is None or isinstance(found, NativeFound):
+            return ""
+        words = text[found.start : found.end]
+        return quoted(found.form, words, self.door.table, self.log.session.sources, self.log.reply)
+
+    @property
+    def recalling(self) -> bool:
+        """Whether what happens now has happened before."""
+        return self.past is not None and self.past.left
+
+    def interrupt(self) -> None:
+        """Stop at the next safe point: at once while the model is thinking, after the call while one runs."""
+        self.interrupted = True
+        if self.log is not None:
+            with contextlib.suppress(Exception):  # the end of the run will tell
+                self.log.add("interrupt", {}, parent=self.log.reply)
+        if self.thinking is not None:
+            self.thinking.cancel()
+        for child in self.children:
+            child.interrupt()
+
+    def tell(self, event: str, data: Any) -> None:
+        """Tell the listener; what it does with it cannot hurt the run. What has happened before it knows,
+        unless it is that of a sub-agent, which has its own way with it."""
+        if self.listener is not None and not (self.recalling and self.parent is None):
+            with contextlib.suppress(Exception):
+                self.listener(event, data)
+
+    def end(self, status: RunStatus, text: str) -> Reply:
+        reply = Reply(self.session, status, text, tuple(self.calls), self.usage, self.budget.steps_taken)
+        if self.log is not None:
+            try:
+                self.log.ended(reply, self.messages)
+            except Exception as error:
+                self.tell("note", f"The end of the run was not written down. {error}")
+        self.tell("end", reply)
+        return reply
+
+
+def show_value(value: Any) -> str:
+    """A result as a model reads it: texts as they are, a list one item a line, other data as Lisp."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and len(value) > 3:
+        return "\n".join(item if isinstance(item, str) else print_value(item) for item in value)
+    return print_value(value)
+
+
+# How the sentence of the door already says the status.
+_SAID = {
+    "denied": "denied",
+    "pending": "waits for",
+    "limited": "is limited",
+    "timeout": "did not finish",
+    "cancelled": "was cancelled",
+}
+
+
+def told(result: ToolResult) -> str:
+    """What a person is told of a call that is not ok: the status, unless the sentence says it, and the
+    sentence."""
+    said = _SAID.get(result.status)
+    return result.message if said and said in result.message else f"{result.status}: {result.message}"
+
+
+def cut_off(limit: int, used: int) -> str:
+    """How a reply was cut off that has ``used`` so many tokens, 0 if nobody knows."""
+    if 0 < used < limit * 9 // 10:
+        return f"cut off after {used:,} tokens, the most its model could give"
+    return f"cut off by the limit of {limit:,} tokens"
+
+
+Aside = Callable[[str, int], str]  # what is said beside a text that is left out, and the length of its head
+
+
+def shortened(text: str, limit: int, aside: Aside = lambda text, head: "") -> str:
+    """Head and tail of a long text, with what was left out said in the middle."""
+    if len(text) <= limit:
+        return text
+    head, tail = limit * 2 // 3, limit // 3
+    said = aside(text, head)
+    left = len(text) - head - tail
+    return f"{text[:head]}\n[… {left:,} characters left out{said} …]\n{text[-tail:]}"
+
+
+def result_text(record: CallRecord, limit: int, aside: Aside = lambda text, head: "") -> str:
+    """What the model is told of one call: uniform, whatever the status."""
+    result = record.result
+    form = shortened(str(record.form), 200)
+    if not result.ok:
+        return f"{form} -> {result.status}: {shortened(result.message, limit, aside)}"
+    value = shortened(show_value(result.value), limit, aside)
+    many = f", {len(result.value)} items" if isinstance(result.value, list) and result.value else ""
+    note = f"\n({result.message})" if result.message else ""
+    empty = {
+        "": "an empty text",
+        "[]": "an empty list: nothing was found; look for something else",
+        "None": "nothing",
+    }
+    return f"{form} -> ok{many}:\n{empty.get(value, value)}{note}"

@@ -1,0 +1,272 @@
+"""The team an agent gives its tools: other models, and sub-agents that do a part of the work of a call.
+
+Knows runs, doors and how a run that waits is kept; the tools think and cognitive-loop (tools/builtin/agents.hy)
+know only the service. A sub-agent is a run of the same loop, one call deeper: its door is its caller's with
+fewer tools, what it spends is its caller's, and what it does has the call it works for as its parent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quoth.agent.run.budget import Budget, SpentError
+from quoth.agent.run.recorder import RecordedBackend, RecordedDoor, facts_of
+from quoth.agent.run.run import Inner, Listener, Reply, Run, SubAgent
+from quoth.agent.run.model_service import OwnModel
+from quoth.agent.session.session import Past, RunLog, Session, read_messages
+from quoth.neuro.backends.base import Backend, Messages, Usage
+from quoth.neuro.backends.select import PROVIDERS
+from quoth.neuro.prompt.belt import BeltCatalog
+from quoth.neuro.prompt.dialects import Dialect
+from quoth.tools.call.context import ALLOW, Call, Status, ToolContext, ToolError, ToolFailure, Verdict, ask, deny, running_context
+from quoth.tools.door.door import Door
+from quoth.tools.errors import UnknownToolError, UsageError
+from quoth.tools.call.services import NO_TEAM, ModelProvider, Services
+from quoth.tools.registry.table import ToolTable
+from quoth.tools.history.transcript import key_in
+
+if TYPE_CHECKING:
+    from quoth.agent.client import AsyncAgent
+
+EMBEDDED = ("local", "local-small")
+STATUS_OF: dict[str, Status] = {"failed": "error", "pending": "pending", "interrupted": "cancelled"}
+
+
+def services_for(agent: AsyncAgent, run: Run | None = None) -> Services:
+    """What the calls of a run may use, or those of a person if there is no run; what the agent's own models
+    cost is spent by the run."""
+    given, spend = agent.services, _uncounted if run is None else run.spend
+    own = isinstance(given.model, OwnModel)
+    model = OwnModel(agent.backend if run is None else lambda: model_of(run), spend) if own else given.model
+    team = Team(agent, run, spend) if given.team is NO_TEAM else given.team
+    return replace(given, model=model, team=team)
+
+
+def model_of(run: Run) -> Backend:
+    """The model itself, of a run whose loop sees the recorded one."""
+    return run.backend.live() if isinstance(run.backend, RecordedBackend) else run.backend
+
+
+def _uncounted(usage: Usage) -> None:
+    """Nobody counts what a call costs that no run makes."""
+
+
+class Team:
+    """The team of one run, or of a call that a person made."""
+
+    def __init__(self, agent: AsyncAgent, run: Run | None, spend: Callable[[Usage], None]) -> None:
+        self._agent = agent
+        self._run = run
+        self._spend = spend
+        limits = agent.limits
+        self._budget = Budget(limits.steps, limits.calls) if run is None else run.budget
+        self._door: Door | RecordedDoor = agent.door if run is None else run.door
+
+    async def may_use(self, model: str) -> Verdict:
+        """What stays with the one who answers already, or on this machine, is allowed. To tell anybody else,
+        and to open a file as a model, whatever rules there are for reading it, a person is asked. A script in
+        Hy would run here, so it is denied."""
+        provider, _, name = model.partition(":")
+        own = self._agent.model_name
+        if provider == "scripted":
+            try:
+                self._script(name)
+            except ToolError as error:
+                return deny(str(error))
+        if model in (own, *EMBEDDED) or (name and provider == own.partition(":")[0] != "local"):
+            return ALLOW
+        if name and provider in PROVIDERS:
+            return ask(f"it would use another model, {model}")
+        return ALLOW  # there is no such model, and the body says so
+
+    async def model(self, spec: str) -> ModelProvider:
+        """Another model than that of the agent."""
+        backend = self.backend_of(spec)
+        return OwnModel(lambda: backend, self._spend)
+
+    def backend_of(self, spec: str | None) -> Backend:
+        if spec is None and self._run is not None:
+            return model_of(self._run)
+        try:
+            if spec is None or spec == self._agent.model_name:
+                return self._agent.backend()
+            provider, _, name = spec.partition(":")
+            if provider == "scripted" and name:
+                spec = f"scripted:{self._script(name)}"
+            return self._agent.other_backend(spec)
+        except UsageError as error:
+            raise ToolError(f"There is no model to ask. {error}") from None
+
+    def _script(self, name: str) -> Path:
+        """A script that a model may choose: a text of the workspace. Raises ToolError."""
+        workspace = self._agent.workspace
+        real = workspace.resolve(name)
+        if real.suffix == ".hy":
+            raise ToolError(f"{name} is a program, which only a person may choose as a model.")
+        if (around := running_context()) is not None and not around.may_read(workspace.spelling(real)):
+            raise ToolError(f"{name} is no model to use: the rules do not let it be read.")
+        return real
+
+    async def run(
+        self,
+        task: str,
+        *,
+        call: Call,
+        context: ToolContext,
+        data: str = "",
+        tools: Sequence[str] | None = None,
+        model: str | None = None,
+        steps: int | None = None,
+        calls: int | None = None,
+    ) -> str:
+        """Have a sub-agent do a task; see tools/call/services.py."""
+        run = self._sub_run(task, call, context, data, tools, self.backend_of(model))
+        own = run.budget
+        lent = self._budget.lend(
+            own,
+            steps,
+            calls,
+        )
+        try:
+            async with lent:
+                self._write_down(run, call)
+                reply = await self._go(run)
+        except SpentError:
+            message = "Nothing is left for a sub-agent: the run has taken its steps. Answer now."
+            raise ToolFailure("limited", message) from None
+        if reply.status == "done":
+            return reply.text
+        raise ToolFailure(STATUS_OF[reply.status], reply.text)
+
+    async def _go(self, run: Run) -> Reply:
+        if self._run is not None:
+            run.interrupted = self._run.interrupted
+            self._run.children.append(run)
+        try:
+            reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
+        finally:
+            if self._run is not None:
+                self._run.children.remove(run)
+        return reply
+
+    def _sub_run(
+        self,
+        task: str,
+        call: Call,
+        context: ToolContext,
+        data: str,
+        tools: Sequence[str] | None,
+        backend: Backend,
+    ) -> Run:
+        """A run of the sub-agent, at its beginning; when ``call`` is carried on, what had happened in it is
+        answered by the transcript. Its calls have keys made from the key of ``call``."""
+        table = self._door.table if tools is None else chosen(self._door.table, tools)
+        dialect, search = self._agent.dialect_of(backend, table, searched=tools is None)
+        key = call.key or call.id
+        name = f"{key_in(call) or call.id}/agent"
+        session = Session(self._agent.transcript, call.session, call.user, Path())
+        log = RunLog(session, name)
+        must_act = not data and len(table) > 0 and self._agent.must_act(backend)
+        past = session.past(name) if call.resumed else Past()
+        before = session.messages_before(name) if past.exchanges else []
+        recorded = RecordedBackend(lambda: backend, past.without_failures(), log)
+        door = RecordedDoor(self._door.narrowed(table), past, log)
+        run = Run(
+            task=task,
+            session=call.session,
+            door=door,
+            context=context,
+            backend=recorded,
+            messages=read_messages(before) if before else begin(table, dialect, search),
+            user=call.user,
+            depth=call.depth + 1,
+            parent=call.id,
+            data=data,
+            spent=self._spend,
+            route="agent",
+            must_act=must_act,
+            dialect=dialect,
+            search=search,
+            pages=self._agent.pages,
+            limits=self._agent.limits,
+            name=name,
+            turn=key,
+            past=past,
+            log=log,
+        )
+        recorded.run = door.run = run
+        run.context = replace(
+            context,
+            dispatch=None,
+            side_effects=[],
+            said=[],
+            clocks=context.inner_clocks,
+            catalog=BeltCatalog(table),
+            services=services_for(self._agent, run),
+        )
+        run.listener = self._heard(run, SubAgent(call.id, task), context)
+        return run
+
+    def _write_down(self, run: Run, call: Call) -> None:
+        """Write down how the run was begun, unless it was begun before."""
+        log, past, backend, table = run.log, run.past, run.backend, run.door.table
+        assert log is not None, "what a sub-agent does is written down"
+        assert past is not None, "and so was what it did"
+        if past.stimulus is not None:
+            return
+        told = {
+            "text": run.task,
+            "data": run.data,
+            "user": run.user,
+            **facts_of(backend),
+            "dialect": run.dialect.name,
+            "in-text": not run.dialect.native,
+            "search": run.search,
+            "must-act": run.must_act,
+            "tools": None if table is self._agent.table else table.names(),
+            "limits": {**vars(run.limits), "steps": run.budget.steps, "calls": run.budget.calls},
+        }
+        log.reply = log.add("stimulus", told, parent=self._agent.call_log.place(call.id))
+
+    def _heard(self, run: Run, who: SubAgent, context: ToolContext) -> Listener:
+        """A listener that passes on what the sub-agent tells, with its name; what its calls did was done by
+        the call it works for."""
+        agent, caller = self._agent, self._run
+
+        def listen(event: str, data: Any) -> None:
+            if event == "result":
+                context.side_effects.extend(data.result.side_effects)
+            if run.recalling:
+                return
+            inner = data if event == "inner" else Inner((), event, data)
+            told = replace(inner, path=(who, *inner.path))
+            if caller is not None:
+                caller.tell("inner", told)
+            elif agent.listener is not None:
+                agent.listener("inner", told)
+
+        return listen
+
+
+def chosen(table: ToolTable, names: Sequence[str]) -> ToolTable:
+    """The tools of these names, all of them to be shown. Raises ToolError, which names the nearest."""
+    found = {}
+    for name in names:
+        try:
+            tool = table.get(name)
+        except UnknownToolError as error:
+            raise ToolError(f"A sub-agent can be given no tool that its caller has not. {error}") from None
+        found[tool.name] = tool if tool.shown else replace(tool, shown=True)
+    return ToolTable(tuple(found.values()))
+
+
+def begin(table: ToolTable, dialect: Dialect, search: bool) -> Messages:
+    """A conversation that a sub-agent with these tools begins."""
+    messages: Messages = import_module("quoth.neuro.think").begin_conversation(
+        table, dialect=dialect, search=search
+    )
+    return messages

@@ -1,0 +1,58 @@
+"""What has changed between two openings of a session: its tools, their files, its policy.
+
+Knows what a session was opened with (agent/client.py, _given); it must not know transcripts, doors or
+terminals. A tool that has changed or vanished is told, to the person and to the model; it is never ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from quoth.tools.registry.table import ToolTable
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Names of tools, in alphabetical order, and the files of tools that are not there any more."""
+
+    changed: tuple[str, ...] = ()
+    vanished: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+    policy: bool = False
+    files: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[str]:
+        """One sentence for each, for a person."""
+        yield from (f"The tool file {file} is not there any more." for file in self.files)
+        yield from (f"The tool {name} has changed since then." for name in self.changed)
+        yield from (f"The tool {name} has vanished since then." for name in self.vanished)
+        yield from (f"The tool {name} is new since then." for name in self.new)
+        if self.policy:
+            yield "The policy has changed since then."
+
+    def told(self, table: ToolTable) -> str:
+        """What the model must know to go on; nothing where the tools it has seen are what they were."""
+        parts = []
+        if self.changed:
+            called = ", ".join(table.get(name).signature() for name in self.changed)
+            parts.append(f"These tools have changed since you saw them; they are called as {called}.")
+        if self.vanished:
+            parts.append(f"These tools are gone and cannot be called any more: {', '.join(self.vanished)}.")
+        return " ".join(parts)
+
+
+def changes_of(then: Mapping[str, Any], now: Mapping[str, Any]) -> Changes:
+    """What is another than it was; nothing for a session that was never opened."""
+    if not then:
+        return Changes()
+    before, after = then.get("versions") or {}, now["versions"]
+    return Changes(
+        tuple(sorted(name for name in before.keys() & after.keys() if before[name] != after[name])),
+        tuple(sorted(before.keys() - after.keys())),
+        tuple(sorted(after.keys() - before.keys())),
+        then.get("rules", now["rules"]) != now["rules"],
+        tuple(file for file in then.get("tools") or () if not Path(file).exists()),
+    )

@@ -1,0 +1,253 @@
+"""The sessions of a workspace: which there are, which are unfinished, and the one that a person means.
+
+Knows transcripts; it must not know agents, doors or models.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from quoth.agent.session.render import fault_of
+from quoth.agent.session.session import Session
+from quoth.tools.history.transfer import NEEDED, copy_session, copy_texts
+from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.sandbox.snapshots import SnapshotError, StoreSnapshots
+from quoth.tools.storage.database import Store
+from quoth.tools.history.transcript import Event, Kind, Transcript, TranscriptError
+
+PLACE_DIGITS = 18
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A session in one line. ``status`` is that of its last run: ``done failed pending interrupted``, or
+    ``unfinished`` for what was broken off; ``calls`` for a session without a run. ``first`` and ``last`` are
+    times, UTC; ``task`` is what was asked first; ``users`` all who have used it."""
+
+    id: str
+    users: tuple[str, ...]
+    first: str
+    last: str
+    events: int
+    runs: int
+    calls: int
+    status: str
+    task: str
+    model: str
+    waits: int  # requests, calls and runs that are unfinished
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "users": list(self.users)}
+
+
+class Readable(Transcript):
+    """Transcripts without the events that cannot be read. ``unread`` names those."""
+
+    def __init__(self, store: Callable[[], Store]) -> None:
+        super().__init__(store)
+        self.unread: dict[str, None] = {}
+
+    def events(
+        self, session: str, *, run: str | None = None, kind: Kind | None = None, after: int = 0
+    ) -> Iterator[Event]:
+        for event in super().events(session, run=run, kind=kind, after=after):
+            if fault := self._fault(event):
+                self.unread[fault] = None
+            else:
+                yield event
+
+    def last(self, session: str, kind: Kind, *, run: str | None = None) -> Event | None:
+        return max(self.events(session, run=run, kind=kind), key=lambda event: event.seq, default=None)
+
+    def _fault(self, event: Event) -> str:
+        try:
+            if all(name in event.data for name in NEEDED.get(event.kind, ())):
+                return fault_of(event)
+        except TranscriptError as error:
+            return str(error)
+        return f"Event {event.id} cannot be read: it does not say what an event of its kind says."
+
+
+def looked_at(store: Store, look: Callable[[Transcript], T], faults: dict[str, None] | None = None) -> T:
+    """What ``look`` finds in the transcripts; where an event cannot be read, what it finds without that.
+    ``faults`` is given a sentence for each of those."""
+    try:
+        return look(Transcript(lambda: store))
+    except (TranscriptError, LookupError, TypeError, ValueError, AttributeError):
+        readable = Readable(lambda: store)
+        found = look(readable)
+        if faults is not None:
+            faults |= readable.unread
+        return found
+
+
+def summaries(store: Store, faults: dict[str, None] | None = None) -> list[Summary]:
+    """Every session of the store, the one that something happened in last at the end. ``faults`` is given a
+    sentence for each event that cannot be read."""
+    rows = Transcript(lambda: store).sessions()
+    return [looked_at(store, lambda found, row=row: summary(found, *row), faults) for row in rows]  # type: ignore[misc]
+
+
+def summary(transcript: Transcript, session: str, events: int, first: str, last: str) -> Summary:
+    """One session in one line."""
+    users = users_of(transcript, session)
+    stimuli = [e for e in transcript.events(session, kind="stimulus") if "/" not in e.run]
+    ends = {e.run: e.status for e in transcript.events(session, kind="end")}
+    status = (ends.get(stimuli[-1].run) or "unfinished") if stimuli else "calls"
+    given = stimuli[0].said if stimuli else {}
+    flights = list(transcript.events(session, kind="flight"))
+    begun = [event for event in flights if not event.status]
+    if begun and not stimuli:
+        status = flights[-1].status or "unfinished"
+        given = {"text": f"flight of {Path(begun[0].said['plan']).name}"}
+    return Summary(
+        session,
+        tuple(users),
+        first,
+        last,
+        events,
+        len(stimuli) + len(begun),
+        transcript.count(session, "call"),
+        status,
+        " ".join(str(given.get("text", "")).split()),
+        str(given.get("model", "")),
+        waiting(transcript, session),
+    )
+
+
+def waiting(transcript: Transcript, session: str) -> int:
+    """How many runs and calls of a session wait, or were broken off."""
+    found = (
+        Session(transcript, session, user, Path()).unfinished() for user in users_of(transcript, session)
+    )
+    return sum(1 for unfinished in found for one in unfinished if one.waits)
+
+
+def users_of(transcript: Transcript, session: str) -> list[str]:
+    """Who has used a session, in the order of their first use."""
+    return list(dict.fromkeys(str(e.data["user"]) for e in transcript.events(session, kind="session")))
+
+
+def find_session(store: Store | None, wanted: str) -> str:
+    """The session of that id, or the only one whose id begins so. Raises UsageError with the nearest."""
+    names = [] if store is None else [row[0] for row in Transcript(lambda: store).sessions()]
+    if wanted in names:
+        return wanted
+    begins = [name for name in names if wanted and name.startswith(wanted)]
+    if len(begins) == 1:
+        return begins[0]
+    if begins:
+        raise UsageError(f"Several sessions begin with {wanted}: {', '.join(begins[:5])}.")
+    latest = f" The latest are {', '.join(names[-5:])}." if names else ""
+    raise UsageError(
+        f"There is no session {wanted} in this workspace.{did_you_mean(wanted, names) or latest}"
+    )
+
+
+def find_event(store: Store | None, wanted: str) -> tuple[str, int | None]:
+    """The session that is meant, and the place of the event for ``ID.N``. Raises UsageError."""
+    names = [] if store is None else [row[0] for row in Transcript(lambda: store).sessions()]
+    session, dot, place = wanted.rpartition(".")
+    if wanted in names or not (dot and session and place.isdecimal()):
+        return find_session(store, wanted), None
+    return find_session(store, session), place_in(place)
+
+
+def place_in(digits: str) -> int:
+    """The place that digits spell. No session has an event at one that is too long to be read as a number:
+    the beginning of it is enough to say so."""
+    return int(digits.lstrip("0")[:PLACE_DIGITS] or 0)
+
+
+def last_session(store: Store | None) -> str:
+    """The session in which something happened last, one with a run if there is any. Raises UsageError when
+    there is none."""
+    transcript = None if store is None else Transcript(lambda: store)
+    names = [] if transcript is None else [row[0] for row in transcript.sessions()]
+    for name in reversed(names):
+        if transcript is not None and transcript.last(name, "stimulus") is not None:
+            return name
+    if not names:
+        raise UsageError("There is no session in this workspace.")
+    return names[-1]
+
+
+# Taking elsewhere
+
+
+def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str, int]:
+    """A new session with the first ``at`` events of another, or all; its id, and how many they are. Raises
+    UsageError."""
+    transcript = Transcript(lambda: store)
+    transcript.verify(session)
+    events = list(transcript.events(session))
+    count = len(events) if at is None else at
+    if not 1 <= count <= len(events):
+        many = "1 event" if len(events) == 1 else f"{len(events)} events"
+        raise UsageError(f"There is no event {session}.{count}; session {session} has {many}.")
+    new, events = new_session(), events[:count]
+    opened = [event for event in events if event.kind == "session"]
+    given = opened[-1].data if opened else {}
+    foreign = min(transcript.imported(session), count)
+    with store.transaction():
+        copy_session(store, events, new)
+        opening = transcript.add(new, "session", {**given, "from": {"session": session, "at": count}})
+        if opened and opened[-1].seq <= foreign:
+            foreign = opening  # it says again what was chosen elsewhere
+        if foreign:
+            transcript.mark_imported(new, foreign)
+        copy_texts(store, session, new)
+    if at is None:  # what they were at an earlier place nobody knows any more
+        for user in users_of(transcript, session):
+            _copy_values(StoreSnapshots(lambda: store), session, new, user)
+    return new, count
+
+
+def _copy_values(snapshots: StoreSnapshots, session: str, new: str, user: str) -> None:
+    """The values that the programs of a session have left for the next ones."""
+    with contextlib.suppress(SnapshotError):  # whoever needs them is told that they were changed
+        kept = snapshots.values(session, user)
+        if kept is not None:
+            snapshots.keep_values(new, user, replace(kept, generation=""))()
+
+
+def take_in(store: Store, session: str, events: Sequence[Event]) -> bool:
+    """Keep a session that was read from a text; False if it is there already. Raises UsageError where there
+    is another of that id."""
+    transcript = Transcript(lambda: store)
+    known = [event.digest for event in transcript.events(session)]
+    if known and known == [event.digest for event in events]:
+        return False
+    if known:
+        raise UsageError(f"There is another session {session} already; give this one an id: --as ID")
+    with store.transaction():
+        copy_session(store, events, session)
+        transcript.mark_imported(session, len(events))
+    return True
+
+
+def new_session() -> str:
+    """An id that is short enough to be typed."""
+    return f"s{secrets.token_hex(4)}"
+
+
+def unfinished_sessions(store: Store) -> list[tuple[str, str]]:
+    """The sessions in which something waits or was broken off, and their users, the latest at the end."""
+    found: list[tuple[str, str]] = []
+    for name, *_ in Transcript(lambda: store).sessions():
+        found += looked_at(store, lambda transcript, name=name: _unfinished(transcript, name))  # type: ignore[misc]
+    return found
+
+
+def _unfinished(transcript: Transcript, name: str) -> list[tuple[str, str]]:
+    return [
+        (name, user)
+        for user in users_of(transcript, name)
+        if any(one.waits for one in Session(transcript, name, user, Path()).unfinished())
+    ]

@@ -1,0 +1,305 @@
+"""Lift: the successful calls of a session as one Lisp program, to be run again by ``quoth eval``.
+
+Knows transcripts and the form of programs; it calls nothing and knows no agent. The program passes the same
+check as any (tools/program/compiler.py), and its calls the same door.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import hy
+
+from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.lisp.forms import CallForm, Code, print_value
+from quoth.tools.program.compiler import INSTEAD, PRELUDES, PROGRAM_LIMITS, PURE_MACROS, ProgramError, compile_program
+from quoth.tools.call.redaction import SECRET
+from quoth.tools.registry.parameters import count
+from quoth.tools.lisp.reader import ReadError, read_all
+from quoth.tools.history.transcript import Event, read_form
+
+EVAL = "eval"
+WORDS_OF_NAME = 4
+WIDTH = 100
+_WORD = re.compile(r"[a-z][a-z0-9]*")
+_KNOWN = {*dir(builtins), *keyword.kwlist, *PURE_MACROS, *INSTEAD, *PRELUDES, "hy", "values"}
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """A program that was lifted: the name of its function, and how many calls are in it."""
+
+    session: str
+    runs: tuple[str, ...]
+    name: str
+    calls: int
+    program: str
+
+    def __str__(self) -> str:
+        return f"{count(self.calls, 'call')} of session {self.session} as the function {self.name}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "runs": list(self.runs)}
+
+
+@dataclass
+class _Made:
+    """A call that went well: its name within the session, its form and its value."""
+
+    key: str
+    form: CallForm
+    value: Any
+    handed: bool = False  # whether a later call takes its value
+    variable: str = ""  # that it is kept in then
+
+    @property
+    def code(self) -> str | None:
+        """The text of the program, of a call of ``eval``."""
+        program = self.form.args.get("form")
+        return str(program) if self.form.tool == EVAL and isinstance(program, str) else None
+
+
+@dataclass
+class _Parameter:
+    """``default`` is None for a secret, which has none."""
+
+    name: str
+    default: Any = None
+
+
+def lifted(session: str, events: Sequence[Event], run: str | None = None) -> Lifted | None:
+    """The calls of a session that went well, or of one run, as a program: one function, and a call of it.
+    None where there is none. Raises UsageError for a run there is not.
+
+    - A call that was answered by the result of an earlier one is left out, and a dry run; of a call that a
+      person changed it is the changed one. What programs and sub-agents called is inside of their own call.
+    - A program that was given to ``eval`` stands there as it was, comments and all.
+    - A text or number of an argument is a parameter, with its value as the default, if the task speaks of it
+      (as a word of its own), or if it is said more than once. It is named by the first argument that has it.
+    - A text, list or dictionary that an earlier call returned, and that is exactly an argument of a later
+      one, is handed on in a variable; unless the task speaks of it.
+    - A declared secret is not in the program: it is a parameter without a default."""
+    wanted = [event for event in events if run is None or event.run == run]
+    if run is not None and not wanted:
+        runs = list(dict.fromkeys(event.run for event in events if event.run and "/" not in event.run))
+        hint = did_you_mean(run, runs) or (f" Its runs are {', '.join(runs)}." if runs else "")
+        raise UsageError(f"There is no run {run} in session {session}.{hint}")
+    made = list(_calls(wanted))
+    if not made:
+        return None
+    tasks = [str(event.said["text"]) for event in wanted if event.kind == "stimulus" and "/" not in event.run]
+    versions = [event.said.get("versions", {}) for event in events if event.kind == "session"]
+    tools = {name for known in versions for name in known} | {call.form.tool for call in made}
+    return _Writer(session, made, tasks, tools).write()
+
+
+def _calls(events: Sequence[Event]) -> Iterator[_Made]:
+    """The calls that went well, in the order in which they were first made."""
+    begun: dict[str, Event] = {}
+    ended: dict[str, Event] = {}
+    for event in events:
+        if event.kind == "call":
+            begun[event.key] = event
+        elif event.kind == "receipt":
+            ended[event.key] = event
+    for key, event in begun.items():
+        inner = key.removeprefix(f"{event.run}/") if event.run else key
+        if "/" in inner or "/" in event.run or key not in ended or ended[key].status != "ok":
+            continue
+        done, said = key, ended[key].said
+        while f"{done}/edited" in begun:
+            done = f"{done}/edited"
+            said = ended[done].said if done in ended else said
+        form = read_form(begun[done].said["form"])
+        if said.get("stage") == "receipt" or (form.tool == EVAL and form.args.get("dry-run")):
+            continue
+        yield _Made(key, form, said.get("value"))
+
+
+@dataclass
+class _Writer:
+    session: str
+    made: list[_Made]
+    tasks: list[str]
+    tools: set[str]
+    parameters: dict[Any, _Parameter] = field(default_factory=dict)  # by what they stand for
+    first: dict[Any, int] = field(default_factory=dict)  # the place of the call that first returned a value
+    numbers: Counter[str] = field(default_factory=Counter)  # how many names begin so
+    taken: set[str] = field(default_factory=set)  # names that mean something already
+    known: set[str] = field(default_factory=set)  # those of them that a program did not make up, as in Python
+
+    def write(self) -> Lifted:
+        self.taken = {*self.tools, *_KNOWN, *(name for call in self.made for name in _names(call.code))}
+        self.known = {hy.mangle(name) for name in (*self.tools, *dir(builtins))}
+        secret = any(SECRET in text for call in self.made for text in (str(call.form), call.code or ""))
+        name = self._new_name("-".join(self._words(secret)) or "lifted")
+        self._find_parameters()
+        body = [line for place in range(len(self.made)) for line in self._call(place)]
+        runs = tuple(dict.fromkeys(call.key.partition("/")[0] for call in self.made if "/" in call.key))
+        head = [f"; Lifted from session {self.session}: {count(len(self.made), 'call')}."]
+        if not secret:
+            head += [f"; The task: {' '.join(task.split())}"[:WIDTH] for task in self.tasks]
+        # What has no default comes first.
+        parameters = sorted(self.parameters.values(), key=lambda one: one.default is not None)
+        without = [one.name for one in parameters if one.default is None]
+        if without:
+            given = " ".join(f':{one} "…"' for one in without)
+            head.append(f"; Its secrets are not kept: write ({name} {given}) in the last line.")
+        spelt = [
+            one.name if one.default is None else f"[{one.name} {print_value(one.default)}]"
+            for one in parameters
+        ]
+        pad = "\n" + " " * len(f"(defn {name} [")
+        line = " ".join(spelt)
+        vector = line if len(name) + len(line) < WIDTH - 10 else pad.join(spelt)
+        program = "\n".join([*head, f"(defn {name} [{vector}]", *body]) + f")\n\n({name})\n"
+        return Lifted(self.session, runs, name, len(self.made), program)
+
+    def _words(self, secret: bool) -> list[str]:
+        return _WORD.findall(self.tasks[0].lower())[:WORDS_OF_NAME] if self.tasks and not secret else []
+
+    def _new_name(self, wanted: str) -> str:
+        name = wanted
+        while name in self.taken or name.replace("-", "_") in self.taken:
+            self.numbers[wanted] += 1
+            name = f"{wanted}-{self.numbers[wanted] + 1}"
+        self.taken.add(name)
+        return name
+
+    # Parameters and variables
+
+    def _find_parameters(self) -> None:
+        said: Counter[Any] = Counter()
+        first: dict[Any, str] = {}
+        for place, call in enumerate(self.made):
+            self.first.setdefault(_key(call.value), place)
+            for name, value in self._arguments(call):
+                for leaf in self._leaves(place, value):
+                    if SECRET in str(leaf):
+                        self._secret(name, leaf)
+                    else:
+                        said[_key(leaf)] += 1
+                        first.setdefault(_key(leaf), name)
+            if call.code is not None and (SECRET in call.code):
+                self._secret("secret", SECRET)
+        for key, name in first.items():
+            if said[key] > 1 or self._is_spoken(key[1]):
+                self.parameters[key] = _Parameter(self._new_name(name), key[1])
+
+    def _secret(self, name: str, leaf: Any) -> None:
+        key = (SECRET, name, str(leaf))
+        if key not in self.parameters:
+            self.parameters[key] = _Parameter(self._new_name(name))
+
+    def _arguments(self, call: _Made) -> Iterator[tuple[str, Any]]:
+        """The arguments, but for the text of a program."""
+        for name, value in call.form.args.items():
+            if call.code is None or name != "form":
+                yield name, value
+
+    def _leaves(self, place: int, value: Any) -> Iterator[Any]:
+        """The texts and numbers of an argument that no earlier call has returned."""
+        if (source := self._source(place, value)) is not None:
+            source.handed = True
+            return
+        if isinstance(value, Mapping):
+            for item in value.values():
+                yield from self._leaves(place, item)
+        elif isinstance(value, list) and not _is_hidden(value):
+            for item in value:
+                yield from self._leaves(place, item)
+        elif _is_hidden(value) or (
+            value not in ("", None) and isinstance(value, str | int | float) and not isinstance(value, bool)
+        ):
+            yield value
+
+    def _source(self, place: int, value: Any) -> _Made | None:
+        """The earlier call whose result this is."""
+        if not value or not isinstance(value, str | list | dict) or SECRET in str(value):
+            return None
+        if isinstance(value, str) and self._is_spoken(value):
+            return None
+        found = self.first.get(_key(value), place)
+        return self.made[found] if found < place else None
+
+    def _is_spoken(self, value: Any) -> bool:
+        text = str(value)
+        edges = r"(?<!\w)" if text[:1].isalnum() else "", r"(?!\w)" if text[-1:].isalnum() else ""
+        pattern = f"{edges[0]}{re.escape(text)}{edges[1]}"
+        return any(re.search(pattern, task) for task in self.tasks)
+
+    # Text
+
+    def _call(self, place: int) -> list[str]:
+        call = self.made[place]
+        if call.handed:
+            call.variable = self._new_name(f"{call.form.tool}-result")
+        text = self._program(call) if call.code is not None else self._form(place)
+        if call.variable:
+            text = f"(setv {call.variable} {text})"
+        return [f"  ; {call.key}", f"  {text}"]
+
+    def _form(self, place: int) -> str:
+        form = self.made[place].form
+        args = "".join(f" :{name} {self._spell(place, name, value)}" for name, value in form.args.items())
+        return f"({form.tool}{args})"
+
+    def _spell(self, place: int, name: str, value: Any) -> str:
+        if (source := self._source(place, value)) is not None:
+            return source.variable
+        if (secret := self.parameters.get((SECRET, name, str(value)))) is not None:
+            return secret.name
+        if isinstance(value, str | int | float) and (known := self.parameters.get(_key(value))) is not None:
+            return known.name
+        if isinstance(value, Mapping):
+            items = (f"{print_value(k)} {self._spell(place, name, v)}" for k, v in value.items())
+            return "{" + "  ".join(items) + "}"
+        if isinstance(value, list):
+            return "[" + " ".join(self._spell(place, name, item) for item in value) + "]"
+        return print_value(str(value) if isinstance(value, Code) else value)
+
+    def _program(self, call: _Made) -> str:
+        """A program of ``eval`` in its place, where it means the same there; else as the text it was."""
+        code = call.code or ""
+        hidden = self.parameters.get((SECRET, "secret", SECRET))
+        if hidden is not None:
+            code = code.replace(f'"{SECRET}"', hidden.name).replace(SECRET, hidden.name)
+        names = sorted(self.tools)
+        try:
+            one = len(read_all(code, PROGRAM_LIMITS)) == 1 and "\n" not in code and ";" not in code
+            inside = code if one else f"(do\n{code}\n  )"
+            program = compile_program(code, names)
+            # Inside of a function a global is another one, and a tool whose name gets a value is hidden.
+            alone = "global" in _names(code) or not self.known.isdisjoint(program.globals)
+            if not alone and compile_program(inside, names).python == program.python:
+                return inside
+        except (ProgramError, ReadError):
+            pass
+        return f"({EVAL} {print_value(code)})"
+
+
+def _key(value: Any) -> Any:
+    """What tells a literal from others: 1 is not "1", and not True."""
+    if not _is_leaf(value):
+        return "data", print_value(value)
+    return "str" if isinstance(value, str) else type(value).__name__, value
+
+
+def _is_leaf(value: Any) -> bool:
+    return isinstance(value, str | int | float) or value is None
+
+
+def _is_hidden(value: Any) -> bool:
+    """A secret that is no text was hidden as ``[secret]``, which reads as a list."""
+    return isinstance(value, list) and [str(item) for item in value] == [SECRET[1:-1]]
+
+
+def _names(code: str | None) -> Iterable[str]:
+    """Every name in the text of a program, also where it cannot be read."""
+    return re.findall(r"[^\s()\[\]{}\"';]+", (code or "").replace(SECRET, ""))

@@ -1,0 +1,192 @@
+"""Whether the words of a call stand in what was read before: then they may be a quotation of it, and no wish.
+
+Knows the transcript and the texts of calls; it decides nothing. What it finds becomes a mark of the call
+(``Call.quoted``), and the door asks a person. Two texts are compared without regard to case, spaces and
+escapes; and word by word, so that another spelling of the same call is found too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import hy.models as m
+
+from quoth.tools.door.door import PROGRAMS, only_reads
+from quoth.tools.errors import InvalidCallError
+from quoth.tools.lisp.forms import CallForm, canonical, from_model, head_name, kebab, print_string, print_value, show
+from quoth.tools.call.redaction import Redactor
+from quoth.tools.registry.parameters import bind
+from quoth.tools.lisp.reader import ReadError, read_all
+from quoth.tools.registry.table import ToolTable
+from quoth.tools.history.transcript import Transcript, read_form
+
+MAX_INNER = 100  # calls of one program that are looked for by themselves
+SHOWN = 60  # characters of what a result is called
+KEYED_WORDS, BARE_WORDS, PROGRAM_WORDS = 3, 4, 5  # fewer are found anywhere by chance
+_ESCAPE = re.compile(r"\\[ntr]")
+_SPACE = re.compile(r"[\s\\]+")
+_NO_WORD = re.compile(r"[\W_]+")
+_NOTHING = re.compile("[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+                      "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]")  # fmt: skip
+_ENVELOPE = re.compile(r" (?:args|arguments|parameters|params|input)(?= )")
+# What names a result best: the first of these arguments, else the first text.
+_NAMING = ("path", "file", "url", "name", "id", "query", "pattern")
+
+
+def _plain(text: str) -> str:
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", _NOTHING.sub("", text))
+    return _ESCAPE.sub(" ", text).casefold()
+
+
+def close(text: str) -> str:
+    """The text without spaces and backslashes."""
+    return _SPACE.sub("", _plain(text))
+
+
+def words(text: str) -> str:
+    """The words of the text alone, a space before and behind each."""
+    return _ENVELOPE.sub("", f" {_NO_WORD.sub(' ', _plain(text)).strip()} ")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text that a model was shown; ``call`` is the place of the call it came of, 0 for what was given with
+    a task."""
+
+    seq: int
+    call: int
+    text: str
+
+    @cached_property
+    def close(self) -> str:
+        return close(self.text)
+
+    @cached_property
+    def words(self) -> str:
+        return words(self.text)
+
+
+class Sources:
+    """What has been read in a session, by its transcript: the results of its calls, those of sub-agents and
+    programs too, and what was given beside a task. It is read only when it is needed, and once."""
+
+    def __init__(self, transcript: Transcript, session: str) -> None:
+        self._transcript = transcript
+        self._session = session
+        self._found: list[Source] = []
+        self._seen = {"receipt": 0, "stimulus": 0}
+
+    def before(self, seq: int) -> Iterator[Source]:
+        """Those from before that place, in their order."""
+        new = [*self._read("receipt"), *self._read("stimulus")]
+        if new:
+            self._found = sorted([*self._found, *new], key=lambda source: source.seq)
+        return (source for source in self._found if source.seq < seq)
+
+    def _read(self, kind: Any) -> Iterator[Source]:
+        for event in self._transcript.events(self._session, kind=kind, after=self._seen[kind]):
+            self._seen[kind] = event.seq
+            data = event.data
+            if "stage" in data:  # the host's own words
+                continue
+            told = [data.get("value"), data.get("message")] if kind == "receipt" else [data.get("data")]
+            texts = [one if isinstance(one, str) else print_value(one) for one in told if one]
+            if texts:
+                yield Source(event.seq, event.parent if kind == "receipt" else 0, "\n".join(texts))
+
+    def name(self, source: Source, table: ToolTable) -> str:
+        """What a person is told of where the words stand."""
+        if not source.call:
+            return "what was given with the task"
+        event = next(self._transcript.events(self._session, after=source.call - 1))
+        form = read_form(event.data["form"])
+        params = table.get(form.tool).params if form.tool in table else ()
+        form = Redactor(form, params, table.secrets).form
+        texts = [form.args[name] for name in _NAMING if name in form.args]
+        texts += [*form.positional, *form.args.values()]
+        main = next((text for text in texts if isinstance(text, str) and text), "")
+        main = main if main.isprintable() else print_string(main)[1:-1]
+        main = main if len(main) <= SHOWN else main[: SHOWN - 1] + "…"
+        return f"the result of {form.tool} {main}".rstrip()
+
+
+def quoted(form: CallForm, text: str, table: ToolTable, sources: Sources, seq: int) -> str:
+    """Where the words of a call stand, among what was read before the place ``seq``; empty where they do not,
+    and for a call that only reads. ``text`` is the call as the model wrote it."""
+    if form.tool not in table:
+        return ""
+    tool = table.get(form.tool)
+    if tool.name != PROGRAMS and only_reads(tool):
+        return ""
+    exact, spelt = needles(form, text, table)
+    for source in sources.before(seq):
+        if any(needle in source.close for needle in exact) or any(needle in source.words for needle in spelt):
+            return sources.name(source, table)
+    return ""
+
+
+def needles(form: CallForm, text: str, table: ToolTable) -> tuple[set[str], set[str]]:
+    """What to look for: texts as they are, and rows of words."""
+    exact, spelt = {close(text), close(str(form))}, _rows(form, table)
+    if form.tool == PROGRAMS:
+        program = next((value for value in (*form.args.values(), *form.positional)), "")
+        exact_inner, spelt_inner = _of_program(str(program), table)
+        exact, spelt = exact | exact_inner, spelt_inner
+    return {needle for needle in exact if needle}, spelt
+
+
+def _rows(form: CallForm, table: ToolTable) -> set[str]:
+    """The words of a call with the names of its arguments, in every usual order, and without."""
+    tool, named = table.get(form.tool), [form]
+    with contextlib.suppress(InvalidCallError):  # the door will say so
+        bound = bind(tool.name, tool.params, form.args, form.positional)
+        named += [CallForm(tool.name, bound)]
+        named += [CallForm(tool.name, {p.name: bound[p.name] for p in tool.params if p.name in bound})]
+    keyed = {words(spell(one)) for one in named if one.args for spell in (str, canonical)}
+    bare = {words(str(CallForm(one.tool, {}, (*one.positional, *one.args.values())))) for one in named}
+    return {row for row in keyed if row.count(" ") > KEYED_WORDS} | {
+        row for row in bare if row.count(" ") > BARE_WORDS
+    }
+
+
+def _of_program(program: str, table: ToolTable) -> tuple[set[str], set[str]]:
+    """The same for a program, and for those of its calls that do more than read."""
+    exact = {close(program)} if program.lstrip().startswith("(") else set()
+    row = words(program)
+    spelt = {row} if row.count(" ") > PROGRAM_WORDS else set()
+    for call in _calls_in(program, table):
+        exact.add(close(show(call)))
+        with contextlib.suppress(InvalidCallError):
+            spelt |= _rows(from_model(call), table)
+    return exact, spelt
+
+
+def _calls_in(program: str, table: ToolTable) -> list[Any]:
+    """The calls in a program that do more than read."""
+    found: list[Any]
+    pending, found = _read(program), []
+    while pending and len(found) < MAX_INNER:
+        node = pending.pop()
+        if not isinstance(node, m.Sequence):
+            continue
+        name = kebab((head_name(node[0]) or "") if isinstance(node, m.Expression) and node else "")
+        if name in table and not only_reads(table.get(name)):
+            found.append(node)
+        pending.extend(node)
+        if name == PROGRAMS:  # a program may be a text
+            pending.extend(form for item in node if isinstance(item, m.String) for form in _read(str(item)))
+    return found
+
+
+def _read(program: str) -> list[Any]:
+    try:
+        return list(read_all(program))
+    except ReadError:
+        return []

@@ -1,0 +1,308 @@
+"""How a transcript looks: as text for a person, and as an Org document.
+
+Knows events and nothing of where they are kept or who made them; it shows what ``said`` holds, which is
+without declared secrets. Inner calls, and what a sub-agent does, stand set in under their call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from quoth.agent.run.run import show_value
+from quoth.agent.terminal.output import shown
+from quoth.tools.errors import InvalidCallError
+from quoth.tools.lisp.forms import CallForm, Code, from_model, pretty, print_value
+from quoth.tools.lisp.reader import ReadError, read_all, read_one
+from quoth.tools.history.transcript import LIMITS, Event, TranscriptError, read_form
+from quoth.tools.visible import visible
+
+HEAD_LINES, TAIL_LINES = 8, 3
+LINE_CHARS = 300
+TITLE_CHARS = 70
+QUIET = ("request", "spent")  # their words are those of what stands around them
+
+
+@dataclass
+class Node:
+    """An event, and under a call all that happened in it."""
+
+    event: Event
+    inside: list[Node] = field(default_factory=list)
+
+
+def tree(events: Sequence[Event]) -> list[Node]:
+    """The events in their order, each under the call it happened in."""
+    calls: dict[str, Node] = {}  # the latest of each key
+    found: list[Node] = []
+    for event in events:
+        node, key = Node(event), event.key or event.run
+        around = calls.get(key) if event.kind != "call" else None
+        while around is None and "/" in key:
+            key = key.rpartition("/")[0]
+            around = calls.get(key)
+        (found if around is None else around.inside).append(node)
+        if event.kind == "call":
+            calls[event.key] = node
+    return found
+
+
+def minute(at: str) -> str:
+    return f"{at[:16].replace('T', ' ')} UTC"
+
+
+def title(text: str, chars: int = TITLE_CHARS) -> str:
+    """The first words of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= chars else f"{line[: chars - 1].rstrip()}…"
+
+
+def call_text(event: Event) -> str:
+    """The call of an event as its form; the text of a program over the lines it was written in."""
+    form = read_form(event.said["form"])
+    code = [value for value in (*form.args.values(), *form.positional) if isinstance(value, Code)]
+    return str(form) if not any("\n" in value for value in code) else _spread(form)
+
+
+def _spread(form: CallForm) -> str:
+    parts = [form.tool, *(_value(value) for value in form.positional)]
+    parts += [f" :{name}{_value(value)}" for name, value in form.args.items()]
+    return f"({''.join(parts)})"
+
+
+def _value(value: Any) -> str:
+    text = print_value(value)
+    return "".join(f"\n  {line}" for line in text.split("\n")) if isinstance(value, Code) else f" {text}"
+
+
+def result_text(event: Event) -> str:
+    """What came of a call."""
+    said = event.said
+    parts = [show_value(said["value"])] if said.get("value") is not None else []
+    return "\n".join([*parts, *([said["message"]] if said.get("message") else [])])
+
+
+def is_calls(text: str) -> bool:
+    """Whether a reply is nothing but calls, which are shown as such."""
+    try:
+        for form in read_all(text, LIMITS):
+            from_model(form)
+    except (ReadError, InvalidCallError):
+        return False
+    return True
+
+
+def fold(text: str, full: bool) -> list[str]:
+    """The lines of a text; of a long one the first and the last, with how many are folded between."""
+    lines = text.split("\n")
+    if full:
+        return lines
+    lines = [
+        line if len(line) <= LINE_CHARS else f"{line[:LINE_CHARS]}… {len(line) - LINE_CHARS} more characters"
+        for line in lines
+    ]
+    rest = len(lines) - HEAD_LINES - TAIL_LINES
+    if rest <= 1:
+        return lines
+    return [*lines[:HEAD_LINES], f"[… {rest} lines folded …]", *lines[-TAIL_LINES:]]
+
+
+def fault_of(event: Event) -> str:
+    """Why an event cannot be shown; empty if it can."""
+    try:
+        for _ in (event.said, *as_text([event])):
+            pass
+    except TranscriptError as error:
+        return str(error)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return f"Event {event.id} cannot be read: it does not say what an event of its kind says."
+    return ""
+
+
+# As text
+
+COLORS = {
+    "▶": "1",
+    "▷": "35",
+    "→": "36",
+    "←": "32",
+    "×": "31",
+    "…": "33",
+    "!": "33",
+    "■": "33",
+    "?": "33",
+    "~": "33",
+}
+
+
+def as_text(events: Sequence[Event], *, full: bool = False, color: bool = False) -> Iterator[str]:
+    """A session for a person, line by line, each event with its place before it."""
+    width = len(str(events[-1].seq)) if events else 1
+
+    def lines(nodes: Sequence[Node], depth: int) -> Iterator[str]:
+        for node in nodes:
+            if node.event.kind not in QUIET:
+                yield from line_of(node.event, depth)
+            yield from lines(node.inside, depth + 1)
+
+    def line_of(event: Event, depth: int) -> Iterator[str]:
+        if event.kind == "receipt" and event.key:
+            depth -= 1  # beside its call
+        sign, text = _told(event)
+        if not sign:
+            return
+        first, *rest = fold(shown(text) if color else text, full)
+        pad = "  " * max(depth, 0)
+        mark = f"\x1b[{COLORS[sign]}m{sign}\x1b[0m" if color and sign in COLORS else sign
+        if color and sign == "▶":
+            first = f"\x1b[1m{first}\x1b[0m"
+        yield f"{event.seq:>{width}} {pad}{mark} {first}".rstrip()
+        yield from (f"{'':>{width}} {pad}  {line}".rstrip() for line in rest)
+
+    return lines(tree(events), 0)
+
+
+def _told(event: Event) -> tuple[str, str]:
+    """The sign of an event and what it says; no sign for one whose words stand elsewhere."""
+    said = event.said
+    match event.kind:
+        case "session":
+            return "§", _opened(event)
+        case "stimulus" if "/" in event.run:
+            return "▷", str(said["text"])
+        case "stimulus":
+            after = f", after {said['after']}" if said.get("after") else ""
+            return "▶", f"{event.run}{after}, {minute(event.at)}: {said['text']}"
+        case "reply" if "raised" in said:
+            return "!", f"The model did not answer: {said['text']}"
+        case "reply":
+            return ("", "") if is_calls(said["text"]) else ("‹", said["text"])
+        case "call":
+            return "→", visible(call_text(event), lines=True)
+        case "receipt":
+            sign = {"ok": "←", "pending": "…"}.get(event.status, "×")
+            return sign, f"{event.status}: {result_text(event)}".rstrip("\n")
+        case "repair":
+            return "~", f"mended: {'; '.join(said['what'])}"
+        case "fault":
+            return "!", f"not read: {said.get('message', '')}"
+        case "approval":
+            return "?", str(said["said"])
+        case "interrupt":
+            return "!", "A person interrupted the run."
+        case "flight" if event.status:
+            return "■", f"{event.key}: {event.status}"
+        case "flight":
+            return "▶", f"{event.key}, {minute(event.at)}: flight of {said['plan']}"
+        case "step":
+            reason = f": {said['text']}" if said.get("text") else ""
+            return "▷" if said["status"] == "begun" else "■", f"{said['id']}: {said['status']}{reason}"
+        case "end" if event.status == "done":
+            return "■", f"done in {_many(said.get('steps', 0), 'step')}"
+        case "end":
+            return "■", f"{event.status}: {said['text']}"
+        case _:
+            return "!", f"{event.kind}: {said.get('text') or event.shown}"
+
+
+def _opened(event: Event) -> str:
+    said = event.said
+    parts = [f"{said.get('user') or 'somebody'}, {minute(event.at)}"]
+    if said.get("model"):
+        parts.append(f"model {said['model']}")
+    parts += [f"tools {file}" for file in said.get("tools") or ()]
+    if said.get("policy"):
+        parts.append(f"policy {said['policy']}")
+    if said.get("from"):
+        parts.append(f"forked from {said['from']['session']} at {said['from']['at']}")
+    return ", ".join(parts)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def one_event(event: Event) -> str:
+    """All of one event."""
+    return f"{pretty(read_one(event.shown, LIMITS))}\n; {event.id}, digest {event.digest}"
+
+
+# As Org
+
+
+def as_org(events: Sequence[Event], session: str, *, full: bool = False) -> Iterator[str]:
+    """A session as an Org document: a headline for each run and step, a drawer with times and digests, forms
+    in source blocks and texts in examples."""
+    yield f"#+TITLE: Session {session}"
+    if events:
+        yield f"#+DATE: [{events[0].at[:10]}]"
+    yield from _sections(tree(events), 1, full)
+
+
+def _sections(nodes: Sequence[Node], level: int, full: bool) -> Iterator[str]:
+    """Sections of one level: what belongs to a run, a step or a call stands deeper than what begins it."""
+    inside, step = level, 0  # the level of what a run holds, and its latest step
+    for node in nodes:
+        event, said = node.event, node.event.said
+        within = level if not event.run else inside + 1 if step else inside
+        match event.kind:
+            case "session":
+                yield from _headline(level, f"Opened: {_opened(event)}", event)
+            case "stimulus":
+                yield from _headline(level, f"{event.run}: {title(said['text'])}", event)
+                if title(said["text"]) != said["text"]:
+                    yield from _example(said["text"], full)
+                inside, step = level + 1, 0
+            case "reply":
+                step += 1
+                yield from _headline(inside, f"Step {step}", event)
+                if said.get("text") and not is_calls(said["text"]):
+                    yield from _example(said["text"], full)
+            case "call":
+                yield from _call(node, within, full)
+            case "request" | "spent":
+                pass
+            case "end":
+                yield from _headline(inside, f"End: {event.status}", event)
+                if event.status != "done":
+                    yield from _example(said["text"], full)
+            case _:
+                yield from _headline(within, event.kind.capitalize(), event)
+                yield from _example(_told(event)[1], full)
+
+
+def _call(node: Node, level: int, full: bool) -> Iterator[str]:
+    """A call: its form, what was said of it, its result, and below that what happened in it."""
+    event = node.event
+    own = [one.event for one in node.inside if one.event.kind in ("repair", "approval", "receipt")]
+    yield from _headline(level, f"Call {read_form(event.said['form']).tool}", event, *own)
+    yield "#+begin_src hy"
+    yield from map(_escaped, call_text(event).split("\n"))
+    yield "#+end_src"
+    for one in own:
+        yield from _example(_told(one)[1], full)
+    inner = [one for one in node.inside if one.event not in own]
+    yield from _sections(inner, level + 1, full)
+
+
+def _headline(level: int, text: str, *events: Event) -> Iterator[str]:
+    text = title(text, 200)
+    yield f"{'*' * level} {text}{'.' if text.endswith(':') else ''}"  # :a: at its end would be tags
+    yield ":PROPERTIES:"
+    for event in events:
+        name = f"{event.seq}-{event.kind}"
+        yield f":{name}: {event.at} {event.digest}"
+    yield ":END:"
+
+
+def _example(text: str, full: bool) -> Iterator[str]:
+    yield "#+begin_example"
+    yield from map(_escaped, fold(text, full))
+    yield "#+end_example"
+
+
+def _escaped(line: str) -> str:
+    """A line of a block as Org wants it: what could be a headline or a keyword has a comma before it."""
+    return re.sub(r"^([ \t]*)(,*(?:\*|#\+))", r"\1,\2", line)

@@ -1,0 +1,134 @@
+"""What a person sees while work goes on: calls, results and bars on stderr, never on stdout.
+
+Knows how things look and nothing of how they are done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TextIO
+
+from quoth.agent.run.run import CallRecord, Inner, Reply, SubAgent, shortened, show_value
+from quoth.agent.terminal.output import complain, may_draw, shown
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.visible import visible
+
+if TYPE_CHECKING:
+    from quoth.agent.client import AsyncAgent
+
+SHOWN_LINES = 6
+PATIENCE = 0.5  # seconds in which most calls end
+
+
+def weights_progress() -> Callable[[int, int], None]:
+    """What tells of the one-time joining of the model: a bar where one can be drawn, else one line."""
+    drawn, last = may_draw(sys.stderr), -1
+
+    def show(done: int, total: int) -> None:
+        nonlocal last
+        percent = done * 100 // total if total else 100
+        if percent == last:
+            return
+        began, last = last < 0, percent
+        if drawn:
+            end = "\n" if done >= total else ""
+            sys.stderr.write(
+                f"\rPreparing the model (once)  {'█' * (percent * 30 // 100):<30} {percent:3}%{end}"
+            )
+            sys.stderr.flush()
+        elif began:
+            complain(f"Preparing the model (once), {total / 10**6:,.0f} MB")
+
+    return show
+
+
+def interrupt_politely(agent: AsyncAgent) -> bool:
+    """Ask the run in progress to stop at its next safe point, and say what to do when that takes long.
+
+    False when there is none, or it was asked before: then whoever pressed Ctrl-C wants to stop at once."""
+    if not agent.interrupt():
+        return False
+
+    def explain() -> None:
+        if agent.stopping:
+            complain("Waiting for the call in progress; Ctrl-C again stops it at once.")
+
+    asyncio.get_running_loop().call_later(PATIENCE, explain)
+    return True
+
+
+class Progress:
+    """A listener that prints each call, its result and each fault as they happen; those of a sub-agent are
+    set in, under its task, so that a run is seen as a tree."""
+
+    def __init__(self, out: TextIO | None = None, color: bool | None = None) -> None:
+        self._out = out or sys.stderr or io.StringIO()  # stderr may be closed
+        self._color = may_draw(self._out) if color is None else color
+        self._waiting = False
+        self._path: tuple[SubAgent, ...] = ()  # to the sub-agent that speaks
+
+    def __call__(self, event: str, data: Any) -> None:
+        if event == "inner" and isinstance(data, Inner):
+            if data.event not in ("turn", "text", "thought"):
+                self._clear()
+                self._turn_to(data.path)
+            event, data = data.event, data.data
+        elif self._path and event not in ("turn", "text", "thought"):
+            self._path = ()
+        if event == "turn":
+            self._wait("… reading")
+        elif event == "text":
+            self._wait("… writing")
+        else:
+            self._clear()
+        if event == "call" and isinstance(data, CallForm):
+            self._line("→", "36", visible(shortened(str(data), 600), lines=True))
+        elif event == "result" and isinstance(data, CallRecord):
+            self._result(data)
+        elif event in ("fault", "note", "cleared", "summary"):
+            self._line("!", "33", str(data))
+        elif event == "end" and isinstance(data, Reply) and data.status != "done":
+            self._line("■", "33", f"{data.status}: {data.text}")
+
+    def _turn_to(self, path: tuple[SubAgent, ...]) -> None:
+        """Name the sub-agents that speak now and did not before: several may be at work at once."""
+        before = self._path
+        for place, agent in enumerate(path):
+            self._path = path[: place + 1]
+            if before[place : place + 1] != (agent,):
+                before = ()
+                self._line("▷", "35", " ".join(shortened(agent.task, 160).split()))
+        self._path = path
+
+    def _wait(self, doing: str) -> None:
+        """On a terminal, what the model is at, in a line that the next event wipes out."""
+        if self._color:
+            self._out.write(f"\r\x1b[2m{doing}\x1b[0m\x1b[K")
+            self._out.flush()
+            self._waiting = True
+
+    def _clear(self) -> None:
+        if self._waiting:
+            self._out.write("\r\x1b[K")
+            self._out.flush()
+            self._waiting = False
+
+    def _result(self, record: CallRecord) -> None:
+        result = record.result
+        took = result.audit.get("duration_ms", 0)
+        mark = "32" if result.ok else "31"
+        body = show_value(result.value) if result.ok else result.message
+        lines = body.splitlines() or [""]
+        more = [f"… {len(lines) - SHOWN_LINES} more lines"] if len(lines) > SHOWN_LINES else []
+        brief = [line if len(line) <= 160 else line[:159] + "…" for line in lines[:SHOWN_LINES]] + more
+        self._line("←", mark, f"{result.status}, {took} ms: " + "\n".join(brief))
+
+    def _line(self, sign: str, color: str, text: str) -> None:
+        mark = f"\x1b[{color}m{sign}\x1b[0m" if self._color else sign
+        pad = "  " * len(self._path)
+        rows = shown(text).replace("\n", f"\n{pad}    ")  # set in: no row of its own
+        self._out.write(f"{pad}{mark} {rows}\n")
+        self._out.flush()

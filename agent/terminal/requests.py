@@ -1,0 +1,174 @@
+"""Requests as people see them, and what comes of a decision: what the commands and the REPL have in common.
+
+Knows the broker and what a request holds; it must not know options, and asks nobody.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from quoth.tools.errors import UsageError
+from quoth.tools.visible import mixed, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quoth.tools.consent.broker import Broker, Decision, Request
+
+SHOWN_CHARS = 200
+UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60))
+
+
+def is_inside() -> bool:
+    """Whether this is a program that a tool has started, or was started by one."""
+    from quoth.tools.builtin.process import INSIDE
+
+    return bool(os.environ.get(INSIDE))
+
+
+def require_person() -> None:
+    """Raises UsageError inside of a program that a tool has started."""
+    if is_inside():
+        raise UsageError("A program that a tool runs cannot decide what tools may do.")
+
+
+# Deciding
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A request that was decided, the decision with all that was left open filled in, the rule to offer, and
+    what still waits in the same session."""
+
+    request: Request
+    decision: Decision
+    offer: str
+    waits: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """The decision in one line."""
+        kind, form = self.decision.kind, _told(self.request.form, 4)
+        span = span_of(self.decision.seconds or 0)
+        if kind == "scope":
+            return f"Granted in session {self.request.session} for {span}: {visible(self.decision.rule)}"
+        if kind == "edit":
+            return f"Approved in place of {form}: {_told(str(self.decision.form), 4)}"
+        said = {"once": "Approved once", "duration": f"Approved for {span}", "deny": "Denied"}[kind]
+        return f"{said}: {form}"
+
+    def advice(self, go_on: str) -> list[str]:
+        """What the person may want to do next; ``go_on`` is how the session is resumed."""
+        lines = []
+        if self.offer:
+            from quoth.tools.consent.broker import ENOUGH
+            from quoth.tools.policy.policy import user_policy
+            from quoth.tools.policy.scope import left_open
+
+            lines.append(
+                f"Calls like this were approved {ENOUGH} times or more. To be asked no more, put this rule "
+                f"into {user_policy()}:\n  {visible(self.offer)}"
+            )
+            lines += filter(None, [left_open(self.offer)])
+        if self.waits:
+            lines.append(f"Still waiting in this session: {', '.join(self.waits)}")
+        return [*lines, go_on]
+
+
+def decide(broker: Broker, request: str, decision: Decision) -> Decided:
+    """Record a decision. Raises UsageError for what cannot be decided so, and inside of a tool's program."""
+    require_person()
+    full = broker.preview(request, decision)
+    decided = broker.decide(request, full)
+    waits = tuple(one.id for one in broker.requests(session=decided.session))
+    return Decided(decided, full, broker.offer(request), waits)
+
+
+def question_of(decision: Decision) -> str:
+    """What a person must see before a scope is granted."""
+    from quoth.tools.policy.scope import left_open
+
+    question = f"Allow that in this session for {span_of(decision.seconds or 0)}?"
+    rule = visible(decision.rule)
+    return "\n".join(filter(None, [rule, left_open(decision.rule), mixed(decision.rule), question]))
+
+
+# Looks
+
+
+def listing(requests: Sequence[Request]) -> str:
+    """Open requests, each in a few lines; long forms are shortened, and say so."""
+    return "\n".join(map(_brief, requests))
+
+
+def _brief(request: Request) -> str:
+    from quoth.agent.run.run import shortened
+
+    touches = f"; touches {', '.join(request.touches)}" if request.touches else ""
+    lines = [
+        f"{request.id}  {_told(shortened(request.form, SHOWN_CHARS), 7)}",
+        _told(f"{request.reason}{touches}", 7),
+        mixed(f"{request.form}{touches}"),
+        _told(f"{request.user}, {request.session}, {request.route}, {when(request.asked)}", 7),
+    ]
+    return "\n       ".join(filter(None, lines))
+
+
+def _told(text: str, by: int) -> str:
+    """The text as it can be judged, its further lines set in, so that none can pass for another row."""
+    return visible(text, lines=True).replace("\n", "\n" + " " * by)
+
+
+def page(request: Request, now: float, plan: str = "") -> str:
+    """One request in full, with the plan it is about."""
+    rows = {
+        "because": request.reason,
+        "look out": mixed(f"{request.form} {request.reason} {' '.join(request.touches)} {plan}"),
+        "touches": ", ".join(request.touches) or "no file it names",
+        "asked by": f"{request.user}, session {request.session}, route {request.route}",
+        "asked at": when(request.asked),
+        "in answer to": request.message,
+        "the plan": plan,
+        "inside of": f"call {request.parent}" if request.parent else "",
+        "decided": _fate(request, now),
+    }
+    lines = [f"{name:<13}{_told(text, 13)}" for name, text in rows.items() if text]
+    return "\n".join([f"{request.id}  {_told(request.form, 7)}", *lines])
+
+
+def _fate(request: Request, now: float) -> str:
+    """What became of a request so far."""
+    over = request.expires <= now
+    if request.state == "pending":
+        return (
+            f"never; it expired at {when(request.expires)}"
+            if over
+            else f"not yet; open until {when(request.expires)}"
+        )
+    said = {
+        "once": "approved once",
+        "duration": "approved for a while",
+        "scope": "granted a scope",
+        "edit": "approved with other arguments",
+        "deny": "denied",
+    }[request.decision]
+    fate = f"{said} by {request.decider or 'somebody'} at {when(request.decided or 0)}"
+    fate += f": {request.why}" if request.why else ""
+    if request.decision not in ("once", "edit"):
+        return fate
+    if request.state == "used":
+        return f"{fate}; used"
+    return f"{fate}; {'not used in time' if over else f'to be used until {when(request.expires)}'}"
+
+
+def when(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def span_of(seconds: float) -> str:
+    for unit, size in UNITS:
+        if seconds >= 2 * size and seconds % size == 0:
+            return f"{seconds / size:g} {unit}"
+    return f"{seconds:g} seconds"

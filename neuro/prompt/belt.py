@@ -1,0 +1,233 @@
+"""The tool belt: views of the table for a model. Each is deterministic and the same for an equal table.
+A tool that is not to be shown stands in none of them but that of programs, and can be looked up.
+
+Knows the table's public face; it neither calls a tool nor reads a reply. The wording "AVAILABLE TOOLS:", the
+line of each tool and its "Parameters:" are the first seed's (001), the lines of tags another's (000).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from quoth.neuro.prompt.schemas import anthropic_tools, json_lines, mcp_tools, openai_tools
+from quoth.neuro.prompt.tags import tag_line, tagged
+from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.lisp.forms import plist, print_string, print_value
+from quoth.tools.registry.parameters import Param, type_name
+from quoth.tools.registry.table import CognitiveTool, ToolTable
+
+HEADS = {
+    "lisp": "You can call a tool by writing a Lisp form on a line of its own: "
+    "(<name> :<parameter> <value> …)",
+    "plist": "You can call tools by returning a Lisp plist: "
+    "(:target :tool :action :call :tool <name> :args (...))",
+    "json": "You can call a tool by writing a JSON object on a line of its own: "
+    '{"tool": <name>, "args": {<parameter>: <value>, …}}',
+    "tags": "You can call a tool by writing its tag and what it takes on a line of its own: <TAG>: <text>\n"
+    "Where that is not enough, write <TAG>: {<parameter>: <value>, …} in JSON.",
+    "run": "They are functions in the Lisp programs you run: (<name> :<parameter> <value> …)",
+    "bare": "Most have one line here. Before you call one of those, look at it: (describe :name <name>)\n"
+    "To find those for a purpose: (search-tools :words <words>)",
+}
+LONGEST_LINE = 120  # characters of a tool's line in the bare view
+SEARCH_TOOLS = ("describe", "search-tools")  # shown in full beside the bare lines
+
+
+def belt(table: ToolTable, view: str = "lisp") -> str:
+    """The belt as text; JSON for the views that are JSON. Raises UsageError for a view there is not."""
+    if view in TEXT_VIEWS:
+        return str(_view(table, view))
+    return json.dumps(belt_data(table, view), ensure_ascii=False, indent=2) + "\n"
+
+
+def belt_data(table: ToolTable, view: str) -> list[dict[str, Any]]:
+    """A JSON view as data."""
+    data: list[dict[str, Any]] = json.loads(belt_bytes(table, view))
+    return data
+
+
+def belt_bytes(table: ToolTable, view: str) -> bytes:
+    """A JSON view as it goes to a provider."""
+    if view in TEXT_VIEWS:
+        raise UsageError(f"The view {view} is text, not JSON.")
+    shown = _view(table, view)
+    assert isinstance(shown, bytes)
+    return shown
+
+
+def belt_json(table: ToolTable, view: str) -> dict[str, Any]:
+    """A view with the hash of the table it shows."""
+    shown = belt(table, view) if view in TEXT_VIEWS else belt_data(table, view)
+    seen = _seen(table, view)
+    return {"view": view, "schema_hash": seen.schema_hash, "tools": seen.names(), "belt": shown}
+
+
+# A belt is built once for a table, and again when what a model is shown of it has changed. Who runs many
+# tables at once builds the oldest again: a view of a hundred tools is some 50 KB.
+_built: dict[tuple[str, str], str | bytes] = {}
+MOST_BUILT = 64
+
+
+def _view(table: ToolTable, view: str) -> str | bytes:
+    if view not in VIEWS:
+        raise UsageError(
+            f"There is no view {view}; the views are {', '.join(VIEWS)}." + did_you_mean(view, VIEWS)
+        )
+    table = _seen(table, view)
+    key = (view, table.schema_hash)
+    if key not in _built:
+        while len(_built) >= MOST_BUILT:
+            _built.pop(next(iter(_built)), None)
+        _built[key] = VIEWS[view](table)
+    return _built[key]
+
+
+def _seen(table: ToolTable, view: str) -> ToolTable:
+    """The tools a view shows: programs may use those too that are not for replies."""
+    return table if view == "run" else table.shown
+
+
+# Text views
+
+
+def lisp_view(table: ToolTable) -> str:
+    return _text("lisp", map(_lisp_tool, table))
+
+
+def plist_view(table: ToolTable) -> str:
+    return _text("plist", map(_plist_tool, table))
+
+
+def json_view(table: ToolTable) -> str:
+    return _text("json", ["\n".join(json_lines(table))] if len(table) else [])
+
+
+def tags_view(table: ToolTable) -> str:
+    """The tools that have a tag; the others cannot be called in this dialect."""
+    return _text("tags", map(_tags_tool, tagged(table).values()))
+
+
+def run_view(table: ToolTable) -> str:
+    """What a program may call; eval is what runs it."""
+    return _text("run", (_lisp_tool(tool) for tool in table if tool.name != "eval"))
+
+
+def bare_view(table: ToolTable) -> str:
+    """One line a tool; those that tell of the others in full."""
+    known = [tool for tool in table if tool.name in SEARCH_TOOLS]
+    lines = [_bare_line(tool) for tool in table if tool.name not in SEARCH_TOOLS]
+    return _text("bare", [*map(_lisp_tool, known), *(["\n".join(lines)] if lines else [])])
+
+
+def _text(head: str, parts: Iterable[str]) -> str:
+    return "\n\n".join([f"AVAILABLE TOOLS:\n{HEADS[head]}", *parts]) + "\n"
+
+
+TEXT_VIEWS: dict[str, Callable[[ToolTable], str]] = {
+    "lisp": lisp_view,
+    "plist": plist_view,
+    "json": json_view,
+    "tags": tags_view,
+    "run": run_view,
+    "bare": bare_view,
+}
+
+
+def _compact(build: Callable[[ToolTable], Any]) -> Callable[[ToolTable], bytes]:
+    return lambda table: json.dumps(build(table), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+JSON_VIEWS: dict[str, Callable[[ToolTable], bytes]] = {
+    "openai": _compact(openai_tools),
+    "anthropic": _compact(anthropic_tools),
+    "mcp": _compact(mcp_tools),
+}
+VIEWS: dict[str, Callable[[ToolTable], str | bytes]] = {**TEXT_VIEWS, **JSON_VIEWS}
+
+
+# One tool
+
+
+def _lisp_tool(tool: CognitiveTool) -> str:
+    lines = [f"- {tool.name}: {_one_line(tool.description)}"]
+    lines.append("  Parameters: " + (", ".join(_lisp_param(param) for param in tool.offered) or "none"))
+    lines += [f"  Example: {example}" for example in tool.examples]
+    return "\n".join(lines)
+
+
+def _lisp_param(param: Param) -> str:
+    kind = " | ".join(print_value(choice) for choice in param.choices) or type_name(param.type, "str")
+    default = "" if param.required else f" = {print_value(param.default)}"
+    doc = f" ({param.doc})" if param.doc else ""
+    return f":{param.name} {kind}{default}{doc}"
+
+
+def _plist_tool(tool: CognitiveTool) -> str:
+    lines = [f"- {tool.name}: {_one_line(tool.description)}"]
+    lines.append("  Parameters: (" + " ".join(_plist_param(param) for param in tool.offered) + ")")
+    lines += [f"  Example: {plist(example)}" for example in tool.examples if not example.positional]
+    return "\n".join(lines)
+
+
+def _plist_param(param: Param) -> str:
+    kind = " | ".join(print_value(choice) for choice in param.choices) or type_name(param.type, "str")
+    kind = f":{kind}" if kind.isalpha() else print_string(kind)
+    doc = f" :description {print_string(param.doc)}" if param.doc else ""
+    default = "" if param.required else f" :default {print_value(param.default)}"
+    return f"({param.name} :type {kind}{doc}{default})"
+
+
+def _tags_tool(tool: CognitiveTool) -> str:
+    lines = [tag_line(tool), f"  {_one_line(tool.description)}"]
+    if tool.offered:
+        lines.append("  Parameters: " + ", ".join(_lisp_param(param)[1:] for param in tool.offered))
+    return "\n".join(lines)
+
+
+def _bare_line(tool: CognitiveTool) -> str:
+    first = re.split(r"(?<=[.!?])\s", _one_line(tool.description), maxsplit=1)[0]
+    line = f"- {tool.name}: {first}"
+    return line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 1] + "…"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+# Looking things up in the belt, for describe and search-tools
+
+
+class BeltCatalog:
+    """What the tools ``describe`` and ``search-tools`` may see of a table (tools/call/context.py, Catalog)."""
+
+    def __init__(self, table: ToolTable) -> None:
+        self._table = table
+
+    def describe(self, name: str) -> str:
+        """All a model may know of one tool. Raises UnknownToolError, which names the nearest."""
+        return _lisp_tool(self._table.get(name))
+
+    def search(self, words: str, limit: int) -> list[str]:
+        """The lines of the tools that fit the words best; a word in a name counts most."""
+        wanted = _stems(words)
+        scored = [(_score(tool, wanted), tool) for tool in self._table if tool.name not in SEARCH_TOOLS]
+        found = sorted((-score, tool.name) for score, tool in scored if score)
+        return [_bare_line(self._table.get(name)) for _, name in found[:limit]]
+
+
+def _score(tool: CognitiveTool, wanted: set[str]) -> int:
+    docs = " ".join(f"{param.name} {param.doc}" for param in tool.offered)
+    return (
+        4 * len(wanted & _stems(tool.name))
+        + 2 * len(wanted & _stems(tool.description))
+        + len(wanted & _stems(docs))
+    )
+
+
+def _stems(text: str) -> set[str]:
+    """The words of a text, their ends cut off so that file finds files and edits finds editing."""
+    words = re.findall(r"[^\W_]+", text.lower())
+    return {re.sub(r"(?<=..)(?:ing|ed|es|s|e)$", "", word) for word in words}

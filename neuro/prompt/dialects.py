@@ -1,0 +1,343 @@
+"""Dialects: how a model is shown the tools, how its reply becomes call forms, and which model speaks which.
+
+Knows belts, readers and replies; it runs nothing and asks no model. All dialects end in the same CallForm.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, get_args
+
+from quoth.neuro.prompt import instructions as rules
+from quoth.neuro.backends.base import Completion, NativeCall
+from quoth.neuro.prompt.belt import belt, belt_bytes
+from quoth.neuro.prompt.grammar import JSON as JSON_SPELLING
+from quoth.neuro.prompt.grammar import LISP, Spelling, grammar
+from quoth.neuro.prompt.grammar import PLIST as PLIST_SPELLING
+from quoth.neuro.prompt.grammar import TAGS as TAGS_SPELLING
+from quoth.neuro.reading.json_calls import NAMESPACE
+from quoth.neuro.reading.reply import read_reply
+from quoth.neuro.reading.result import Fault, FoundCall, Reading
+from quoth.neuro.prompt.schemas import wire_name
+from quoth.neuro.prompt.tags import spell_tag, tag_arguments, tagged
+from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
+from quoth.tools.lisp.forms import CallForm, Code, from_json, kebab, plist, to_json
+from quoth.tools.registry.parameters import Param
+from quoth.tools.registry.table import CognitiveTool, ToolTable
+
+
+@dataclass(frozen=True)
+class NativeFound(FoundCall):
+    """A native call that was read; ``id`` is the provider's, and its result goes back under it."""
+
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class NativeFault(Fault):
+    """A native call that could not be read; the provider wants a result for it too."""
+
+    id: str = ""
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _names(table: ToolTable) -> list[str]:
+    """The names that make a form in a text a call. A plain word that is shown to no model is none of them:
+    (think about it) is prose."""
+    return [tool.name for tool in table if tool.shown or "-" in tool.name]
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """One way of calling tools.
+
+    ``view`` is the belt in the system message, empty when tools travel beside it; ``native`` says whether
+    they do. ``reminds`` says whether the task is told again with every result, which small models need.
+    """
+
+    name: str
+    view: str
+    rules: str
+    native: bool = False
+    reminds: bool = True
+    spelling: Spelling | None = None  # for a grammar; without one a model is not bound
+
+    def opening(
+        self, table: ToolTable, *, search: bool = False, view: str | None = None, rules: str | None = None
+    ) -> str:
+        """The system message. With ``search`` each tool is shown with one line only. Empty where there is no
+        tool: then nothing is said of calls either."""
+        if not table.shown:
+            return ""
+        if view is None:
+            view = "bare" if search else self.view
+        shown = belt(table, view) if view else ""
+        return shown + (self.rules if rules is None else rules).rstrip()
+
+    def tools(self, table: ToolTable, view: str) -> bytes | None:
+        """The tools that go beside the messages, as the backend wants them; None for none."""
+        return belt_bytes(table, view) if self.native and view and table.shown else None
+
+    def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
+        """What binds a model to this dialect; ``bounds`` are those of neuro/prompt/grammar.py."""
+        return None if self.spelling is None else grammar(table, spelling=self.spelling, **bounds)
+
+    def read(self, completion: Completion, table: ToolTable) -> Reading:
+        """The calls of a reply. Never raises: what cannot be read is in ``errors``."""
+        if completion.calls:
+            return _read_native(completion, table)
+        return self.read_text(completion.text, table, cut=completion.finish == "length")
+
+    def read_text(self, text: str, table: ToolTable, *, cut: bool = False) -> Reading:
+        """The calls of a text; ``cut``: it was broken off by its length."""
+        return read_reply(text, _names(table), cut=cut)
+
+    def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
+        """A call as this dialect writes it; for examples and measurements."""
+        return str(form)
+
+
+class _Json(Dialect):
+    def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
+        return _dumps(to_json(form))
+
+
+class _Plist(Dialect):
+    def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
+        return plist(form)
+
+
+class _Tags(Dialect):
+    def opening(
+        self, table: ToolTable, *, search: bool = False, view: str | None = None, rules: str | None = None
+    ) -> str:
+        if not tagged(table):
+            raise UsageError("The dialect tags needs tools with a :tag, and this table has none.")
+        return super().opening(table, view=view, rules=rules)
+
+    def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
+        return super().grammar(ToolTable(tuple(tagged(table).values())), **bounds)
+
+    def read_text(self, text: str, table: ToolTable, *, cut: bool = False) -> Reading:
+        tools = tagged(table)
+        tags = {tag: tool.name for tag, tool in tools.items()}
+        reading = read_reply(text, _names(table), tags, cut=cut)
+        return replace(reading, calls=[_with_slots(call, text, tools) for call in reading.calls])
+
+    def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
+        if table is not None and form.tool in table and table.get(form.tool).tag:
+            return spell_tag(table.get(form.tool), form)
+        return f"{form.tool.upper()}: {_dumps(dict(form.args))}"
+
+
+class _Run(Dialect):
+    """Every call is a program: the one tool ``run`` stands for ``eval``."""
+
+    def opening(
+        self, table: ToolTable, *, search: bool = False, view: str | None = None, rules: str | None = None
+    ) -> str:
+        if "eval" not in table:
+            raise UsageError("The dialect run needs the tool eval, and this table has none.")
+        return super().opening(table, search=search, view=view, rules=rules)
+
+    def tools(self, table: ToolTable, view: str) -> bytes | None:
+        return super().tools(_run_table(), view)
+
+    def read(self, completion: Completion, table: ToolTable) -> Reading:
+        reading = super().read(completion, table)
+        return replace(reading, calls=[replace(call, form=_program(call.form)) for call in reading.calls])
+
+    def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
+        return None if self.spelling is None else grammar(table, spelling=LISP, programs=True, **bounds)
+
+    def read_text(self, text: str, table: ToolTable, *, cut: bool = False) -> Reading:
+        return read_reply(text, [*table.names(), "run"], cut=cut)
+
+    def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
+        return str(CallForm("run", {"program": Code(str(form))}))
+
+
+CALL_FORM = Dialect("call-form", "lisp", rules.text_rules(str), spelling=LISP)
+PLIST = _Plist("plist", "plist", rules.text_rules(plist), spelling=PLIST_SPELLING)
+JSON = _Json("json", "json", rules.text_rules(lambda form: _dumps(to_json(form))), spelling=JSON_SPELLING)
+TAGS = _Tags("tags", "tags", rules.TAGS, spelling=TAGS_SPELLING)
+NATIVE = Dialect("native", "", rules.NATIVE, native=True, reminds=False)
+RUN = _Run("run", "run", rules.RUN_NATIVE, native=True, reminds=False)
+RUN_TEXT = _Run("run", "run", rules.RUN_TEXT, spelling=LISP)
+
+DIALECTS = {dialect.name: dialect for dialect in (CALL_FORM, PLIST, JSON, TAGS, NATIVE, RUN)}
+
+# Which dialect a model speaks best, by the name it was chosen by; the first that matches. For the embedded
+# ones it was measured; for the others it is what their makers train them on. Open models on somebody's server
+# get text, for a server may take tools and not show them to the model.
+FAMILIES: tuple[tuple[str, str], ...] = (
+    (r"local|llamacpp:", "call-form"),
+    (r"anthropic:", "native"),
+    (r"openai:(gpt-[4-9]|gpt-oss|chatgpt|o\d)", "native"),
+    (r"\w+:(.*/)?gpt-oss", "native"),
+    (r"", "call-form"),
+)
+
+
+SEARCHED = (
+    "A belt to search does not go with the dialect native, whose tools are all shown in full; run is spoken."
+)
+
+
+def named_dialect(name: str) -> Dialect:
+    """The dialect of that name. Raises UsageError with the nearest."""
+    if name not in DIALECTS:
+        raise UsageError(
+            f"There is no dialect {name}; the dialects are {', '.join(DIALECTS)}."
+            + did_you_mean(name, DIALECTS)
+        )
+    return DIALECTS[name]
+
+
+def dialect_named(name: str, *, in_text: bool) -> Dialect:
+    """The dialect that a run was begun with: of those that have two ways, the one in text or the other."""
+    dialect = named_dialect(name)
+    return without_tools(dialect) if in_text else dialect
+
+
+def choose_dialect(
+    model: str, wanted: str | None = None, *, takes_tools: bool = True, search: bool = False
+) -> tuple[Dialect, str]:
+    """The dialect for a model, and a note for the user when it is not the one that was wanted.
+
+    ``search`` is the belt of one line a tool: a provider's tools are always shown in full, so there a model
+    that speaks natively is given ``run`` alone. Raises UsageError for a dialect there is not.
+    """
+    name = wanted or next(name for pattern, name in FAMILIES if re.match(pattern, model))
+    dialect = named_dialect(name)
+    notes = []
+    if search and dialect is NATIVE:
+        dialect = RUN
+        if wanted:
+            notes.append(SEARCHED)
+    if search and dialect.name not in ("call-form", "run"):
+        raise UsageError(f"A belt to search goes with the dialects call-form and run, not with {name}.")
+    if dialect.native and not takes_tools:
+        if wanted:
+            notes.append(refusal_note(dialect, f"{model} takes no native tools."))
+        dialect = without_tools(dialect)
+    return dialect, " ".join(notes)
+
+
+def without_tools(dialect: Dialect) -> Dialect:
+    """The dialect to fall back to where a server takes no tools."""
+    if not dialect.native:
+        return dialect
+    return RUN_TEXT if dialect.name == "run" else CALL_FORM
+
+
+def refusal_note(dialect: Dialect, reason: str) -> str:
+    """What the user is told when the tools of a dialect cannot be used."""
+    return f"{reason} It is asked for {_words(without_tools(dialect))}."
+
+
+def _words(dialect: Dialect) -> str:
+    return "programs in text" if dialect.name == "run" else "call forms in text"
+
+
+# How results go back
+
+
+def call_id(found: FoundCall | Fault) -> str:
+    """The provider's id of a native call, read or not; empty for what stood in text."""
+    return str(getattr(found, "id", ""))
+
+
+def answers(heard: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """The messages that tell what came of the calls and faults of a turn, given as call ids and texts.
+
+    Each is a role, a text and a call id, for Messages.append: every native call gets its own answer under its
+    id, and all others are told in one.
+    """
+    told = list(heard)
+    rest = "\n\n".join(text for id, text in told if not id)
+    return [("tool", text, id) for id, text in told if id] + ([("tool", rest, "")] if rest else [])
+
+
+# Native calls
+
+
+def _read_native(completion: Completion, table: ToolTable) -> Reading:
+    reading = Reading(text=completion.text.strip())
+    names = {wire_name(name): name for name in table.names()}
+    for call in completion.calls:
+        name = call["name"].removeprefix(NAMESPACE)
+        name = names.get(name, name)
+        try:
+            form = from_json({"name": name, "arguments": call["arguments"]})
+        except InvalidCallError as error:
+            reading.errors.append(_fault(call, error, completion.finish))
+            continue
+        if name in table:
+            form = _without_nulls(form, table.get(name))
+        reading.calls.append(NativeFound(form, 1, 1, 0, 0, id=call["id"]))
+    return reading
+
+
+def _fault(call: NativeCall, error: InvalidCallError, finish: str) -> NativeFault:
+    hint = "the reply was cut off before its end; be brief" if finish == "length" else ""
+    return NativeFault(str(error).rstrip("."), 1, 1, hint, id=call["id"])
+
+
+def _without_nulls(form: CallForm, tool: CognitiveTool) -> CallForm:
+    """Strict schemas make a model write null for what it leaves out."""
+    params = {param.name: param for param in tool.params}
+    args = {
+        name: value
+        for name, value in form.args.items()
+        if value is not None or name not in params or not _left_out(params[name])
+    }
+    return replace(form, args=args) if len(args) < len(form.args) else form
+
+
+def _left_out(param: Param) -> bool:
+    return not param.required and param.type is not Any and type(None) not in get_args(param.type)
+
+
+# Programs
+
+
+@cache
+def _run_table() -> ToolTable:
+    """The one tool of the dialect; nothing dispatches it, for it is read as a call of eval."""
+    program = Param("program", str, rules.RUN_PROGRAM)
+    return ToolTable((CognitiveTool("run", rules.RUN_TOOL, (program,)),))
+
+
+def _program(form: CallForm) -> CallForm:
+    """``(run :program X)`` as ``(eval :form X)``; any other call as the program that it is."""
+    if form.tool == "eval":
+        return form
+    if form.tool != "run":
+        return CallForm("eval", {"form": Code(str(form))})
+    values = [
+        *form.positional,
+        *(form.args[name] for name in form.args if kebab(name) in ("program", "form")),
+    ]
+    if len(values) != 1 or len(form.args) + len(form.positional) != 1:
+        return CallForm("eval", form.args, form.positional)  # the door says what is wrong with it
+    return CallForm("eval", {"form": values[0]})
+
+
+# Tags
+
+
+def _with_slots(call: FoundCall, text: str, tools: Mapping[str, CognitiveTool]) -> FoundCall:
+    """A tagged line with its words in the places of the tool's parameters; any other call as it is."""
+    tag, colon, words = text[call.start : call.end].partition(":")
+    if not colon or tag not in tools:
+        return call
+    tool = tools[tag]
+    return replace(call, form=CallForm(tool.name, tag_arguments(tool, words.strip())))

@@ -1,0 +1,219 @@
+"""A GBNF grammar from the belt, for servers of the llama.cpp family: a call in it is always readable.
+
+Knows the table's public face and how calls are spelt, and no model. Required arguments come first, in the
+order of the signature; optional ones after them in any order, each at most once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin
+
+from quoth.tools.lisp.forms import Code, print_string, print_value
+from quoth.tools.registry.parameters import TEXTS, Param
+from quoth.tools.registry.table import CognitiveTool, ToolTable
+
+_COMMON = r"""
+str ::= "\"" strchar* "\""
+strchar ::= [^"\\\x00-\x1f\x7f] | "\\" ["\\nt]
+int ::= "-"? [0-9]+
+float ::= "-"? [0-9]+ ("." [0-9]+)?
+bool ::= "True" | "False"
+value ::= str | float | bool | "None" | list | dict
+list ::= "[" (value (" " value)*)? "]"
+dict ::= "{" (str " " value ("  " str " " value)*)? "}"
+strlist ::= "[" (str (" " str)*)? "]"
+jbool ::= "true" | "false"
+jvalue ::= str | float | jbool | "null" | jlist | jdict
+jlist ::= "[" (jvalue (", " jvalue)*)? "]"
+jdict ::= "{" (str ": " jvalue (", " str ": " jvalue)*)? "}"
+jstrlist ::= "[" (str (", " str)*)? "]"
+line ::= [^ {"\\x00-\\x1f\\x7f] [^\\x00-\\x1f\\x7f]*
+atom ::= [A-Za-z0-9_+*/<>=!?.:&|%^-]+
+ws ::= " " | "\n" " "*
+words ::= [^\x00-/:-@\[-`a-z{-\x7f] [^\x00]*
+"""
+
+
+# An answer begins like a sentence: with a capital, a digit or any letter beyond ASCII. A model that would
+# rather call begins "read-file :path …" where a parenthesis is forbidden, which is neither.
+
+# A model that has lost its way nests for ever; a program of its own needs less.
+PROGRAM_DEPTH = 12
+
+
+# So many optional arguments may come in any order; it takes a rule for each set of those still to come.
+FREE_ORDER = 4
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How a dialect writes a call: what opens it, stands before the first argument and between two, names an
+    argument, and closes it; and whether values are JSON."""
+
+    opened: Callable[[CognitiveTool], str]
+    first: str
+    between: str
+    named: Callable[[str], str]
+    closed: str
+    json: bool = False
+
+
+LISP = Spelling(lambda tool: f"({tool.name}", " ", " ", lambda name: f":{name} ", ")")
+PLIST = Spelling(
+    lambda tool: f"(:target :tool :action :call :tool {print_string(tool.name)} :args (",
+    "",
+    " ",
+    lambda name: f":{name} ",
+    "))",
+)
+JSON = Spelling(
+    lambda tool: f'{{"tool": {json.dumps(tool.name)}, "args": {{',
+    "",
+    ", ",
+    lambda name: f"{json.dumps(name)}: ",
+    "}}",
+    json=True,
+)
+TAGS = Spelling(
+    lambda tool: f"{tool.tag}: {{",
+    "",
+    ", ",
+    lambda name: f"{json.dumps(name)}: ",
+    "}",
+    json=True,
+)
+# What a program of the dialect run may begin with, beside a tool; inside of it any name may stand.
+HEADS = """do let if when cond for while lfor dfor sfor setv defn try not and or + - * / // % ** = != < > <=
+    >= in len sum max min abs round sorted reversed str int float bool list dict set range zip enumerate any
+    all get cut . print pmap gather values""".split()  # noqa: SIM905
+
+
+def grammar(
+    table: ToolTable,
+    *,
+    spelling: Spelling = LISP,
+    may_answer: bool = True,
+    may_call: bool = True,
+    without: Collection[str] = (),
+    programs: bool = False,
+) -> str:
+    """One or several calls, or an answer in plain words; ``may_answer`` or ``may_call`` false forbids one.
+    With ``programs`` a call is a program for ``run``.
+
+    Where the model may not answer yet, tools that can only give back its own words are left out too: small
+    models answer through them. ``without`` names tools that may not be called now."""
+    tools = [tool for tool in table.shown if may_call and tool.name not in without]
+    if not may_answer:
+        tools = [tool for tool in tools if not _only_says(tool)] or tools
+    roots = (["calls"] if tools else []) + (["words"] if may_answer or not tools else [])
+    # Unbounded repeats only: llama.cpp unrolls {0,n} into n rules; the length of a reply is bounded anyway.
+    rules = [f"root ::= {' | '.join(roots)}"]
+    if tools:
+        names = " | ".join(f"call-{tool.name}" for tool in tools)
+        rules.append('calls ::= call ("\\n" call){0,7}')
+        if programs:
+            heads = " | ".join(map(_quoted, HEADS))
+            rules += ['call ::= "(run :program " program ")"', f"program ::= {names} | known"]
+            rules += ['known ::= "(" head (ws item0)* ")"', f"head ::= {heads}"]
+        else:
+            rules.append(f"call ::= {names}")
+        rules += [rule for number, tool in enumerate(tools) for rule in _call(tool, number, spelling)]
+    return "\n".join([*rules, *_programs()]) + "\n" + _COMMON.strip() + "\n"
+
+
+def _only_says(tool: CognitiveTool) -> bool:
+    """No effects, and at most one text goes in: it can tell the model nothing but what the model told it.
+    With more arguments it is rather a tool whose author forgot to say what it does."""
+    return not tool.effects and len(tool.offered) <= 1 and all(param.type in TEXTS for param in tool.offered)
+
+
+def _programs() -> list[str]:
+    """``form`` to PROGRAM_DEPTH levels: lists, vectors and maps of atoms, strings and deeper levels."""
+    rules = []
+    for level in range(PROGRAM_DEPTH):
+        name, inner = f"form{level}" if level else "form", f"item{level}"
+        rules.append(f'{name} ::= "(" {inner} (ws {inner})* ")"')
+        deeper = f"form{level + 1} | vector{level} | map{level} | " if level + 1 < PROGRAM_DEPTH else ""
+        rules.append(f"{inner} ::= {deeper}str | atom")
+        if deeper:
+            rules.append(f'vector{level} ::= "[" (item{level + 1} (ws item{level + 1})*)? "]"')
+            rules.append(f'map{level} ::= "{{" (item{level + 1} (ws item{level + 1})*)? "}}"')
+    return rules
+
+
+def _call(tool: CognitiveTool, number: int, spelling: Spelling) -> list[str]:
+    """The rule of a tool's calls, and those of its optional arguments, named by its ``number``."""
+    required = [param for param in tool.offered if param.required]
+    optional = tuple((place, param) for place, param in enumerate(tool.offered) if not param.required)
+    parts = [_quoted(spelling.opened(tool))]
+    parts += [_argument(param, spelling, begun=place > 0) for place, param in enumerate(required)]
+    rules: dict[str, str] = {}
+    if optional:
+        parts.append(_optional(number, optional, spelling, bool(required), rules))
+    parts.append(_quoted(spelling.closed))
+    if spelling is TAGS and takes_line(tool):
+        parts = [f"({' '.join(parts)} | {_quoted(f'{tool.tag}: ')} line)"]
+    return [
+        f"call-{tool.name} ::= {' '.join(parts)}",
+        *(f"{name} ::= {body}" for name, body in rules.items()),
+    ]
+
+
+def takes_line(tool: CognitiveTool) -> bool:
+    """Whether the rest of a tagged line is the one thing the tool needs, as in ``RESEARCH: query``."""
+    needed = [param for param in tool.offered if param.required]
+    return len(needed) == 1 and needed[0].type in TEXTS and not needed[0].choices
+
+
+def _argument(param: Param, spelling: Spelling, *, begun: bool) -> str:
+    lead = (spelling.between if begun else spelling.first) + spelling.named(param.name)
+    return f"{_quoted(lead)} {_value(param, spelling)}"
+
+
+def _optional(
+    tool: int, left: tuple[tuple[int, Param], ...], spelling: Spelling, begun: bool, rules: dict[str, str]
+) -> str:
+    """The name of the rule for the optional arguments that are ``left``; it is added to ``rules``."""
+    # By numbers: of the names, with hyphens in them, two tools could make the same.
+    name = f"opt-{tool}-{'-'.join(str(place) for place, _ in left)}{'' if begun else '-first'}"
+    if name not in rules:
+        rules[name] = ""
+        ways = []
+        for place, (_, param) in enumerate(left):
+            rest = left[:place] + left[place + 1 :] if len(left) <= FREE_ORDER else left[place + 1 :]
+            way = _argument(param, spelling, begun=begun)
+            ways.append(f"{way} {_optional(tool, rest, spelling, True, rules)}" if rest else way)
+        rules[name] = f"({' | '.join(ways)})?"
+    return name
+
+
+def _value(param: Param, spelling: Spelling) -> str:
+    if param.choices:
+        write = _json if spelling.json else print_value
+        return "(" + " | ".join(_quoted(write(choice)) for choice in param.choices) + ")"
+    return _type(param.type, "j" if spelling.json else "")
+
+
+def _type(hint: Any, kind: str) -> str:
+    if hint in TEXTS:
+        return "str"
+    if hint in (int, float):
+        return str(hint.__name__)
+    if hint is Code:
+        return "str" if kind else "form"
+    if hint in (bool, dict, list):
+        return f"{kind}{hint.__name__}"
+    if get_origin(hint) is list:
+        return f"{kind}strlist" if get_args(hint)[0] in TEXTS else f"{kind}list"
+    return f"{kind}value"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

@@ -1,0 +1,76 @@
+"""What a model is told of how to work, in each dialect. The texts are tuned: measure before changing one.
+
+Knows how a call is spelt in a dialect, and no tool but those that ship, which the examples use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quoth.tools.lisp.forms import CallForm
+
+HOW = """\
+HOW TO WORK:
+You know nothing of the files here: look before you answer, and never guess.
+- If the task names a file, begin with read-file. To find out which files hold a word, use grep-search.
+- To change a file, use edit-file; to make one, write-file.
+- To compute, use eval; never compute in your head.
+Reply with one call and nothing else; its result is the next message. Then make the next call, or answer.
+When the results answer the task, reply in one plain sentence.
+"""
+
+EXAMPLE = """
+EXAMPLE:
+Task: Which colour does a.txt name, and how many lines of b.txt hold it?
+{read}
+Result: The colour is green.
+{grep}
+Result: 2 items
+The colour is green, and 2 lines of b.txt hold it.
+"""
+
+READ = CallForm("read-file", {"path": "a.txt"})
+GREP = CallForm("grep-search", {"pattern": "green", "path": "b.txt"})
+
+
+def text_rules(spell: Callable[[CallForm], str]) -> str:
+    """The rules of a dialect in which calls are text, with an example spelt in it."""
+    return HOW + EXAMPLE.format(read=spell(READ), grep=spell(GREP))
+
+
+TAGS = """\
+HOW TO WORK:
+Look before you answer, and never guess.
+Reply with one tagged line and nothing else; its result is the next message. Then write the next, or answer.
+When the results answer the task, reply in one plain sentence.
+"""
+
+NATIVE = """\
+HOW TO WORK:
+You know nothing of the files here: look before you answer, and never guess.
+- If the task names a file, begin with read-file. To find out which files hold a word, use grep-search.
+- To change a file, use edit-file; to make one, write-file.
+- To compute, use eval; never compute in your head.
+Calls that do not need each other's results may be made together.
+When the results answer the task, reply in plain words, briefly.
+"""
+
+RUN = """\
+HOW TO WORK:
+You know nothing of the files here: look before you answer, and never guess.
+Everything you do is a Lisp program (Hy), whose last value is the result:
+- (read-file :path "a.txt") looks into a file, (+ 2 (* 3 4)) computes.
+- (len (grep-search :pattern "green" :path "src")) counts, and one program may do several things in a do.
+{how}
+When the results answer the task, reply in plain words, briefly.
+"""
+RUN_NATIVE = RUN.format(how="Give the program to the tool run.")
+RUN_TEXT = RUN.format(
+    how='Reply with one program and nothing else, so: (run :program (read-file :path "a.txt"))\n'
+    "Its result is the next message. Then run the next, or answer."
+)
+RUN_TOOL = (
+    "Run a Lisp program (Hy) and get its last value. The tools you were told of are functions in it, called "
+    'with keywords, as in (read-file :path "a.txt"). The operator comes first: 2 + 3 * 4 is (+ 2 (* 3 4)).'
+)
+RUN_PROGRAM = "The program, as Lisp text"

@@ -1,0 +1,94 @@
+"""Response tags, the first chat bot's dialect (seed 000): a line ``RESEARCH: some query`` is a call.
+
+Knows tools and their tags; where a tag stands in a reply is found by neuro/reading/reply.py. What a tool takes
+behind its tag: a JSON object with the names of its parameters; or else plain text, of which each required
+parameter but the last takes one word (or a text in double quotes) and the last the rest of the line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from quoth.tools.errors import UsageError
+from quoth.tools.lisp.forms import CallForm, kebab
+from quoth.tools.registry.parameters import TEXTS, Param
+from quoth.tools.registry.table import CognitiveTool, ToolTable
+
+_WORD = re.compile(r'("(?:[^"\\]|\\.)*"|\S+)[ \t]*')
+
+
+def tagged(table: ToolTable) -> dict[str, CognitiveTool]:
+    """The tools that have a tag, by tag. Raises UsageError when two share one."""
+    found: dict[str, CognitiveTool] = {}
+    for tool in table:
+        if tool.tag in found:
+            raise UsageError(f"The tools {found[tool.tag].name} and {tool.name} share the tag {tool.tag}.")
+        if tool.tag:
+            found[tool.tag] = tool
+    return found
+
+
+def tag_line(tool: CognitiveTool) -> str:
+    """``RESEARCH: [query]``: what a model writes to call the tool. Where several texts are needed, a model
+    that is shown one beside the other cannot tell where each ends; so it is shown their names."""
+    slots = _slots(tool)
+    if not all(param.choices for param in slots[:-1]):
+        return f"{tool.tag}: {{" + ", ".join(f'"{param.name}": {_slot(param)}' for param in slots) + "}"
+    return f"{tool.tag}: " + " ".join(map(_slot, slots))
+
+
+def spell_tag(tool: CognitiveTool, form: CallForm) -> str:
+    """The line that calls a tool with these arguments."""
+    return f"{tool.tag}: " + json.dumps(dict(form.args), ensure_ascii=False)
+
+
+def _slots(tool: CognitiveTool) -> list[Param]:
+    """The parameters plain text can fill: those required, or the first when none is."""
+    return [param for param in tool.offered if param.required] or list(tool.offered[:1])
+
+
+def _slot(param: Param) -> str:
+    if param.choices:
+        return "[" + "|".join(str(choice) for choice in param.choices) + "]"
+    return f"[{param.name}]"
+
+
+def tag_arguments(tool: CognitiveTool, rest: str) -> dict[str, Any]:
+    """What stands behind a tag as arguments."""
+    if (named := _named(tool, rest)) is not None:
+        return named
+    slots = _slots(tool)
+    arguments: dict[str, Any] = {}
+    for param in slots[:-1]:
+        if (word := _WORD.match(rest)) is None:
+            break
+        arguments[param.name] = _value(param, word[1])
+        rest = rest[word.end() :]
+    if slots and rest:
+        arguments[slots[-1].name] = _value(slots[-1], rest)
+    return arguments
+
+
+def _named(tool: CognitiveTool, rest: str) -> dict[str, Any] | None:
+    """The arguments by name, when the text is a JSON object of just such."""
+    if not rest.startswith("{"):
+        return None
+    try:
+        data = json.loads(rest)
+    except (ValueError, RecursionError):
+        return None
+    named = {kebab(key): value for key, value in data.items()}
+    return named if set(named) <= {param.name for param in tool.params} else None
+
+
+def _value(param: Param, word: str) -> Any:
+    """The value a word spells: a text stands for itself, anything else is JSON where it can be."""
+    quoted = word.startswith('"') and word.endswith('"') and len(word) > 1
+    if param.type in TEXTS and not quoted:
+        return word
+    try:
+        return json.loads(word)
+    except (ValueError, RecursionError):
+        return word

@@ -1,0 +1,435 @@
+"""The form that begins at a place of a reply, in whatever language: Lisp, JSON, Python's way.
+
+Knows the shapes of calls, not where in a reply one may stand; runs nothing. It can wait for more of a stream.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+import hy.models as m
+
+from quoth.neuro.reading import repair
+from quoth.neuro.reading.json_calls import CALLED, KEYS, NAMESPACE, is_meant, json_calls
+from quoth.neuro.reading.literals import PYTHONIC, Literal, NotRead, read_literal
+from quoth.neuro.reading.result import Fault, FoundCall
+from quoth.tools.errors import InvalidCallError
+from quoth.tools.lisp.forms import CallForm, from_model, head_name, is_plist_call, kebab
+from quoth.tools.lisp.reader import Limits, Lines, ReadError, read_one, read_prefix
+
+MAX_ERRORS = 10
+MAX_CALLS = 200
+MAX_FORMS = 20_000  # forms that are no calls, an unreadable one counted as ten; a reply with more is none
+CALL_HINT = "write (name :key value …)"
+BRACKETS = "The square brackets around the call were read as parentheses."
+MAX_EFFORT = 2_000_000  # characters read in vain
+CALL_LIMITS = Limits(max_chars=6_000_000, max_depth=100, max_forms=100_000)
+ENVELOPE = {":tool", ":target", ":action", ":type", ":args"}
+
+# The info of a fence holds no form and no backtick: "```lisp (echo …)```" on one line is read as a start.
+# A block of Org is a fence too: its mark is "#+begin_" or "#+end_", its info the kind of block.
+FENCE_LINE = (
+    r"(?P<marks>`{3,}+|~{3,}+"
+    r"|(?P<org>\#\+)(?i:(?:begin|end)_(?=(?:src|example|quote|verse|comment|export)\b)))"
+    r"[ \t]*+(?P<info>[\w+-]*+)(?(org)[^\n]*+|[^`(\n]*+)$"
+)
+FENCE = re.compile(rf"^[ \t]*+{FENCE_LINE}", re.MULTILINE)
+MARKER = r"<\|?(?:tool_?calls?|function_?calls?|python_tag)\|?>|\[TOOL_CALLS\]"
+_MARKED = re.compile(rf"(?:{MARKER})\s*+\Z")
+_END_MARKER = re.compile(r"\s*+</?\|?/?(?:tool_?calls?|function_?calls?)\|?>")
+_HEAD = re.compile(r"\(\s*+(:?[^\s()\[\]{}\"';:,]++)")
+_CALLISH = re.compile(r"\(\s*+[A-Za-z][\w-]*+(?:[./][A-Za-z][\w-]*+)*+\s++:[A-Za-z]")
+_LIST_OF = re.compile(r"\[\s*+(?:(?P<object>\{)|(?P<name>[A-Za-z_][\w.-]{0,63}+)(?P<then>\(|\s))")
+_LIST_BEGUN = re.compile(r"\[\s*+[\w.-]*+\Z")
+_MARKER_BEGUN = re.compile(r"\[TOOL_CALLS\][ \t]*+\Z")
+_NAME = re.compile(r"\s*+([A-Za-z_][\w.-]{0,63}+)")
+_OBJECT = re.compile(r"""\{\s*+["'“}A-Za-z]""")
+_ARGUMENT = re.compile(r"""(?:\[\s*+)?\w[\w.-]*+\(\s*+(?:\w[\w-]*+\s*+=|["'])""")
+_LINE_END = re.compile(r"[ \t]*+[;,.]?[ \t]*+(?:`{3,}+[ \t]*+)?(?:\r?+\n|\Z)")
+_ANOTHER = re.compile(r"[ \t]*+[;,][ \t]*+(?=(?P<name>[A-Za-z_][\w.-]{0,63}+)\()")
+
+
+# Texts that never end, and what is said to mend them.
+_UNCLOSED = {
+    repair.UNCLOSED: 'write straight quotes, "so"',
+    repair.UNCLOSED_TRIPLE: 'write one quote, "so", and \\" for a quote inside',
+}
+LINE, OPENER = -1, -2
+
+
+class Wait(Exception):
+    """What comes next cannot be told before more of the text is there.
+
+    The form that begins at ``start`` is unfinished; or LINE: its line is; or OPENER: a form may yet begin on
+    this line; or None: one may follow the last.
+    """
+
+    def __init__(self, start: int | None = None) -> None:
+        self.start = start
+
+
+class FormReader:
+    """Reads the form at ``position`` and moves behind it; keeps the calls and the faults.
+
+    Time is linear in the text: a form that is read is passed over whole, one that fails up to its fault, and
+    reading in vain has a budget. ``text`` may be the rest of a longer one that begins at ``base``. As long as
+    it is not ``final``, Wait is raised where more text could change what is found.
+    """
+
+    def __init__(self, text: str, known: Collection[str], *, cut: bool, final: bool) -> None:
+        self.known = known
+        self.cut = cut
+        self.final = final
+        self.calls: list[FoundCall] = []
+        self.cuts: list[tuple[int, int]] = []  # what is no text
+        self.errors: list[Fault] = []
+        self.lisp = False  # whether there was a form that is no call
+        self.passed_over = 0
+        self.fence: tuple[str, str] | None = None  # the marks and the language of the one we are in
+        self.rightmost = 0  # after a failed form: the last column where another may begin; 0 for any
+        self.chained = ""  # "(" or "{" right behind a form that may be followed by another
+        self.example = False  # whether what is read is an example
+        self.example_end = -1  # of the last one, in the whole text
+        self.budget = 2 * len(text) + 1_000_000
+        self.effort = MAX_EFFORT
+        self.unclosed = -1  # where a text in curly or three quotes begins that never ends
+        self.unclosed_as = ""  # what is said of it
+        self.stopped = ""
+        self.base = 0
+        self.position = 0
+        self.text = text
+        self.lines = Lines(text)
+
+    def _need_line(self, position: int) -> None:
+        """Wait until the line of ``position`` is complete."""
+        if not self.final and self.text.find("\n", position) < 0:
+            raise Wait(LINE)
+
+    def _found(
+        self, form: CallForm, span: tuple[int, int], repairs: tuple[str, ...] = (), whole: Any = None
+    ) -> None:
+        """A call; ``whole`` is what holds it and others."""
+        if self.example:
+            self._pass_over(1)
+        if self.example or self.stopped:
+            return
+        start, end = span
+        place = self.lines.at(start)
+        self.calls.append(FoundCall(form, *place, start + self.base, end + self.base, repairs))
+        self._cut_out(*(whole or span))
+        if len(self.calls) == MAX_CALLS:
+            self.stopped = f"a reply holds at most {MAX_CALLS} calls"
+
+    def _cut_out(self, start: int, end: int) -> None:
+        """What holds a call is no text, and neither are the markers around it."""
+        if before := self._marker(start):
+            start = before.start()
+            if after := _END_MARKER.match(self.text, end):
+                end = after.end()
+        if not self.cuts or self.cuts[-1][1] <= start + self.base:
+            self.cuts.append((start + self.base, end + self.base))
+
+    def _marker(self, start: int) -> re.Match[str] | None:
+        return _MARKED.search(self.text, max(0, start - 40), start)
+
+    # ---- Lisp
+
+    def _lisp(self) -> None:
+        text, start = self.text, self.position
+        head = _HEAD.match(text, start)
+        name = kebab(head[1]).removeprefix(NAMESPACE) if head else ""
+        meant = name in self.known or name in ENVELOPE or _CALLISH.match(text, start) is not None
+        meant = meant and not self.example
+        repairs: tuple[str, ...] = ()
+        model: Any
+        try:
+            model, end = read_prefix(text, start, CALL_LIMITS, self.lines)
+        except ReadError as error:
+            if error.incomplete and not self.final:
+                raise Wait(start) from None
+            mended = self._mended(start) if meant else None
+            if mended is None:
+                self._failed(error, start, meant)
+                return
+            model, end, repairs = mended
+        else:
+            model = _without_namespace(model)
+            if (meant or is_call(model, self.known)) and repair.looks_odd(model):
+                mended = self._mended(start)
+                if mended is None and self._curly(start, end):
+                    return
+                model, end, repairs = mended or (model, end, ())
+        self._take(model, start, end, repairs)
+        self.chained = "("
+
+    def _take(self, model: Any, start: int, end: int, repairs: tuple[str, ...]) -> None:
+        self.position = end
+        if not is_call(model, self.known):
+            self._pass_over(1)
+            return
+        try:
+            self._found(from_model(model), (start, end), repairs)
+        except InvalidCallError as error:
+            self._invalid(error, start)
+
+    def _mended(self, start: int) -> tuple[Any, int, tuple[str, ...]] | None:
+        """The form at ``start`` as it was meant, its end, and what was mended; None when nobody knows."""
+        self.unclosed = -1
+        if self.effort < 0:
+            return None
+        text = self.text
+        attempts = [(len(text), False)]
+        if self.fence is not None and (mark := FENCE.search(text, start)):
+            attempts.append((mark.start(), True))
+        elif self.final and not self.cut:
+            attempts.append((len(text), True))
+        for end, tail in attempts:
+            try:
+                mended = repair.mend(text, start, end, tail=tail, more=not (self.final or tail))
+            except NotRead as error:
+                if error.incomplete and not tail and not self.final:
+                    raise Wait(start) from None
+                self.effort -= (end if error.incomplete else error.offset) - start
+                if str(error) in _UNCLOSED:
+                    self.unclosed_as = str(error)
+                    self.unclosed = error.offset
+                continue
+            if mended is None:
+                return None
+            try:
+                model = _without_namespace(read_one(mended.text, CALL_LIMITS))
+                call = from_model(model) if tail else None
+            except (ReadError, InvalidCallError):
+                continue
+            if call is None or call.tool in self.known:
+                return model, mended.end, mended.repairs
+        return None
+
+    def _curly(self, start: int, end: int) -> bool:
+        """Tell of a text in curly or three quotes that never ends; else the form means something else."""
+        if not start <= self.unclosed < end or self.example:
+            return False
+        self.position = end
+        self._fault(self._told(self.unclosed_as, self.unclosed, _UNCLOSED[self.unclosed_as]))
+        self.stopped = (
+            f"it may stand in the string of the call at line {self.lines.at(start)[0]}; mend that first"
+        )
+        return True
+
+    def _failed(self, error: ReadError, start: int, meant: bool) -> None:
+        line, self.rightmost = self.lines.at(start)
+        at = error.offset
+        if error.incomplete:
+            self.budget -= len(self.text) - start
+            self.position = start + 1
+        else:
+            self.position = max(start + 1, at)
+        if meant:
+            self._fault(Fault(error.message, error.line, error.column, error.hint, error.caret()))
+            if self.text[at : at + 1] not in "()[]{}:#":
+                self.stopped = f"it may stand in the string of the call at line {line}; mend that first"
+        else:
+            self._pass_over(10)
+        if self.budget < 0:
+            self.stopped = "too many forms before it are never closed"
+
+    def _pass_over(self, weight: int) -> None:
+        self.lisp = True
+        self.passed_over += weight
+        if self.passed_over >= MAX_FORMS:
+            self.stopped = "there are too many forms before it that are no calls"
+
+    def _fault(self, fault: Fault) -> None:
+        if self.example:
+            return
+        self.errors.append(fault)
+        if len(self.errors) == MAX_ERRORS:
+            self.stopped = "there are too many errors before it"
+
+    def _invalid(self, error: InvalidCallError, start: int) -> None:
+        self._fault(self._told(str(error).rstrip("."), start))
+
+    def _told(self, message: str, offset: int, hint: str = "") -> Fault:
+        line, column = self.lines.at(offset)
+        start = max(0, offset - min(column - 1, 200))
+        source = self.text[start : offset + 200]
+        stop = source.find("\n", offset - start)
+        source = (source if stop < 0 else source[:stop]).rstrip("\r")
+        shown = ReadError("", line, column, source_line=source, cut=column - 1 - (offset - start))
+        return Fault(message, line, column, hint, shown.caret())
+
+    # ---- JSON, and calls in Python's way
+
+    def _json(self) -> None:
+        text, start = self.text, self.position
+        if text[start] == "{" and not _OBJECT.match(text, start):
+            if not self.final and not text[start + 1 :].strip():
+                raise Wait(start)
+            self.position += 1
+            return
+        marked = self._marker(start) is not None
+        read = self._literal(start, marked)
+        if read is None:
+            return
+        self.position = read.end
+        try:
+            calls = json_calls(read.value, self.known, marked)
+        except InvalidCallError as error:
+            self._invalid(error, start)
+            return
+        if calls is None:
+            self._pass_over(1)
+            return
+        whole = (start, read.end)
+        spans = read.spans if isinstance(read.value, list) else [whole] * len(calls)
+        for call, span in zip(calls, spans, strict=True):
+            self._found(call, span, read.repairs, whole)
+        self.chained = "{"
+
+    def _list(self) -> None:
+        """``[{"name": …}, …]``, ``[name(…), …]`` or ``[name :key value]``."""
+        text, start = self.text, self.position
+        found = _LIST_OF.match(text, start)
+        if found is None:
+            if not self.final and _LIST_BEGUN.match(text, start):
+                raise Wait(start)
+            if not self.final and _MARKER_BEGUN.match(text, start):
+                raise Wait(OPENER)
+            self.position += 1
+        elif found["object"]:
+            self._json()
+        elif kebab(found["name"]) not in self.known:
+            self.position += 1
+        elif found["then"] == "(":
+            self._python()
+        else:
+            self._brackets()
+
+    def _brackets(self) -> None:
+        start = self.position
+        try:
+            model, end = read_prefix(self.text, start, CALL_LIMITS, self.lines)
+        except ReadError as error:
+            if error.incomplete and not self.final:
+                raise Wait(start) from None
+            self.effort -= (len(self.text) if error.incomplete else error.offset) - start
+            self.position += 1
+            return
+        call = m.Expression(model)
+        if len(call) > 1 and _has_pairs(call):
+            self._take(call, start, end, (BRACKETS,))
+        else:
+            self.position = end
+
+    def _python(self) -> None:
+        """Calls of known tools up to the end of the line; if anything else stands there, it is text."""
+        text, first = self.text, self.position
+        found: list[tuple[CallForm, tuple[int, int], tuple[str, ...]]] = []
+        start = first
+        while True:
+            name = _NAME.match(text, start + (text[start] == "["))
+            if name is None or kebab(name[1]) not in self.known:
+                self.position = first + 1
+                return
+            read = self._literal(start)
+            if read is None:
+                return
+            calls = read.value if isinstance(read.value, list) else [read.value]
+            self.position = read.end
+            if not all(isinstance(call, CallForm) and call.tool in self.known for call in calls):
+                return
+            repairs = tuple(repair for repair in read.repairs if repair not in PYTHONIC)
+            spans = read.spans if isinstance(read.value, list) else [(start, read.end)]
+            found += [(call, span, repairs) for call, span in zip(calls, spans, strict=True)]
+            another = _ANOTHER.match(text, read.end)
+            if another is None or len(self.calls) + len(found) >= MAX_CALLS:
+                break
+            start = another.end()
+        if another is None and not _LINE_END.match(text, read.end):
+            return
+        if another is None:
+            self._need_line(read.end)
+        for call, span, repairs in found:
+            self._found(call, span, repairs, (first, read.end))
+
+    def _literal(self, start: int, meant: bool = False) -> Literal | None:
+        """The value at ``start``; when it cannot be read, it is text, or a fault if a call was ``meant``."""
+        text = self.text
+        try:
+            return read_literal(text, start)
+        except NotRead as error:
+            if error.incomplete and not self.final:
+                raise Wait(start) from None
+            fault = error
+        stop = len(text) if fault.incomplete else fault.offset
+        self.effort -= stop - start
+        self.position = start + 1
+        meant = meant or is_meant(text, start, stop, self.known)
+        if not meant and _ARGUMENT.match(text, start, stop):
+            self._need_line(stop)
+            meant = fault.incomplete or _line_from(text, stop).endswith((")", "]"))
+        if meant and not self.example:
+            if closed := self._closed(start, fault.incomplete):
+                return closed
+            self.position = max(self.position, stop)
+            hint = 'write {"tool": "name", "args": {…}}' if "{" in text[start : start + 2] else CALL_HINT
+            self._fault(self._told(f"This call cannot be read: {fault}", fault.offset, hint))
+            line = self.lines.at(start)[0]
+            self.stopped = f"it may stand in a text of the call at line {line}; mend that first"
+            return None
+        self._pass_over(2)
+        if self.effort < 0:
+            self.stopped = "too much before it cannot be read"
+        return None
+
+    def _closed(self, start: int, incomplete: bool) -> Literal | None:
+        """The value at ``start``, if nothing but its end is missing."""
+        end = len(self.text)
+        if self.fence is not None and (mark := FENCE.search(self.text, start)):
+            end = mark.start()
+        elif not (incomplete and self.final and not self.cut):
+            return None
+        try:
+            return read_literal(self.text, start, end, tail=KEYS)
+        except NotRead:
+            return None
+
+
+def _line_from(text: str, start: int) -> str:
+    stop = text.find("\n", start)
+    return text[start : stop if stop >= 0 else len(text)].rstrip()
+
+
+def _without_namespace(model: Any) -> Any:
+    """``(functions.read-file …)`` as ``(read-file …)``."""
+    if isinstance(model, m.Expression) and model and isinstance(model[0], m.Expression):
+        name = head_name(model[0]) or ""
+        if name.startswith(NAMESPACE):
+            parts = list(model[0])[2:]
+            head = parts[0] if len(parts) == 1 else m.Expression([m.Symbol("."), *parts])
+            return m.Expression([head, *model[1:]]).replace(model)
+    return model
+
+
+def is_call(model: Any, known: Collection[str]) -> bool:
+    if is_plist_call(model):
+        return True
+    if not isinstance(model, m.Expression) or not model or (head := head_name(model[0])) is None:
+        return False
+    name = kebab(head)
+    if name in known:
+        return True
+    return CALLED.match(name) is not None and len(model) > 1 and _has_pairs(model)
+
+
+def _has_pairs(model: Any) -> bool:
+    """Whether behind the head keywords and values stand by turns."""
+    items = list(model)
+    keys, values = items[1::2], items[2::2]
+    return (
+        len(model) % 2 == 1
+        and all(isinstance(key, m.Keyword) for key in keys)
+        and not any(isinstance(value, m.Keyword) for value in values)
+    )

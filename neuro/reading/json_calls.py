@@ -1,0 +1,110 @@
+"""JSON objects -> call forms, where an object can be nothing but a call.
+
+Knows the shapes that models are taught: ``{"tool", "args"}``, ``{"name", "arguments"}`` (arguments as JSON
+text too), OpenAI's ``{"function": {…}}`` and ``{"tool_calls": […]}``, and lists of these. Runs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from quoth.tools.errors import InvalidCallError
+from quoth.tools.lisp.forms import CallForm, from_json, kebab, too_deep
+
+NAMES: Final = ("tool", "name", "tool_name", "function", "function_name", "action")
+ARGUMENTS: Final = ("args", "arguments", "parameters", "params", "input", "tool_input", "action_input")
+# What nobody writes but to call a tool, so that a tool that does not exist is called too, and answered.
+CALLS: Final = {("tool", "args"), ("tool", "arguments"), ("name", "arguments"), ("function", "arguments")}
+# Beside a name and arguments these say nothing; anything else (approved, user, depth, …) is no order.
+BESIDE: Final = {"id", "call_id", "index", "thought", "thoughts", "reasoning"}
+ENVELOPE: Final = {
+    "target": ("tool",),
+    "action": ("call",),
+    "type": ("request", "function", "tool-use", "tool-call"),
+}
+WRAPPERS: Final = ("tool_calls", "tool_call", "function_call", "function")
+KEYS: Final = {*NAMES, *ARGUMENTS, *BESIDE, *ENVELOPE, *WRAPPERS}  # of the outer object
+
+# What may be the name of a tool, of ours or of another host's: ``read-file``, ``uber.ride``, ``files/read``.
+CALLED: Final = re.compile(r"[a-z][a-z0-9-]*(?:[./][a-z][a-z0-9-]*)*\Z")
+# Some models were trained on tools in a namespace of this name.
+NAMESPACE: Final = "functions."
+
+_MEANT = re.compile(r"""["'](?:tool|name|function|tool_name|action)["']\s*:\s*["']([^"'\n]{1,80})["']""")
+
+
+def is_meant(text: str, start: int, stop: int, known: Collection[str]) -> bool:
+    """Whether what stands there names a tool, so that it was meant as a call even if it cannot be read."""
+    found = _MEANT.search(text, start, min(stop, start + 400))
+    return found is not None and kebab(found[1]).removeprefix(NAMESPACE) in known
+
+
+def json_calls(value: Any, known: Collection[str], marked: bool = False) -> list[CallForm] | None:
+    """The calls that a JSON value is; None when it is data. ``marked``: it stood where only calls stand.
+
+    Raises InvalidCallError when it is a call with a fault.
+    """
+    if isinstance(value, list):
+        return _several(value, known, marked)
+    if isinstance(value, Mapping):
+        if isinstance(inner := value.get("tool_calls"), list):
+            return _several(inner, known, True)
+        call = _call(value, known, marked)
+        return None if call is None else [call]
+    return None
+
+
+def _several(items: list[Any], known: Collection[str], marked: bool) -> list[CallForm] | None:
+    if not items or not all(isinstance(item, Mapping) for item in items):
+        return None
+    calls = [_call(item, known, marked) for item in items]
+    return [call for call in calls if call is not None] if None not in calls else None
+
+
+def _call(data: Mapping[str, Any], known: Collection[str], marked: bool) -> CallForm | None:
+    for wrapper in ("function", "tool_call", "function_call"):
+        inner = data.get(wrapper)
+        if isinstance(inner, Mapping) and set(data) <= {wrapper, "type", *BESIDE}:
+            data, marked = inner, True
+    key = next((name for name in NAMES if isinstance(data.get(name), str)), None)
+    if key is None or (key != "tool" and "description" in data):  # the latter defines a tool
+        return None
+    given = [name for name in ARGUMENTS if name in data]
+    tool = kebab(data[key]).removeprefix(NAMESPACE)
+    if tool not in known and not (
+        CALLED.match(tool) and (marked or (key, *given) in CALLS) and _are_arguments(data, given)
+    ):
+        return None
+    rest = {name: value for name, value in data.items() if name != key}
+    positional = rest.pop("positional", ()) if key == "tool" else ()
+    if not given:
+        if key != "tool" and not marked:
+            return None
+        # {"tool": "echo", "text": "hi"}: whatever is no envelope is an argument.
+        args = {name: value for name, value in rest.items() if not _is_envelope(name, value)}
+        return _checked(tool, args, positional)
+    for name, value in rest.items():
+        if name != given[0] and not _is_envelope(name, value):
+            if tool not in known:
+                return None
+            raise InvalidCallError(
+                f'A call in JSON has "{key}" and "{given[0]}"; "{name}" has no meaning there.'
+            )
+    return _checked(tool, data[given[0]], positional)
+
+
+def _are_arguments(data: Mapping[str, Any], given: list[str]) -> bool:
+    return all(isinstance(data[name], Mapping) or str(data[name]).lstrip().startswith("{") for name in given)
+
+
+def _is_envelope(name: str, value: Any) -> bool:
+    return name in BESIDE or (name in ENVELOPE and isinstance(value, str) and kebab(value) in ENVELOPE[name])
+
+
+def _checked(tool: str, args: Any, positional: Any) -> CallForm:
+    call = from_json({"tool": tool, "args": {} if args is None else args, "positional": positional})
+    if too_deep(call.args) or too_deep(call.positional):
+        raise InvalidCallError(f"{tool}: an argument is nested too deeply.")
+    return call

@@ -1,0 +1,322 @@
+"""A call form as models misspell it -> the Lisp text that was meant, and a sentence for each thing mended.
+
+Works on text: curly and single quotes, commas, ``key=value``, JSON inside a form, Common Lisp's ``#'f``, an
+end that is missing. Runs nothing and must not know tools. What has two readings is left as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+import hy.models as m
+
+from quoth.neuro.reading.literals import PYTHON_WORDS, SINGLE_QUOTES, SMART_QUOTES, NotRead, read_literal, smart_text, tail_repair, unescape
+from quoth.tools.lisp.forms import FALSE, NOTHING, TRUE, kebab, print_string, print_value
+
+UNCLOSED = "this text in curly quotes is never closed"
+UNCLOSED_TRIPLE = "this text in three quotes is never closed"
+KEYS = "Arguments written key=value or key: were read as :key value."
+SHARPS = "Common Lisp's #' was read as ', and its #p was dropped."
+TRIPLES = "Texts in three quotes were read as if in one."
+COMMAS = "Commas between the items of a form were dropped."
+MAX_PIECES = 200_000  # the reader takes half as many forms
+ENVELOPE = {"tool", "target", "action", "type", "args"}
+
+_CLOSERS: Final = {"(": ")", "#(": ")", "[": "]", "{": "}", "#{": "}"}
+_PIECE = re.compile(
+    r"""
+      (?P<blank>(?:\s++|;[^\n]*+)++)
+    | (?P<triple>r?+"{3}(?P<body>(?:[^"\\]++|\\.|"(?!""))*+)"{3})
+    | (?P<unclosed>r?+"{3})
+    | (?P<string>(?:[bfr]|br|rb)?+"(?:[^"\\]++|\\.)*+")
+    | (?P<bracket>\#\[(?P<delimiter>[^\[\]\n\r]*+)\[)
+    | (?P<sharp>\#'|\#[pP](?="))
+    | (?P<smart>[“”„‟‘])
+    | (?P<open>\#?[({]|\[)
+    | (?P<close>[)\]}])
+    | (?P<comma>,)
+    | (?P<single>'[^'"\\\n]*+'(?=[\s,)\]}]))
+    | (?P<prefix>['`~]@?|\#(?:\*\*?|\^|_)(?=[\s(\[{"]))
+    | (?P<key>:?(?P<name>[A-Za-z_][\w-]*+)(?:=(?=[^\s=])|:(?=\s)))
+    | (?P<atom>[^\s()\[\]{};"'`~,“”„‟‘]++)
+    """,
+    re.ASCII | re.VERBOSE | re.DOTALL,
+).match
+_BLANK = re.compile(r"(?:\s++|;[^\n]*+)++\Z", re.ASCII).match
+_LOST = re.compile(r";[^\n]*?(?:[)\]}]|:[A-Za-z])").search  # what a ; may have hidden by mistake
+# A dictionary of JSON, Python or JavaScript; in Hy's own a key has no colon behind it.
+_JSON = re.compile(
+    r"""\{\s*+(?: "(?:[^"\\]++|\\.)*+"(?::|\s++:\s) | '[^'\n]*+'\s*+: | [“„][^”]*+”\s*+:
+        | [A-Za-z_][\w-]*+:\s )""",
+    re.VERBOSE | re.DOTALL,
+).match
+_NUMBER = re.compile(r"[+-]?[\d.]").match
+_ODD_SYMBOL = re.compile(r"[“”„‟‘’,]|\A:?[A-Za-z_][\w-]*[=:]").search
+_QUOTE = m.Symbol("quote")
+_TOP, _PLIST, _ARGS, _DATA, _CODE = range(
+    5
+)  # a call, the plist of one, its :args, data in these, anything else
+
+
+@dataclass(frozen=True)
+class Mended:
+    """The form as Lisp text, the offset behind it in the text it was found in, and what was mended."""
+
+    text: str
+    end: int
+    repairs: tuple[str, ...]
+
+
+class _Frame:
+    __slots__ = ("closer", "count", "keys", "kind", "last", "offset", "wild")
+
+    def __init__(self, kind: int, closer: str, offset: int) -> None:
+        self.kind = kind
+        self.closer = closer
+        self.offset = offset
+        self.count = 0  # of its items
+        self.last = ""  # item, when it is an atom
+        self.keys: list[str] = []
+        self.wild = False  # whether it holds what may be prose
+
+
+def looks_odd(model: Any) -> bool:
+    """Whether a form, though it could be read, holds what is hardly Lisp: then it is worth mending."""
+    stack = [model]
+    while stack:
+        parent = stack.pop()
+        first: Any = None
+        before: Any = None
+        for item in parent:
+            kind = type(item)
+            if kind is m.Symbol:
+                if not item.isalnum() and _ODD_SYMBOL(item):
+                    return True
+            elif kind is m.Keyword:
+                if not item.name or not item.name[0].isalpha() or _ODD_SYMBOL(item.name):
+                    return True
+                if type(before) is m.String and type(parent) is m.Dict and _touch(before, item):
+                    return True
+            elif kind is m.Integer:
+                if type(parent) in (m.List, m.Dict) and item.end_column - item.start_column >= len(
+                    int.__repr__(item)
+                ):
+                    return True  # [1,2,3], which is one number to Hy
+            elif isinstance(item, m.Sequence) and kind is not m.FString:
+                stack.append(item)
+            elif kind is m.String and type(before) is m.String and _touch(before, item):
+                return True  # as in Python's three quotes
+            before = item
+            if first is None:
+                first = item
+        if (
+            first == _QUOTE
+            and not isinstance(before, (m.Symbol, m.Sequence))
+            and type(parent) is m.Expression
+        ):
+            return True  # the quote at the end of a text in single quotes
+    return False
+
+
+def _touch(one: Any, other: Any) -> bool:
+    return bool(one.end_line == other.start_line and one.end_column + 1 == other.start_column)
+
+
+def mend(text: str, start: int, end: int, *, tail: bool = False, more: bool = False) -> Mended | None:
+    """The form that begins at ``text[start]``, mended; None when there is nothing to mend.
+
+    With ``tail``, what is still open at ``end`` is closed there, if that is the only reading. With ``more``,
+    the text may go on behind its end. Raises NotRead.
+    """
+    return _Mender(text, end, more).run(start, tail)
+
+
+class _Mender:
+    def __init__(self, text: str, end: int, more: bool) -> None:
+        self.text = text
+        self.end = end
+        self.more = more
+        self.pieces: list[str] = []
+        self.stack: list[_Frame] = []
+        self.repairs: dict[str, None] = {}
+        self.changed = False
+
+    def run(self, start: int, tail: bool) -> Mended | None:
+        text, end = self.text, self.end
+        pos = start
+        while True:
+            if len(self.pieces) > MAX_PIECES:
+                raise NotRead("the form has too many parts", pos)
+            found = _PIECE(text, pos, end)
+            if found is None:
+                if pos < end and text[pos] != '"':
+                    raise NotRead(f"{text[pos]!r} cannot stand in a form", pos)
+                if not (tail and pos == end):
+                    raise NotRead("the form is never closed", start, incomplete=True)
+                pos = self._close_all(start, pos)
+                break
+            kind = found.lastgroup or ""
+            if kind == "name":
+                kind = "key"
+            elif kind == "delimiter":
+                kind = "bracket"
+            elif kind == "body":
+                kind = "triple"
+            before, pos = pos, self._piece(kind, found)
+            if not self.stack:
+                break
+            if pos == before:
+                raise NotRead("the form cannot be read", pos)
+        if not self.changed:
+            return None
+        return Mended("".join(self.pieces), pos, tuple(self.repairs))
+
+    def _piece(self, kind: str, found: re.Match[str]) -> int:
+        text, at, piece = self.text, found.start(), found[0]
+        frame = self.stack[-1] if self.stack else None
+        if kind == "open":
+            return self._open(piece, at)
+        if frame is None:
+            raise NotRead("a form begins with (", at)
+        data = frame.kind != _CODE
+        if kind == "close":
+            if frame.closer != piece:
+                raise NotRead(f"this {piece} does not close what is open", at)
+            self.stack.pop()
+        elif kind == "comma" and data and not self._in_number(frame, at):
+            if not frame.count:
+                raise NotRead("a comma stands where an item should", at)
+            return self._replace(" ", found.end(), COMMAS)
+        elif kind == "triple":
+            body = found["body"]
+            frame.count += 1
+            frame.last = ""
+            text = print_string(body if piece[0] == "r" else unescape(body))
+            return self._replace(text, found.end(), TRIPLES)
+        elif kind == "unclosed":
+            raise NotRead(UNCLOSED_TRIPLE, at, incomplete=True)
+        elif kind == "smart":
+            whole = smart_text(text, at, self.end)
+            if whole is None:
+                raise NotRead(UNCLOSED, at, incomplete=True)
+            frame.count += 1
+            frame.last = ""
+            return self._replace(print_string(unescape(whole[0])), whole[1], SMART_QUOTES)
+        elif kind == "sharp":
+            return self._replace("'" if piece == "#'" else "", found.end(), SHARPS)
+        elif kind == "single" and data:
+            frame.count += 1
+            frame.last = ""
+            return self._replace(print_string(piece[1:-1]), found.end(), SINGLE_QUOTES)
+        elif kind == "single":
+            self.pieces.append("'")
+            return at + 1
+        elif kind == "prefix" and piece[0] == "'" and self.more and text.find("\n", at, self.end) < 0:
+            raise NotRead("a text in single quotes may end later", at, incomplete=True)
+        elif kind == "key" and self._is_key(frame, piece):
+            self._take_atom(frame, f":{found['name']}")
+            return self._replace(f":{found['name']} ", found.end(), KEYS)
+        elif kind == "bracket":
+            closer = f"]{found['delimiter']}]"
+            stop = text.find(closer, found.end(), self.end)
+            if stop < 0:
+                raise NotRead("a text is never closed", at, incomplete=True)
+            frame.count += 1
+            frame.last = ""
+            self.pieces.append(text[at : stop + len(closer)])
+            return stop + len(closer)
+        elif kind in ("atom", "key"):
+            self._take_atom(frame, piece)
+        elif kind == "string":
+            frame.count += 1
+            frame.last = ""
+        self.pieces.append(piece)
+        return found.end()
+
+    def _replace(self, piece: str, end: int, repair: str = "") -> int:
+        self.pieces.append(piece)
+        self.changed = True
+        if repair:
+            self.repairs[repair] = None
+        return end
+
+    def _is_key(self, frame: _Frame, piece: str) -> bool:
+        """Whether ``key=`` or ``key:`` names an argument: not where the value of one is due."""
+        if frame.kind not in (_TOP, _ARGS) or not (frame.count or frame.kind == _ARGS):
+            return False
+        return piece.startswith(":") or not frame.last.startswith(":")
+
+    def _in_number(self, frame: _Frame, at: int) -> bool:
+        """``1,000`` among arguments is a number to Hy; in brackets a comma stands between two."""
+        around = self.text[max(0, at - 1) : at + 2]
+        return frame.kind in (_TOP, _ARGS, _PLIST) and len(around) == 3 and around[::2].isdigit()
+
+    def _take_atom(self, frame: _Frame, atom: str) -> None:
+        if not frame.count and frame.kind == _TOP and atom.startswith(":"):
+            frame.kind = _PLIST
+        elif atom.startswith(":"):
+            frame.keys.append(kebab(atom[1:]))
+        elif (frame.count or frame.kind == _ARGS) and frame.kind != _PLIST:
+            plain = atom in NOTHING | TRUE | FALSE | {"NIL", "T"} or _NUMBER(atom)
+            frame.wild = frame.wild or not plain
+        frame.count += 1
+        frame.last = atom
+
+    def _open(self, opener: str, at: int) -> int:
+        frame = self.stack[-1] if self.stack else None
+        if opener == "{" and frame is not None and _JSON(self.text, at, self.end):
+            try:
+                read = read_literal(self.text, at, self.end)
+            except NotRead as error:
+                if error.incomplete:
+                    raise
+            else:
+                frame.count += 1
+                frame.last = ""
+                for repair in read.repairs:
+                    if repair != PYTHON_WORDS:  # True is Lisp's too
+                        self.repairs[repair] = None
+                return self._replace(print_value(read.value), read.end)
+        if len(self.stack) >= 100:
+            raise NotRead("nested too deeply", at)
+        self.stack.append(_Frame(self._kind(frame, opener, at), _CLOSERS[opener], at))
+        if frame is not None:
+            frame.count += 1
+            frame.last = ""
+        self.pieces.append(opener)
+        return at + len(opener)
+
+    def _kind(self, frame: _Frame | None, opener: str, at: int) -> int:
+        """What a bracket inside ``frame`` holds."""
+        if frame is None:
+            return _TOP
+        if frame.kind == _CODE:
+            return _CODE
+        if opener == "(" and self.text[at - 1] != "'":
+            if frame.kind == _PLIST and frame.last.lower() == ":args":
+                return _ARGS
+            if frame.kind == _ARGS and not frame.count:
+                return _ARGS
+            # A form on a line of its own, no further to the right, may be the next one.
+            frame.wild = frame.wild or self._column(at) <= self._column(self.stack[0].offset)
+            return _CODE
+        return _DATA
+
+    def _column(self, at: int) -> int:
+        return at - self.text.rfind("\n", max(0, at - 1000), at)
+
+    def _close_all(self, start: int, pos: int) -> int:
+        """Close what is open at the end of the text, where nothing could have ended earlier instead."""
+        for depth, frame in enumerate(self.stack):
+            spills = frame.keys if frame.kind == _DATA else ENVELOPE & set(frame.keys)
+            if frame.kind == _CODE or frame.wild or (depth and spills) or (not depth and frame.count < 2):
+                raise NotRead("its end is missing, and could have been in several places", start, True)
+        while _BLANK(self.pieces[-1]):  # a closer behind a comment would be a part of it
+            if _LOST(self.pieces[-1]):
+                raise NotRead("a comment hides its end, and may hide arguments", start, True)
+            pos -= len(self.pieces.pop())
+        closers = "".join(frame.closer for frame in reversed(self.stack))
+        self.stack.clear()
+        return self._replace(closers, pos, tail_repair(closers))

@@ -1,0 +1,123 @@
+"""Model text -> the calls in it, in order, and what could not be read.
+
+Knows the shapes of calls and the names of the tools, and runs nothing. The rule of what is a call:
+
+- it begins a line (after blanks, a list mark, or a label such as ``Call:`` or ``Next step:``; not ``For
+  example:``) or follows another call; ``<tool_call>`` and its like may stand before it;
+- it is outside of quotation: not in ``inline code``, not in a line that begins with ``>``, not in a fence or
+  a block of Org that is marked with another language or as an example, and not announced as an example or as
+  somebody's words: by a line right before it, before its paragraph or before its fence, that ends in a colon
+  after "for example", "you could write", "you wrote" or the like;
+- it is shaped as a call. In Lisp: a plist that names its tool, or a list whose head is a known tool, or a
+  list whose arguments are all ``:key value`` (an unknown tool, which the door answers). In JSON: an object
+  that is nothing but a call (see json_calls.py). In Python's way, ``name(key=value)`` or ``[name(…), …]``:
+  known tools only, and nothing behind it on its line. A response tag, ``TAG: words``: outside of fences.
+
+Any other form is text. A reply that is nothing but Lisp without a call in it, or that begins with a
+known tool's name and arguments in no such shape, is reported as an error.
+
+What stands inside a form is never a call of its own, a fence or a form in a string least of all. So after a
+form that cannot be read only what begins no further to the right is read on (the convention of Lisp editors),
+and nothing at all when the fault lies in a string of a call, for then nobody knows where the string ends.
+
+What a model misspells is mended where there is one reading, and each call says what was mended in it. An end
+that is missing is one only at the end of the reply or of its fence, and never in a program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from quoth.neuro.reading.forms import CALL_HINT, CALL_LIMITS, FENCE, is_call
+from quoth.neuro.reading.result import Fault, Reading
+from quoth.neuro.reading.scanner import DATA_FENCES, LISP_FENCES, Scan
+from quoth.tools.lisp.forms import kebab
+from quoth.tools.lisp.reader import ReadError, read_prefix
+
+MAX_REPLY = 8_000_000
+
+
+def read_reply(
+    text: str, known: Collection[str] = (), tags: Mapping[str, str] | None = None, *, cut: bool = False
+) -> Reading:
+    """Every call in ``text``, in order. Never raises: what cannot be read is in ``errors``.
+
+    ``known`` are the names of the tools, ``tags`` the tool of each response tag. ``cut``: the reply was
+    broken off by its length, so that an end that is missing cannot be guessed.
+    """
+    if len(text) > MAX_REPLY:
+        message = f"The reply has {len(text)} characters, more than the {MAX_REPLY} that are read"
+        return Reading(errors=[Fault(message, 1, 1, "answer in fewer words")])
+    scan = Scan(text, known, tags or {}, cut=cut)
+    scan.run()
+    reading = Reading(scan.calls, _without(text, scan.cuts), scan.errors)
+    if not reading.calls and not reading.errors and (fault := _no_answer(text, scan)):
+        reading.errors.append(fault)
+    return reading
+
+
+def _no_answer(text: str, scan: Scan) -> Fault | None:
+    """Why a reply without a call is no answer either: it is Lisp and no prose, fences aside, or would be."""
+    bare = FENCE.sub("", text).strip()
+    if near := _near_call(text, bare, scan.known):
+        line, column = scan.lines.at(text.index(near))
+        return Fault(f"This names the tool {near}, but is no call of it", line, column, CALL_HINT)
+    quoted = bare.startswith(("'(", "`(", "[("))
+    if not quoted and not (scan.lisp and bare.startswith("(")):
+        return None
+    try:
+        model, end = read_prefix(bare, 0, CALL_LIMITS)
+    except ReadError as error:
+        if quoted or not error.incomplete:
+            return None
+        line, column = scan.lines.at(text.index("("))
+        return Fault(
+            f"This form cannot be read: {error.message}",
+            line,
+            column,
+            f"{error.hint}; to answer, write plain words",
+        )
+    if quoted and not any(is_call(item, scan.known) for item in model):
+        return None
+    if re.search(r"[A-Za-z]", re.sub(r"\([^()]*\)", "", bare[end:])):
+        return None
+    line, column = scan.lines.at(len(text) - len(text.lstrip()))
+    return Fault("This is Lisp, but no call of a tool", line, column, _INSTEAD)
+
+
+# A reply that begins so is nearly a call. Words behind the name make it prose: echo "a" says a.
+_NEAR = re.compile(
+    r"""(?:Thought:[^\n]*+\n\s*+)?+(?:\**+Action:\**+\s*+)?+(?P<bracket>[\[{])?\s*+(?:functions\.)?(?P<name>[A-Za-z_][\w-]*+)
+        (?: \s++:[A-Za-z] | \s*+\{ | [ \t\r*]*+\n[ \t]*+\**+Action\ Input:
+          | \s*+(?(bracket)(?:["“]|[\]})]\s*+\Z)|(?:"(?:[^"\\]++|\\.)*+"\s*+)++\Z) )""",
+    re.VERBOSE | re.DOTALL,
+).match
+
+
+def _near_call(text: str, bare: str, known: Collection[str]) -> str:
+    """The name of the known tool that the whole reply seems to call, as it is written there; or ""."""
+    found = _NEAR(bare)
+    if found is None or kebab(found["name"]) not in known:
+        return ""
+    foreign = any(mark["info"].lower() not in LISP_FENCES | DATA_FENCES for mark in FENCE.finditer(text))
+    return "" if foreign else found["name"]
+
+
+_INSTEAD = "to run a program, write (eval :form (…)); to answer, write plain words"
+
+
+# A fence that held nothing but calls; each call that was cut out has left a NUL.
+# The look-behinds let a run of marks be tried from its first one only: a reply of backticks stays linear.
+_EMPTY_FENCE = re.compile(
+    r"(?:(?<!`)`{3,}+|(?<!~)~{3,}+)[\w+-]*+\s*+\0[\s\0]*+(?:(?:`{3,}+|~{3,}+)(?!\w)|\Z)"
+)
+
+
+def _without(text: str, spans: list[tuple[int, int]]) -> str:
+    kept, position = [], 0
+    for start, end in spans:
+        kept += [text[position:start].replace("\0", ""), "\0"]
+        position = end
+    kept.append(text[position:].replace("\0", ""))
+    return _EMPTY_FENCE.sub("", "".join(kept)).replace("\0", "").strip()

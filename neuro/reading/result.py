@@ -1,0 +1,74 @@
+"""What a reply of a model holds, as data: its calls, its text, its faults.
+
+Knows neither how they were found nor what becomes of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from quoth.tools.lisp.forms import CallForm, canonical
+
+
+@dataclass(frozen=True)
+class FoundCall:
+    """One call and where it stands (1-based line and column, character offsets of the text).
+
+    ``repairs``: what was mended in it, a sentence each.
+    """
+
+    form: CallForm
+    line: int
+    column: int
+    start: int
+    end: int
+    repairs: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "tool": self.form.tool,
+            "args": dict(self.form.args),
+            "form": canonical(self.form),
+            "line": self.line,
+            "column": self.column,
+        } | {
+            name: list(value)
+            for name, value in (("positional", self.form.positional), ("repairs", self.repairs))
+            if value
+        }
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that could not be read: what, where, the line with a caret, and what would be right."""
+
+    message: str
+    line: int
+    column: int
+    hint: str = ""
+    caret: str = ""
+
+    def __str__(self) -> str:
+        hint = f"; {self.hint}" if self.hint else ""
+        shown = f"\n{self.caret}" if self.caret else ""
+        return f"line {self.line}, column {self.column}: {self.message}{hint}{shown}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"message": self.message, "line": self.line, "column": self.column, "hint": self.hint}
+
+
+@dataclass
+class Reading:
+    """What a reply holds: its calls in order, its text without them, and its faults."""
+
+    calls: list[FoundCall] = field(default_factory=list)
+    text: str = ""
+    errors: list[Fault] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "forms": [call.to_json() for call in self.calls],
+            "text": self.text,
+            "errors": [error.to_json() for error in self.errors],
+        }

@@ -1,0 +1,243 @@
+"""The walk over a reply, from line start to line start: what is a call, by the rule that reader.py tells.
+
+Knows fences, labels and the shapes of calls; runs nothing. It can stop where a stream has no more text yet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+
+from quoth.neuro.reading.forms import FENCE, FENCE_LINE, MARKER, FormReader, Wait
+from quoth.neuro.reading.result import Fault
+from quoth.tools.lisp.forms import CallForm, kebab
+
+CONTEXT = 400  # characters before a form that may say it is an example
+CALL_FENCES = {"", "tool", "tool_call", "tool_calls", "text"}  # what models write where they mean a call
+LISP_FENCES = CALL_FENCES.union(
+    ("lisp", "hy", "clojure", "clj", "scheme", "elisp", "emacs-lisp", "common-lisp", "cl")
+)
+DATA_FENCES = CALL_FENCES.union(("json", "jsonc", "json5", "tool_code"))
+DOCUMENT_FENCES = {"markdown", "md", "org", "rst"}  # a fence inside them is theirs
+
+_START = rf"""
+    (?:(?:[-*+•]|\d{{1,9}}[.)])[ \t]++)?            # a list mark
+    (?:\*{{0,3}}(?i:(?:tool|function|next)?[ ]?                # a label
+       (?:call|action|step|form|tool)[ ]?\d{{0,3}}):\*{{0,3}}[ \t]*+)?
+    (?:```(?P<language>[\w+-]*+)[ \t]*+)?         # a fence of one line
+    (?:(?:{MARKER})[ \t]*+)?
+    (?=(?P<opener>[({{\[]|(?P<name>[A-Za-z_][\w.-]{{0,63}}+\()))"""
+_REST = re.compile(rf"^[ \t]*+{_START}(?=[({{])", re.MULTILINE | re.VERBOSE)
+# What may stand between two forms that follow each other, and what may become that when more text comes.
+_NEXT = {
+    "(": (
+        re.compile(r"(?:\s|</?tool_calls?>)*+(?=\()"),
+        re.compile(r"(?:\s|</?tool_calls?>)*+(?:<[\w/]*+)?+\Z"),
+    ),
+    "{": (
+        re.compile(r"(?:[\s,;]|</?tool_calls?>)*+(?=\{)"),
+        re.compile(r"(?:[\s,;]|</?tool_calls?>)*+(?:<[\w/]*+)?+\Z"),
+    ),
+}
+_PARAGRAPH = re.compile(r"\n[ \t\r]*+\n")
+# The sentence up to a colon that makes what follows an example or a quotation. Few, for what is taken for one
+# is never called: "as you asked, I search:" announces a call.
+_EXAMPLE = re.compile(
+    r"""\A\W*+(?:
+      (?:[^\n]*\W)?(?:for[ ](?:example|instance)|e\.g)\b
+    | (?:(?:here|below|this|that|these|the[ ]following)(?:['’]s|[ ](?:is|are|was))[ ]|(?:as|see|or|and)[ ])?
+      (?:(?:an?|one|another)[ ](?:[\w-]+[ ]){0,2}?example\b
+        |(?:(?:the|some|more|(?:a[ ])?few|usage|code|call|tool|simple|short)[ ]){0,2}
+         examples?(?:[ ]\w++){0,2}\W*\Z)
+    | (?:usage|syntax)(?:[ ]\w++){0,2}\W*\Z
+    | [^\n]*\b(?:looks|calls[ ]look)[ ]like[ ]this\W*\Z
+    | (?:(?:so|then|and|or|but|also|now|instead|alternatively|to|in|if|with|as|when)\b[^\n]*\W|[^\n]*,[ ])?
+      you[ ](?:can|could|may|might|would|should)[ ](?:also[ ])?(?:write|say|type|send|use|call|try|run)\b
+    | (?:[^\n]*\bwhat[ ]|(?:as|so|earlier|before|first|then|and|but|in[ ]your[ ]\w+,?)[ ])?
+      (?:you|the[ ]user)[ ](?:just[ ])?(?:wrote|said|sent|typed)(?:[ ]\w++){0,3}\W*\Z
+    | (?:(?:in|from|here[ ](?:is|are)|this[ ](?:is|was)|these[ ](?:are|were))[ ])?
+      your[ ](?:message|words)(?:[ ]\w++){0,3}\W*\Z
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+).match
+# Who tells what he is about to do announces no example, whatever it is about.
+_INTENT = re.compile(
+    r"""\W*+(?:(?!for[ ]example|for[ ]instance)\w++,?[ ]){0,3}?
+      (?:let[ ](?:me|us)|let['’]s|(?:I|we)(?:['’](?:ll|m|re)
+      |[ ](?:will|shall|am|are|now|need|want|must|have)))\b""",
+    re.IGNORECASE | re.VERBOSE,
+).match
+_SENTENCE = re.compile(r"(?<!\be\.g)[.!?]\s")
+
+
+@lru_cache(maxsize=32)
+def _events(tags: tuple[str, ...]) -> re.Pattern[str]:
+    """What may begin a line and matters: a fence, a response tag, or the start of a form."""
+    names = "|".join(re.escape(tag) for tag in sorted(tags, key=len, reverse=True))
+    tag = rf"(?P<tag>{names}):(?=\s|\Z)(?P<query>[^\n]*+) |" if tags else ""
+    anywhere = r"(?![ \t]*>)[^\n`<]*+(?:<(?!tool_call>)[^\n`<]*+)*+<tool_call>[ \t]*+(?=(?P<marked>[({\[]))"
+    return re.compile(
+        rf"^(?:[ \t]*+(?: {FENCE_LINE} | {tag} {_START} ) | {anywhere})", re.MULTILINE | re.VERBOSE
+    )
+
+
+class Scan(FormReader):
+    """One walk over a reply; or, for a stream, over what is there of it, stopping where more could matter."""
+
+    def __init__(
+        self,
+        text: str,
+        known: Collection[str],
+        tags: Mapping[str, str],
+        *,
+        cut: bool = False,
+        final: bool = True,
+    ) -> None:
+        super().__init__(text, known, cut=cut, final=final)
+        self.tags = tags
+        self.event = _events(tuple(tags))
+        self.waits_for: int | None = None  # see Wait
+
+    def run(self) -> None:
+        self.waits_for = None
+        while not self.stopped:
+            position, chained = self.position, self.chained
+            try:
+                if not self._step():
+                    break
+            except Wait as wait:
+                self.position, self.chained, self.waits_for = position, chained, wait.start
+                return
+        if self.final and self.stopped:
+            rests = [_REST.search(self.text, self.position), self.event.search(self.text, self.position)]
+            if places := [rest.end() if rest.re is _REST else rest.start() for rest in rests if rest]:
+                where = self.lines.at(min(places))
+                self.errors.append(Fault("What follows was not read", *where, self.stopped))
+
+    def _step(self) -> bool:
+        """Read on up to one form or fence; false at the end of the text."""
+        if self.chained:
+            return self._chain()
+        pattern = self.event if self.fence is None or self._allows(DATA_FENCES | LISP_FENCES) else FENCE
+        found = pattern.search(self.text, self.position)
+        if found is None:
+            if not self.final:
+                self.position = max(self.position, self.text.rfind("\n") + 1)
+            return False
+        if found["marks"]:
+            self._need_line(found.end())
+            self._at_fence(found)
+        elif found.groupdict().get("tag"):
+            self._need_line(found.end())
+            self._at_tag(found)
+        else:
+            self._at_start(found)
+        return True
+
+    def _allows(self, languages: Collection[str]) -> bool:
+        return self.fence is None or self.fence[1] in languages
+
+    # ---- fences, tags, and the starts of forms
+
+    def _at_fence(self, mark: re.Match[str]) -> None:
+        self.position, self.rightmost = mark.end(), 0
+        marks, language = mark["marks"], mark["info"].lower()
+        if mark["org"]:
+            marks, language, ends = self._org_block(mark)
+            if ends or self.fence is not None:  # in another fence it is a text
+                self.fence = None if self.fence and self.fence[0] == marks else self.fence
+                return
+        elif self.fence is not None and self.fence[0][0] == "#":
+            return
+        if self.fence is None:
+            if self._announced(mark.start()):
+                language = language if language in DOCUMENT_FENCES else "an example"
+            self.fence = marks, language
+        elif language:
+            if self.fence[1] not in DOCUMENT_FENCES:  # the one before was left open
+                self.fence = marks, language
+        elif marks[0] == self.fence[0][0] and len(marks) >= len(self.fence[0]):
+            self.fence = None
+
+    def _org_block(self, mark: re.Match[str]) -> tuple[str, str, bool]:
+        """The mark that begins and ends such a block, its language, and whether this one ends it."""
+        kind = mark["info"].lower()
+        words = self.text[mark.end("info") : mark.end()].lower().split()
+        language = (words[0] if words else "") if kind == "src" else "an example"
+        return f"#{kind}", language, mark["marks"][2:].lower() == "end_"
+
+    def _announced(self, start: int) -> bool:
+        """Whether the words before say that what follows is an example, or somebody else's."""
+        before = self.text[max(0, start - CONTEXT) : start].rstrip("*_ \t\r\n")
+        if not before.endswith(":"):
+            return False
+        sentence = _SENTENCE.split(before[before.rfind("\n") + 1 :])[-1]
+        return _INTENT(sentence) is None and _EXAMPLE(sentence) is not None
+
+    def _at_tag(self, found: re.Match[str]) -> None:
+        start = found.start("tag")
+        self.position = found.end()
+        query = found["query"].strip()
+        if self.fence is not None:
+            return
+        self.example = self._is_example(found.start())
+        if self.example:
+            self.example_end = self.position + self.base
+        # With nothing behind it the door says what is missing, if anything is.
+        form = CallForm(kebab(self.tags[found["tag"]]), {}, (query,) if query else ())
+        self._found(form, (start, found.start("query") + len(found["query"].rstrip())))
+
+    def _at_start(self, found: re.Match[str]) -> None:
+        start = self.position = found.end()
+        column = self.lines.at(start)[1]
+        language = found["language"]
+        if language is not None and found["opener"] != "(":
+            self._need_line(start)
+        opener = found["opener"] or found["marked"]
+        allowed = LISP_FENCES if opener == "(" else DATA_FENCES
+        foreign = language is not None and language.lower() not in allowed
+        if foreign or not self._allows(allowed) or (self.rightmost and column > self.rightmost):
+            self.position += 1
+            return
+        self.rightmost = 0
+        self.example = self._is_example(found.start())
+        self._one(opener)
+
+    def _is_example(self, start: int) -> bool:
+        """Whether what begins this line is announced as one, or stands right behind one in its paragraph."""
+        before = self.example_end - self.base
+        if self._announced(start):
+            return True
+        if before < 0 or start - before > CONTEXT:
+            return False
+        between = self.text[before:start]
+        return not between.strip() and not _PARAGRAPH.search(between)
+
+    def _chain(self) -> bool:
+        """The form that follows right behind another one."""
+        following, perhaps = (pattern.match(self.text, self.position) for pattern in _NEXT[self.chained])
+        if following is None:
+            if perhaps and not self.final:
+                raise Wait
+            self.chained = ""
+            return True
+        self.example = self.example and not _PARAGRAPH.search(following[0])
+        if self.cuts and self.cuts[-1][1] == self.position + self.base and self.chained == "{":
+            self.cuts[-1] = self.cuts[-1][0], following.end() + self.base  # a comma between two is no text
+        opener, self.position, self.chained = self.chained, following.end(), ""
+        self._one(opener)
+        return True
+
+    def _one(self, opener: str) -> None:
+        """Read what begins at the position."""
+        if opener == "(":
+            self._lisp()
+        elif opener == "{":
+            self._json()
+        elif opener == "[":
+            self._list()
+        else:
+            self._python()
+        if self.example:
+            self.example_end = self.position + self.base

@@ -1,0 +1,876 @@
+"""The command: what each subcommand prints, where, with which exit code; one sentence for every mistake."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import QuietServer
+from words import Said, command, files, quoth, started, wait_until
+
+from quoth.agent.cli.main import LIMITS
+from quoth.agent.run.run import RunLimits
+from quoth.tools.history.audit import StoreAudit
+from quoth.tools.storage.database import Store, store_path
+
+GREET = """
+(require quoth.tools.macros [def-cognitive-tool])
+(defmacro def-greeting [name word]
+  `(def-cognitive-tool ~name ~(+ "Say " word " to somebody.")
+     :parameters [who {:type str}]
+     :body (+ ~word ", " who "!")))
+(def-greeting hello "Hello")
+(def-greeting farewell "Goodbye")
+"""
+SLOW = """
+(require quoth.tools.macros [def-cognitive-tool])
+(import asyncio pathlib [Path])
+(def-cognitive-tool slow "Wait."
+  :parameters [seconds {:type float}]
+  :body (do (.touch (Path "started")) (await (asyncio.sleep seconds)) "finished"))
+"""
+THINKS = """
+(import asyncio pathlib [Path])
+(defn :async reply [messages]
+  (.touch (Path "started"))
+  (await (asyncio.sleep 600)))
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A workspace with a few files, and tools and scripts beside them."""
+    return files(
+        tmp_path,
+        {
+            "notes.txt": "one\ntwo\nthree\n",
+            "replies.txt": '(echo :text "hi")\n---\nIt said hi.\n',
+            "greet.hy": GREET,
+            "slow.hy": SLOW,
+            "thinks.hy": THINKS,
+        },
+    )
+
+
+def sentence(said: Said) -> str:
+    """The one line of complaint of a command that printed nothing else."""
+    assert said.out == ""
+    assert said.err.startswith("quoth: ")
+    assert said.err.count("\n") == 1
+    assert "Traceback" not in said.err
+    return said.err.removeprefix("quoth: ").rstrip("\n")
+
+
+# Each command, well used
+
+
+def test_call_prints_the_value_alone(here: Path) -> None:
+    assert quoth("call", '(echo :text "hi")', cwd=here) == Said(0, "hi\n", "")
+
+
+def test_call_prints_data_as_lisp(here: Path) -> None:
+    assert quoth("call", '(grep-search :pattern "tw" :path "notes.txt")', cwd=here).out == (
+        '[{"path" "notes.txt"  "line" 2  "text" "two"}]\n'
+    )
+
+
+def test_call_reads_a_plist_and_stdin(here: Path) -> None:
+    plist = '(:target :tool :action :call :tool "echo" :args (:text "hi"))\n'
+    assert quoth("call", "-", cwd=here, stdin=plist) == Said(0, "hi\n", "")
+
+
+def test_a_result_in_json_has_the_promised_keys(here: Path) -> None:
+    said = quoth("call", '(echo :text "é")', "--json", cwd=here)
+    assert '"é"' in said.out
+    result = json.loads(said.out)
+    assert list(result) == ["id", "tool", "status", "value", "message", "side_effects", "audit"]
+    assert (result["tool"], result["status"], result["value"]) == ("echo", "ok", "é")
+
+
+def test_eval_prints_the_last_value(here: Path) -> None:
+    assert quoth("eval", "(setv x 6) (* x 7)", cwd=here) == Said(0, "42\n", "")
+    assert quoth("eval", "-", cwd=here, stdin="(* 6\n   7)\n") == Said(0, "42\n", "")
+
+
+def test_eval_composes_tools(here: Path) -> None:
+    program = '(lfor h (grep-search :pattern "e" :path "notes.txt") (get h "line"))'
+    assert quoth("eval", program, cwd=here).out == "[1 3]\n"
+
+
+def test_run_prints_the_reply_alone_on_stdout_and_what_happened_on_stderr(here: Path) -> None:
+    said = quoth("run", "Say hi.", "--model", "scripted:replies.txt", cwd=here)
+    assert (said.code, said.out) == (0, "It said hi.\n")
+    first, second = said.err.splitlines()
+    assert first == '→ (echo :text "hi")'
+    assert second.startswith("← ok, ")
+    assert second.endswith(" ms: hi")
+
+
+def test_run_takes_its_task_from_words_or_stdin(here: Path) -> None:
+    files(here, {"says.hy": '(defn reply [messages] (get (get messages -1) "content"))'})
+    assert quoth("run", "--model", "scripted:says.hy", "two", "words", cwd=here).out == "two words\n"
+    assert (
+        quoth("run", "--model", "scripted:says.hy", "-", cwd=here, stdin="from stdin").out == "from stdin\n"
+    )
+
+
+def test_a_run_in_json_is_one_object_with_the_promised_keys(here: Path) -> None:
+    said = quoth("run", "Say hi.", "--model", "scripted:replies.txt", "--json", "--session", "s7", cwd=here)
+    run = json.loads(said.out)
+    assert list(run) == ["session", "status", "reply", "calls", "usage"]
+    assert (run["session"], run["status"], run["reply"]) == ("s7", "done", "It said hi.")
+    (call,) = run["calls"]
+    assert (call["form"], call["status"], call["value"]) == ('(echo :text "hi")', "ok", "hi")
+
+
+def test_read_shows_the_calls_of_a_reply(here: Path) -> None:
+    said = quoth("read", cwd=here, stdin='I look.\n- (echo :text "a")\n```lisp\n(:tool "echo")\n```\n')
+    assert said == Said(0, '(echo :text "a")\n(echo)\n', "")
+    files(here, {"reply.txt": 'Look:\n  (echo :text "a")'})
+    forms = json.loads(quoth("read", "reply.txt", "--json", cwd=here).out)
+    assert forms == {
+        "forms": [
+            {"tool": "echo", "args": {"text": "a"}, "form": '(echo :text "a")', "line": 2, "column": 3}
+        ],
+        "text": "Look:",
+        "errors": [],
+    }
+
+
+def test_read_tells_what_it_cannot_read_and_shows_the_rest(here: Path) -> None:
+    said = quoth("read", cwd=here, stdin='(echo :text "a"\n(echo :text "b")')
+    assert (said.code, said.out) == (2, '(echo :text "b")\n')
+    assert said.err == (
+        'quoth: line 1, column 1: this ( is never closed; add ) at the end\n(echo :text "a"\n^\n'
+    )
+    assert quoth("read", cwd=here, stdin="Nothing.") == Said(0, "", "quoth: There is no call in this text.\n")
+
+
+def test_tools_lists_every_tool_with_its_signature(here: Path) -> None:
+    said = quoth("tools", cwd=here)
+    for name in ("echo", "edit-file", "eval", "grep-search", "list-files", "read-file", "write-file"):
+        assert f"({name} " in said.out
+    listed = json.loads(quoth("tools", "--json", cwd=here).out)
+    assert [tool["name"] for tool in listed] == sorted(tool["name"] for tool in listed)
+
+
+def test_a_tool_is_shown_with_schema_source_form_and_expansion(here: Path) -> None:
+    page = quoth("tools", "eval", cwd=here).out
+    for part in (
+        "(eval :form form)",
+        "\nSchema\n",
+        "\nSource form\n(def-cognitive-tool eval",
+        "\nExpansion\n",
+    ):
+        assert part in page
+    assert "hy.I.tools/define.define-tool" in page or "define-tool" in page
+    shown = json.loads(quoth("tools", "EVAL", "--json", cwd=here).out)
+    assert shown["source"].startswith("(def-cognitive-tool eval")
+    assert shown["expansion"]
+    assert len(shown["version"]) == 64
+
+
+@pytest.mark.parametrize("view", ["lisp", "plist"])
+def test_the_belt_is_what_a_model_is_told(here: Path, view: str) -> None:
+    text = quoth("belt", "--view", view, cwd=here).out
+    assert text.startswith("AVAILABLE TOOLS:\n")
+    assert (
+        json.loads(quoth("belt", "--view", view, "--json", cwd=here).out)["belt"].rstrip("\n") + "\n" == text
+    )
+
+
+def test_tools_made_by_a_users_own_macro_are_in_the_belt_and_can_be_called(here: Path) -> None:
+    assert "- farewell: Say Goodbye to somebody.\n" in quoth("belt", "--tools", "greet.hy", cwd=here).out
+    said = quoth("call", '(hello :who "Ann")', "--tools", "greet.hy", cwd=here)
+    assert said == Said(0, "Hello, Ann!\n", "")
+    page = quoth("tools", "hello", "--tools", "greet.hy", cwd=here).out
+    assert '(def-greeting hello "Hello")' in page
+    assert "(def-cognitive-tool hello" in page
+
+
+def test_common_options_may_stand_before_and_after_the_command(here: Path) -> None:
+    said = quoth("--tools", "greet.hy", "tools", "--tools", "slow.hy", "--json", cwd=here)
+    names = [tool["name"] for tool in json.loads(said.out)]
+    assert {"hello", "slow", "echo"} <= set(names)
+    assert json.loads(quoth("--json", "call", "(echo 1)", cwd=here).out)["status"] == "invalid"
+
+
+def test_another_workspace_may_be_named(here: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    said = quoth("call", '(read-file :path "notes.txt")', "--workspace", str(here), cwd=elsewhere)
+    assert said == Said(0, "one\ntwo\nthree\n", "")
+
+
+def test_version_and_help(here: Path) -> None:
+    assert quoth("--version", cwd=here).out.startswith("quoth ")
+    page = quoth("--help", cwd=here)
+    assert page.code == 0
+    assert all(f"\n    {name} " in page.out for name in ("run", "call", "read", "tools", "belt", "eval"))
+
+
+def test_calls_leave_their_rows_in_the_store_of_the_workspace(here: Path) -> None:
+    quoth("call", '(echo :text "ghp_0123456789abcdef")', "--user", "ann", "--session", "s1", cwd=here)
+    quoth("call", '(read-file :path "../x")', "--user", "ann", "--session", "s1", cwd=here)
+    quoth("eval", "(echo :text (str (+ 1 2)))", cwd=here)
+    quoth("run", "Say hi.", "--model", "scripted:replies.txt", cwd=here)
+    store = Store(store_path(here))
+    rows = StoreAudit(lambda: store).rows()
+    store.close()
+    assert [(row["tool"], row["route"], row["status"]) for row in rows] == [
+        ("echo", "call", "ok"),
+        ("read-file", "call", "denied"),
+        ("echo", "program", "ok"),
+        ("eval", "eval", "ok"),
+        ("echo", "reply", "ok"),
+    ]
+    assert [(row["user"], row["session"]) for row in rows[:2]] == [("ann", "s1")] * 2
+    assert rows[0]["form"] == '(echo :text "[secret]")'
+    assert "ghp_" not in str(rows)
+
+
+# Mistakes: one sentence and exit code 2, nothing on stdout
+
+MISTAKES: list[tuple[list[str], str]] = [
+    (["runn"], "There is no command runn. Did you mean run?"),
+    (
+        ["xyz"],
+        "There is no command xyz. The commands are run, call, read, tools, belt, eval, fly, audit, policy, "
+        "trust, pending, approve, deny, sessions, log, fork, export, import, rm, resume, replay, lift.",
+    ),
+    (["tools", "--jsn"], "quoth tools has no option --jsn. Did you mean --json?"),
+    (["--workspce=x", "tools"], "quoth tools has no option --workspce. Did you mean --workspace?"),
+    (["tools", "--zzz"], "quoth tools has no option --zzz. See: quoth tools --help"),
+    (["tools", "--js"], "quoth tools has no option --js. Did you mean --json?"),
+    (["call"], "The following arguments are required: FORM. See: quoth call --help"),
+    (["run"], "The following arguments are required: TASK. See: quoth run --help"),
+    (["tools", "--model"], "Argument --model: expected one argument. See: quoth tools --help"),
+    (
+        ["call", "(echo", ":text", "hi)"],
+        "quoth call does not take this too: :text. Is a form without quotes around it?",
+    ),
+    (
+        ["run", "x", "--max-steps", "0"],
+        "Argument --max-steps: a whole number from 1 is needed, not 0. See: quoth run --help",
+    ),
+    (
+        ["run", "x", "--max-steps", "many"],
+        "Argument --max-steps: a whole number from 1 is needed, not many. See: quoth run --help",
+    ),
+    (["tools", "ecko"], "There is no tool named ecko. Did you mean echo?"),
+    (
+        ["belt", "--view", "lips"],
+        "There is no view lips; the views are lisp, plist, json, tags, run, bare, openai, anthropic, mcp. "
+        "Did you mean lisp?",
+    ),
+    (["call", "(ecko)"], "unknown: There is no tool named ecko. Did you mean echo?"),
+    (["call", "(echo)"], "invalid: echo: :text is missing. It is called as (echo :text str)."),
+    (
+        ["call", "(echo :text 5)"],
+        "invalid: echo: :text should be str, not 5. It is called as (echo :text str).",
+    ),
+    (
+        ["call", '(echo :txt "a")'],
+        "invalid: echo: :text is missing; :txt is unknown (did you mean :text?). "
+        "It is called as (echo :text str).",
+    ),
+    (
+        ["call", '(echo "a" "b")'],
+        'invalid: echo takes 1 argument; "b" is one too many. It is called as (echo :text str).',
+    ),
+    (
+        ["call", '(echo :text "a" :approved t)'],
+        "invalid: echo: :approved is unknown (it takes :text). It is called as (echo :text str).",
+    ),
+    (["call", "hello"], 'invalid: A call is a form such as (echo :text "hi"); this is hello.'),
+    (["eval", ""], "invalid: The program is empty."),
+    (["call", "(echo 1)", "--workspace", "none"], "The workspace none is not a folder."),
+    (["read", "none.txt"], "There is no file none.txt."),
+    (["read", "."], ". cannot be read: Is a directory."),
+    (["tools", "--tools", "none.hy"], "There is no file none.hy."),
+    (
+        ["tools", "--tools", "notes.txt"],
+        "notes.txt is no tool file; tools are written in files that end in .hy.",
+    ),
+    (["run", " ", "--model", "scripted:replies.txt"], "The task is empty."),
+    (["run", "x", "--model", "scripted:none.txt"], "There is no script file none.txt."),
+    (
+        ["run", "x", "--max-calls", "0"],
+        "Argument --max-calls: a whole number from 1 is needed, not 0. See: quoth run --help",
+    ),
+    (
+        ["run", "x", "--max-repeats", "few"],
+        "Argument --max-repeats: a whole number from 1 is needed, not few. See: quoth run --help",
+    ),
+    (
+        ["run", "x", "--repeat-window", "5m"],
+        "Argument --repeat-window: a whole number of seconds is needed, not 5m. See: quoth run --help",
+    ),
+    (["run", "x", "--model", "openai:gpt"], None),  # type: ignore[list-item]
+    (["run", "x", "--model", "opnai:gpt"], None),  # type: ignore[list-item]
+    (["run", "x", "--model", "local:/none.gguf"], "There is no model file /none.gguf."),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"), MISTAKES, ids=[" ".join(words) or "''" for words, _ in MISTAKES]
+)
+def test_a_mistake_is_told_in_one_sentence(here: Path, words: list[str], complaint: str | None) -> None:
+    said = quoth(*words, cwd=here)
+    assert said.code == 2
+    assert complaint is None or sentence(said) == complaint
+    sentence(said)
+
+
+NO_DO_MAC = "do-mac cannot be used in a program; nothing runs while a program is compiled"
+POINTED: list[tuple[list[str], str, str]] = [
+    (
+        ["call", '(echo :text "a") (echo :text "b")'],
+        "invalid: line 1, column 18: expected one form, found a second; give one at a time",
+        '(echo :text "a") (echo :text "b")',
+    ),
+    (
+        ["call", '(echo :text "a"'],
+        "invalid: line 1, column 1: this ( is never closed; add ) at the end",
+        '(echo :text "a"',
+    ),
+    (
+        ["call", "(echo]"],
+        "invalid: line 1, column 6: this ] does not close the ( at line 1, column 1; write ) instead",
+        "(echo]",
+    ),
+    (
+        ["call", "(echo :text #.(os.getcwd))"],
+        "invalid: line 1, column 13: reader macros are not read here: #.; nothing is evaluated while reading",
+        "(echo :text #.(os.getcwd))",
+    ),
+    (
+        ["eval", "(+ 1\n  (do-mac 2))"],
+        f"invalid: line 2, column 4: {NO_DO_MAC}",
+        "  (do-mac 2))",
+    ),
+    (
+        ["eval", "(hy.R.os.getcwd)"],
+        "invalid: line 1, column 2: the module hy cannot be reached from a program",
+        "(hy.R.os.getcwd)",
+    ),
+    (
+        ["eval", 'f"{(do-mac 1)}"'],
+        f"invalid: line 1, column 5: {NO_DO_MAC}",
+        'f"{(do-mac 1)}"',
+    ),
+    (
+        ["eval", "(+ 1"],
+        "invalid: line 1, column 1: this ( is never closed; add ) at the end; write (+ 1)",
+        "(+ 1",
+    ),
+    (
+        ["eval", "#.(print 1)"],
+        "invalid: line 1, column 1: reader macros are not read here: #.; nothing is evaluated while reading",
+        "#.(print 1)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "complaint", "line"), POINTED, ids=[words[1] for words, _, _ in POINTED])
+def test_an_unreadable_form_is_told_with_a_caret_under_the_fault(
+    here: Path, words: list[str], complaint: str, line: str
+) -> None:
+    said = quoth(*words, cwd=here)
+    assert (said.code, said.out) == (2, "")
+    told, shown, caret = said.err.rstrip("\n").split("\n")
+    assert told == f"quoth: {complaint}"
+    assert shown == line
+    column = int(complaint.split("column ")[1].split(":")[0])
+    assert caret == " " * (column - 1) + "^"
+
+
+@pytest.mark.parametrize("name", ["call", "eval"])
+def test_a_form_300_deep_is_refused(here: Path, name: str) -> None:
+    said = quoth(name, "-", cwd=here, stdin="(echo " + "(" * 300 + ")" * 301)
+    assert (said.code, said.out) == (2, "")
+    assert "nested deeper than" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_five_megabytes_of_parentheses_are_refused_with_a_short_sentence(here: Path) -> None:
+    for name in ("call", "eval", "read"):
+        said = quoth(name, "-", cwd=here, stdin="(echo :x " + "(" * 5_000_000)
+        assert said.code == 2
+        assert len(said.err) < 500
+
+
+@pytest.mark.parametrize("name", ["call", "read", "run", "eval"])
+def test_stdin_that_is_no_text_is_told(here: Path, name: str) -> None:
+    words = [name, "-", *(["--model", "scripted:replies.txt"] if name == "run" else [])]
+    done = subprocess.run(
+        [*command(), *words], cwd=here, input=b"(echo \xff)", capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr == b"quoth: Standard input is not UTF-8 text (byte 6: invalid start byte).\n"
+
+
+BAD_TOOLS = {
+    "syntax.hy": ("(+ 1\n  [2)\n", "syntax.hy:2:"),
+    "macro.hy": (
+        "(require quoth.tools.macros [def-cognitive-tool])\n(def-cognitive-tool probe 5\n  :body 1)\n",
+        "macro.hy:2:",
+    ),
+    "option.hy": (
+        '(require quoth.tools.macros [def-cognitive-tool])\n(def-cognitive-tool probe "It."\n  :gaurd True)\n',
+        "option.hy:3:",
+    ),
+    "raises.hy": ("(setv x 1)\n(/ x 0)\n", "raises.hy:2:"),
+    "import.hy": ("(import no-such-module)\n", "import.hy:1:"),
+    "twice.hy": (
+        '(require quoth.tools.macros [def-cognitive-tool])\n(def-cognitive-tool echo "It." :body 1)\n',
+        "twice.hy:2:",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TOOLS)
+def test_a_bad_tool_file_is_told_once_with_its_place_and_a_caret(here: Path, name: str) -> None:
+    text, place = BAD_TOOLS[name]
+    files(here, {name: text})
+    said = quoth("tools", "--tools", name, cwd=here)
+    assert (said.code, said.out) == (2, "")
+    told, shown, caret = said.err.rstrip("\n").split("\n")
+    assert told.startswith(f"quoth: {place}")
+    assert shown.strip() == text.splitlines()[int(place.split(":")[1]) - 1].strip()
+    assert caret.strip() == "^"
+
+
+def test_a_tool_file_that_is_no_text_is_told(here: Path) -> None:
+    files(here, {"bin.hy": b"\xff\xfe\0"})
+    assert sentence(quoth("tools", "--tools", "bin.hy", cwd=here)).startswith("bin.hy cannot be read: ")
+
+
+@pytest.mark.parametrize(
+    ("form", "path"),
+    [
+        ("(read-file :path {})", "../secret"),
+        ("(read-file :path {})", "/etc/passwd"),
+        ("(read-file :path {})", "out"),
+        ("(list-files :path {})", "sub/../.."),
+        ('(grep-search :path {} :pattern "x")', "~"),
+        ('(write-file :path {} :content "x")', "../secret"),
+        ('(write-file :path {} :content "x")', "out"),
+        ('(edit-file :path {} :old "s" :new "x")', "out"),
+    ],
+)
+def test_no_path_leads_out_of_the_workspace(here: Path, form: str, path: str) -> None:
+    outside = here.parent / "secret"
+    outside.write_text("secret")
+    (here / "out").symlink_to(outside)
+    said = quoth("call", form.format(json.dumps(path)), "--yes", cwd=here)
+    assert (said.code, said.out) == (1, "")
+    assert f"denied: {path} is outside the workspace {here}." in said.err
+    assert outside.read_text() == "secret"
+
+
+# Exit codes of results
+
+
+@pytest.mark.parametrize(
+    ("form", "options", "code"),
+    [
+        ('(echo :text "a")', [], 0),
+        ('(read-file :path "none")', [], 1),
+        ('(read-file :path "..")', [], 1),
+        ("(slow :seconds 9)", ["--tools", "quick.hy"], 1),
+        ("(echo)", [], 2),
+        ('(write-file :path "a" :content "x")', ["--no-input"], 3),
+        ('(write-file :path "a" :content "x")', ["--yes"], 0),
+    ],
+)
+def test_the_exit_code_follows_the_result(here: Path, form: str, options: list[str], code: int) -> None:
+    files(here, {"quick.hy": SLOW.replace(":body", ":timeout 0.1 :body")})
+    assert quoth("call", form, *options, cwd=here).code == code
+    assert quoth("eval", form, *options, "--json", cwd=here).code == code
+
+
+def test_a_pending_call_says_what_to_do_next(here: Path) -> None:
+    for place, more in ((here, ()), (here.parent, ("--workspace", here.name))):
+        said = quoth("call", '(write-file :path "a" :content "x")', "--session", "s1", *more, cwd=place)
+        request = re.findall(r"\(request (\w{5})\)", said.err)[0]
+        there = "".join(f" {word}" for word in more)
+        assert said == Said(
+            3,
+            "",
+            f"quoth: write-file waits for a person's approval: it writes files (request {request}).\n"
+            f"quoth: To decide: quoth approve {request}{there}, or: quoth deny {request}{there} --why TEXT\n"
+            f"quoth: Then go on with: quoth resume s1{there}\n",
+        )
+    assert not (here / "a").exists()
+
+
+BRAKES = [
+    # what the model says, one reply after the other; the options; the statuses of its calls; the brakes' rows
+    (['(echo :text "a") (echo :text "b")', "Done."], ["--max-calls", "1"], ["ok", "limited"], 1),
+    (['(echo :text "a") (echo :text "b")', "Done."], ["--max-calls", "2"], ["ok", "ok"], 0),
+    (['(echo :text "a")'] * 3, ["--max-repeats", "1"], ["ok", "ok"], 1),
+    (['(echo :text "a")'] * 3, ["--max-repeats", "2"], ["ok", "ok", "ok"], 1),
+    ([*['(echo :text "a")'] * 2, "Done."], ["--max-repeats", "2"], ["ok", "ok"], 0),
+]
+
+
+@pytest.mark.parametrize(("replies", "options", "statuses", "brakes"), BRAKES)
+def test_the_brakes_of_a_run_can_be_set_and_are_in_the_audit(
+    here: Path, replies: list[str], options: list[str], statuses: list[str], brakes: int
+) -> None:
+    files(here, {"r.txt": "\n---\n".join(replies)})
+    said = quoth("run", "Do it.", "--model", "scripted:r.txt", *options, "--json", cwd=here)
+    told = json.loads(said.out)
+    assert [call["status"] for call in told["calls"]] == statuses
+    rows = Store(store_path(here)).execute("SELECT status, message FROM audit WHERE stage = 'host'")
+    assert [status for status, _ in rows] == ["limited"] * brakes
+    stopped = 'The run was stopped: the model made the call (echo :text "a") again and again.'
+    assert (told["reply"] == stopped) is ("again" in "".join(message for _, message in rows))
+    assert told["status"] == ("done" if "Done." in replies and said.code == 0 else "failed")
+
+
+@pytest.mark.parametrize(("window", "stage"), [("300", "receipt"), ("0", "body")])
+def test_how_long_a_call_that_comes_back_is_answered_by_its_receipt_can_be_set(
+    here: Path, window: str, stage: str
+) -> None:
+    files(here, {"r.txt": '(echo :text "a")\n---\n(echo :text "a")\n---\nDone.'})
+    words = ["run", "Do it.", "--model", "scripted:r.txt", "--repeat-window", window]
+    assert quoth(*words, cwd=here).code == 0
+    rows = Store(store_path(here)).execute("SELECT stage FROM audit ORDER BY seq")
+    assert [row[0] for row in rows] == ["body", stage]
+
+
+def test_the_help_tells_the_true_limits_of_a_run(here: Path) -> None:
+    told = " ".join(quoth("run", "--help", cwd=here).out.split())
+    for name, (option, _, _, text) in LIMITS.items():
+        assert f"{option} " in told
+        default = getattr(RunLimits(), name)
+        assert f"(default: {'as known of the model' if default is None else f'{default:g}'})" in text
+
+
+@pytest.mark.parametrize(
+    ("replies", "code", "status"),
+    [
+        ("Done.", 0, "done"),
+        ("(echo :text\n---\n(\n---\n", 1, "failed"),
+        ('(write-file :path "a" :content "x")', 3, "pending"),
+        ('(echo :text "a")\n---\n(echo :text "b")\n---\n(echo :text "c")', 1, "failed"),
+    ],
+)
+def test_the_exit_code_of_a_run_follows_its_end(here: Path, replies: str, code: int, status: str) -> None:
+    files(here, {"r.txt": replies})
+    words = ["run", "Do it.", "--model", "scripted:r.txt", "--max-steps", "3"]
+    said = quoth(*words, cwd=here)
+    assert said.code == code
+    assert (said.out == "") is (code != 0)
+    assert "Traceback" not in said.err
+    ended = quoth(*words, "--json", cwd=here)
+    assert ended.code == code
+    assert json.loads(ended.out)["status"] == status
+
+
+# --json: one value on stdout, whatever happens
+
+ASKED = [
+    ["call", '(echo :text "a\\nb")'],
+    ["call", "(ecko)"],
+    ["call", "(echo"],
+    ["call", '(write-file :path "a" :content "x")'],
+    ["eval", "(+ 1 2)"],
+    ["eval", "(do-mac 1)"],
+    ["eval", '(print "beside")'],
+    ["read"],
+    ["tools"],
+    ["tools", "echo"],
+    ["tools", "ecko"],
+    ["tools", "--frob"],
+    ["belt"],
+    ["belt", "--view", "none"],
+    ["run", "x", "--model", "scripted:replies.txt"],
+    ["run", "x", "--model", "scripted:none"],
+    ["run", "x", "--model", "nonsense"],
+    ["frob"],
+    ["--version"],
+]
+
+
+@pytest.mark.parametrize("words", ASKED, ids=" ".join)
+def test_json_is_one_value_on_one_line_and_nothing_else(here: Path, words: list[str]) -> None:
+    said = quoth(*words, "--json", cwd=here)
+    assert said.out.count("\n") == 1
+    assert isinstance(json.loads(said.out), dict if words != ["tools"] else list)
+    assert "Traceback" not in said.err
+
+
+def test_a_mistake_in_json_has_a_status_and_the_sentence(here: Path) -> None:
+    said = quoth("tools", "ecko", "--json", cwd=here)
+    assert json.loads(said.out) == {
+        "status": "invalid",
+        "message": "There is no tool named ecko. Did you mean echo?",
+    }
+    assert said.code == 2
+
+
+def test_a_name_that_is_no_text_still_makes_json(here: Path) -> None:
+    os.close(os.open(os.fsencode(here) + b"/caf\xe9.txt", os.O_CREAT | os.O_WRONLY))
+    for words in (["call", "(list-files)", "--json"], ["tools", os.fsdecode(b"\xe9"), "--json"]):
+        assert isinstance(json.loads(quoth(*words, cwd=here).out), dict)
+    assert "Traceback" not in quoth("call", "(list-files)", cwd=here).err
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_a_narrow_encoding_of_stdout_does_not_hurt(here: Path, encoding: str) -> None:
+    env = {**os.environ, "PYTHONIOENCODING": encoding}
+    words = [*command(), "call", '(echo :text "h\u00e9 \u4e2d")']
+    plain = subprocess.run(words, cwd=here, env=env, capture_output=True, check=False)
+    assert (plain.returncode, plain.stderr) == (0, b"")
+    assert plain.stdout == "h\u00e9 \u4e2d\n".encode(encoding, "backslashreplace")
+    as_json = subprocess.run([*words, "--json"], cwd=here, env=env, capture_output=True, check=False)
+    assert json.loads(as_json.stdout.decode(encoding))["value"] == "h\u00e9 \u4e2d"
+
+
+# Models that fail
+
+
+class Server(BaseHTTPRequestHandler):
+    """A model server that answers every request in the way its class says."""
+
+    status, body, kind = 200, b"", "application/json"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(self.status)
+        self.send_header("content-type", self.kind)
+        self.send_header("content-length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of a server that answers as the test's parameter says; of none, for None."""
+    handler = type("Handler", (Server,), request.param or {})
+    httpd = QuietServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=httpd.serve_forever, daemon=True)
+    thread.start()
+    if request.param is None:
+        httpd.shutdown()
+        httpd.server_close()
+    yield f"http://127.0.0.1:{httpd.server_address[1]}/v1"
+    if request.param is not None:
+        httpd.shutdown()
+        httpd.server_close()
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("server", "part"),
+    [
+        (None, "Cannot reach http://127.0.0.1:"),
+        (
+            {"status": 500, "body": b'{"error": {"message": "out of memory"}}'},
+            "failed (500). It said: out of memory",
+        ),
+        ({"body": b"<html>Welcome</html>", "kind": "text/html"}, "is not JSON"),
+        ({"body": b"{}"}, "JSON without choices"),
+        ({"status": 401, "body": b"{}"}, "refused the key (401); check OPENAI_API_KEY."),
+        ({"status": 404, "body": b"{}"}, "has no model x, or no such address (404)."),
+    ],
+    indirect=["server"],
+    ids=["down", "500", "html", "empty", "401", "404"],
+)
+def test_a_model_server_that_fails_is_told_in_a_sentence(here: Path, server: str, part: str) -> None:
+    env = {"OPENAI_API_KEY": "sk-secret-key"}
+    said = quoth("run", "x", "--model", "openai:x", "--base-url", server, cwd=here, env=env)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("■ failed: ")
+    assert part in said.err
+    assert said.err.count("\n") == 1
+    assert "sk-secret-key" not in said.err
+    assert "Traceback" not in said.err
+
+
+CHOICE = b'{"message": {"content": "Done."}, "finish_reason": "stop"}'
+CHAT = b'{"choices": [' + CHOICE + b'], "usage": {"prompt_tokens": 7}}'
+
+
+@pytest.mark.parametrize("server", [{"body": CHAT}], indirect=True)
+def test_a_model_server_that_answers_is_heard(here: Path, server: str) -> None:
+    words = ["run", "x", "--model", "openai:x", "--base-url", server, "--json"]
+    run = json.loads(quoth(*words, cwd=here, env={"OPENAI_API_KEY": "k"}).out)
+    assert (run["status"], run["reply"], run["usage"]["input_tokens"]) == ("done", "Done.", 7)
+
+
+HIDDEN = (
+    "import sys; sys.modules['xllamacpp'] = None; from quoth.agent.cli.main import main; sys.exit(main(sys.argv[1:]))"
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "parts"),
+    [
+        ([], 2, ["--model", "OPENAI_API_KEY", "pip install 'quoth[local]'"]),
+        (["--model", "local"], None, ["pip install 'quoth[local]'"]),
+        (["--model", "local-small"], None, ["pip install 'quoth[local-small]'"]),
+    ],
+)
+def test_a_missing_extra_is_named(here: Path, options: list[str], code: int | None, parts: list[str]) -> None:
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-c", HIDDEN, "run", "x", *options],
+        cwd=here,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == ""
+    assert done.returncode == code or (code is None and done.returncode in (1, 2))
+    assert all(part in done.stderr for part in parts), done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
+# Interrupts
+
+
+def test_ctrl_c_while_a_model_thinks_ends_the_run_with_130(here: Path) -> None:
+    with started("run", "x", "--model", "scripted:thinks.hy", "--session", "s1", cwd=here) as run:
+        wait_until((here / "started").exists)
+        run.interrupt()
+        told = "■ interrupted: The run was interrupted.\nquoth: To go on with: quoth resume s1\n"
+        assert run.ended() == Said(130, "", told)
+
+
+def test_ctrl_c_in_a_run_in_json_still_gives_the_one_object(here: Path) -> None:
+    with started("run", "x", "--model", "scripted:thinks.hy", "--json", cwd=here) as run:
+        wait_until((here / "started").exists)
+        run.interrupt()
+        said = run.ended()
+    assert (said.code, json.loads(said.out)["status"]) == (130, "interrupted")
+
+
+def test_ctrl_c_while_a_tool_runs_waits_for_the_tool_and_leaves_its_row(here: Path) -> None:
+    files(here, {"r.txt": "(slow :seconds 1.0)\n---\nnever asked"})
+    with started("run", "x", "--model", "scripted:r.txt", "--tools", "slow.hy", cwd=here) as run:
+        wait_until((here / "started").exists)
+        run.interrupt()
+        said = run.ended()
+    assert said.code == 130
+    assert "ms: finished\n■ interrupted: The run was interrupted.\n" in said.err
+    assert rows(here) == [("slow", "ok")]
+
+
+def test_a_second_ctrl_c_does_not_wait_for_the_tool(here: Path) -> None:
+    files(here, {"r.txt": "(slow :seconds 600.0)"})
+    with started("run", "x", "--model", "scripted:r.txt", "--tools", "slow.hy", cwd=here) as run:
+        wait_until((here / "started").exists)
+        run.interrupt()
+        run.says("quoth: Waiting for the call in progress; Ctrl-C again stops it at once.\n")
+        run.interrupt()
+        said = run.ended()
+    assert said.code == 130
+    assert said.err.endswith("quoth: Interrupted.\n")
+    assert rows(here) == [("slow", "cancelled")]
+
+
+@pytest.mark.parametrize("form", ["(slow :seconds 600.0)", "(eval (slow :seconds 600.0))"])
+def test_ctrl_c_ends_a_call_at_once_and_leaves_its_row(here: Path, form: str) -> None:
+    with started("call", form, "--tools", "slow.hy", cwd=here) as call:
+        wait_until((here / "started").exists)
+        call.interrupt()
+        assert call.ended() == Said(130, "", "quoth: Interrupted.\n")
+    assert rows(here)[0] == ("slow", "cancelled")
+
+
+@pytest.mark.parametrize(
+    "words", [["call", "-"], ["read"], ["run", "-", "--model", "scripted:thinks.hy"], []]
+)
+def test_ctrl_c_while_it_waits_for_stdin_ends_it(here: Path, words: list[str]) -> None:
+    with started(*words, cwd=here) as waiting:
+        stat = Path(f"/proc/{waiting.process.pid}/wchan")
+        wait_until(lambda: "pipe_read" in stat.read_text() or "poll" in stat.read_text())
+        waiting.interrupt()
+        assert waiting.ended().code == 130
+
+
+def rows(workspace: Path) -> list[tuple[str, str]]:
+    store = Store(store_path(workspace))
+    try:
+        return [(row["tool"], row["status"]) for row in StoreAudit(lambda: store).rows()]
+    finally:
+        store.close()
+
+
+# The world around it
+
+
+def shell(line: str, here: Path) -> Said:
+    """A line of bash in which ``quoth`` is the command, its output buffered as a person's would be."""
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    line = line.replace("quoth", " ".join(command()))
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=here, env=env, capture_output=True, text=True, check=False
+    )
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("words", ["belt", "tools --json", "--help", "tools eval"])
+def test_a_reader_that_has_enough_is_no_mistake(here: Path, words: str) -> None:
+    assert shell(f"quoth {words} | true; echo ${{PIPESTATUS[0]}}", here) == Said(0, "0\n", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "complaint"),
+    [
+        ("quoth tools >/dev/full", 1, "quoth: Standard output cannot be written: No space left on device.\n"),
+        (
+            "quoth --help >/dev/full",
+            1,
+            "quoth: Standard output cannot be written: No space left on device.\n",
+        ),
+        ("quoth tools >&-", 1, "quoth: Standard output cannot be written: it is closed.\n"),
+        ("quoth call - <&-", 2, "quoth: Standard input is closed.\n"),
+        ("quoth <&-", 2, "quoth: Standard input is closed.\n"),
+        ("quoth tools ecko 2>&-", 2, ""),
+        ("quoth run x --model scripted:replies.txt 2>&-", 0, ""),
+    ],
+)
+def test_streams_that_are_closed_or_full_are_told(here: Path, line: str, code: int, complaint: str) -> None:
+    said = shell(line, here)
+    assert (said.code, said.err) == (code, complaint)
+
+
+def test_it_works_in_a_folder_that_has_its_own_tools_agent_neuro_and_plans(here: Path) -> None:
+    hostile = 'raise SystemExit("the wrong package")\n'
+    files(here, {f"{name}/__init__.py": hostile for name in ("tools", "agent", "neuro", "plans", "hy")})
+    files(here, {f"{name}.py": hostile for name in ("json", "asyncio", "apsw")})
+    assert quoth("call", '(read-file :path "notes.txt")', cwd=here).out == "one\ntwo\nthree\n"
+    assert quoth("eval", "(+ 1 2)", cwd=here).out == "3\n"
+    assert quoth("call", '(hello :who "Ann")', "--tools", "greet.hy", cwd=here).out == "Hello, Ann!\n"
+    assert quoth("run", "x", "--model", "scripted:replies.txt", cwd=here).out == "It said hi.\n"
+
+
+def test_a_state_folder_that_cannot_be_written_is_told(here: Path) -> None:
+    files(here, {"state": "a file"})
+    said = quoth("call", '(echo :text "a")', cwd=here, env={"QUOTH_STATE": str(here / "state")})
+    assert said.code == 2
+    assert len(said.err.splitlines()) == 1
+    assert "cannot be opened: " in said.err
+
+
+def test_a_reply_cannot_break_the_line_of_a_terminal_but_a_pipe_gets_it_as_it_is(here: Path) -> None:
+    files(here, {"r.txt": "red \x1b[31m"})
+    assert quoth("run", "x", "--model", "scripted:r.txt", cwd=here).out == "red \x1b[31m\n"

@@ -1,0 +1,438 @@
+"""A dry run as a person sees it, and its plan approved as a whole: for that program, those calls, once."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from words import Said, agent, complaint, files, lines, quoth, tool
+
+from quoth import Agent
+from quoth.tools.consent.broker import Decision
+from quoth.tools.call.context import ToolResult
+from quoth.tools.errors import UsageError
+from quoth.tools.consent.plan_approvals import PLAN
+from quoth.tools.storage.database import Store, store_path
+
+TWO = '(for [f ["a" "b"]] (write-file :path f"{f}.txt" :content "x"))'
+WHERE = '(setv name (get (sh "ls") 0)) (write-file :path f"out/{name}.txt" :content (sh "cat"))'
+DIGEST = re.compile(r"; plan ([0-9a-f]{64})\n")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    return files(tmp_path, {"kept.txt": "kept"})
+
+
+# What is printed
+
+
+def test_a_plan_is_printed_with_its_digest_and_how_to_approve_it(here: Path) -> None:
+    said = quoth("eval", TWO, "--dry-run", cwd=here)
+    assert DIGEST.search(said.out)
+    assert DIGEST.sub("; plan DIGEST\n", said.out) == lines(
+        '(write-file :path "a.txt" :content "x")  ; ask: it writes files; :writes',
+        '(write-file :path "b.txt" :content "x")  ; ask: it writes files; :writes',
+        "; plan DIGEST",
+    )
+    assert said.code == 0
+    assert said.err == "quoth: To approve it as a whole, give the dry run a session: --session NAME\n"
+    assert not (here / "a.txt").exists()
+    assert quoth("pending", cwd=here).err == "quoth: Nothing waits.\n"
+
+
+def test_what_needs_no_approval_says_so(here: Path) -> None:
+    said = quoth("eval", '(echo (read-file "kept.txt"))', "--dry-run", "--session", "s1", cwd=here)
+    assert DIGEST.sub("", said.out) == lines(
+        '(read-file :path "kept.txt")  ; allow: it only reads; :reads; made',
+        '(echo :text "kept")  ; allow: it touches nothing; no effects; made',
+    )
+    assert said.err == "quoth: Nothing in it would be asked.\n"
+    pure = quoth("eval", '(echo (read-file "kept.txt"))', "--dry-run=pure", "--session", "s1", cwd=here)
+    assert DIGEST.sub("", pure.out) == lines(
+        '(read-file :path "kept.txt")  ; allow: it only reads; its guard was not asked; :reads',
+        '(echo :text #<(read-file :path "kept.txt")>)  ; allow: it touches nothing; no effects',
+    )
+
+
+def test_a_plan_as_json(here: Path) -> None:
+    said = quoth("eval", TWO, "--dry-run", "--json", "--session", "s1", cwd=here)
+    plan = json.loads(said.out)
+    assert (said.code, said.out.count("\n")) == (0, 1)
+    assert sorted(plan) == ["complete", "digest", "program", "request", "shapes", "steps", "text"]
+    assert [step["call"] for step in plan["steps"]] == [
+        '(write-file :path "a.txt" :content "x")',
+        '(write-file :path "b.txt" :content "x")',
+    ]
+    assert re.fullmatch(r"\w{5}", plan["request"])
+    again = json.loads(quoth("eval", TWO, "--dry-run", "--json", "--session", "s1", cwd=here).out)
+    assert again == plan  # the same open request
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["(+ 1", "--dry-run"], "quoth: invalid: line 1, column 1: this ( is never closed"),
+        (["1", "--dry-run=some"], "quoth: Argument --dry-run: ignored explicit argument 'some'. See: "),
+    ],
+)
+def test_what_cannot_be_looked_at(here: Path, words: list[str], sentence: str) -> None:
+    said = quoth("eval", *words, cwd=here)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith(sentence)
+
+
+def test_a_request_shows_its_plan(here: Path) -> None:
+    request = json.loads(quoth("eval", TWO, "--dry-run", "--json", "--session", "s1", cwd=here).out)[
+        "request"
+    ]
+    page = quoth("pending", request, cwd=here).out
+    assert "because      it is the plan of a program, with 2 calls that would be asked\n" in page
+    assert (
+        'the plan     (write-file :path "a.txt" :content "x")  ; ask: it writes files; :writes\n'
+        '             (write-file :path "b.txt" :content "x")  ; ask: it writes files; :writes\n'
+    ) in page
+    assert json.loads(quoth("pending", request, "--json", cwd=here).out)["plan"].startswith("(write-file")
+
+
+def test_a_plan_is_approved_and_its_program_runs_without_asking(here: Path) -> None:
+    request = json.loads(quoth("eval", TWO, "--dry-run", "--json", "--session", "s1", cwd=here).out)[
+        "request"
+    ]
+    approved = quoth("approve", request, "--user", "bob", cwd=here)
+    assert (approved.code, approved.out.startswith("Approved once: (eval :form ")) == (0, True)
+    assert quoth("eval", TWO, "--session", "s1", cwd=here) == Said(
+        0, '["Created a.txt, 1 byte." "Created b.txt, 1 byte."]\n', ""
+    )
+    assert (here / "a.txt").read_text() == (here / "b.txt").read_text() == "x"
+    rows = [json.loads(row) for row in quoth("audit", "--json", cwd=here).out.splitlines()]
+    consents = [row["consent"] for row in rows if row["tool"] == "write-file"]
+    assert consents == [f"allow: approved with its plan by bob (request {request})"] * 2
+    again = quoth("eval", TWO, "--session", "s1", cwd=here)
+    assert (again.code, again.err.startswith("quoth: write-file waits for a person's approval")) == (3, True)
+
+
+# What an approval covers
+
+
+class Room:
+    """An agent whose ``sh`` answers what it is told to, for one session after another process's fashion."""
+
+    def __init__(self, here: Path) -> None:
+        self.here = here
+        self.says: dict[str, Any] = {}
+        self.did: list[str] = []
+        self.effects = ["runs"]
+        self.user, self.session, self.policy = "ann", "s1", ""
+
+    def agent(self) -> Agent:
+        def sh(cmd: str) -> Any:
+            self.did.append(cmd)
+            return self.says.get(cmd, cmd)
+
+        made = tool("sh", body=sh, params={"cmd": {"type": str}}, effects=self.effects)
+        return agent(
+            self.here, tools=[made], user=self.user, session=self.session, policy=self.policy or None
+        )
+
+    def plan(self, text: str, dry: Any = True) -> str:
+        """Look at a program and leave a request for its plan."""
+        with self.agent() as here:
+            return here.ask_for_plan(text, here.eval(text, dry_run=dry).value)
+
+    def approve(self, text: str, kind: Any = "once") -> str:
+        request = self.plan(text)
+        self.decide(request, kind)
+        return request
+
+    def decide(self, request: str, kind: Any = "once") -> None:
+        with self.agent() as here:
+            here.broker.decide(request, Decision(kind, "bob"))
+
+    def run(self, text: str) -> ToolResult:
+        self.did.clear()
+        with self.agent() as here:
+            return here.eval(text)
+
+    def resume(self) -> Any:
+        with self.agent() as here:
+            return here.resume()[0]
+
+    @property
+    def waiting(self) -> list[str]:
+        with self.agent() as here:
+            return [request.form for request in here.broker.requests()]
+
+
+@pytest.fixture
+def room(here: Path) -> Room:
+    return Room(here)
+
+
+def test_a_run_within_its_plan_is_not_asked(room: Room) -> None:
+    room.says = {"ls": ["q"], "cat": "content"}
+    room.approve(WHERE)
+    assert room.run(WHERE).status == "ok"
+    assert (room.here / "out/q.txt").read_text() == "content"
+    assert room.did == ["ls", "cat"]
+
+
+LEAVES = [
+    ("another argument", '(sh (if (= (sh "x") "x") "b" "c"))', '(sh (+ (sh "x") "b"))'),
+    ("another program", '(sh "a")', '(do (sh "a"))'),
+    ("another call", '(sh "a")', '(sh "a") (sh "b")'),
+]
+
+
+@pytest.mark.parametrize(("planned", "run"), [case[1:] for case in LEAVES], ids=[case[0] for case in LEAVES])
+def test_another_program_than_the_one_approved_is_asked(room: Room, planned: str, run: str) -> None:
+    room.approve(planned)
+    assert room.run(run).status == "pending"
+    assert room.did == []
+
+
+def test_what_leaves_the_shape_asks_again_and_the_run_goes_on_within_it(room: Room) -> None:
+    text = '(setv where (read-file "kept.txt")) (sh "first") (sh where) (sh "last")'
+    room.approve(text)
+    files(room.here, {"kept.txt": "changed"})
+    assert room.run(text).status == "pending"
+    assert room.did == ["first"]
+    (waits,) = room.waiting
+    assert waits == '(sh :cmd "changed")'
+    with room.agent() as here:
+        (request,) = here.broker.requests()
+        here.broker.decide(request.id, Decision("once", "bob"))
+    room.did.clear()
+    assert room.resume().status == "ok"
+    assert room.did == ["changed", "last"]
+
+
+def test_a_shape_comes_as_often_as_the_plan_says(room: Room) -> None:
+    text = '(for [x (range (int (read-file "kept.txt")))] (sh "a"))'
+    files(room.here, {"kept.txt": "2"})
+    room.approve(text)
+    files(room.here, {"kept.txt": "3"})
+    assert room.run(text).status == "pending"
+    assert room.did == ["a", "a"]
+
+
+def test_what_is_repeated_in_the_plan_comes_any_number_of_times(room: Room) -> None:
+    text = '(for [x (sh "ls")] (sh f"rm {x}"))'
+    room.says = {"ls": ["a", "b", "c"]}
+    room.approve(text)
+    assert room.run(text).status == "ok"
+    assert room.did == ["ls", "rm a", "rm b", "rm c"]
+
+
+def test_a_program_in_the_program_is_part_of_the_plan(room: Room) -> None:
+    text = '(eval "(sh \\"deep\\")")'
+    room.approve(text)
+    assert room.run(text).status == "ok"
+    assert room.did == ["deep"]
+
+
+def test_an_approved_plan_is_for_one_run(room: Room) -> None:
+    room.approve('(sh "a")')
+    assert [room.run('(sh "a")').status for _ in range(2)] == ["ok", "pending"]
+
+
+def test_a_plan_is_of_one_user_in_one_session(room: Room) -> None:
+    room.approve('(sh "a")')
+    room.session = "s2"
+    assert room.run('(sh "a")').status == "pending"
+    room.session, room.user = "s1", "eve"
+    assert room.run('(sh "a")').status == "pending"
+    room.user = "ann"
+    assert room.run('(sh "a")').status == "ok"
+
+
+def test_a_tool_that_has_changed_asks_again(room: Room) -> None:
+    room.approve('(sh "a")')
+    room.effects = ["runs", "net"]
+    assert room.run('(sh "a")').status == "pending"
+    assert room.did == []
+
+
+def test_a_rule_that_denies_still_denies(room: Room) -> None:
+    room.approve('(sh "a")')
+    room.policy = str(files(room.here, {"p.hy": '(deny (sh :cmd "a"))'}) / "p.hy")
+    assert room.run('(sh "a")').status == "denied"
+    assert room.did == []
+
+
+def test_what_was_allowed_when_the_plan_was_made_is_not_part_of_the_approval(room: Room) -> None:
+    text = '(sh "a") (sh "b")'
+    room.policy = str(files(room.here, {"p.hy": '(allow (sh :cmd "a"))'}) / "p.hy")
+    room.approve(text)
+    room.policy = ""
+    assert room.run(text).status == "pending"
+    assert room.waiting == ['(sh :cmd "a")']
+
+
+def test_a_plan_that_was_denied_or_has_expired_allows_nothing(room: Room) -> None:
+    room.approve('(sh "a")', "deny")
+    assert room.run('(sh "a")').status == "pending"
+    request = room.approve('(sh "b")')
+    store = Store(store_path(room.here))
+    store.execute("UPDATE requests SET expires = 1 WHERE id = ?", (request,))
+    store.close()
+    assert room.run('(sh "b")').status == "pending"
+
+
+def test_a_plan_is_approved_as_it_is(room: Room) -> None:
+    request = room.plan('(sh "a")')
+    for kind in ("duration", "scope", "edit"):
+        said = complaint(UsageError, lambda kind=kind: room.decide(request, kind))  # type: ignore[misc]
+        assert said == "A plan is approved as it is, for one run of its program; or denied."
+
+
+def test_a_call_of_a_tool_itself_is_no_part_of_the_plan_of_a_program(room: Room) -> None:
+    room.approve('(sh "a")')
+    with room.agent() as here:
+        assert here.call('(sh "a")').status == "pending"
+
+
+# No model can approve, or pretend
+
+
+def test_no_model_and_no_program_can_leave_a_request_for_a_plan(room: Room) -> None:
+    for text in (f'(eval :form (sh "a") :{PLAN} "x")', '(eval "(sh 1)" :dry-run "yes")'):
+        with room.agent() as here:
+            assert here.call(text).status == "invalid"
+    with room.agent() as here:
+        assert here.call('(eval :form (sh "a") :dry-run True)').status == "ok"
+        assert here.eval('(eval "(sh \\"a\\")" :dry-run True)').value.startswith("(sh ")
+    assert room.waiting == []
+
+
+def test_a_model_may_look_before_it_acts(here: Path) -> None:
+    replies = ['(eval :form (write-file :path "a.txt" :content "x") :dry-run True)', "I would write it."]
+    with agent(here, *replies, session="s1") as one:
+        reply = one.run("Write it.")
+        shown = reply.calls[0].result.value
+        waiting = one.broker.requests()
+    assert shown == '(write-file :path "a.txt" :content "x")  ; ask: it writes files; :writes'
+    assert (waiting, (here / "a.txt").exists()) == ([], False)
+
+
+def test_the_option_is_in_no_view_of_the_tools(here: Path) -> None:
+    for view in ("lisp", "plist", "json", "openai", "anthropic", "mcp"):
+        assert "dry" not in quoth("belt", "--view", view, cwd=here).out
+    assert quoth("call", '(eval "1" "2")', cwd=here).err == (
+        'quoth: invalid: eval takes 1 argument; "2" is one too many. It is called as (eval :form form).\n'
+    )
+
+
+# What an approved plan does not allow
+
+
+class Shop:
+    """A workspace with a shell that remembers its calls; each agent in it might be another process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.did: list[str] = []
+
+    def agent(self, *more: Any, **options: Any) -> Agent:
+        def sh(x: str) -> str:
+            self.did.append(x)
+            return x
+
+        text = {"x": {"type": str}}
+        shell = tool("sh", sh, params=text, effects=["runs"], gate=True)
+        return agent(self.folder, tools=[shell, *more], session="s", user="ann", **options)
+
+    def approves(self, program: str, *more: Any) -> str:
+        """The plan of a program, once a person has approved it."""
+        with self.agent(*more) as it:
+            plan = it.eval(program, dry_run=True).value
+            it.broker.decide(it.ask_for_plan(program, plan), Decision("once", "ann"))
+            self.did.clear()
+            return str(plan["text"])
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+def test_a_plan_is_not_for_what_a_tool_runs_by_itself(shop: Shop) -> None:
+    async def body(ctx: Any) -> str:
+        from quoth.tools.lisp.forms import CallForm, Code
+
+        return str((await ctx.dispatch(CallForm("eval", {"form": Code('(sh "hidden")')}))).status)
+
+    helper = tool("helper", body)
+    shop.approves('(setv n (sh "ls")) (helper) (sh n)', helper)
+    with shop.agent(helper) as it:
+        assert it.eval('(setv n (sh "ls")) (helper) (sh n)').ok
+        (waiting,) = it.broker.requests()
+    assert (shop.did, waiting.form) == (["ls", "ls"], '(sh :x "hidden")')
+
+
+def test_a_loop_on_one_way_does_not_lift_the_bound_of_what_comes_after(shop: Shop) -> None:
+    files(shop.folder, {"n.txt": "1"})
+    program = """
+        (setv n (int (read-file "n.txt")))
+        (for [x (if (sh "c") (sh "l1") (sh "l2"))] (read-file "n.txt"))
+        (for [i (range n)] (sh "pay"))"""
+    assert shop.approves(program).count('(sh :x "pay")') == 1
+    files(shop.folder, {"n.txt": "5"})
+    with shop.agent() as it:
+        assert it.eval(program).status == "pending"
+    assert shop.did.count("pay") == 1
+
+
+def test_a_plan_does_not_answer_the_question_of_a_gate(shop: Shop) -> None:
+    from quoth.tools.call.context import ask
+
+    class Gate:
+        async def check(self, *_: Any) -> Any:
+            return ask("it looks odd")
+
+    shop.approves('(sh "x")')
+    with shop.agent(gate=Gate()) as it:
+        assert it.eval('(do (sh "x") 1)').status == "pending"
+    assert shop.did == []
+
+
+def test_a_program_that_is_not_known_yet_is_told(shop: Shop) -> None:
+    assert "it runs a program that is not known yet" in shop.approves('(eval (sh "gen")) (sh "x")')
+
+
+def test_a_plan_of_a_file_in_a_folder_is_not_for_one_outside() -> None:
+    from quoth.tools.dryrun.unknowns import matches
+
+    assert matches({"like": ["out/", ".txt"]}, "out/name.txt")
+    assert not matches({"like": ["out/", ".txt"]}, "out/../../up.txt")
+    assert matches({"like": ["../", ".txt"]}, "../name.txt")
+
+
+def test_many_pieces_are_matched_in_no_time() -> None:
+    from quoth.tools.dryrun.unknowns import matches
+
+    assert not matches({"like": ["a"] * 8 + ["b"]}, "a" * 100_000)
+    assert matches({"like": ["a", "b", ""]}, "a-b-")
+
+
+def test_no_declared_secret_is_in_a_plan(tmp_path: Path) -> None:
+    from quoth.tools.call.context import ask
+
+    params = {"token": {"type": str, "secret": True}}
+    login = tool("login", params=params, effects=["net"], guard=lambda token: ask(f"token {token}?"))
+    with agent(tmp_path, tools=[login], session="s") as it:
+        plan = it.eval('(if (login :token "hunter2xyz") (= "hunter2xyz" (read-file "a")) 1)', dry_run=True)
+    assert "hunter2xyz" not in json.dumps(plan.value)
+
+
+@pytest.mark.parametrize("odd", ["#{1 2}", 'b"abc"', "{#(1 2) 3}", "(** 7 20000)"])
+def test_odd_values_do_not_end_a_dry_run(shop: Shop, odd: str) -> None:
+    with shop.agent() as it:
+        assert it.eval(f"(sh {odd})", dry_run=True).ok
+
+
+def test_a_function_called_pmap_is_the_programs_own(shop: Shop) -> None:
+    assert '(sh :x "mine")' in shop.approves('(defn pmap [f xs] (sh "mine")) (pmap 1 2)')

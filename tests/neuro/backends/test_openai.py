@@ -1,0 +1,719 @@
+"""The OpenAI-compatible backend against a real server on loopback that fails in every way a server can.
+
+Knows no provider and no key that is worth anything; nothing here is decided by how long something took.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gzip
+import json
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from loopback import (
+    KEY,
+    Answer,
+    Handler,
+    Server,
+    Sleeps,
+    cut_off,
+    failure,
+    hang_up,
+    loopback,
+    said,
+    silence,
+    sse,
+    status,
+)
+
+from quoth.neuro.backends.base import Backend, ModelError, NativeCall, ToolBackend, ToolsRefusedError
+from quoth.neuro.backends.openai import OpenAIBackend
+from quoth.tools.errors import UsageError
+
+
+def reply(content: object, finish: str = "stop", **more: object) -> Answer:
+    choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": finish}
+    return lambda handler: handler.send(200, json.dumps({"choices": [choice], **more}).encode())
+
+
+def piece(content: str | None, finish: str | None = None) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"content": content}, "finish_reason": finish}]}
+
+
+def silence_after_a_piece(handler: Handler) -> None:
+    sse(piece("he"), cut=True)(handler)
+    handler.wfile.flush()
+    silence(handler)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with loopback(reply("hello")) as server:
+        yield server
+
+
+def backend_for(server: Server, **options: Any) -> OpenAIBackend:
+    return OpenAIBackend(
+        "gpt-x", **{"base_url": server.base_url, "api_key": KEY, "sleep": Sleeps(), **options}
+    )
+
+
+async def failing(backend: OpenAIBackend, **options: Any) -> str:
+    with pytest.raises(ModelError) as raised:
+        await backend.complete(said("hi"), **options)
+    await backend.aclose()
+    return str(raised.value)
+
+
+async def test_a_reply_comes_with_its_usage(server: Server) -> None:
+    details = {"cached_tokens": 3}
+    usage = {"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": details}
+    server.answers = [reply("hello", usage=usage)]
+    backend = backend_for(server)
+    assert isinstance(backend, Backend)
+    completion = await backend.complete(said("hi"), max_tokens=5)
+    assert (completion.text, completion.finish) == ("hello", "stop")
+    counted = completion.usage
+    assert (counted.input_tokens, counted.output_tokens, counted.cached_tokens) == (7, 2, 3)
+    assert counted.seconds > 0
+    path, headers, _ = server.requests[0]
+    assert path == "/v1/chat/completions"
+    assert {name.lower(): value for name, value in headers.items()}["authorization"] == f"Bearer {KEY}"
+    assert server.asked() == {
+        "model": "gpt-x",
+        "temperature": 0,
+        "max_tokens": 5,
+        "messages": [{"role": "user", "content": "hi"}],
+    }
+    await backend.aclose()
+    await backend.aclose()
+
+
+@pytest.mark.parametrize(
+    ("content", "finish", "expected"),
+    [("cut", "length", ("cut", "length")), ("", "stop", ("", "stop")), (None, "stop", ("", "stop"))],
+)
+async def test_a_cut_or_empty_reply_is_handed_on(
+    server: Server, content: str | None, finish: str, expected: tuple[str, str]
+) -> None:
+    server.answers = [reply(content, finish, usage=None)]
+    backend = backend_for(server)
+    completion = await backend.complete(said("hi"))
+    assert (completion.text, completion.finish) == expected
+    await backend.aclose()
+
+
+async def test_a_streamed_reply_is_told_piece_by_piece(server: Server) -> None:
+    usage = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}
+    server.answers = [sse(piece(None), piece("hé"), piece("llo"), piece(None, "length"), usage, "[DONE]")]
+    backend = backend_for(server)
+    pieces: list[str] = []
+    for _ in range(2):  # the second request uses the same connection
+        completion = await backend.complete(said("hi"), on_text=pieces.append)
+    assert pieces == ["hé", "llo"] * 2
+    assert (completion.text, completion.finish) == ("héllo", "length")
+    assert (completion.usage.input_tokens, completion.usage.output_tokens) == (7, 2)
+    assert server.asked()["stream"] is True
+    assert server.asked()["stream_options"] == {"include_usage": True}
+    await backend.aclose()
+
+
+async def test_a_server_that_cannot_stream_is_heard_all_the_same(server: Server) -> None:
+    backend = backend_for(server)
+    pieces: list[str] = []
+    assert (await backend.complete(said("hi"), on_text=pieces.append)).text == "hello"
+    assert pieces == ["hello"]
+    await backend.aclose()
+
+
+async def test_the_history_is_sent_as_a_prefix_and_tool_results_as_user(server: Server) -> None:
+    backend = backend_for(server)
+    messages = said("é")
+    await backend.complete(messages)
+    messages.append("tool", "42")
+    await backend.complete(messages)
+
+    def history(index: int) -> bytes:
+        return server.requests[index][2].partition(b'"messages":')[2].removesuffix(b"]}")
+
+    assert history(0) == '[{"role":"user","content":"é"}'.encode()
+    assert history(1) == history(0) + b',{"role":"user","content":"42"}'
+    await backend.aclose()
+
+
+async def test_tool_results_keep_their_role_when_the_server_takes_it(server: Server) -> None:
+    backend = backend_for(server, tool_role=True)
+    messages = said("hi")
+    messages.append("tool", "42")
+    await backend.complete(messages)
+    assert server.asked()["messages"][1] == {"role": "tool", "content": "42"}
+    await backend.aclose()
+
+
+@pytest.mark.parametrize("takes_grammar", [True, False])
+async def test_a_grammar_is_sent_only_to_servers_that_take_one(server: Server, takes_grammar: bool) -> None:
+    backend = backend_for(server, takes_grammar=takes_grammar)
+    await backend.complete(said("hi"), grammar='root ::= "a"')
+    assert server.asked().get("grammar") == ('root ::= "a"' if takes_grammar else None)
+    await backend.aclose()
+
+
+async def test_extra_options_are_sent_and_none_removes_a_default(server: Server) -> None:
+    backend = backend_for(server, extra={"temperature": None, "top_p": 0.5})
+    await backend.complete(said("hi"))
+    assert "temperature" not in server.asked()
+    assert server.asked()["top_p"] == 0.5
+    await backend.aclose()
+
+
+async def test_options_a_model_refuses_are_given_up_once_and_for_all(server: Server) -> None:
+    server.answers = [
+        failure(400, "use max_completion_tokens", param="max_tokens", code="unsupported_parameter"),
+        failure(400, "only the default (1)", param="temperature", code="unsupported_value"),
+        reply("hello"),
+    ]
+    backend = backend_for(server, retries=0)
+    for _ in range(2):
+        assert (await backend.complete(said("hi"), max_tokens=9)).text == "hello"
+    assert len(server.requests) == 4
+    assert server.asked() == {
+        "model": "gpt-x",
+        "max_completion_tokens": 9 + 4096,  # room to think
+        "messages": [{"role": "user", "content": "hi"}],
+    }
+    await backend.aclose()
+
+
+@pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
+async def test_a_passing_failure_is_tried_again(server: Server, code: int) -> None:
+    server.answers = [failure(code, "busy"), hang_up, reply("hello")]
+    sleeps = Sleeps()
+    backend = backend_for(server, sleep=sleeps)
+    assert (await backend.complete(said("hi"))).text == "hello"
+    first, second = sleeps
+    assert 0.25 <= first <= 0.5 <= second <= 1.0
+    await backend.aclose()
+
+
+async def test_the_wait_a_server_asks_for_is_kept(server: Server) -> None:
+    server.answers = [status(429, retry_after="7"), reply("hello")]
+    sleeps = Sleeps()
+    backend = backend_for(server, sleep=sleeps)
+    assert (await backend.complete(said("hi"))).text == "hello"
+    assert sleeps == [7.0]
+    await backend.aclose()
+
+
+REPEATED = f"you sent {KEY}"  # a server that repeats the key in its complaint
+FAILURES: list[tuple[str, Answer, bool, str, int]] = [
+    (
+        "500",
+        failure(500, "out of memory"),
+        False,
+        "{url} failed (500). It said: out of memory (tried 3 times)",
+        3,
+    ),
+    (
+        "429",
+        failure(429, "slow down"),
+        False,
+        "{url} is limiting requests (429). It said: slow down (tried 3 times)",
+        3,
+    ),
+    (
+        "429 for long",
+        status(429, retry_after="3600"),
+        False,
+        "{url} is limiting requests (429) and asks to wait 3600 s.",
+        1,
+    ),
+    (
+        "400",
+        failure(400, "context " + "x" * 400),
+        False,
+        "{url} refused the request (400): context " + "x" * 292 + "…",
+        1,
+    ),
+    ("400 without words", status(400), False, "{url} refused the request (400): it did not say why", 1),
+    (
+        "400 with a bare string",
+        status(400, {"error": "bad\n model"}),
+        False,
+        "{url} refused the request (400): bad model",
+        1,
+    ),
+    (
+        "401",
+        failure(401, REPEATED),
+        False,
+        "{url} refused the key (401); check OPENAI_API_KEY. It said: you sent ***",
+        1,
+    ),
+    ("403", status(403, b"<html>"), False, "{url} refused the key (403); check OPENAI_API_KEY.", 1),
+    (
+        "404",
+        failure(404, "no gpt-x"),
+        False,
+        "{url} has no model gpt-x, or no such address (404). It said: no gpt-x",
+        1,
+    ),
+    (
+        "302",
+        status(302, location="http://elsewhere/"),
+        False,
+        "{url} answered with status 302 instead of a reply.",
+        1,
+    ),
+    (
+        "not JSON",
+        status(200, b"<html>welcome"),
+        False,
+        "{url} answered with text that is not JSON (<html>welcome). Is it an OpenAI-compatible server?",
+        1,
+    ),
+    (
+        "bytes that would steer a terminal",
+        status(200, b"\xff\x00\x1b[31m"),
+        False,
+        "{url} answered with text that is not JSON (\ufffd [31m). Is it an OpenAI-compatible server?",
+        1,
+    ),
+    (
+        "JSON of no use",
+        status(200, {"ok": True}),
+        False,
+        "{url} answered with JSON without choices. Is it an OpenAI-compatible server?",
+        1,
+    ),
+    (
+        "a JSON list",
+        status(200, [1]),
+        False,
+        "{url} answered with JSON without choices. Is it an OpenAI-compatible server?",
+        1,
+    ),
+    ("an error as 200", status(200, {"error": "overloaded"}), False, "{url} failed: overloaded", 1),
+    (
+        "hangs up",
+        hang_up,
+        False,
+        "Cannot reach {url} (Server disconnected without sending a response.). Is the server running? "
+        "(tried 3 times)",
+        3,
+    ),
+    (
+        "a reply cut off",
+        cut_off,
+        False,
+        "The answer from {url} was cut off in the middle; try again.",
+        1,
+    ),
+    (
+        "a stream cut off",
+        sse(piece("he"), cut=True),
+        True,
+        "The answer from {url} was cut off in the middle; try again.",
+        1,
+    ),
+    (
+        "a stream without an end",
+        sse(piece("he")),
+        True,
+        "The answer from {url} was cut off in the middle; try again.",
+        1,
+    ),
+    (
+        "a stream of another shape",
+        sse({"choices": [{"delta": {"tool_calls": [{"index": [1], "function": {"name": "a"}}]}}]}),
+        True,
+        "{url} answered with a reply of another shape. Is it an OpenAI-compatible server?",
+        1,
+    ),
+    (
+        "a stream of garbage",
+        sse("what?"),
+        True,
+        "{url} answered with text that is not JSON (what?). Is it an OpenAI-compatible server?",
+        1,
+    ),
+    (
+        "an error in the stream",
+        sse(piece("he"), {"error": {"message": REPEATED}}),
+        True,
+        "{url} failed: you sent ***",
+        1,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("answer", "streamed", "sentence", "requests"),
+    [row[1:] for row in FAILURES],
+    ids=[row[0] for row in FAILURES],
+)
+async def test_every_failure_is_one_sentence_without_the_key(
+    server: Server, answer: Answer, streamed: bool, sentence: str, requests: int
+) -> None:
+    server.answers = [answer]
+    options = {"on_text": lambda _: None} if streamed else {}
+    message = await failing(backend_for(server), **options)
+    assert message == sentence.replace("{url}", f"{server.base_url}/chat/completions")
+    assert KEY not in message
+    assert len(server.requests) == requests
+
+
+async def test_a_missing_key_is_told_apart_from_a_refused_one(server: Server) -> None:
+    server.answers = [status(401)]
+    message = await failing(backend_for(server, api_key=None, key_variable="LLAMA_API_KEY"))
+    assert message == f"{server.base_url}/chat/completions wants a key (401); set LLAMA_API_KEY."
+
+
+@pytest.mark.parametrize("answer", [silence, silence_after_a_piece])
+async def test_a_silent_server_is_not_waited_for_beyond_the_deadline(server: Server, answer: Answer) -> None:
+    server.answers = [answer]
+    message = await failing(backend_for(server, timeout=1.0), on_text=lambda _: None)
+    url = f"{server.base_url}/chat/completions"
+    assert message == f"{url} gave no answer for 1 s; it is slow or overloaded."
+    assert len(server.requests) == 1
+
+
+async def test_a_server_that_is_down_is_named_without_user_password_or_query() -> None:
+    with socket.socket() as taken:  # bound but not listening: nobody else can answer there
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        url = f"http://ann:pa55word@127.0.0.1:{port}/v1/?api-key=hidden"
+        message = await failing(OpenAIBackend("gpt-x", url, KEY, sleep=Sleeps()))
+    assert message == (
+        f"Cannot reach http://127.0.0.1:{port}/v1/chat/completions (All connection attempts failed). "
+        "Is the server running? (tried 3 times)"
+    )
+
+
+async def test_a_request_says_what_it_must_and_no_more(server: Server) -> None:
+    backend = backend_for(server)
+    await backend.complete(said("hi"))
+    await backend.aclose()
+    _, headers, body = server.requests[0]
+    assert {name.lower(): value for name, value in headers.items()} == {
+        "host": server.base_url.removeprefix("http://").removesuffix("/v1"),
+        "accept": "*/*",
+        "accept-encoding": "gzip",
+        "connection": "keep-alive",
+        "user-agent": f"python-httpx/{httpx.__version__}",
+        "content-type": "application/json",
+        "authorization": f"Bearer {KEY}",
+        "content-length": str(len(body)),
+    }
+
+
+async def test_a_long_conversation_is_sent_whole_and_again_when_a_try_fails(server: Server) -> None:
+    server.answers = [status(503), reply("hello")]
+    words = [f"é {number} " * 2000 for number in range(20)]
+    backend = backend_for(server)
+    assert (await backend.complete(said(*words))).text == "hello"
+    await backend.aclose()
+    assert [message["content"] for message in server.asked()["messages"]] == words
+    assert server.requests[0][2] == server.requests[1][2]
+
+
+async def test_a_proxy_of_the_environment_is_gone_through(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", server.base_url.removesuffix("/v1"))
+    backend = backend_for(server, base_url="http://far.invalid/v1")
+    assert (await backend.complete(said("hi"))).text == "hello"
+    await backend.aclose()
+    path, headers, _ = server.requests[0]
+    assert path == "http://far.invalid/v1/chat/completions"
+    assert {name.lower(): value for name, value in headers.items()}["authorization"] == f"Bearer {KEY}"
+
+
+async def test_a_reply_that_is_compressed_is_read(server: Server) -> None:
+    body = json.dumps({"choices": [{"message": {"content": "hello"}}]}).encode()
+    server.answers = [lambda handler: handler.send(200, gzip.compress(body), content_encoding="gzip")]
+    backend = backend_for(server)
+    assert (await backend.complete(said("hi"))).text == "hello"
+    await backend.aclose()
+
+
+async def test_a_password_in_the_base_url_is_sent_and_not_told(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    server.answers = [failure(403, "ann:pa55word may not")]
+    url = server.base_url.replace("//", "//ann:pa55word@")
+    message = await failing(backend_for(server, base_url=url, api_key=None))
+    assert message.endswith("wants a key (403); set OPENAI_API_KEY. It said: ann:*** may not")
+    sent = {name.lower(): value for name, value in server.requests[0][1].items()}
+    assert sent["authorization"] == "Basic " + base64.b64encode(b"ann:pa55word").decode()
+    assert "pa55word" not in caplog.text
+
+
+async def test_a_password_in_the_base_url_is_stronger_than_a_key(server: Server) -> None:
+    backend = backend_for(server, base_url=server.base_url.replace("//", "//ann:pa55@"))
+    await backend.complete(said("hi"))
+    await backend.aclose()
+    sent = {name.lower(): value for name, value in server.requests[0][1].items()}
+    assert sent["authorization"] == "Basic " + base64.b64encode(b"ann:pa55").decode()
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "words"),
+    [
+        ("tok123@", "", "tok123 may not"),
+        ("", "/?key=SECRETQ&v=1", "SECRETQ may not"),
+        ("", "/?k=a%2Fb+c", "a/b c may not"),
+    ],
+)
+async def test_a_secret_anywhere_in_the_base_url_is_not_told(
+    server: Server, before: str, behind: str, words: str
+) -> None:
+    server.answers = [failure(418, f"v1: {words}")]
+    url = server.base_url.replace("//", f"//{before}") + behind
+    message = await failing(backend_for(server, base_url=url, api_key=None))
+    assert message.endswith("instead of a reply. It said: v1: *** may not")
+
+
+async def test_a_connection_that_fails_with_a_secret_does_not_tell_it() -> None:
+    def fail(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError(f"no way to {request.url}")
+
+    url = "http://h/v1?key=SECRETQ"
+    backend = OpenAIBackend("gpt-x", url, transport=httpx.MockTransport(fail), sleep=Sleeps())
+    assert "(no way to http://h/v1/chat/completions?key=***)" in await failing(backend)
+
+
+async def test_a_key_at_the_cut_of_a_long_complaint_is_not_told_in_part(server: Server) -> None:
+    server.answers = [failure(400, "x" * 290 + KEY)]
+    assert KEY[:4] not in await failing(backend_for(server))
+
+
+async def test_a_query_in_the_base_url_is_kept_in_the_request(server: Server) -> None:
+    backend = backend_for(server, base_url=f"{server.base_url}/?api-version=1")
+    await backend.complete(said("hi"))
+    assert server.requests[0][0] == "/v1/chat/completions?api-version=1"
+    await backend.aclose()
+
+
+async def test_cancelling_ends_the_request(server: Server) -> None:
+    server.answers = [silence]
+    backend = backend_for(server)
+    task = asyncio.create_task(backend.complete(said("hi")))
+    while not server.requests:
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    server.answers = [reply("again")]
+    assert (await backend.complete(said("hi"))).text == "again"
+    await backend.aclose()
+
+
+def test_one_backend_serves_several_event_loops(server: Server) -> None:
+    backend = backend_for(server)
+
+    async def ask() -> str:
+        try:
+            return (await backend.complete(said("hi"))).text
+        finally:
+            await backend.aclose()
+
+    assert [asyncio.run(ask()) for _ in range(2)] == ["hello", "hello"]
+
+
+@pytest.mark.parametrize("base_url", ["", "127.0.0.1:8080/v1", "ftp://x/v1", "http://", "http://[::1/v1"])
+def test_a_base_url_of_no_use_is_a_sentence(base_url: str) -> None:
+    with pytest.raises(UsageError, match=r"^The base URL must look like http://127\.0\.0\.1:8080/v1\.$"):
+        OpenAIBackend("gpt-x", base_url)
+
+
+@pytest.mark.parametrize("key", ["sk-a\nb", "sk-é"])
+def test_a_key_that_cannot_be_sent_is_refused_without_being_shown(key: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        OpenAIBackend("gpt-x", api_key=key)
+    assert str(raised.value) == "OPENAI_API_KEY holds characters that no key can have."
+
+
+# Native tools
+
+
+TOOLS = b'[{"type":"function","function":{"name":"look","parameters":{}}}]'
+
+
+def tool_call(id: str | None, name: str, arguments: object, **more: Any) -> dict[str, Any]:
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}, **more}
+
+
+def calling(*calls: object, content: str | None = None, finish: str = "tool_calls") -> Answer:
+    message = {"role": "assistant", "content": content, "tool_calls": list(calls)}
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    return lambda handler: handler.send(200, json.dumps({"choices": [choice]}).encode())
+
+
+def call_piece(*calls: object, finish: str | None = None) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"tool_calls": list(calls)}, "finish_reason": finish}]}
+
+
+def made(*calls: tuple[str, str, str]) -> tuple[NativeCall, ...]:
+    return tuple(NativeCall(id=id, name=name, arguments=arguments) for id, name, arguments in calls)
+
+
+async def test_native_calls_come_with_their_ids_in_order(server: Server) -> None:
+    server.answers = [
+        calling(tool_call("c1", "look", '{"path":"é"}'), tool_call("c2", "rest", ""), content="I look.")
+    ]
+    backend = backend_for(server)
+    assert isinstance(backend, ToolBackend)
+    completion = await backend.complete(said("hi"), tools=TOOLS, tool_choice="required")
+    assert (completion.text, completion.finish) == ("I look.", "stop")
+    assert completion.calls == made(("c1", "look", '{"path":"é"}'), ("c2", "rest", ""))
+    assert server.asked()["tools"] == json.loads(TOOLS)
+    assert server.asked()["tool_choice"] == "required"
+    await backend.aclose()
+
+
+# What servers were seen to stream: pieces by index, whole calls one by one, one index or none for all.
+STREAMED = {
+    "pieces": [
+        call_piece({"index": 0, **tool_call("c1", "look", "")}),
+        call_piece({"index": 0, "function": {"arguments": '{"path":'}}),
+        call_piece({"index": 1, **tool_call("c2", "look", "{}")}),
+        call_piece({"index": 0, "function": {"arguments": '"a"}'}}, finish="tool_calls"),
+    ],
+    "whole, one index": [
+        call_piece({"index": 0, **tool_call("c1", "look", '{"path":"a"}')}),
+        call_piece({"index": 0, **tool_call("c2", "look", "{}")}, finish="tool_calls"),
+    ],
+    "whole, no index": [
+        call_piece(tool_call("c1", "look", '{"path":"a"}'), tool_call("c2", "look", "{}"), finish="stop"),
+    ],
+    "arguments as an object": [
+        call_piece({"index": 0, **tool_call("c1", "look", {"path": "a"})}),
+        call_piece({"index": 1, **tool_call("c2", "look", {})}, finish="tool_calls"),
+    ],
+}
+
+
+@pytest.mark.parametrize("events", STREAMED.values(), ids=STREAMED.keys())
+async def test_streamed_calls_are_put_together(server: Server, events: list[dict[str, Any]]) -> None:
+    server.answers = [sse(piece("I "), piece("look."), *events, "[DONE]")]
+    backend = backend_for(server)
+    pieces: list[str] = []
+    completion = await backend.complete(said("hi"), tools=TOOLS, on_text=pieces.append)
+    assert pieces == ["I ", "look."]
+    assert completion.calls == made(("c1", "look", '{"path":"a"}'), ("c2", "look", "{}"))
+    await backend.aclose()
+
+
+@pytest.mark.parametrize("ids", [("", ""), (None, None), ("c", "c")])
+async def test_a_call_without_an_id_of_its_own_is_given_one(
+    server: Server, ids: tuple[str | None, str | None]
+) -> None:
+    server.answers = [calling(*(tool_call(id, "look", "{}") for id in ids))]
+    backend = backend_for(server)
+    completion = await backend.complete(said("a", "b"), tools=TOOLS)
+    assert [call["id"] for call in completion.calls] == [ids[0] or "call_2_0", "call_2_1"]
+    await backend.aclose()
+
+
+@pytest.mark.parametrize("calls", [None, "x", [1], [{"function": 1}]])
+async def test_calls_that_are_none_are_passed_over(server: Server, calls: object) -> None:
+    message = {"content": "hello", "tool_calls": calls}
+    server.answers = [status(200, {"choices": [{"message": message}]})]
+    backend = backend_for(server)
+    assert (await backend.complete(said("hi"), tools=TOOLS)).calls == ()
+    await backend.aclose()
+
+
+async def test_calls_and_results_go_back_by_id_and_as_forms_where_no_tools_are(server: Server) -> None:
+    backend = backend_for(server)
+    messages = said("hi")
+    await backend.complete(messages, tools=TOOLS)
+    messages.append("assistant", "", calls=made(("c1", "look", '{"path":"a"}'), ("c2", "rest", "{")))
+    messages.append("tool", "eins", "c1")
+    messages.append("tool", "unreadable", "c2")
+    await backend.complete(messages, tools=TOOLS)
+    assert server.asked()["messages"][1:] == [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [tool_call("c1", "look", '{"path":"a"}'), tool_call("c2", "rest", "{")],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "eins"},
+        {"role": "tool", "tool_call_id": "c2", "content": "unreadable"},
+    ]
+    await backend.complete(messages)
+    assert server.asked()["messages"][1:] == [
+        {"role": "assistant", "content": '(look :path "a")\n(rest {)'},
+        {"role": "user", "content": "eins\n\nunreadable"},
+    ]
+    await backend.aclose()
+
+
+REFUSALS: list[tuple[int, str]] = [
+    (400, "gpt-x does not support tools"),
+    (400, "Unknown field: functions"),
+    (400, "Unrecognized request argument supplied: functions"),
+    (400, '"auto" tool choice requires --enable-auto-tool-choice'),
+    (400, "tool_choice is not supported by this model"),
+    (422, "tools: Extra inputs are not permitted"),
+    (404, "No endpoints found that support tool use"),
+    (500, "tools param requires --jinja flag"),
+    (500, "Unsupported param: tools"),
+]
+
+
+@pytest.mark.parametrize(("code", "words"), REFUSALS)
+async def test_a_server_that_takes_no_tools_is_told_apart(server: Server, code: int, words: str) -> None:
+    server.answers = [failure(code, words)]
+    backend = backend_for(server)
+    with pytest.raises(ToolsRefusedError) as raised:
+        await backend.complete(said("hi"), tools=TOOLS)
+    assert str(raised.value) == (
+        f"{server.base_url}/chat/completions takes no tools for gpt-x ({code}). It said: {words}"
+    )
+    assert len(server.requests) == 1
+    await backend.aclose()
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "more", "tools"),
+    [
+        (400, "context too long", {}, TOOLS),
+        (500, "the tool shed is on fire", {}, TOOLS),
+        (400, "no tools", {}, None),
+        (400, "9000 tokens (8000 in the messages, 1000 in the functions)", {}, TOOLS),
+        (400, "unsupported length of functions", {"code": "context_length_exceeded"}, TOOLS),
+        (400, "Invalid 'messages[3].tool_calls[0].function.name': too long", {}, TOOLS),
+        (400, "unknown function", {"param": "messages[3].tool_calls[0]"}, TOOLS),
+        (400, "Missing required parameter: 'tools[0].type'", {}, TOOLS),
+        (400, "Unsupported type in tools[0].function.parameters", {}, TOOLS),
+    ],
+)
+async def test_other_refusals_say_nothing_of_tools(
+    server: Server, code: int, words: str, more: dict[str, str], tools: bytes | None
+) -> None:
+    server.answers = [failure(code, words, **more)]
+    backend = backend_for(server)
+    with pytest.raises(ModelError) as raised:
+        await backend.complete(said("hi"), tools=tools)
+    assert not isinstance(raised.value, ToolsRefusedError)
+    await backend.aclose()
+
+
+async def test_a_forced_call_is_given_up_where_it_is_not_known(server: Server) -> None:
+    server.answers = [
+        failure(400, "tool_choice", param="tool_choice", code="unsupported_parameter"),
+        reply("hello"),
+    ]
+    backend = backend_for(server)
+    await backend.complete(said("hi"), tools=TOOLS, tool_choice="none")
+    assert "tool_choice" not in server.asked()
+    await backend.aclose()

@@ -1,0 +1,352 @@
+"""The belt: what a model is told of the tools. The wording is the first seed's; equal tables, equal texts."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from importlib import import_module
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from words import belt_of, complaint, tool
+
+from quoth.neuro.prompt.belt import JSON_VIEWS, VIEWS, BeltCatalog, belt, belt_json
+from quoth.neuro.prompt.schemas import strict_schema, wire_name
+from quoth.tools.builtin import search_tools
+from quoth.tools.errors import UnknownToolError, UsageError
+from quoth.tools.lisp.forms import Code
+from quoth.tools.registry.parameters import REQUIRED
+from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+
+belt_module = import_module("quoth.neuro.prompt.belt")
+
+PATH = {"path": {"type": str, "doc": "Where"}}
+LIMIT = {"limit": {"type": int, "default": 50}}
+
+
+def three() -> list[CognitiveTool]:
+    return [
+        tool("look", params=PATH | LIMIT, examples=['(look :path "src")']),
+        tool("add", params={"form": {"type": Code}}),
+        tool("rest"),
+    ]
+
+
+def test_the_lisp_view_word_for_word() -> None:
+    head, *tools = belt_of(*three()).split("\n\n")
+    assert head.startswith("AVAILABLE TOOLS:\n")
+    assert "\n\n".join(tools) == (
+        "- add: A tool for a test.\n"
+        "  Parameters: :form form\n"
+        "\n"
+        "- look: A tool for a test.\n"
+        "  Parameters: :path str (Where), :limit int = 50\n"
+        '  Example: (look :path "src")\n'
+        "\n"
+        "- rest: A tool for a test.\n"
+        "  Parameters: none\n"
+    )
+
+
+def test_the_plist_view_is_the_seeds_own_wording() -> None:
+    assert belt_of(*three(), view="plist") == (
+        "AVAILABLE TOOLS:\n"
+        "You can call tools by returning a Lisp plist: "
+        "(:target :tool :action :call :tool <name> :args (...))\n"
+        "\n"
+        "- add: A tool for a test.\n"
+        "  Parameters: ((form :type :form))\n"
+        "\n"
+        "- look: A tool for a test.\n"
+        '  Parameters: ((path :type :str :description "Where") (limit :type :int :default 50))\n'
+        '  Example: (:target :tool :action :call :tool "look" :args (:path "src"))\n'
+        "\n"
+        "- rest: A tool for a test.\n"
+        "  Parameters: ()\n"
+    )
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_order_of_registration_does_not_show(view: str) -> None:
+    texts = {belt_of(*order, view=view) for order in itertools.permutations(three())}
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_change_of_anything_shown_does_show(view: str) -> None:
+    plain = belt_of(tool("look", params=PATH, tag="LOOK"), view=view)
+    assert belt_of(tool("look", params=PATH, tag="PEEK"), view=view) != plain or view != "tags"
+    assert belt_of(tool("peek", params=PATH, tag="LOOK"), view=view) != plain or view == "tags"
+    if view != "bare":  # which shows no parameters
+        assert belt_of(tool("look", params=PATH | LIMIT, tag="LOOK"), view=view) != plain
+        whence = {"path": {"type": str, "doc": "Whence"}}
+        assert belt_of(tool("look", params=whence, tag="LOOK"), view=view) != plain
+
+
+@pytest.mark.parametrize("view", [view for view in VIEWS if view != "tags"])
+def test_every_tool_is_named(view: str) -> None:
+    text = belt_of(*three(), view=view)
+    assert all(name in text for name in ("add", "look", "rest"))
+    assert all(name in text for name in ("form", "path", "limit")) or view == "bare"
+
+
+@pytest.mark.parametrize("view", ["lisp", "plist", "run", "bare"])
+def test_a_description_of_many_lines_stays_on_one(view: str) -> None:
+    table = ToolTable((tool("rest"),))
+    with_lines = CognitiveTool("rest", "A tool\n\n   for a   test.")
+    assert belt(ToolTable((with_lines,)), view) == belt(table, view)
+
+
+def test_the_tags_view_shows_the_tools_that_have_a_tag() -> None:
+    research = tool(
+        "research",
+        params={"query": {"type": str, "doc": "Search query"}, "limit": {"type": int, "default": 3}},
+        tag="RESEARCH",
+    )
+    learning = tool(
+        "learning",
+        params={"category": {"type": str, "choices": ["factual", "style"]}, "content": {"type": str}},
+        tag="LEARNING",
+    )
+    _, *tools = belt_of(research, learning, tool("rest"), view="tags").split("\n\n")
+    assert tools == [
+        "LEARNING: [factual|style] [content]\n"
+        "  A tool for a test.\n"
+        '  Parameters: category "factual" | "style", content str',
+        "RESEARCH: [query]\n  A tool for a test.\n  Parameters: query str (Search query), limit int = 3\n",
+    ]
+
+
+def test_two_tools_cannot_share_a_tag() -> None:
+    tools = tool("look", tag="SEE"), tool("peek", tag="SEE")
+    assert complaint(UsageError, lambda: belt_of(*tools, view="tags")) == (
+        "The tools look and peek share the tag SEE."
+    )
+
+
+def test_the_bare_view_is_one_line_a_tool_and_in_full_those_that_tell_of_the_others() -> None:
+    long = CognitiveTool("long", "See the e.g. first sentence only. " + "And more. " * 50)
+    longer = CognitiveTool("longer", "word " * 50)
+    head, describe, search, lines = belt_of(*search_tools(), long, longer, view="bare").split("\n\n")
+    assert head.startswith("AVAILABLE TOOLS:\n")
+    assert describe.startswith("- describe: ")
+    assert "Parameters: :name str" in describe
+    assert search.startswith("- search-tools: ")
+    assert lines.splitlines() == [
+        "- long: See the e.g.",
+        "- longer: " + "word " * 21 + "word…",
+    ]
+
+
+def test_a_view_is_built_once_for_equal_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[ToolTable] = []
+    monkeypatch.setitem(VIEWS, "lisp", lambda table: str(built.append(table)))
+    tables = [ToolTable((tool("once-built"),)), ToolTable((tool("once-built"),))]
+    for table in tables * 2:
+        belt(table)
+    assert built == tables[:1]
+    tables[1].register(tool("another-one"))
+    belt(tables[1])
+    assert built == tables
+
+
+def test_what_is_built_is_bounded() -> None:
+    for number in range(200):
+        belt(ToolTable((tool(f"tool-{number}"),)))
+    assert len(belt_module._built) <= belt_module.MOST_BUILT
+
+
+# JSON views
+
+
+def test_the_openai_view_is_strict() -> None:
+    (shown,) = json.loads(belt_of(three()[0], view="openai"))
+    assert shown == {
+        "type": "function",
+        "function": {
+            "name": "look",
+            "description": "A tool for a test.",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string", "description": "Where"},
+                    "limit": {"type": ["integer", "null"], "description": "(default 50)"},
+                },
+                "required": ["path", "limit"],
+                "additionalProperties": False,
+            },
+            "strict": True,
+        },
+    }
+
+
+@pytest.mark.parametrize("hint", [list, dict, Any, list[dict[str, int]], dict[str, int]])
+def test_open_arguments_cannot_be_strict(hint: Any) -> None:
+    (shown,) = json.loads(belt_of(tool("odd", params={"data": {"type": hint}}), view="openai"))
+    assert shown["function"]["strict"] is False
+    assert shown["function"]["parameters"]["required"] == ["data"]
+
+
+def test_the_anthropic_view() -> None:
+    (shown,) = json.loads(belt_of(three()[0], view="anthropic"))
+    assert shown == {
+        "name": "look",
+        "description": "A tool for a test.",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "Where"},
+                "limit": {"type": "integer", "default": 50},
+            },
+            "required": ["path"],
+            "additionalProperties": False,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "read_only", "destructive", "open_world"),
+    [
+        ({}, True, False, False),
+        ({"effects": ["reads"]}, True, False, False),
+        ({"effects": ["reads", "writes"]}, False, True, False),
+        ({"effects": ["memory"]}, False, False, False),
+        ({"effects": ["net"]}, False, False, True),
+        ({"effects": ["runs"]}, False, True, True),
+        ({"params": {"form": {"type": Code}}}, False, True, True),
+    ],
+)
+def test_the_mcp_view_tells_what_a_tool_may_do(
+    options: dict[str, Any], read_only: bool, destructive: bool, open_world: bool
+) -> None:
+    (shown,) = json.loads(belt_of(tool("look", **options), view="mcp"))
+    assert list(shown) == ["name", "description", "inputSchema", "annotations"]
+    assert shown["annotations"] == {
+        "readOnlyHint": read_only,
+        "destructiveHint": destructive,
+        "openWorldHint": open_world,
+    }
+
+
+def test_a_name_too_long_for_a_provider_is_cut_and_stays_its_own() -> None:
+    names = {"a" * 64: "a" * 64, "a" * 65: "", "a" * 64 + "b": ""}
+    shown = {name: wire_name(name) for name in names}
+    assert shown["a" * 64] == "a" * 64
+    assert len(set(shown.values())) == 3
+    assert all(len(name) <= 64 and re.fullmatch(r"[a-zA-Z0-9_-]+", name) for name in shown.values())
+
+
+def test_no_view_holds_a_reference() -> None:
+    import_module("quoth.tools.builtin")
+    for view in JSON_VIEWS:
+        assert "$ref" not in belt(cognitive_tools, view)
+
+
+# Every schema of every type a parameter may have, by OpenAI's rules.
+
+types = st.recursive(
+    st.sampled_from([str, int, float, bool, Literal["a", "b"], Literal[1]]),
+    lambda inner: st.one_of(inner.map(lambda hint: list[hint]), inner.map(lambda hint: hint | None)),  # type: ignore[valid-type]
+    max_leaves=4,
+)
+
+
+@given(hints=st.lists(st.tuples(types, st.booleans()), max_size=4))
+def test_a_strict_schema_keeps_the_rules(hints: list[tuple[Any, bool]]) -> None:
+    params = {
+        f"p{place}": {"type": hint, "doc": "D", **({"default": None} if optional else {})}
+        for place, (hint, optional) in enumerate(hints)
+    }
+    schema = tool("any-tool", params=params).schema
+    strict = strict_schema(schema)
+    assert strict is not None
+    broken = []
+    pending: list[Any] = [strict]
+    while pending:
+        node = pending.pop()
+        broken += [key for key in node if key in ("$ref", "default", "allOf", "oneOf", "title")]
+        if node.get("type") == "object":
+            assert node["required"] == list(node["properties"])
+            assert node["additionalProperties"] is False
+            pending += node["properties"].values()
+        pending += [*node.get("anyOf", ()), *([node["items"]] if "items" in node else [])]
+    assert broken == []
+    for place, (_, optional) in enumerate(hints):
+        node = strict["properties"][f"p{place}"]
+        assert not optional or "null" in str(node)
+
+
+# Looking tools up
+
+
+def catalog() -> BeltCatalog:
+    import_module("quoth.tools.builtin")
+    return BeltCatalog(ToolTable((*cognitive_tools.tools(), *search_tools())))
+
+
+def test_the_catalog_describes_a_tool_as_the_lisp_view_does() -> None:
+    assert catalog().describe("Read_File") in belt(cognitive_tools)
+    with pytest.raises(UnknownToolError, match=r"There is no tool named red-file\. Did you mean read-file\?"):
+        catalog().describe("red-file")
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("read a text file", "read-file"),
+        ("searching regular expressions", "grep-search"),
+        ("listing folders", "list-files"),
+        ("run programs", "eval"),
+    ],
+)
+def test_the_catalog_finds_tools_by_words(words: str, first: str) -> None:
+    assert catalog().search(words, 3)[0].startswith(f"- {first}: ")
+
+
+def test_a_search_without_a_hit_finds_nothing_and_never_more_than_asked() -> None:
+    assert catalog().search("xylophone", 10) == []
+    assert len(catalog().search("file", 2)) == 2
+
+
+def test_choices_are_shown_instead_of_their_type() -> None:
+    odd = tool("odd", params={"kind": {"type": str, "choices": ["a", "b"], "default": "a"}})
+    assert '  Parameters: :kind "a" | "b" = "a"\n' in belt_of(odd)
+
+
+def test_a_parameter_whose_default_is_nothing_may_be_left_out() -> None:
+    maybe = tool("maybe", params={"name": {"type": str | None, "default": None}})
+    needed = tool("maybe", params={"name": {"type": str | None, "default": REQUIRED}})
+    assert belt_of(maybe) != belt_of(needed)
+
+
+def test_an_empty_table_is_still_a_belt() -> None:
+    assert belt_of().startswith("AVAILABLE TOOLS:\n")
+
+
+THE_VIEWS = "the views are lisp, plist, json, tags, run, bare, openai, anthropic, mcp."
+
+
+@pytest.mark.parametrize(
+    ("view", "sentence"),
+    [
+        ("lips", f"There is no view lips; {THE_VIEWS} Did you mean lisp?"),
+        ("xml", f"There is no view xml; {THE_VIEWS}"),
+    ],
+)
+def test_an_unknown_view_is_told_with_those_there_are(view: str, sentence: str) -> None:
+    assert complaint(UsageError, lambda: belt(ToolTable(), view)) == sentence
+
+
+def test_the_belt_as_json_carries_the_hash_of_what_it_shows() -> None:
+    table = ToolTable(tuple(three()))
+    data = json.loads(json.dumps(belt_json(table, "lisp")))
+    assert data == {
+        "view": "lisp",
+        "schema_hash": table.schema_hash,
+        "tools": ["add", "look", "rest"],
+        "belt": belt(table),
+    }
+    assert belt_json(table, "mcp")["belt"] == json.loads(belt(table, "mcp"))

@@ -1,0 +1,988 @@
+"""The door: every stage, its order, and one result with one audit row for every call."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from words import Gateway, Spy, gateway, shipped, tool
+
+import quoth.tools.door.door
+import quoth.tools.door.execution
+from quoth.tools.history.audit import MemoryAudit
+from quoth.tools.call.context import ALLOW, STATUSES, Call, GateDecision, ToolContext, ToolError, ToolFailure, ToolResult, Verdict, ask, current_context, deny
+from quoth.tools.door.door import STAGES, Door, Refusal, Reservation, dispatch, new_call
+from quoth.tools.lisp.forms import CallForm, Code
+from quoth.tools.history.receipts import Receipt
+from quoth.tools.sandbox.runner import SandboxLimits
+from quoth.tools.storage.database import Store
+from quoth.tools.registry.table import ToolTable
+from quoth.tools.call.workspace import Workspace
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deadlines of the door itself, short enough for a test to pass them."""
+    monkeypatch.setattr(tools.door, "GATE_SECONDS", 0.2)
+    monkeypatch.setattr(tools.execute, "GRACE_SECONDS", 0.2)
+
+
+class Says:
+    """A policy, limits, gate or consent that says one thing, and remembers in ``diary`` that it was asked."""
+
+    def __init__(self, answer: Any, diary: list[str] | None = None, name: str = "") -> None:
+        self.answer = answer
+        self.diary = diary if diary is not None else []
+        self.name = name
+
+    def _say(self) -> Any:
+        self.diary.append(self.name)
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+    def judge(self, *_: Any) -> Any:
+        return self._say()
+
+    def reserve(self, *_: Any) -> Any:
+        return self._say()
+
+    async def check(self, *_: Any) -> Any:
+        return self._say()
+
+    async def request(self, *_: Any) -> Any:
+        return self._say()
+
+    def find(self, *_: Any) -> Any:
+        return self._say()
+
+    def begun(self, *_: Any) -> bool:
+        return False
+
+    def begins(self, *_: Any) -> None:
+        """Nothing is kept."""
+
+    def keep(self, *_: Any, **__: Any) -> None:
+        """Nothing is kept."""
+
+
+# One result, one row
+
+
+def test_a_call_passes_and_leaves_an_audit_row() -> None:
+    body = Spy("done")
+    here = gateway(tool(body=body))
+    result = here.pass_through("(probe)")
+    assert (result.status, result.value, body.calls) == ("ok", "done", 1)
+    (row,) = here.rows
+    assert (row["tool"], row["status"], row["digest"]) == ("probe", "ok", result.audit["digest"])
+    assert row["ts"].endswith("+00:00")
+    assert row["duration_ms"] >= 0
+
+
+def test_a_denying_guard_stops_the_body() -> None:
+    body = Spy()
+    result = gateway(tool(body=body, guard=Spy(False))).pass_through("(probe)")
+    assert result.status == "denied"
+    assert not body.ran
+
+
+def test_the_row_says_who_called_what_when_and_how_it_ended() -> None:
+    def body(ctx: ToolContext) -> None:
+        ctx.effect("wrote:a")
+
+    here = gateway(tool(body=body))
+    before = datetime.now(UTC)
+    result = here.pass_through("(PROBE)", user="ann", session="s1", route="repl", round=3, order=2)
+    (row,) = here.rows
+    assert before.replace(microsecond=0) <= datetime.fromisoformat(row.pop("ts")) <= datetime.now(UTC)
+    assert isinstance(row.pop("duration_ms"), int)
+    assert row == {
+        "id": result.id,
+        "tool": "probe",
+        "digest": CallForm("probe").digest,
+        "status": "ok",
+        "stage": "body",
+        "route": "repl",
+        "session": "s1",
+        "user": "ann",
+        "parent": None,
+        "depth": 0,
+        "round": 3,
+        "place": 2,
+        "side_effects": ("wrote:a",),
+        "policy": "allow",
+        "rule": "",
+        "guard": "",
+        "gate": "",
+        "consent": "",
+        "message": "",
+        "form": "(probe)",
+        "repairs": "",
+        "schema_hash": here.door.table.schema_hash,
+    }
+    assert result.side_effects == ("wrote:a",)
+
+
+def test_the_duration_is_measured() -> None:
+    result = gateway(tool(body=lambda: time.sleep(0.05))).pass_through("(probe)")
+    assert result.audit["duration_ms"] >= 50
+
+
+def test_a_row_holds_no_declared_secret() -> None:
+    here = gateway(tool(params={"text": {"secret": True}}, body=lambda text: text))
+    assert here.pass_through('(probe "hunter2")').value == "hunter2"
+    assert here.rows[0]["form"] == '(probe :text "[secret]")'
+    assert "hunter2" not in str(here.rows)
+
+
+def test_the_digest_is_that_of_the_canonical_call_however_it_was_spelt() -> None:
+    here = gateway(tool(params={"a": {}, "b": {"type": int, "default": 1}}, body=lambda: None))
+    spellings = ['(probe "x" 2)', '(PROBE :B 2 :a "x")', '(:tool "probe" :args (:b 2 :a "x"))']
+    digests = {here.pass_through(text).audit["digest"] for text in spellings}
+    assert digests == {CallForm("probe", {"a": "x", "b": 2}).digest}
+
+
+def endings() -> list[tuple[str, str, Callable[[], Gateway], str]]:
+    """Every status, the stage it ends at, a gateway where the call gets it, and the whole message."""
+
+    def here(**parts: Any) -> Callable[[], Gateway]:
+        options = {key: parts.pop(key) for key in list(parts) if key not in ("policy", "limits")}
+        return lambda: gateway(tool(**options), **parts)
+
+    failing = Spy(ToolError("It is broken."))
+    return [
+        ("ok", "body", here(), ""),
+        ("error", "body", here(body=failing), "It is broken."),
+        (
+            "invalid",
+            "validation",
+            here(params={"x": {}}),
+            "probe: :x is missing. It is called as (probe :x str).",
+        ),
+        (
+            "unknown",
+            "look-up",
+            lambda: gateway(tool("prope")),
+            "There is no tool named probe. Did you mean prope?",
+        ),
+        ("denied", "policy", here(policy=Says(deny("not you"))), "probe was denied: not you."),
+        ("denied", "guard", here(guard=Spy(deny("not so."))), "probe was denied: not so."),
+        (
+            "denied",
+            "gate",
+            lambda: gateway(tool(gate=True), gate=Says(deny("no"))),
+            "probe was denied: no.",
+        ),
+        (
+            "limited",
+            "limits",
+            here(limits=Says(Refusal("3 calls a day"))),
+            "probe is limited: 3 calls a day.",
+        ),
+        (
+            "pending",
+            "consent",
+            here(effects=["writes"]),
+            "probe waits for a person's approval: it writes files.",
+        ),
+        (
+            "timeout",
+            "body",
+            here(body=functools.partial(asyncio.sleep, 5), timeout=0.05),
+            "probe did not finish within 0.05 s.",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(("status", "stage", "make", "message"), endings())
+def test_every_ending_has_its_status_its_sentence_and_one_row(
+    status: str, stage: str, make: Callable[[], Gateway], message: str
+) -> None:
+    here = make()
+    result = here.pass_through("(probe)")
+    assert (result.status, result.message) == (status, message)
+    (row,) = here.rows
+    assert (row["status"], row["stage"], row["id"]) == (status, stage, result.id)
+    assert result.audit["status"] == status
+    assert (result.value is None) or result.ok
+
+
+def test_a_cancelled_call_has_its_row_and_the_cancellation_passes() -> None:
+    here = gateway(tool(body=functools.partial(asyncio.sleep, 60)))
+
+    async def go() -> None:
+        call = asyncio.create_task(here.enter("(probe)"))
+        await asyncio.sleep(0.05)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    asyncio.run(go())
+    (row,) = here.rows
+    assert (row["status"], row["stage"]) == ("cancelled", "body")
+
+
+def test_a_call_refused_by_its_host_has_a_row_too() -> None:
+    here = gateway(tool())
+    call = new_call(CallForm("probe"))
+    result = here.door.refuse(call, ToolContext(Workspace(".")), "limited", "The run has had its calls.")
+    assert (result.status, result.message) == ("limited", "The run has had its calls.")
+    (row,) = here.rows
+    assert (row["status"], row["stage"], row["id"]) == ("limited", "host", call.id)
+
+
+def test_the_statuses_tested_here_are_all_there_are() -> None:
+    tested = {status for status, *_ in endings()} | {"cancelled"}
+    assert tested == set(STATUSES)
+
+
+# The order of the stages
+
+
+def test_the_stages_stand_in_their_order() -> None:
+    assert [name for name, _ in STAGES] == (
+        ["look-up", "validation", "receipt", "limits", "policy", "guard", "gate", "consent", "body"]
+    )
+
+
+def walk(stop: str, answer: Any = None) -> tuple[list[str], ToolResult]:
+    """Who was asked, in order, when the stage ``stop`` ends the call."""
+    diary: list[str] = []
+    refusals = {
+        "receipt": Receipt("c1", "ok", "before", ""),
+        "limits": Refusal("too often"),
+        "policy": deny("p"),
+        "guard": False,
+        "gate": deny("g"),
+        "consent": deny("c"),
+    }
+    said: dict[str, Any] = {
+        "receipt": None,
+        "limits": Reservation(),
+        "policy": ALLOW,
+        "guard": True,
+        "gate": ask("sure?"),
+        "consent": ALLOW,
+        "body": "done",
+    }
+    if stop in refusals:
+        said[stop] = answer if answer is not None else refusals[stop]
+
+    def part(name: str) -> Says:
+        return Says(said[name], diary, name)
+
+    def guard() -> Any:
+        diary.append("guard")
+        return said["guard"]
+
+    def body() -> Any:
+        diary.append("body")
+        return said["body"]
+
+    name = "other" if stop == "look-up" else "probe"
+    text = f"({name} 1)" if stop == "validation" else f"({name})"
+    here = gateway(
+        tool(guard=guard, body=body, gate=True),
+        receipts=part("receipt"),
+        limits=part("limits"),
+        policy=part("policy"),
+        gate=part("gate"),
+        consent=part("consent"),
+    )
+    result = here.pass_through(text)
+    assert here.rows[0]["stage"] == stop
+    return diary, result
+
+
+ASKED = ["receipt", "limits", "policy", "guard", "gate", "consent", "body"]
+
+
+@pytest.mark.parametrize("stop", [name for name, _ in STAGES])
+def test_a_stage_that_ends_the_call_leaves_the_later_ones_unasked(stop: str) -> None:
+    diary, result = walk(stop)
+    if stop in ("look-up", "validation"):
+        assert diary == []
+    elif stop == "receipt":  # what a rule or guard denies by now is answered by no receipt
+        assert diary == ["receipt", "policy", "guard"]
+    else:
+        assert diary == ASKED[: ASKED.index(stop) + 1]
+    assert result.ok is (stop in ("body", "receipt"))
+
+
+def test_the_questions_of_policy_guard_and_gate_reach_the_person_together() -> None:
+    asked: list[str] = []
+
+    class Person:
+        async def request(self, tool: Any, call: Call, reason: str) -> Verdict:
+            asked.append(reason)
+            return ALLOW
+
+    here = gateway(
+        tool(guard=Spy(ask("it is large.")), gate=True, effects=["writes", "net"]),
+        gate=Says(ask("")),
+        consent=Person(),
+    )
+    assert here.pass_through("(probe)").ok
+    assert asked == ["it writes files and it uses the network; it is large; it asks first"]
+
+
+# Policy and limits
+
+
+@pytest.mark.parametrize(
+    ("effects", "status"),
+    [
+        ([], "ok"),
+        (["reads"], "ok"),
+        (["writes"], "pending"),
+        (["reads", "writes"], "pending"),
+        (["runs"], "pending"),
+        (["net"], "pending"),
+        (["memory"], "pending"),
+    ],
+)
+def test_what_can_change_something_asks_and_what_only_reads_does_not(effects: list[str], status: str) -> None:
+    body = Spy("done")
+    result = gateway(tool(body=body, effects=effects)).pass_through("(probe)")
+    assert result.status == status
+    assert body.ran is (status == "ok")
+
+
+WRONG_VERDICTS = [None, True, False, "allow", 1]
+
+
+@pytest.mark.parametrize("answer", WRONG_VERDICTS)
+def test_a_policy_that_gives_no_verdict_denies(answer: Any) -> None:
+    body = Spy()
+    result = gateway(tool(body=body), policy=Says(answer)).pass_through("(probe)")
+    assert (result.status, result.message) == (
+        "denied",
+        f"probe was denied: the policy failed (TypeError: {answer!r} is no verdict).",
+    )
+    assert not body.ran
+
+
+def test_a_policy_that_raises_denies() -> None:
+    body = Spy()
+    result = gateway(tool(body=body), policy=Says(OSError("no file."))).pass_through("(probe)")
+    assert (result.status, result.message) == (
+        "denied",
+        "probe was denied: the policy failed (OSError: no file).",
+    )
+    assert not body.ran
+
+
+def test_a_verdict_of_an_unheard_of_kind_denies() -> None:
+    body = Spy()
+    strange = Verdict("allowed")  # type: ignore[arg-type]
+    assert gateway(tool(body=body), policy=Says(strange)).pass_through("(probe)").status == "denied"
+    assert not body.ran
+
+
+def test_limits_that_cannot_be_counted_refuse() -> None:
+    body = Spy()
+    result = gateway(tool(body=body), limits=Says(OSError("locked"))).pass_through("(probe)")
+    assert (result.status, result.message) == (
+        "limited",
+        "probe is limited: its calls could not be counted (OSError: locked).",
+    )
+    assert not body.ran
+
+
+@pytest.mark.parametrize("promise", [{"cooldown": 1}, {"daily_limit": 1}])
+def test_a_limit_that_nobody_counts_is_not_ignored(promise: dict[str, Any]) -> None:
+    body = Spy()
+    result = gateway(tool(body=body, **promise)).pass_through("(probe)")
+    assert (result.status, result.message) == (
+        "limited",
+        "probe is limited: its :cooldown or :daily-limit cannot be counted here, so it is not run.",
+    )
+    assert not body.ran
+
+
+# The guard
+
+DEADLINE = "its guard did not answer within 0.2 s"
+SHAPE = 'a guard returns True, False, (deny "why") or (ask "why")'
+
+
+def never() -> None:
+    while True:
+        time.sleep(0.001)
+
+
+async def never_async() -> None:
+    await asyncio.sleep(60)
+
+
+async def never_lets_go() -> None:
+    for _ in range(2):  # the deadline of the door, and the end of the test
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            continue
+
+
+async def true_async() -> bool:
+    return True
+
+
+async def raise_async() -> bool:
+    raise ValueError("async")
+
+
+async def exit_async() -> bool:
+    raise SystemExit(3)
+
+
+GUARDS: list[tuple[Any, str, str]] = [
+    (Spy(True), "ok", ""),
+    (Spy(ALLOW), "ok", ""),
+    (true_async, "ok", ""),
+    (functools.partial(true_async), "ok", ""),
+    (Spy(False), "denied", "its guard refused these arguments"),
+    (Spy(deny("too big.")), "denied", "too big"),
+    (Spy(deny()), "denied", "no reason was given"),
+    (Spy(None), "denied", f"its guard returned None; {SHAPE}"),
+    (Spy(1), "denied", f"its guard returned 1; {SHAPE}"),
+    (Spy("yes"), "denied", f"its guard returned 'yes'; {SHAPE}"),
+    (Spy([]), "denied", f"its guard returned []; {SHAPE}"),
+    (Spy(ValueError("odd.")), "denied", "its guard failed (ValueError: odd)"),
+    (Spy(ValueError()), "denied", "its guard failed (ValueError)"),
+    (Spy(ToolError("a sentence.")), "denied", "its guard failed (ToolError: a sentence)"),
+    (Spy(SystemExit(0)), "denied", "its guard failed (RuntimeError: it raised SystemExit)"),
+    (Spy(KeyboardInterrupt()), "denied", "its guard failed (RuntimeError: it raised KeyboardInterrupt)"),
+    (Spy(StopIteration(3)), "denied", "its guard failed (RuntimeError: StopIteration: 3)"),
+    (Spy(TimeoutError("mine")), "denied", "its guard failed (ToolError: TimeoutError: mine)"),
+    (raise_async, "denied", "its guard failed (ValueError: async)"),
+    (exit_async, "denied", "its guard failed (RuntimeError: it raised SystemExit)"),
+    (never, "denied", DEADLINE),
+    (never_async, "denied", DEADLINE),
+    (never_lets_go, "denied", DEADLINE),
+    (True, "denied", "its guard failed (TypeError: True is not a callable object)"),
+]
+
+
+@pytest.mark.parametrize(("guard", "status", "reason"), GUARDS)
+def test_only_a_clear_yes_of_the_guard_lets_the_call_on(
+    guard: Any, status: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if reason == DEADLINE:
+        monkeypatch.setattr(tools.door, "GUARD_SECONDS", 0.2)
+    body = Spy("done")
+    result = gateway(tool(body=body, guard=guard)).pass_through("(probe)")
+    assert (result.status, result.message) == (status, f"probe was denied: {reason}." if reason else "")
+    assert body.ran is (status == "ok")
+
+
+def test_a_guard_that_takes_what_nobody_gives_denies() -> None:
+    body = Spy()
+    result = gateway(tool(body=body, guard=lambda nobody: True)).pass_through("(probe)")
+    assert result.status == "denied"
+    assert "missing 1 required positional argument: 'nobody'" in result.message
+    assert not body.ran
+
+
+def test_a_guard_that_asks_waits_for_a_person() -> None:
+    body = Spy()
+    here = gateway(tool(body=body, guard=Spy(ask("really?"))))
+    assert here.pass_through("(probe)").message == "probe waits for a person's approval: really?."
+    assert not body.ran
+    here.door.consent = Says(ALLOW)
+    assert here.pass_through("(probe)").ok
+
+
+def test_a_person_cannot_allow_what_the_guard_denies() -> None:
+    here = gateway(tool(guard=Spy(False), effects=["writes"]), consent=Says(ALLOW))
+    assert here.pass_through("(probe)").status == "denied"
+
+
+# The gate
+
+
+def gated(answer: Any, failure: str = "closed") -> tuple[ToolResult, Spy]:
+    body = Spy("done")
+    gate = answer if hasattr(answer, "check") else Says(answer)
+    made = tool(body=body, gate=True, gate_failure=failure)
+    return gateway(made, gate=gate).pass_through("(probe)"), body
+
+
+class Slow:
+    async def check(self, *_: Any) -> Verdict:
+        await asyncio.sleep(60)
+        return ALLOW
+
+
+def test_a_gate_can_allow_and_deny() -> None:
+    result, body = gated(ALLOW)
+    assert (result.status, result.message, body.ran) == ("ok", "", True)
+    assert gated(GateDecision(True))[1].ran
+    assert gated(GateDecision(False, "off topic"))[0].message == "probe was denied: off topic."
+    assert gated(GateDecision(False))[0].message == "probe was denied: no reason was given."
+    assert not gated(GateDecision("no"))[1].ran  # type: ignore[arg-type]
+    for failure in ("closed", "open"):
+        result, body = gated(deny("off topic"), failure)
+        assert (result.message, body.ran) == ("probe was denied: off topic.", False)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (OSError("down"), "OSError: down"),
+        (Slow(), "TimeoutError"),
+        (None, "TypeError: None is no verdict"),
+        (True, "TypeError: True is no verdict"),
+    ],
+)
+def test_a_gate_that_fails_follows_the_tools_own_word(answer: Any, reason: str) -> None:
+    result, body = gated(answer, "closed")
+    assert (result.message, body.ran) == (f"probe was denied: the gate failed ({reason}).", False)
+    result, body = gated(answer, "open")
+    assert (result.status, result.value, body.ran) == ("ok", "done", True)
+    assert result.message == f"The gate failed ({reason}) and probe fails open."
+
+
+def test_a_gate_is_asked_only_for_tools_that_want_it() -> None:
+    gate = Says(deny("no"))
+    assert gateway(tool(), gate=gate).pass_through("(probe)").ok
+    assert gate.diary == []
+
+
+# Consent
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "message"),
+    [
+        (ALLOW, "ok", ""),
+        (deny("not today"), "denied", "probe was denied: not today."),
+        (deny(), "denied", "probe was denied: no reason was given."),
+        (None, "pending", "probe waits for a person's approval: it writes files."),
+        (ask("later"), "pending", "probe waits for a person's approval: later."),
+        (ask(), "pending", "probe waits for a person's approval: it writes files."),
+        (True, "denied", "probe was denied: consent could not be asked (TypeError: True is no verdict)."),
+        (OSError("no one"), "denied", "probe was denied: consent could not be asked (OSError: no one)."),
+    ],
+)
+def test_consent_decides_what_was_asked(answer: Any, status: str, message: str) -> None:
+    body = Spy("done")
+    here = gateway(tool(body=body, effects=["writes"]), consent=Says(answer))
+    result = here.pass_through("(probe)")
+    assert (result.status, result.message) == (status, message)
+    assert body.ran is (status == "ok")
+    assert len(here.rows) == 1
+
+
+def test_consent_is_not_asked_when_nothing_is_in_question() -> None:
+    person = Says(deny("no"))
+    assert gateway(tool(), consent=person).pass_through("(probe)").ok
+    assert person.diary == []
+
+
+# The body
+
+
+async def value_async() -> str:
+    return "done"
+
+
+async def own_timeout() -> None:
+    async with asyncio.timeout(0.01):
+        await asyncio.sleep(60)
+
+
+async def cancels_itself() -> None:
+    raise asyncio.CancelledError
+
+
+async def cancels_its_task() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(60)
+
+
+def recurse() -> None:
+    recurse()
+
+
+LATE = "probe did not finish within 0.1 s."
+BODIES: list[tuple[Any, str, Any, str]] = [
+    (value_async, "ok", "done", ""),
+    (functools.partial(value_async), "ok", "done", ""),
+    (lambda: value_async(), "ok", "done", ""),
+    (lambda: None, "ok", None, ""),
+    (
+        lambda: (1, {2}, b"a\xff", {3: datetime(2026, 1, 2)}),
+        "ok",
+        [1, [2], "a\\xff", {"3": "2026-01-02T00:00:00"}],
+        "",
+    ),
+    (lambda: Verdict("deny", "x"), "ok", {"kind": "deny", "reason": "x", "rule": ""}, ""),
+    (lambda: float("nan"), "ok", "nan", ""),
+    (lambda: Code("(+ 1 2)"), "ok", "(+ 1 2)", ""),
+    (lambda: "\ud800é", "ok", "\\ud800é", ""),
+    (lambda: object, "error", None, "A tool returned a type, which is no plain data."),
+    (lambda: [[object()]], "error", None, "A tool returned a object, which is no plain data."),
+    (
+        lambda: 10**5000,
+        "error",
+        None,
+        "The value is a number of more than 4000 digits; return it in another shape.",
+    ),
+    (Spy(ToolError("There is no such page.")), "error", None, "There is no such page."),
+    (Spy(ValueError("bad")), "error", None, "probe failed: ValueError: bad."),
+    (Spy(ValueError("bad.\nmore")), "error", None, "probe failed: ValueError: bad."),
+    (Spy(ValueError("")), "error", None, "probe failed: ValueError."),
+    (Spy(ValueError("x" * 1000)), "error", None, f"probe failed: ValueError: {'x' * 287}…."),
+    (Spy(ToolFailure("pending", "It waits.")), "pending", None, "It waits."),
+    (recurse, "error", None, "probe failed: RecursionError: maximum recursion depth exceeded."),
+    (Spy(SystemExit(3)), "error", None, "probe failed: RuntimeError: it raised SystemExit."),
+    (Spy(KeyboardInterrupt()), "error", None, "probe failed: RuntimeError: it raised KeyboardInterrupt."),
+    (Spy(GeneratorExit()), "error", None, "probe failed: RuntimeError: it raised GeneratorExit."),
+    (Spy(asyncio.CancelledError()), "error", None, "probe failed: RuntimeError: it raised CancelledError."),
+    (Spy(StopIteration("s")), "error", None, "probe failed: RuntimeError: StopIteration: s."),
+    (exit_async, "error", None, "probe failed: RuntimeError: it raised SystemExit."),
+    (Spy(TimeoutError("mine")), "error", None, "TimeoutError: mine."),
+    (own_timeout, "error", None, "TimeoutError."),
+    (cancels_itself, "error", None, "It cancelled itself."),
+    (cancels_its_task, "error", None, "It cancelled itself."),
+    (never, "timeout", None, LATE),
+    (never_async, "timeout", None, LATE),
+    (never_lets_go, "timeout", None, LATE),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "value", "message"), BODIES)
+def test_whatever_a_body_does_is_one_uniform_result(body: Any, status: str, value: Any, message: str) -> None:
+    here = gateway(tool(body=body, timeout=0.1 if status == "timeout" else 30))
+    result = here.pass_through("(probe)")
+    assert (result.status, result.value, result.message) == (status, value, message)
+    assert len(here.rows) == 1
+
+
+def test_a_value_without_a_bottom_is_an_error() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    result = gateway(tool(body=lambda: endless)).pass_through("(probe)")
+    assert (result.status, result.message) == ("error", "The value is nested deeper than 100.")
+
+
+def living(name: str) -> Iterator[threading.Thread]:
+    return (thread for thread in threading.enumerate() if thread.name == name and thread.is_alive())
+
+
+def test_a_body_that_loops_for_ever_is_stopped_and_not_only_left() -> None:
+    def endless_loop() -> None:
+        while True:
+            pass
+
+    here = gateway(tool(body=endless_loop, timeout=0.1))
+    assert here.pass_through("(probe)").status == "timeout"
+    for _ in range(200):
+        if not any(living("quoth-endless_loop")):
+            break
+        time.sleep(0.02)
+    assert not any(living("quoth-endless_loop"))
+
+
+def test_a_synchronous_body_does_not_hold_up_the_others() -> None:
+    gone_on = threading.Event()
+
+    async def go() -> list[ToolResult]:
+        here = gateway(
+            tool("waits", body=lambda: gone_on.wait(20)),
+            tool("sets", body=gone_on.set),
+        )
+        return await asyncio.gather(here.enter("(waits)"), here.enter("(sets)"))
+
+    waited, _ = asyncio.run(go())
+    assert waited.value is True
+
+
+def test_a_failing_call_does_not_hurt_its_siblings() -> None:
+    here = gateway(
+        tool("raises", body=Spy(ValueError("bad"))),
+        tool("exits", body=Spy(SystemExit(1))),
+        tool("leaves", body=exit_async),
+        tool("cancels", body=cancels_its_task),
+        tool("hangs", body=never_async, timeout=0.1),
+        tool("fine", body=value_async),
+        tool("slow", body=functools.partial(asyncio.sleep, 0.3, "late")),
+    )
+
+    async def go() -> list[ToolResult]:
+        names = ["raises", "exits", "leaves", "cancels", "hangs", "nobody", "fine", "slow", "fine"]
+        return await asyncio.gather(*(here.enter(f"({name})") for name in names))
+
+    results = asyncio.run(go())
+    assert [result.status for result in results] == (
+        ["error", "error", "error", "error", "timeout", "unknown", "ok", "ok", "ok"]
+    )
+    assert [result.value for result in results[-3:]] == ["done", "late", "done"]
+    assert sorted(row["id"] for row in here.rows) == sorted(result.id for result in results)
+
+
+def test_the_context_is_current_in_guard_and_body_and_only_there() -> None:
+    seen: list[ToolContext] = []
+
+    def look() -> bool:
+        seen.append(current_context())
+        return True
+
+    async def look_async() -> bool:
+        return look()
+
+    result = gateway(tool(guard=look, body=look_async)).pass_through("(probe)")
+    assert result.ok
+    result = gateway(tool(guard=lambda: look_async(), body=lambda: look_async())).pass_through("(probe)")
+    assert result.ok, result.message
+    assert len(seen) == 4
+    with pytest.raises(
+        ToolError, match=r"^There is no call running; this works only inside the guard or body"
+    ):
+        current_context()
+
+
+def test_what_a_body_says_and_does_travels_with_an_ok_result() -> None:
+    def body(ctx: ToolContext) -> str:
+        ctx.say("One.")
+        ctx.effect("wrote:a")
+        ctx.say("Two.")
+        return "value"
+
+    result = gateway(tool(body=body)).pass_through("(probe)")
+    assert (result.value, result.message, result.side_effects) == ("value", "One.\nTwo.", ("wrote:a",))
+
+
+def test_what_a_body_did_before_it_failed_is_told() -> None:
+    def body(ctx: ToolContext) -> str:
+        ctx.effect("wrote:a")
+        raise ToolError("Then it broke.")
+
+    here = gateway(tool(body=body))
+    result = here.pass_through("(probe)")
+    assert (result.status, result.side_effects) == ("error", ("wrote:a",))
+    assert here.rows[0]["side_effects"] == ("wrote:a",)
+
+
+def test_calls_do_not_share_what_they_say_and_do() -> None:
+    def body(ctx: ToolContext) -> None:
+        ctx.effect("wrote:a")
+
+    here = gateway(tool(body=body))
+    context = ToolContext(Workspace("."))
+
+    async def go() -> list[ToolResult]:
+        return [await here.door.dispatch(new_call(CallForm("probe")), context) for _ in range(2)]
+
+    assert [result.side_effects for result in asyncio.run(go())] == [("wrote:a",)] * 2
+    assert context.side_effects == []
+
+
+# Depth, nesting, marks
+
+
+def test_a_call_too_deep_is_denied() -> None:
+    body = Spy("done")
+    here = gateway(tool(body=body), max_depth=3)
+    assert here.pass_through("(probe)", depth=3).ok
+    result = here.pass_through("(probe)", depth=4)
+    assert (result.status, result.message) == ("denied", "probe is nested deeper than 3 calls.")
+    assert body.calls == 1
+
+
+def nesting(**parts: Any) -> Gateway:
+    """A tool that calls itself ``n`` times, one inside the other, and tells how deep it came."""
+
+    async def body(n: int, ctx: ToolContext, call: Call) -> Any:
+        if n == 0 or ctx.dispatch is None:
+            return call.depth
+        inner = await ctx.dispatch(CallForm("nest", {"n": n - 1}))
+        return inner.value if inner.ok else inner.message
+
+    return gateway(tool("nest", body=body, params={"n": {"type": int}}), **parts)
+
+
+def test_an_inner_call_carries_its_parent_and_its_depth() -> None:
+    here = nesting()
+    result = here.pass_through("(nest 3)", user="ann", session="s", round=2)
+    assert result.value == 3
+    rows = here.rows[::-1]  # the outermost ends last
+    assert [row["depth"] for row in rows] == [0, 1, 2, 3]
+    assert [row["parent"] for row in rows] == [None, rows[0]["id"], rows[1]["id"], rows[2]["id"]]
+    assert {row["route"] for row in rows[1:]} == {"tool"}
+    assert {(row["user"], row["session"], row["round"]) for row in rows} == {("ann", "s", 2)}
+    assert len({row["id"] for row in rows}) == 4
+
+
+def test_a_chain_of_inner_calls_ends_at_the_depth_limit() -> None:
+    here = nesting(max_depth=2)
+    assert here.pass_through("(nest 50)").value == "nest is nested deeper than 2 calls."
+    assert [row["status"] for row in here.rows] == ["denied", "ok", "ok", "ok"]
+
+
+def test_an_inner_call_passes_the_same_stages() -> None:
+    async def outer(ctx: ToolContext) -> Any:
+        assert ctx.dispatch is not None
+        inner = await ctx.dispatch(CallForm("inner"))
+        return [inner.status, inner.message]
+
+    body = Spy()
+    here = gateway(tool("outer", body=outer), tool("inner", body=body, guard=Spy(False)))
+    assert here.pass_through("(outer)").value == [
+        "denied",
+        "inner was denied: its guard refused these arguments.",
+    ]
+    assert not body.ran
+
+
+MARKS = [
+    ":approved t",
+    ':user "root"',
+    ":depth 0",
+    ':session "s"',
+    ":route repl",
+    ":permission admin",
+    ":parent nil",
+]
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_mark_of_trust_in_the_form_is_an_unknown_argument(mark: str) -> None:
+    body = Spy()
+    result = gateway(tool(body=body, effects=["writes"])).pass_through(f"(probe {mark})")
+    assert result.status == "invalid"
+    assert "is unknown (it takes none)" in result.message
+    assert not body.ran
+
+
+def test_a_parameter_named_like_a_mark_is_plain_data() -> None:
+    params: dict[str, dict[str, Any]] = {"approved": {"type": bool}, "user": {}, "depth": {"type": int}}
+
+    def body(approved: bool, user: str, depth: int, call: Call) -> list[Any]:
+        return [approved, user, depth, call.user, call.depth]
+
+    here = gateway(tool(body=body, params=params, effects=["writes"]))
+    text = '(probe :approved t :user "root" :depth 0)'
+    assert here.pass_through(text, user="ann", depth=2).status == "pending"
+    here.door.consent = Says(ALLOW)
+    assert here.pass_through(text, user="ann", depth=2).value == [True, "root", 0, "ann", 2]
+
+
+# Unheard-of calls
+
+
+def test_an_unknown_tool_is_told_and_eval_is_offered_for_computing() -> None:
+    here = shipped(".", sandbox_limits=SandboxLimits())
+    assert here.pass_through("(sumup 1 2)").message == (
+        "There is no tool named sumup. Available tools: "
+        + ", ".join(here.door.table.names())
+        + ". To compute something, give a Lisp program to eval: (eval (* 2 (+ 3 4)))."
+    )
+    assert here.pass_through("(ecko)").message == "There is no tool named ecko. Did you mean echo?"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        CallForm("\ud800"),
+        CallForm("x" * 100_000),
+        CallForm("a\nb\x1b[31m"),
+        CallForm(""),
+        CallForm("probe", {"\ud800": 1}),
+        CallForm("probe", {"x": 10**5000}),
+        CallForm("probe", {"x": object()}),
+        CallForm("probe", {}, (1, 2, 3)),
+    ],
+)
+def test_no_form_is_too_odd_for_a_result_and_a_row_on_disk(call: CallForm, tmp_path: Path) -> None:
+    from quoth.tools.history.audit import StoreAudit
+
+    store = Store(tmp_path / "s.sqlite")
+    here = gateway(tool(), audit=StoreAudit(lambda: store))
+    result = here.pass_through(call)
+    assert result.status in ("unknown", "invalid"), result.message
+    assert len(result.message) < 400
+    assert re.fullmatch(r"[^\x00-\x1f]+", result.message)
+    (row,) = here.rows
+    assert (row["id"], row["status"]) == (result.id, result.status)
+    assert len(row["tool"]) <= 200
+    store.close()
+
+
+def test_data_nested_beyond_reason_is_invalid() -> None:
+    value: Any = 1
+    for _ in range(20_000):
+        value = [value]
+    here = gateway(tool(params={"x": {"type": Any}}))
+    assert here.pass_through(CallForm("probe", {"x": value})).status == "invalid"
+    assert here.pass_through(CallForm("nobody", {"x": value})).status == "unknown"
+
+
+# The audit itself, and the host's own failures
+
+
+class BrokenAudit(MemoryAudit):
+    def write(self, row: Any) -> None:
+        raise OSError("disk is full")
+
+
+def test_what_cannot_be_recorded_is_not_acknowledged() -> None:
+    result = gateway(tool(body=Spy("done")), audit=BrokenAudit()).pass_through("(probe)")
+    assert (result.status, result.value) == ("error", None)
+    assert (
+        result.message == "The call was done, but its audit row could not be written: OSError: disk is full."
+    )
+    assert result.audit["status"] == "error"
+
+
+class ClosedAudit(BrokenAudit):
+    def prepare(self) -> None:
+        raise OSError("it is closed")
+
+
+def test_what_could_not_be_recorded_is_not_done() -> None:
+    body = Spy("done")
+    result = gateway(tool(body=body), audit=ClosedAudit()).pass_through("(probe)")
+    assert result.status == "error"
+    assert not body.ran
+
+
+def test_a_failing_part_of_the_host_is_an_error_and_not_a_crash() -> None:
+    class OddTable(ToolTable):
+        def get(self, name: str) -> Any:
+            raise ZeroDivisionError("odd")
+
+    body = Spy()
+    here = gateway(tool(body=body))
+    here.door.table = OddTable()
+    result = here.pass_through("(probe)")
+    assert (result.status, result.message) == ("error", "probe stopped at look-up: ZeroDivisionError: odd.")
+    assert here.rows[0]["stage"] == "look-up"
+    assert not body.ran
+
+
+def test_dispatch_by_name_takes_raw_arguments() -> None:
+    table = ToolTable((tool(params={"text-in": {}}, body=lambda text_in: text_in),))
+    context = ToolContext(Workspace("."))
+    result = asyncio.run(dispatch("Probe", {"text_in": "a"}, context, table=table))
+    assert result.value == "a"
+    assert asyncio.run(dispatch("nobody", {}, context, table=table)).status == "unknown"
+
+
+def test_a_door_without_parts_has_the_careful_ones() -> None:
+    door = Door(ToolTable())
+    assert type(door.policy).__name__ == "EffectsPolicy"
+    assert type(door.limits).__name__ == "NoLimits"
+    assert type(door.consent).__name__ == "NobodyToAsk"
+    assert door.gate is None

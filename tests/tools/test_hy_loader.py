@@ -1,0 +1,218 @@
+"""The bytecode cache of our own Hy: it works where Python's does not, and is never stale or broken."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from words import files, rooms
+
+from quoth.tools import hy_loader as hycache
+from quoth.tools.hy_loader import _CachingLoader, _entry, cache_dir, install, located
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("QUOTH_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+PROGRAM = """
+import json, sys
+import tools
+compiled = []
+from importlib.machinery import SourceFileLoader
+old = SourceFileLoader.source_to_code
+def spy(self, data, path, **more):
+    if str(path).endswith(".hy"):
+        compiled.append(str(path).rsplit("/", 1)[1])
+    return old(self, data, path, **more)
+SourceFileLoader.source_to_code = spy
+import quoth.tools.builtin
+print(json.dumps({"compiled": compiled, "tools": tools.cognitive_tools.names(), "file": tools.__file__}))
+"""
+
+
+def start(cache: Path, root: Path | None = None, **env: str) -> dict[str, Any]:
+    """Load the tools that ship in a fresh Python; say which Hy files it compiled."""
+    root = root or rooms()[0].parent
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={**os.environ, "QUOTH_CACHE": str(cache), "PYTHONPATH": str(root), **env},
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=root,
+    )
+    assert done.stderr == ""
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert Path(found["file"]).parent.parent == root
+    return found
+
+
+FAMILIES = {"core.hy", "files.hy", "search.hy"}
+
+
+def copied(folder: Path) -> Path:
+    """The package, installed somewhere else."""
+    shutil.copytree(rooms()[0], folder / "lib/tools", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder / "lib"
+
+
+def test_the_second_start_compiles_nothing_even_where_python_writes_no_bytecode(cache: Path) -> None:
+    first = start(cache, PYTHONDONTWRITEBYTECODE="1")
+    assert set(first["compiled"]) >= FAMILIES
+    second = start(cache, PYTHONDONTWRITEBYTECODE="1")
+    assert (second["compiled"], second["tools"]) == ([], first["tools"])
+
+
+def test_an_installation_that_cannot_be_written_is_cached_and_left_as_it_is(
+    cache: Path, tmp_path: Path
+) -> None:
+    root = copied(tmp_path)
+    for path in [*root.rglob("*"), root]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    before = sorted(path for path in root.rglob("*") if path.suffix != ".pyc" and path.name != "__pycache__")
+    start(cache, root, PYTHONDONTWRITEBYTECODE="1")
+    assert start(cache, root, PYTHONDONTWRITEBYTECODE="1")["compiled"] == []
+    assert sorted(root.rglob("*")) == before
+    for path in [root, *root.rglob("*")]:
+        path.chmod(0o755)
+
+
+def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("in the way")
+    for _ in range(2):
+        assert set(start(tmp_path / "cache")["compiled"]) >= FAMILIES
+    assert (tmp_path / "cache").read_text() == "in the way"
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "garbage", "other code"])
+def test_a_damaged_entry_is_compiled_anew_and_mended(cache: Path, damage: str) -> None:
+    start(cache)
+    (entry,) = (cache / "hy").glob("quoth.tools.builtin.eval.*.bin")
+    good = entry.read_bytes()
+    middle = len(good) // 2
+    entry.write_bytes(
+        {
+            "empty": b"",
+            "cut": good[:middle],
+            "flipped": good[:middle] + bytes([good[middle] ^ 0xFF]) + good[middle + 1 :],
+            "garbage": os.urandom(200),
+            "other code": good[32:],
+        }[damage]
+    )
+    again = start(cache)
+    assert again["compiled"] == ["core.hy"]
+    assert "echo" in again["tools"]
+    assert entry.read_bytes() == good
+    assert start(cache)["compiled"] == []
+
+
+def test_a_changed_file_is_compiled_anew_and_its_old_entry_dropped(cache: Path, tmp_path: Path) -> None:
+    root = copied(tmp_path)
+    start(cache, root)
+    file = root / "tools/builtin/eval.hy"
+    file.write_text(
+        file.read_text()
+        .replace("def-cognitive-tool echo", "def-cognitive-tool ekko")
+        .replace("(echo", "(ekko")
+    )
+    again = start(cache, root)
+    assert again["compiled"] == ["core.hy"]
+    assert "ekko" in again["tools"]
+    assert len(list((cache / "hy").glob("quoth.tools.builtin.eval.*.bin"))) == 1
+
+
+@pytest.mark.parametrize("name", ["macros.hy", "expand.hy"])
+def test_what_decides_an_expansion_belongs_to_the_key(cache: Path, tmp_path: Path, name: str) -> None:
+    root = copied(tmp_path)
+    start(cache, root)
+    with (root / "tools" / name).open("a") as file:
+        file.write("; a change\n")
+    assert set(start(cache, root)["compiled"]) >= FAMILIES
+
+
+def test_two_installations_do_not_take_each_others_entries(cache: Path, tmp_path: Path) -> None:
+    one, other = copied(tmp_path / "a"), copied(tmp_path / "b")
+    start(cache, one)
+    start(cache, other)
+    assert start(cache, one)["compiled"] == []
+    assert start(cache, other)["compiled"] == []
+
+
+def test_the_key_knows_the_text_the_place_and_the_name() -> None:
+    entries = {
+        _entry("tools.a", "/x/a.hy", b"1"),
+        _entry("tools.a", "/x/a.hy", b"2"),
+        _entry("tools.b", "/x/a.hy", b"1"),
+        _entry("tools.a", "/y/a.hy", b"1"),
+    }
+    assert len(entries) == 4
+    assert _entry("tools.a", "/x/a.hy", b"1") in entries
+
+
+def test_the_cache_lies_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUOTH_CACHE", str(tmp_path))
+    assert cache_dir() == tmp_path
+    monkeypatch.delenv("QUOTH_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
+    assert cache_dir() == tmp_path / "x" / "quoth"
+
+
+def test_the_loader_gives_the_same_code_from_the_cache(cache: Path, tmp_path: Path) -> None:
+    files(tmp_path, {"a.hy": '"Doc."\n(setv x (+ 1 2))\n'})
+    loader = _CachingLoader("tools.a", str(tmp_path / "a.hy"))
+    for _ in range(2):
+        code = loader.get_code("tools.a")
+        assert code is not None
+        found: dict[str, Any] = {}
+        exec(code, found)
+        assert found["x"] == 3
+    assert len(list(cache.rglob("*.bin"))) == 1
+    assert [path.suffix for path in (cache / "hy").iterdir()] == [".bin"]
+
+
+def finder() -> Any:
+    return next(found for found in sys.meta_path if isinstance(found, hycache._Finder))
+
+
+def test_only_our_own_packages_are_found_by_it(tmp_path: Path) -> None:
+    files(tmp_path, {"x.hy": '"Doc."\n', "y.py": ""})
+    path = [str(tmp_path)]
+    assert finder().find_spec("tools.x", path).loader.__class__ is _CachingLoader
+    assert finder().find_spec("theirs.x", path) is None
+    assert finder().find_spec("tools.y", path) is None
+    assert finder().find_spec("tools", None) is None
+    assert finder().find_spec("toolsx.x", path) is None
+
+
+def test_it_is_installed_once() -> None:
+    before = list(sys.meta_path)
+    install()
+    install()
+    assert sys.meta_path == before
+    assert sum(isinstance(found, hycache._Finder) for found in sys.meta_path) == 1
+    assert isinstance(finder(), hycache._Finder)
+    assert importlib.machinery.PathFinder in sys.meta_path
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "shown"),
+    [
+        (1, 1, "f.hy:1:1: no\n  (a\fb)\n  ^"),
+        (2, 3, "f.hy:2:3: no\n  (c)\n    ^"),
+        (3, 1, "f.hy:3:1: no"),
+        (9, 1, "f.hy:9:1: no"),
+        (0, 1, "f.hy:0:1: no"),
+    ],
+)
+def test_a_place_is_shown_with_a_caret(line: int, column: int, shown: str) -> None:
+    assert located(Path("f.hy"), "(a\fb)\n(c)\n\n", line, column, "no") == shown

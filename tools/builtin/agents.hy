@@ -1,0 +1,75 @@
+"A team for a program: think asks a model, cognitive-loop has a sub-agent do a part of the work.
+They are shown to no model that does not write programs. Must not know loops or models: those are behind
+ctx.team and ctx.model."
+
+(eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
+  ; While compiling only: at run time Hy's require looks through the whole stack, 10 ms a file.
+(import
+  typing [Any]
+  quoth.tools.call.context [ToolFailure]
+  quoth.tools.lisp.forms [print-value])
+
+(setv VALUE-CHARS 20_000)
+  ; Characters of a value that are shown; a larger one is asked about in slices.
+
+(defn data-of [value ctx]
+  "What a model is shown of VALUE, \"\" for none; whoever made the call is told when that is not all."
+  (when (is value None)
+    (return ""))
+  (setv text (if (isinstance value str) value (print-value value))
+        more (- (len text) VALUE-CHARS))
+  (when (<= more 0)
+    (return f"VALUE:\n{text}"))
+  (.say ctx (+ f"Of the value's {(len text)} characters only the first {VALUE-CHARS} were shown; "
+               "ask about slices of it."))
+  f"VALUE:\n{(cut text VALUE-CHARS)}\n[… {more} characters left out …]")
+
+(defn :async may-use [model ctx]
+  "Guard: whether the call may choose this model by itself."
+  (if (is model None)  True  (await (.may-use ctx.team model))))
+
+(defn must-say [text what]
+  (when (not (.strip text))
+    (raise (ToolFailure "invalid" f"The {what} is empty."))))
+
+(defn :async ask-model [prompt value model system ctx]
+  (must-say prompt "prompt")
+  (setv asked (if (is model None)  ctx.model  (await (.model ctx.team model)))
+        data (data-of value ctx))
+  (await (.complete asked (if data f"{prompt}\n\n{data}" prompt) :system system)))
+
+(defn :async run-agent [task tools model value steps calls call ctx]
+  (must-say task "task")
+  (await (.run ctx.team task :call call :context ctx :data (data-of value ctx)
+                             :tools tools :model model :steps steps :calls calls)))
+
+(def-cognitive-tool think
+  "Ask a model a question and get its answer as text. It sees the value behind the question and nothing else:
+  it has no tools, and knows nothing of what was said here."
+  :parameters [prompt {:type str  :doc "The question"}
+               value  {:type Any  :doc "Data the question is about"  :default None}
+               model  {:type (| str None)  :doc "Another model than yours"  :default None}
+               system {:type str  :doc "How it is to answer"  :default ""}]
+  :cost       :expensive
+  :timeout    300
+  :shown      False
+  :guard      (await (may-use model ctx))
+  :examples   [(think :prompt "Which of these are fruit?" :value ["apple" "chair" "plum"])]
+  :body       (await (ask-model prompt value model system ctx)))
+
+(def-cognitive-tool cognitive-loop
+  "Have a sub-agent do a task and get its answer as text. It works in this workspace with the tools you give
+  it, out of the steps and calls you have left."
+  :parameters [task  {:type str  :doc "What it is to do; it knows nothing else"}
+               tools {:type (| (get list str) None)  :default None
+                      :doc "Names of the tools it may use; all of yours if left out"}
+               model {:type (| str None)  :doc "Another model than yours"  :default None}
+               value {:type Any  :doc "Data to show it with the task"  :default None}
+               steps {:type (| int None)  :doc "At most so many turns"  :default None  :min 1}
+               calls {:type (| int None)  :doc "At most so many calls"  :default None  :min 0}]
+  :cost       :expensive
+  :timeout    1800
+  :shown      False
+  :guard      (await (may-use model ctx))
+  :examples   [(cognitive-loop :task "Which file names a colour?" :tools ["grep-search" "read-file"])]
+  :body       (await (run-agent task tools model value steps calls call ctx)))

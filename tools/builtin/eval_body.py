@@ -1,0 +1,97 @@
+"""The body of ``eval``: a program in the sandbox, its calls through the door, its place kept while it waits.
+
+Knows the context of a call, programs and the sandbox; it must not know the door, the store or the loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quoth.tools.call.context import Call, ToolContext, ToolError, ToolFailure
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.consent.plan_approvals import program_digest
+from quoth.tools.program.compiler import ProgramError, compile_program
+from quoth.tools.sandbox.runner import InnerFailure, InnerPending, Waiting, short
+from quoth.tools.sandbox.snapshots import Kept, SnapshotError, Snapshots, owner
+
+
+async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
+    """Run ``text`` with every tool of the table callable through the door.
+
+    A call inside of it that waits for a person ends the body as pending, with the program's state kept. When
+    the call is carried on the program goes on at that very call; where its state cannot be used (another
+    version of the sandbox, another machine) it runs again from its beginning, and receipts answer what had
+    been done."""
+    sandbox, dispatch, snapshots = ctx.sandbox, ctx.dispatch, ctx.snapshots
+    if sandbox is None or dispatch is None:
+        raise ToolError("There is no sandbox here to run programs in.")
+    try:
+        program = compile_program(text, ctx.tool_names)
+    except ProgramError as error:
+        raise ToolFailure("invalid", str(error)) from None
+
+    async def inner(form: CallForm, name: str) -> Any:
+        result = await dispatch(form, name)
+        if result.ok:
+            return result.value
+        if result.status == "pending":
+            raise InnerPending(result.message)
+        raise InnerFailure(result.status, f"{short(result.message)} (in {short(ctx.shown(form), 300)})")
+
+    whose = owner(call) if snapshots is not None else None
+    digest = program_digest(text)
+    try:
+        kept = snapshots.values(*whose) if snapshots is not None and whose else None
+        state = snapshots.find(call.key, digest) if snapshots is not None and call.resumed else None
+    except SnapshotError as error:
+        raise ToolFailure("error", str(error)) from None
+    base = state.pop("base") if state is not None else kept.generation if kept else ""
+
+    def keep(values: bytes, listing: list[dict[str, Any]]) -> None:
+        if snapshots is not None and whose:
+            # With the result: a program that is run again must not begin with what it had left itself.
+            ctx.written.append(snapshots.keep_values(*whose, Kept(values, listing, base)))
+
+    try:
+        value, printed = await sandbox.run(
+            program,
+            ctx.tool_names,
+            inner,
+            state=state,
+            values=kept.state if kept else None,
+            listing=kept.listing if kept else (),
+            keep=keep if whose else None,
+        )
+    except Waiting as waiting:
+        if snapshots is not None and waiting.state:
+            snapshots.keep(call.key or call.id, call.session, digest, {**waiting.state, "base": base})
+        raise ToolFailure("pending", waiting.message) from None
+    except InnerFailure as failure:
+        _ended(snapshots, call)
+        raise ToolFailure(failure.status, failure.message) from None
+    except ProgramError:
+        _ended(snapshots, call)
+        raise
+    _ended(snapshots, call)
+    if value is None and printed:
+        return printed.rstrip("\n")
+    if printed:
+        ctx.say(printed.rstrip("\n"))
+    return value
+
+
+async def look_in_context(text: str, ctx: ToolContext, call: Call, how: bool | str) -> Any:
+    """What ``text`` would call, and nothing done: as text for a model, as data for whoever shows it to a
+    person."""
+    from quoth.tools.dryrun.explore import dry_run  # here: few programs are looked at
+
+    if how not in (True, "pure"):
+        raise ToolFailure("invalid", 'eval: :dry-run is True or "pure".')
+    plan = await dry_run(text, ctx, call, pure=how == "pure")
+    return plan.text if call.route in ("reply", "program", "tool") else plan.to_json()
+
+
+def _ended(snapshots: Snapshots | None, call: Call) -> None:
+    """Nothing goes on from where the program stood: what was kept of it may hold secrets."""
+    if snapshots is not None and call.resumed:
+        snapshots.drop(call.key)

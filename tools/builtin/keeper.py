@@ -1,0 +1,94 @@
+"""Runs one program and keeps all that comes of it: ``keeper.py REPORT PARENT PROGRAM ARGUMENT…``.
+
+A script of its own, started by tools/builtin/process.py; it imports nothing of ours. On Linux it is a subreaper:
+whatever its program starts, in however many sessions, stays below it and is ended with it. Elsewhere that is
+the program's process group.
+
+SIGTERM, or the end of PARENT: end all now. SIGUSR1: end all when the program has ended. To the descriptor
+REPORT it writes how that ended: ``exit CODE``, or ``errno NUMBER`` if it could not be started.
+"""
+
+import _signal as signals  # type: ignore[import-not-found]  # signal imports half of the library
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+HEARD = {signals.SIGCHLD, signals.SIGTERM, signals.SIGUSR1}
+
+
+def adopt(parent: int) -> None:
+    """Become the parent of all orphans below, and hear of the end of our own."""
+    if sys.platform == "linux":
+        import ctypes
+
+        prctl = ctypes.CDLL(None).prctl
+        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        prctl(PR_SET_PDEATHSIG, signals.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:
+        sys.exit()
+
+
+def main(report: int, parent: int, words: list[str]) -> None:
+    signals.pthread_sigmask(signals.SIG_BLOCK, HEARD)
+    os.set_inheritable(report, False)
+    adopt(parent)
+    try:
+        program = os.posix_spawnp(words[0], words, os.environ, setsid=True, setsigmask=[])
+    except OSError as error:
+        os.write(report, b"errno %d" % (error.errno or 0))
+        return
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (1, 2):  # they end with the last of those who write to them
+        os.dup2(nowhere, stream)
+    ended = enough = False
+    while not (ended and enough):
+        heard = signals.sigwait(HEARD)
+        if heard == signals.SIGTERM:
+            break
+        enough = enough or heard == signals.SIGUSR1
+        for pid, status in reaped():
+            if pid == program:
+                os.write(report, b"exit %d" % os.waitstatus_to_exitcode(status))
+                ended = True
+    if sys.platform != "linux":
+        with contextlib.suppress(OSError):
+            os.killpg(program, signals.SIGKILL)
+    end_all()
+
+
+def reaped() -> Iterator[tuple[int, int]]:
+    """The children that have ended, each once."""
+    with contextlib.suppress(ChildProcessError):
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            yield found
+
+
+def end_all() -> None:
+    """Kill until nothing is left. The children of what is killed become ours, and are next; a child keeps its
+    number until it is waited for, so that nothing else can be hit."""
+    while sum(map(kill, children())):
+        time.sleep(0.002)
+        list(reaped())
+
+
+def kill(pid: int) -> bool:
+    try:
+        os.kill(pid, signals.SIGKILL)
+    except OSError:  # it runs as somebody else
+        return False
+    return True
+
+
+def children() -> Iterator[int]:
+    with contextlib.suppress(OSError):  # no /proc
+        for name in filter(str.isdecimal, os.listdir("/proc")):  # noqa: PTH208  pathlib is slow to import
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+                if int(file.read().rpartition(b")")[2].split()[1]) == os.getpid():
+                    yield int(name)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

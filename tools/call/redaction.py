@@ -1,0 +1,259 @@
+"""What must not be written down or shown: declared secrets, and texts that look like keys or passwords.
+
+Knows forms and parameters; it must not know the audit, the door or a terminal. It never changes a call, only
+a picture of it.
+
+What it cannot do: the digest is of the true call, so whoever can guess a secret can confirm the guess by it;
+in the text of a program a declared secret is known by its keyword, and without one only by its looks; and a
+secret that looks like any other word, in a place that nobody declared, is kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from quoth.tools.call.context import PERMISSION, encodable
+from quoth.tools.lisp.forms import MAX_DEPTH, CallForm, Code, canonical, kebab, print_string
+from quoth.tools.registry.parameters import Param
+from quoth.tools.lisp.reader import ReadError, read_one
+
+SECRET = "[secret]"  # noqa: S105
+KEPT_CHARS = 2000  # of any one text
+MARGIN = 4096  # is read beyond that, so that no secret is cut in two before it is recognised
+HARMLESS = (
+    "api-version",
+    "api_version",
+    "version",
+    "v",
+    "alt",
+    "region",
+    "deployment",
+    "model",
+)  # in a query
+SHORTEST = 4  # what is shorter is not searched for in other texts: it would be found everywhere
+
+# Words whose value is a secret. The first letter stands apart in any of its cases, for re then skips all
+# other letters at once; that "sassword" is a match too does no harm.
+_WORDS = (
+    r"[acpstACPST](?i:ass(?:word|wd|phrase)|ecret|oken|redentials?|uthorization"
+    r"|pi[-_]?key|(?:ccess|rivate|igning|ecret)[-_]?key)"
+)
+_SPOKEN = ("pass", "secret", "token", "credential", "authorization", "key")
+_NAME = re.compile(rf"(?:.*[-_.])?{_WORDS}\Z", re.DOTALL)
+_HIDDEN = rf"""(?!\\?["']?{re.escape(SECRET)})"""
+_QUOTED = r"""(?:\\?"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?)"""
+_BARE = r"""[^\s"'`,;&()\[\]{}]+"""
+_VALUE = rf"{_HIDDEN}(?:{_QUOTED}|{_BARE})"
+
+# What a secret looks like, what stands in its place, and what a text must hold, in small letters, to be worth
+# a search. One after the other, each on the whole text.
+_LOOKS: tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...] = tuple(
+    (re.compile(pattern), instead, hints)
+    for pattern, instead, hints in (
+        (
+            r"-----BEGIN [A-Z0-9 ]{1,60}-----(?s:.*?)(?:-----END [A-Z0-9 ]{1,60}-----|\Z)",
+            SECRET,
+            ("-----begin",),
+        ),
+        (r"\bsk[-_][A-Za-z0-9_-]{8,}", SECRET, ("sk-", "sk_")),
+        (r"\bgh[opusr]_[A-Za-z0-9]{8,}", SECRET, ("ghp_", "gho_", "ghu_", "ghs_", "ghr_")),
+        (r"\b(?:github_pat_|glpat-|hf_|npm_)[A-Za-z0-9_-]{8,}", SECRET, ("_pat_", "glpat-", "hf_", "npm_")),
+        (r"\b(?:AKIA|ASIA)[A-Z0-9]{8,}", SECRET, ("akia", "asia")),
+        (r"\bAIza[A-Za-z0-9_-]{20,}", SECRET, ("aiza",)),
+        (r"\bxox[a-z]-[A-Za-z0-9-]{6,}", SECRET, ("xox",)),
+        (r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?", SECRET, ("eyj",)),
+        (r"\b((?i:bearer|basic))\s+[A-Za-z0-9._~+/=-]{6,}", rf"\1 {SECRET}", ("bearer", "basic")),
+        (r"(://[^/\s:@]{0,100}):[^/\s@]{1,200}@", rf"\1:{SECRET}@", ("://",)),
+        # PASSWORD=x, "api_key": "x", token_prod: x
+        (rf"""({_WORDS}(?:[-_]\w{{1,20}})?\\?["']?\s*(?:=>|=(?!>)|:)\s*){_VALUE}""", rf"\1{SECRET}", _SPOKEN),
+        (rf"((?i:key)\s*=\s*){_VALUE}", rf"\1{SECRET}", ("key",)),
+        # (setv token "x"), {"password" "x"}, --token x
+        (rf"""({_WORDS}\\?["']?\s+){_HIDDEN}{_QUOTED}""", rf'\1"{SECRET}"', _SPOKEN),
+        (rf"(--?{_WORDS}\s+){_HIDDEN}{_BARE}", rf"\1{SECRET}", _SPOKEN),
+    )
+)
+_HINTS = sorted({hint for *_, hints in _LOOKS for hint in hints})
+
+
+def redact(text: str) -> str:
+    """The text without what looks like a secret."""
+    lower = text.lower()
+    if found := {hint for hint in _HINTS if hint in lower}:
+        for pattern, instead, hints in _LOOKS:
+            if not found.isdisjoint(hints):
+                text = pattern.sub(instead, text)
+    return text
+
+
+def bare_line(text: str, names: Collection[str]) -> str:
+    """What a person typed, a program or a task, as it may be kept."""
+    hide = Redactor(CallForm("", {"line": Code(text)}), (), names, by_looks=False, everywhere=True)
+    return redact(str(hide.form.args["line"]))
+
+
+def bare_url(url: str) -> str:
+    """The address of a server without what may let somebody in: who one is there, and every value of the
+    query that is not known to be harmless."""
+    url = re.sub(r"(://)[^/\s?#]*@", rf"\1{SECRET}@", url)
+    head, mark, query = url.partition("?")
+    return head + mark + re.sub(r"([^&=#]*)=([^&#]+)", _bare_pair, query)
+
+
+def _bare_pair(pair: re.Match[str]) -> str:
+    return pair[0] if pair[1].lower() in HARMLESS else f"{pair[1]}={SECRET}"
+
+
+def sounds_secret(name: str) -> bool:
+    """Whether a value of this name is a secret by its name: ``password``, ``api-key``, ``github_token``."""
+    return _NAME.match(name) is not None
+
+
+class Redactor:
+    """One call without its secrets, and texts about it without them.
+
+    ``params`` are those of the tool, if there is one; ``names`` are the secret parameters of all tools, which
+    may be called in a program that stands as an argument. With ``by_looks=False`` only what was declared is
+    hidden: a person who judges a call must see the rest as it is. ``everywhere`` hides a secret also where
+    its value stands in other arguments; so it is by looks, if nothing else is said.
+    """
+
+    def __init__(
+        self,
+        form: CallForm,
+        params: Sequence[Param] = (),
+        names: Collection[str] = (),
+        *,
+        by_looks: bool = True,
+        everywhere: bool | None = None,
+    ) -> None:
+        self._by_looks = by_looks
+        self._declared = {param.name for param in params if param.secret}
+        self._harmless = {PERMISSION, *(param.name for param in params)} - self._declared
+        self._programs = {param.name for param in params if param.type is Code}
+        self._values: set[str] = set()
+        self._in_code = _keywords(frozenset(names) | self._declared)
+        args = {name: self._argument(kebab(str(name)), value) for name, value in form.args.items()}
+        # Which parameter a place means is not known here: with a secret among them it may be that one.
+        places = tuple(self._argument("", value) for value in form.positional)
+        self.found = sorted(self._values, key=len, reverse=True)
+        if self.found and (by_looks if everywhere is None else everywhere):
+            args = {name: without(value, self._bare) for name, value in args.items()}
+            places = tuple(without(value, self._bare) for value in places)
+        self.form = CallForm(form.tool, args, places)
+
+    def text(self, text: str) -> str:
+        """A sentence about the call, short enough to be kept."""
+        if not text:
+            return text
+        text = self._bare(text)
+        return self._kept(text) if self._by_looks else text
+
+    def _bare(self, text: str) -> str:
+        for value in self.found:
+            text = text.replace(value, SECRET)
+        return text
+
+    def form_text(self) -> str:
+        """The call as canonical text, short enough to be kept."""
+        return self._kept(canonical(self.form))
+
+    def _kept(self, text: str) -> str:
+        text = encodable(redact(text[: KEPT_CHARS + MARGIN]))
+        return text if len(text) <= KEPT_CHARS else text[: KEPT_CHARS - 1] + "…"
+
+    def _argument(self, name: str, value: Any) -> Any:
+        if self._declared and name not in self._harmless:
+            return self._hide(value)
+        if type(value) is str and self._programs and (not name or name in self._programs):
+            value = Code(value)  # a model may spell a program as a text
+        return self._named(name, value)
+
+    def _named(self, name: str, value: Any, depth: int = 0) -> Any:
+        if self._by_looks and sounds_secret(name):
+            return self._hide(value)
+        return self._value(value, depth)
+
+    def _hide(self, value: Any) -> Any:
+        """Hide a value wherever it stands; yes, no and nothing are no secrets."""
+        if value is None or isinstance(value, bool):
+            return value
+        for leaf in _leaves(value):
+            text = str(leaf)
+            spelt = (text, print_string(text)[1:-1], json.dumps(text)[1:-1])
+            self._values |= {form for form in spelt if len(form) >= SHORTEST and form not in SECRET}
+        return SECRET
+
+    def _hide_spelt(self, spelt: str) -> None:
+        """Hide a value as a program spells it, if it is no name."""
+        if spelt[:1] in "\"'" or spelt[:1].isdigit():
+            inner = spelt.strip("\"'")
+            self._hide(inner)
+            with contextlib.suppress(ReadError):
+                self._hide(str(read_one(spelt)))
+
+    def _value(self, value: Any, depth: int = 0) -> Any:
+        if depth > MAX_DEPTH:
+            return "…"
+        if isinstance(value, str):
+            text: str = value
+            if isinstance(value, Code) and self._in_code is not None:
+                for match in self._in_code.finditer(text):
+                    self._hide_spelt(match[0].removeprefix(match[1]))
+                text = self._in_code.sub(rf'\1"{SECRET}"', text)
+            if self._by_looks:
+                text = redact(text[: KEPT_CHARS + MARGIN])
+            return Code(text) if isinstance(value, Code) else text
+        if isinstance(value, Mapping):
+            return {key: self._named(str(key), item, depth + 1) for key, item in self._some(value.items())}
+        if isinstance(value, (list, tuple)):
+            # In an argument vector the flag before names the value: ["login" "--token" "x"].
+            names = ["", *(item if isinstance(item, str) and item[:1] == "-" else "" for item in value)]
+            return [self._named(name, item, depth + 1) for name, item in self._some(zip(names, value))]  # noqa: B905
+        return value
+
+    def _some(self, items: Any) -> Iterator[Any]:
+        """No more of them than can be seen in what is kept."""
+        return islice(items, KEPT_CHARS // 2) if self._by_looks else iter(items)
+
+
+@lru_cache(maxsize=64)
+def _keywords(names: frozenset[str]) -> re.Pattern[str] | None:
+    """``:pin "1234"`` in the text of a program."""
+    spelt = "|".join(re.escape(name).replace(r"\-", "[-_]") for name in sorted(names))
+    return re.compile(rf"(:(?:{spelt})\s+){_VALUE}", re.IGNORECASE) if names else None
+
+
+def without(value: Any, hide: Callable[[str], str], depth: int = 0) -> Any:
+    """Plain data with each text in it as ``hide`` leaves it, and no number that would be hidden as a text."""
+    if isinstance(value, Code):
+        return Code(hide(value))
+    if isinstance(value, str):
+        return hide(value)
+    if depth > MAX_DEPTH:
+        return value
+    if isinstance(value, Mapping):
+        return {without(key, hide, depth + 1): without(item, hide, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [without(item, hide, depth + 1) for item in value]
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return SECRET if hide(str(value)) == SECRET else value
+    return value
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """The texts and numbers in a value."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, Mapping):
+            pending.extend(item.values())
+        elif isinstance(item, (list, tuple)):
+            pending.extend(item)
+        elif item is not None and not isinstance(item, bool):
+            yield item

@@ -1,0 +1,70 @@
+"""What services hand to tools and take from them: blocks of memory, things found, sources, how to search.
+
+Plain data. Knows no service, no store and no door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from quoth.tools.call.context import ToolError
+
+BlockKind = Literal["core", "working", "archival"]
+BlockPermission = Literal["read_only", "partner", "human", "append", "read_write", "admin"]
+SearchScope = Literal["agent", "shared", "all"]
+SearchDomain = Literal["archival_memory", "conversations", "all"]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A named piece of memory. ``permission`` says who may change it without asking a person."""
+
+    label: str
+    text: str = ""
+    kind: BlockKind = "working"
+    permission: BlockPermission = "read_write"
+    description: str = ""
+    owner: str = ""  # the agent it belongs to, when it is shared
+
+
+@dataclass(frozen=True)
+class SearchHit:
+    """One thing found; a higher ``score`` fits better."""
+
+    label: str
+    text: str
+    score: float = 0.0
+    source: str = ""  # "archival_memory", "conversations", or whatever else the searcher knows
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How to search, wherever it is. Raises ToolError for what cannot be asked."""
+
+    limit: int = 10
+    domain: SearchDomain = "all"
+
+    def __post_init__(self) -> None:
+        if self.limit < 1:
+            raise ToolError(f"The limit of a search is at least 1, not {self.limit}.")
+        _one_of("search domain", self.domain, get_args(SearchDomain))
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something that can be read by its name: a feed, a document, a folder the host has opened."""
+
+    name: str
+    description: str = ""
+
+
+def check_scope(scope: str) -> None:
+    """Raise ToolError unless ``scope`` is a SearchScope."""
+    _one_of("search scope", scope, get_args(SearchScope))
+
+
+def _one_of(what: str, word: str, known: Sequence[str]) -> None:
+    if word not in known:
+        raise ToolError(f"There is no {what} {word}; use {', '.join(known[:-1])} or {known[-1]}.")

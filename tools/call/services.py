@@ -1,0 +1,198 @@
+"""What a host may give its tools beside the workspace: memory, messages, models, search, sources, sharing.
+
+Each is a narrow protocol with a null implementation that says what is missing. Knows no store, no backend and
+no door. Whoever gives a service binds it to one agent, so that no tool can name another's blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+from quoth.tools.call.context import Call, ToolContext, ToolError, Verdict
+from quoth.tools.errors import UsageError
+
+if TYPE_CHECKING:  # what they hand over is imported when there is something to hand over
+    from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, SearchHit, SearchOptions, SearchScope, Source
+
+
+class MemoryStore(Protocol):
+    """The memory blocks of one agent, by label. A label that is taken, or that is not there, is a ToolError,
+    but for ``get_block``, which then gives None."""
+
+    async def create_block(
+        self,
+        label: str,
+        text: str = "",
+        *,
+        kind: BlockKind = "working",
+        permission: BlockPermission = "read_write",
+        description: str = "",
+    ) -> Block: ...
+
+    async def get_block(self, label: str) -> Block | None: ...
+
+    async def list_blocks(self) -> Sequence[Block]: ...
+
+    async def update_block_text(self, label: str, text: str) -> None: ...
+
+    async def append_to_block(self, label: str, text: str) -> None: ...
+
+    async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]: ...
+
+    async def persist_block(self, label: str) -> None:
+        """Return when the block is safe on disk."""
+
+
+class Router(Protocol):
+    """Brings messages to people and to other agents; one that cannot be delivered is a ToolError."""
+
+    async def send_message(self, message: str, *, to: str = "user") -> None: ...
+
+
+class ModelProvider(Protocol):
+    """A model for tools that need one. Each question stands alone: it sees and changes no conversation."""
+
+    async def complete(self, prompt: str, *, system: str = "", max_tokens: int = 1024) -> str: ...
+
+
+class Team(Protocol):
+    """Other models, and sub-agents that do a part of the work of a call."""
+
+    async def may_use(self, model: str) -> Verdict:
+        """Whether a call may choose that model by itself; for guards."""
+        ...
+
+    async def model(self, spec: str) -> ModelProvider:
+        """Another model than that of the agent. Raises ToolError for one that there is not."""
+        ...
+
+    async def run(
+        self,
+        task: str,
+        *,
+        call: Call,
+        context: ToolContext,
+        data: str = "",
+        tools: Sequence[str] | None = None,
+        model: str | None = None,
+        steps: int | None = None,
+        calls: int | None = None,
+    ) -> str:
+        """Have a sub-agent of ``call``, in whose ``context`` it works, do a task, and return what it says.
+
+        ``data`` is shown to it once, behind the task. It may use ``tools`` only, of those the caller has
+        (None: all of them), and spends at most ``steps`` and ``calls`` of what the caller has left. Raises
+        ToolFailure with the status of its end: pending when it waits for a person, and is carried on by the
+        next passage of the same call."""
+        ...
+
+
+class PermissionBroker(Protocol):
+    """Asks a person, on behalf of the call that is running."""
+
+    async def request(self, what: str, reason: str) -> None:
+        """Return when ``what`` is allowed, by a person or by an earlier grant. Raises ToolFailure with the
+        status ``denied`` or ``pending`` otherwise, which ends the body."""
+
+
+class Search(Protocol):
+    """Finds things in what the agent may see; whoever implements it keeps the scope."""
+
+    async def search(self, query: str, scope: SearchScope, options: SearchOptions) -> Sequence[SearchHit]: ...
+
+
+class SourceManager(Protocol):
+    """The data sources the host has opened for the agent."""
+
+    async def list_sources(self) -> Sequence[Source]: ...
+
+    async def read_source(self, name: str) -> str: ...
+
+
+class SharedBlocks(Protocol):
+    """Blocks that several agents use. ``permission`` bounds what the other agent may do."""
+
+    async def share_block(
+        self, label: str, agent_id: str, permission: BlockPermission = "read_only"
+    ) -> None: ...
+
+    async def unshare_block(self, label: str, agent_id: str) -> None: ...
+
+    async def list_shared_blocks(self) -> Sequence[Block]:
+        """Those that other agents share with this one."""
+        ...
+
+
+# What stands where the host gave nothing
+
+
+def _missing(protocol: type, sentence: str) -> Any:
+    """An implementation of ``protocol`` whose every method raises ToolError with ``sentence``."""
+
+    async def method(self: object, *_: object, **__: object) -> NoReturn:
+        raise ToolError(sentence)
+
+    return type(f"No{protocol.__name__}", (), dict.fromkeys(_methods(protocol), method))()
+
+
+def _methods(protocol: type) -> list[str]:
+    return [name for name, part in vars(protocol).items() if callable(part) and not name.startswith("_")]
+
+
+def _give(service: str) -> str:
+    return f"Agent(services=Services({service}=…))."
+
+
+NO_MEMORY: MemoryStore = _missing(
+    MemoryStore, f"There is no memory here; give the agent one: {_give('memory')}"
+)
+NO_ROUTER: Router = _missing(
+    Router, f"There is nobody here to bring a message; give the agent a router: {_give('router')}"
+)
+NO_MODEL: ModelProvider = _missing(
+    ModelProvider, f"There is no model for tools here; give the agent one: {_give('model')}"
+)
+NO_SEARCH: Search = _missing(
+    Search, f"There is nothing to search here; give the agent a search: {_give('search')}"
+)
+NO_SOURCES: SourceManager = _missing(
+    SourceManager, f"There are no sources here; give the agent some: {_give('sources')}"
+)
+NO_SHARED_BLOCKS: SharedBlocks = _missing(
+    SharedBlocks, f"There are no shared blocks here; give the agent some: {_give('shared_blocks')}"
+)
+NO_TEAM: Team = _missing(
+    Team, f"There are no other models or agents here; give the agent a team: {_give('team')}"
+)
+NO_PERMISSION: PermissionBroker = _missing(
+    PermissionBroker, "There is nobody here to ask for permission; give the agent somebody: Agent(consent=…)."
+)
+
+
+@dataclass(frozen=True)
+class Services:
+    """What a host gives the tools of one agent. Raises UsageError for an object that lacks a method."""
+
+    memory: MemoryStore = NO_MEMORY
+    router: Router = NO_ROUTER
+    model: ModelProvider = NO_MODEL
+    search: Search = NO_SEARCH
+    sources: SourceManager = NO_SOURCES
+    shared_blocks: SharedBlocks = NO_SHARED_BLOCKS
+    team: Team = NO_TEAM
+
+    def __post_init__(self) -> None:
+        for field, protocol in zip(fields(self), PROTOCOLS, strict=True):
+            given = getattr(self, field.name)
+            for method in _methods(protocol):
+                if not callable(getattr(given, method, None)):
+                    raise UsageError(
+                        f"Services({field.name}=…) needs a {protocol.__name__}, but {type(given).__name__} "
+                        f"has no method {method}."
+                    )
+
+
+PROTOCOLS = (MemoryStore, Router, ModelProvider, Search, SourceManager, SharedBlocks, Team)  # as above
+NO_SERVICES = Services()

@@ -1,0 +1,339 @@
+"""The workspace: one folder that file tools may touch, and the only way into it.
+
+Knows nothing of tools or calls. Paths are resolved through symlinks first, and files are then opened from the
+root component by component without following links, so that a link swapped in between cannot lead out.
+
+Nothing that somebody else wrote is lost: who changes a file holds a lock by its real path from reading to
+writing, and right before a file is replaced it is looked at once more, for an editor heeds no lock of ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from quoth.tools.call.context import ALLOW, ToolError, Verdict, current_context, deny
+from quoth.tools.errors import UsageError
+from quoth.tools.storage.file_lock import hold, is_held
+from quoth.tools.registry.parameters import WorkspacePath
+
+# Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.
+SKIPPED = {"node_modules", "__pycache__"}
+TURN_SECONDS = 25.0  # so long a writer waits for those before it
+TURNS = 64  # locks for all files together: their own files are never removed, so there must not be many
+REMEMBERED = 2000  # files that were read
+
+
+def flying(plan: Path) -> str:
+    """The name of the lock that is held while a plan is flown, from whatever workspace; ``plan`` is its real
+    path."""
+    return f"flight of {plan}"
+
+
+class Workspace:
+    """A root folder; ``protected`` folders inside it (our own state) are never writable, nor is a
+    file that ``flying`` names the lock of, while anybody holds it."""
+
+    def __init__(self, root: Path | str = ".", protected: tuple[Path, ...] = ()) -> None:
+        try:
+            self.root = Path(root).resolve()
+        except OSError as error:  # the present folder may have been deleted
+            raise UsageError(f"The workspace {root} cannot be used: {_why(error)}.") from None
+        self.protected = tuple(folder.resolve() for folder in protected)
+        self._seen: dict[tuple[str, Path], bytes] = {}  # digests, by reader and file, the latest at the end
+        self._mine = threading.local()  # the turns this thread has
+
+    def locate(self, path: str) -> Path:
+        """The real path of ``path``, which is taken relative to the root, wherever that leads. Raises
+        ToolError when there is none."""
+        if "\0" in path:
+            raise ToolError("A path cannot contain a NUL character.")
+        if self._leads_straight(path):
+            return self.root / path
+        try:
+            real = (self.root / os.path.expanduser(path)).resolve()  # noqa: PTH111  "~x" may be no user
+            real.exists()  # complains of what is no possible path
+        except (OSError, RuntimeError, ValueError) as error:
+            raise ToolError(f"{written(path)} cannot be resolved: {_why(error)}.") from None
+        return real
+
+    def _leads_straight(self, path: str) -> bool:
+        """Whether a path is its own spelling, with no link on the way: most are, and it is told quickly."""
+        parts = path.split("/")
+        if path.startswith("~") or not {"", ".", ".."}.isdisjoint(parts):
+            return False
+        place = str(self.root)
+        try:
+            for part in parts:
+                place = f"{place}/{part}"
+                if stat.S_ISLNK(os.lstat(place).st_mode):
+                    return False
+        except (FileNotFoundError, NotADirectoryError):  # nothing there, so no link either
+            return True
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def resolve(self, path: str) -> Path:
+        """The real path of ``path``. Raises ToolError when it leads out of the workspace, or is one that was
+        resolved and judged before and leads elsewhere by now."""
+        real = self.locate(path)
+        if not self.holds(real):
+            raise ToolError(f"{written(path)} is outside the workspace {self.root}.")
+        return self.unmoved(path, real)
+
+    def unmoved(self, path: str, real: Path) -> Path:
+        """``real``, where ``path`` leads. Raises ToolError when it was resolved before and led elsewhere."""
+        now = self.spelling(real)
+        if isinstance(path, WorkspacePath) and now != path:
+            raise ToolError(f"{path} leads to {now} by now, and that was not judged; make the call again.")
+        return real
+
+    def holds(self, real: Path) -> bool:
+        """Whether a real path is the root or below it."""
+        return real == self.root or self.root in real.parents
+
+    def spelling(self, real: Path) -> str:
+        """The one spelling of a real path: relative to the root where it is inside, else absolute. ``locate``
+        finds it by that, also where its first name begins with ``~``."""
+        if not self.holds(real):
+            return str(real)
+        shown = self.shown(real)
+        return f"./{shown}" if shown.startswith("~") else shown
+
+    def canonical(self, path: str) -> WorkspacePath:
+        """A path in its one spelling, with links resolved, and as it was written beside it. Raises
+        ToolError."""
+        if "\0" not in path and self._leads_straight(path):
+            return WorkspacePath(path, path)
+        return WorkspacePath(self.spelling(self.locate(path)), path)
+
+    def shown(self, path: Path) -> str:
+        """A path inside the workspace as people and models see it: relative, with slashes."""
+        return path.relative_to(self.root).as_posix() if path != self.root else "."
+
+    def open_read(self, path: str) -> BinaryIO:
+        """A regular file open for reading. Raises ToolError with the reason."""
+        real, path = self.resolve(path), written(path)
+        if real == self.root:
+            raise ToolError(f"{path} is a folder; list-files shows what is in it.")
+        try:
+            with self._parent(real) as parent:
+                descriptor = os.open(real.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
+        except OSError as error:
+            raise ToolError(self._failure(path, real, error)) from None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            kind = "a folder; list-files shows what is in it" if real.is_dir() else "no regular file"
+            raise ToolError(f"{path} is {kind}.")
+        return os.fdopen(descriptor, "rb")
+
+    def saw(self, reader: str, path: str, data: bytes) -> None:
+        """``reader`` knows the file as it is now, so what it writes over that is meant to be written over."""
+        self._saw((reader, self.resolve(path)), data)
+
+    def _saw(self, key: tuple[str, Path], data: bytes) -> None:
+        self._seen.pop(key, None)
+        self._seen[key] = hashlib.sha256(data).digest()
+        if len(self._seen) > REMEMBERED:
+            self._seen.pop(next(iter(self._seen)), None)
+
+    def alone(self, path: str) -> contextlib.AbstractContextManager[None]:
+        """Within it no other call, of this process or another, writes the file. Raises ToolError when it is
+        not its turn for TURN_SECONDS."""
+        return self._alone(path, self.resolve(path))
+
+    @contextlib.contextmanager
+    def _alone(self, path: str, real: Path) -> Iterator[None]:
+        turn = int.from_bytes(hashlib.sha256(os.fsencode(real)).digest()[:4]) % TURNS
+        mine: set[int] = self._mine.__dict__.setdefault("turns", set())
+        with contextlib.ExitStack() as stack:
+            if turn not in mine:
+                busy = f"{path} is being written by others all the time; try again."
+                try:
+                    stack.enter_context(hold(f"turn {turn}", busy, TURN_SECONDS))
+                except UsageError as error:
+                    raise ToolError(str(error)) from None
+                mine.add(turn)
+                stack.callback(mine.discard, turn)
+            yield
+
+    def write(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        before: bytes | None = None,
+        reader: str = "",
+        say: Callable[[str], None] = lambda text: None,
+    ) -> bool:
+        """Replace the file by ``data`` atomically, making parent folders; True when the file is new.
+
+        The file must still hold ``before``, or what ``reader`` saw in it last; where neither is known, any
+        is replaced. Its mode and owner are kept; ``say`` is told what could not be. A hard link is not: the
+        file's other name may lie outside of the workspace, or under a rule."""
+        real, path = self.resolve(path), written(path)
+        if real == self.root or real.is_dir():
+            raise ToolError(f"{path} is a folder.")
+        if path.endswith("/"):
+            raise ToolError(f"{path} names a folder; name a file in it.")
+        for folder in self.protected:
+            if real == folder or folder in real.parents:
+                raise ToolError(f"{path} belongs to quoth itself and cannot be written by a tool.")
+        known = self._seen.get((reader, real)) if before is None else hashlib.sha256(before).digest()
+        scratch = f".{secrets.token_hex(8)}.quoth"
+        try:
+            with self._alone(path, real), self._parent(real, make=True) as parent:
+                found = _writable(path, real.name, parent)
+                if found is None and before is not None:
+                    raise ToolError(_changed(path))
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+                mode = 0o666 if found is None else stat.S_IMODE(found.st_mode) & 0o777
+                descriptor = os.open(scratch, flags, mode, dir_fd=parent)
+                try:
+                    with os.fdopen(descriptor, "wb") as file:
+                        file.write(data)
+                        file.flush()
+                        lost = [] if found is None else _kept(found, file.fileno())
+                        os.fsync(file.fileno())
+                    if is_held(flying(real)):
+                        raise ToolError(
+                            f"{path} is a flight plan that is being flown; no tool can change it meanwhile."
+                        )
+                    if found is not None and known not in (None, _digest(real.name, parent)):
+                        raise ToolError(_changed(path))
+                    os.replace(scratch, real.name, src_dir_fd=parent, dst_dir_fd=parent)
+                except BaseException:
+                    with contextlib.suppress(OSError):
+                        os.unlink(scratch, dir_fd=parent)
+                    raise
+                os.fsync(parent)
+        except OSError as error:
+            raise ToolError(self._failure(path, real, error)) from None
+        if reader:
+            self._saw((reader, real), data)
+        for what in lost:
+            say(f"{path} {what}.")
+        return found is None
+
+    @contextlib.contextmanager
+    def _parent(self, real: Path, *, make: bool = False) -> Iterator[int]:
+        """A descriptor of the folder that holds ``real``, reached from the root without following links."""
+        descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for part in real.relative_to(self.root).parts[:-1]:
+                if make:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=descriptor)
+                inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = inner
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _failure(self, path: str, real: Path, error: OSError) -> str:
+        if isinstance(error, FileNotFoundError):
+            from quoth.tools.errors import did_you_mean
+
+            with contextlib.suppress(OSError):
+                siblings = (
+                    [self.shown(item) for item in real.parent.iterdir()] if real.parent.is_dir() else []
+                )
+                return f"There is no file {path}." + did_you_mean(self.shown(real), siblings)
+            return f"There is no file {path}."
+        return f"{path}: {_why(error)}."
+
+    def walk(self, path: str) -> Iterator[Path]:
+        """The regular files under a folder (or the file itself), sorted, hidden tool folders left out.
+
+        Links are not followed, so neither loops nor files outside can appear."""
+        start, path = self.resolve(path), written(path)
+        if start.is_file():
+            yield start
+            return
+        if start.exists() and not start.is_dir():
+            raise ToolError(f"{path} is no regular file.")
+        if not start.is_dir():
+            raise ToolError(self._failure(path, start, FileNotFoundError()))
+        for folder, folders, files in os.walk(start, followlinks=False):
+            folders[:] = sorted(name for name in folders if name not in SKIPPED and not name.startswith("."))
+            for name in sorted(files):
+                file = Path(folder, name)
+                if not file.is_symlink() and file.is_file():
+                    yield file
+
+
+def _writable(path: str, name: str, parent: int) -> os.stat_result | None:
+    """What is known of the file that is to be replaced; None where there is none. Raises ToolError for one
+    that is not to be written: it could be replaced, but somebody has said that it is to stay."""
+    try:
+        found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise ToolError(f"{path} is no regular file.")
+    if not found.st_mode & 0o222 or not os.access(name, os.W_OK, dir_fd=parent):
+        mode = stat.filemode(found.st_mode)
+        raise ToolError(f"{path} is read-only ({mode}) and was not changed; chmod u+w makes it writable.")
+    return found
+
+
+def _kept(found: os.stat_result, descriptor: int) -> list[str]:
+    """Give a new file the owner and mode of the one that was there; what could not be kept."""
+    lost = []
+    if found.st_nlink > 1:
+        others = "another name" if found.st_nlink == 2 else f"{found.st_nlink - 1} other names"
+        lost.append(f"had {others} (a hard link), with the old text in it still")
+    mode, mine = stat.S_IMODE(found.st_mode), os.fstat(descriptor)
+    if (found.st_uid, found.st_gid) != (mine.st_uid, mine.st_gid):
+        try:
+            os.fchown(descriptor, found.st_uid, found.st_gid)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.fchown(descriptor, -1, found.st_gid)
+            mode &= 0o777  # nobody is to run it as somebody that its owner was not
+            lost.append(f"belonged to user {found.st_uid}, and is yours now")
+    os.fchmod(descriptor, mode)
+    return lost
+
+
+def _digest(name: str, parent: int) -> bytes:
+    """What a file holds now; nothing where there is none any more."""
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
+    except FileNotFoundError:
+        return b""
+    with os.fdopen(descriptor, "rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def _changed(path: str) -> str:
+    return f"{path} was changed meanwhile: it is not as it was read. Read it again, then change it."
+
+
+def written(path: str) -> str:
+    """A path as whoever gave it wrote it."""
+    return path.written if isinstance(path, WorkspacePath) else path
+
+
+def _why(error: BaseException) -> str:
+    text = getattr(error, "strerror", None) or str(error)
+    return str(text)[:1].lower() + str(text)[1:]
+
+
+def inside_workspace(path: str) -> Verdict:
+    """For guards: allow when ``path`` stays inside the workspace of the call, deny with the reason
+    otherwise."""
+    try:
+        current_context().workspace.resolve(path)
+    except ToolError as error:
+        return deny(str(error))
+    return ALLOW

@@ -1,0 +1,144 @@
+"""Running a guard or body with a deadline: a synchronous one in a thread, an asynchronous one as a task.
+
+Knows functions and clocks; it must not know calls, tables or who allowed what. Everything it starts it stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import ctypes
+import inspect
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from quoth.tools.call.deadline import Clock, within
+from quoth.tools.call.context import ToolContext, ToolError, enter_context
+from quoth.tools.errors import StoreError
+
+GRACE_SECONDS = 5.0  # for a cancelled body to put things away
+
+
+def brief(error: BaseException) -> str:
+    """An exception in one short line."""
+    first = str(error).strip().splitlines()
+    text = f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
+    if isinstance(error, StoreError):
+        text = str(error)
+    return text.rstrip(".") if len(text) <= 300 else text[:299] + "…"
+
+
+async def run_function(
+    function: Callable[..., Any],
+    bindings: Mapping[str, Any],
+    context: ToolContext,
+    seconds: float,
+    clock: Clock | None = None,
+) -> Any:
+    """Run a guard or body with a deadline; a synchronous one in a thread of its own. What ``clock`` says it
+    was held up does not count. Raises TimeoutError."""
+    inside = enter_context(context)
+    if inspect.iscoroutinefunction(function):
+        value: Any = function(**bindings)
+    else:
+        value = await _in_thread(function, bindings, inside, seconds, clock)
+        if not inspect.isawaitable(value):
+            return value
+    task = asyncio.create_task(_shielded(value), context=inside)
+    task.add_done_callback(_forget)  # this call may be cancelled when it has just ended
+    try:
+        if not await within(task, seconds, clock):
+            raise TimeoutError
+    finally:
+        if (
+            not task.done()
+        ):  # past the deadline, or this call is cancelled: let it put things away, not for ever
+            task.cancel()
+            await asyncio.wait({task}, timeout=GRACE_SECONDS)
+    if task.cancelled():
+        raise ToolError("It cancelled itself.")
+    return task.result()
+
+
+async def _shielded(value: Any) -> Any:
+    """Await the body's own awaitable; what would end or confuse the host ends the body only."""
+    try:
+        return await value
+    except TimeoutError as error:  # the body's own, not our deadline
+        raise ToolError(f"{brief(error)}.") from None
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise RuntimeError(f"it raised {type(error).__name__}") from None
+
+
+def _forget(task: asyncio.Future[Any]) -> None:
+    """Look at a result nobody waits for any more, so that asyncio does not complain of it."""
+    if not task.cancelled():
+        task.exception()
+
+
+class _Stop(BaseException):
+    """Thrown into a thread whose deadline has passed."""
+
+
+async def _in_thread(
+    function: Callable[..., Any],
+    bindings: Mapping[str, Any],
+    inside: contextvars.Context,
+    seconds: float,
+    clock: Clock | None,
+) -> Any:
+    """Run in a daemon thread. Past the deadline the thread is told to stop, which ends any Python loop; one
+    that is stuck in C is left behind, but cannot keep the process from ending."""
+    loop, future = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+    future.add_done_callback(_forget)
+
+    def settle(value: Any, error: Exception | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+
+    def work() -> None:
+        value: Any = None
+        failed: Exception | None = None
+        try:
+            value = inside.run(lambda: function(**bindings))
+        except StopIteration as error:  # cannot be set on a future
+            failed = RuntimeError(f"StopIteration: {error}")
+        except Exception as error:
+            failed = error
+        except _Stop:
+            return
+        except BaseException as error:  # SystemExit and its like end the body, not the host
+            failed = RuntimeError(f"it raised {type(error).__name__}")
+        with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
+            loop.call_soon_threadsafe(settle, value, failed)
+
+    def quietly() -> None:
+        with contextlib.suppress(_Stop):  # it may arrive just after the function has ended
+            work()
+
+    thread = threading.Thread(
+        target=quietly, name=f"quoth-{getattr(function, '__name__', 'body')}", daemon=True
+    )
+    thread.start()
+    try:
+        if not await within(future, seconds, clock):
+            raise TimeoutError
+    finally:
+        if not future.done():
+            future.cancel()
+            _stop(thread)
+    error = future.exception()
+    if isinstance(error, TimeoutError):  # the body's own, not our deadline
+        raise ToolError(f"{brief(error)}.")
+    return future.result()
+
+
+def _stop(thread: threading.Thread) -> None:
+    if thread.ident is not None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Stop))

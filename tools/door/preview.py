@@ -1,0 +1,169 @@
+"""What the door would say of a call: looked up, checked, judged by policy and guard, and not made.
+
+Knows the door's stages. Nothing is reserved, nobody is asked, nothing is recorded. An argument may be
+unknown; what depends on it is asked rather than allowed, since nobody can tell.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from quoth.tools.call.context import Call, ToolContext, Verdict
+from quoth.tools.door.door import Door, Passage, ask_guard, ask_policy, check_arguments, look_up
+from quoth.tools.errors import InvalidCallError, QuothError
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.policy.policy import EffectsPolicy, by_effects
+from quoth.tools.policy.predicates import UNKNOWN, paths_in
+from quoth.tools.registry.parameters import bind
+from quoth.tools.policy.scope import path_arguments, resolved
+from quoth.tools.registry.table import CognitiveTool
+
+
+@dataclass(frozen=True)
+class Left:
+    """What one limit leaves: so many calls, or (None) a sentence alone."""
+
+    count: int | None
+    words: str
+
+
+@dataclass(frozen=True)
+class Look:
+    """A call as the door sees it. ``paths`` are the files it names, None where that cannot be told;
+    ``secret`` names its arguments that are not shown."""
+
+    form: CallForm
+    verdict: Literal["allow", "ask", "deny", "invalid", "unknown"]
+    reason: str = ""
+    effects: tuple[str, ...] = ()
+    cost: str = "free"
+    gate: bool = False
+    version: str = ""
+    left: tuple[Left, ...] = ()
+    paths: tuple[str, ...] | None = None
+    secret: frozenset[str] = field(default_factory=frozenset)
+
+
+async def look_at(
+    door: Door, call: Call, context: ToolContext, unknown: Callable[[Any], bool], guards: bool
+) -> Look:
+    """Look at a call. ``unknown`` says whether a value is; without ``guards`` no guard is run either."""
+    names = tuple(door.table.names())
+    own = dataclasses.replace(context, dry=False, side_effects=[], said=[], tool_names=names)
+    passage = Passage(call, own)
+    if (ended := await look_up(door, passage)) is not None:
+        return Look(call.form, "unknown" if ended.status == "unknown" else "deny", ended.message)
+    tool = passage.known_tool
+    try:
+        bound = bind(tool.name, tool.params, call.form.args, call.form.positional)
+    except InvalidCallError as error:
+        return Look(call.form, "invalid", str(error))
+    holes = [name for name, value in bound.items() if unknown(value)]
+    if holes:
+        by_name = {param.name: param for param in tool.params}
+        strange = [name for name in bound if name not in by_name]
+        missing = [param.name for param in tool.params if param.required and param.name not in bound]
+        if strange or missing:
+            said = f":{strange[0]} is unknown" if strange else f":{missing[0]} is missing"
+            return Look(call.form, "invalid", f"{tool.name}: {said}.")
+        defaults = {param.name: param.default for param in tool.params if not param.required}
+        known = {name: value for name, value in {**defaults, **bound}.items() if name not in holes}
+        try:
+            given = {name: value for name, value in bound.items() if name in known}
+            seen, args = resolved(tool, CallForm(tool.name, given), known, context.workspace)
+        except InvalidCallError as error:
+            return Look(call.form, "invalid", str(error))
+        order = dict.fromkeys([*bound, *seen.args])
+        form = CallForm(tool.name, {name: seen.args.get(name, bound.get(name)) for name in order})
+        passage.args = {**args, **dict.fromkeys(holes, UNKNOWN)}
+    elif (ended := await check_arguments(door, passage)) is not None:
+        return Look(call.form, "invalid", ended.message)
+    else:
+        form = passage.call.form
+    verdict = await _verdict(door, passage, tool, holes, guards)
+    reason = verdict.reason.rstrip(".")
+    words = {name: "x" if name in holes else value for name, value in passage.args.items()}
+    named = path_arguments(tool, words)
+    known_all = bool(named) and not any(name in holes for name in named)
+    paths = tuple(str(path) for path in paths_in(list(named.values()))) if known_all else None
+    return Look(
+        form,
+        verdict.kind,
+        reason,
+        tool.effects,
+        tool.cost,
+        tool.gate and door.gate is not None,
+        tool.version,
+        _left(door, tool, call),
+        paths,
+        frozenset(param.name for param in tool.params if param.secret),
+    )
+
+
+async def _verdict(
+    door: Door, passage: Passage, tool: CognitiveTool, holes: list[str], guards: bool
+) -> Verdict:
+    depends = f"it depends on {', '.join(f':{name}' for name in holes)}"
+    found = _by_policy(door, passage, tool, holes, depends) if holes else await _strict(door, passage)
+    if found.kind == "deny" or not tool.guarded:
+        return found
+    if not guards:
+        return Verdict(found.kind, f"{found.reason or 'the policy allows it'}; its guard was not asked")
+    passage.verdicts.pop("guard", None)
+    ended = await ask_guard(door, passage)
+    if ended is not None:
+        return Verdict("deny", _after(passage.verdicts.get("guard", ""), ended.message))
+    said = passage.verdicts.get("guard", "allow")
+    if said.startswith("ask"):
+        asked = _asked(found), _after(said, "it asks first")
+        return Verdict("ask", "; ".join(part for part in asked if part))
+    return found
+
+
+def _asked(found: Verdict) -> str:
+    return found.reason if found.kind == "ask" else ""
+
+
+def _after(said: str, otherwise: str) -> str:
+    return said.partition(": ")[2] or otherwise
+
+
+async def _strict(door: Door, passage: Passage) -> Verdict:
+    """What the policy says of a call that is known through and through."""
+    explain = getattr(door.policy, "explain", None)
+    ended = await ask_policy(door, passage)
+    said = passage.verdicts.get("policy", "")
+    kind: Literal["allow", "ask", "deny"] = "deny" if ended else "ask" if said.startswith("ask") else "allow"
+    reason = _after(said, "")
+    if not reason and isinstance(door.policy, EffectsPolicy):
+        return by_effects(passage.known_tool)
+    if not reason and callable(explain):
+        reason = explain(passage.known_tool, passage.call, passage.args, passage.context).verdict.reason
+    return Verdict(kind, reason or passage.verdicts.get("rule", ""))
+
+
+def _by_policy(door: Door, passage: Passage, tool: CognitiveTool, holes: list[str], depends: str) -> Verdict:
+    """The same where arguments are unknown: only what holds for every value of theirs is certain."""
+    explain = getattr(door.policy, "explain", None)
+    if isinstance(door.policy, EffectsPolicy):
+        return by_effects(tool)
+    try:
+        if not callable(explain):
+            return Verdict("ask", depends)
+        why = explain(tool, passage.call, passage.args, passage.context)
+    except QuothError as error:
+        return Verdict("ask", f"{depends} ({error})")
+    verdict: Verdict = why.verdict
+    if why.decided is not None and why.decided.truth is None:
+        return Verdict("ask", f"{depends}: {why.decided.rule.place} says {why.decided.rule.text}")
+    return verdict
+
+
+def _left(door: Door, tool: CognitiveTool, call: Call) -> tuple[Left, ...]:
+    """What the limits leave of this tool; nothing is taken."""
+    look = getattr(door.limits, "left", None)
+    found = look(tool, call) if callable(look) else ()
+    return tuple(Left(count, words) for count, words in found)

@@ -1,0 +1,368 @@
+"""Dry runs: a program gone through on all its paths, to see what it may call; nothing is done but reading.
+
+Knows the context of a call, careful programs (tools/dryrun/instrument.py) and sandbox workers; it must not know the
+door, the store or who asks. A call whose tool only reads, that is allowed, unlimited and known through and
+through is really made, so that the plan is about what is there; the value of any other is unknown. Where the
+program decides by an unknown its state is written down and goes on both ways. What a call may have written
+is not read any more.
+"""
+
+from __future__ import annotations
+
+import copy
+import secrets
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+import hy
+
+from quoth.tools.dryrun.instrument import for_dry_run
+from quoth.tools.call.context import Call, ToolContext, ToolError, ToolFailure, ToolResult, plain
+from quoth.tools.lisp.forms import CallForm, canonical, kebab
+from quoth.tools.dryrun.unknowns import Marks, hidden
+from quoth.tools.door.preview import Look
+from quoth.tools.dryrun.call_plan import Event, Note, Plan, Planned, Split, make_plan
+from quoth.tools.consent.plan_approvals import program_digest
+from quoth.tools.program.compiler import ANSWER, Program, ProgramError, alias, compile_program
+from quoth.tools.call.redaction import SECRET
+from quoth.tools.sandbox.runner import MAX_DUMPED, MAX_OUTPUT, MAX_VALUE, OWN, VALUES, InnerFailure, Sandbox, across, outside, placeholders, require_readable, runtime_error, short, walled
+from quoth.tools.sandbox.snapshots import owner
+from quoth.tools.dryrun.runtime import CHOOSE, NOTE
+
+MAX_PATHS = 64
+MAX_DECISIONS = 20  # one after the other
+MAX_CALLS = 500  # on all paths
+MAX_PROGRAMS = 8  # inside of each other
+PROGRAMS = "eval"
+_NOT_FILES = {"reads", "net"}
+_RAISES = {"deny": "PermissionError", "invalid": "TypeError", "unknown": "NameError"}
+
+
+@dataclass
+class _Path:
+    """Where one path is: the events to add to, and what its calls so far may have changed (None: all)."""
+
+    events: list[Event]
+    changed: list[str] | None = field(default_factory=list)
+    made: Counter[str] = field(default_factory=Counter)
+    decisions: int = 0
+
+    def to(self, events: list[Event]) -> _Path:
+        path = copy.copy(self)
+        path.events, path.made = events, Counter(self.made)
+        path.changed = None if self.changed is None else list(self.changed)
+        path.decisions += 1
+        return path
+
+    def add(self, kind: str, text: str) -> None:
+        self.events.append(Note(kind, text))
+
+
+Begin = Callable[[Any], Awaitable[Any]]
+
+
+@dataclass
+class _Walk:
+    """One program on its way: the path that is gone now, those still to go, and how one is gone on with."""
+
+    path: _Path
+    way: Callable[[bytes, int], Begin]
+    todo: list[tuple[Begin, _Path]]
+    answers: list[Any] = field(default_factory=list)
+
+
+async def dry_run(text: str, ctx: ToolContext, call: Call, *, pure: bool = False) -> Plan:
+    """Go through the program ``text`` as the body of ``call``. When ``pure`` nothing runs at all, neither
+    reading tools nor guards. Raises ToolFailure for a program that cannot be read."""
+    if ctx.sandbox is None or ctx.dispatch is None or ctx.look is None:
+        raise ToolError("There is no sandbox here to run programs in.")
+    try:
+        program = compile_program(text, ctx.tool_names)
+    except ProgramError as error:
+        raise ToolFailure("invalid", str(error)) from None
+    whose = owner(call) if ctx.snapshots is not None else None
+    kept = ctx.snapshots.values(*whose) if ctx.snapshots is not None and whose else None
+    look = _DryRun(ctx, pure)
+    if kept is not None:
+        look.values = kept.state
+        look.listing = kept.listing
+    events: list[Event] = []
+    await look.program(program, _Path(events), values=look.values)
+    return make_plan(program_digest(text), events)
+
+
+class _DryRun:
+    """One dry run, with all programs in it."""
+
+    def __init__(self, ctx: ToolContext, pure: bool) -> None:
+        assert ctx.sandbox is not None, "asked before"
+        self.ctx = ctx
+        self.pure = pure
+        self.sandbox: Sandbox = ctx.sandbox
+        self.marks = Marks(secrets.token_hex(8))
+        self.tools = {alias(hy.mangle(name)): name for name in ctx.tool_names}
+        self.values: bytes | None = None
+        self.listing: list[Any] = []
+        self.paths = self.calls = self.programs = self.chars = 0
+        self.secrets: set[str] = set()  # values of declared secrets
+        self.dumped = 0
+        self.read: dict[str, ToolResult] = {}  # what was really read, once
+        self.raised: list[InnerFailure] = []  # what the program was told of calls
+
+    async def program(self, program: Program, start: _Path, *, values: bytes | None = None) -> list[Any]:
+        """Go all ways of a program, and return the values they end with."""
+        import pydantic_monty as monty
+
+        functions = (*self.tools, CHOOSE, NOTE)
+        python = walled(for_dry_run(program, self.marks.word), functions, begun=values is not None)
+        lookup = placeholders((*map(outside, (*functions, *OWN)), VALUES))
+
+        async def begin(session: Any) -> Any:
+            if values is not None:
+                await session.load_session(values)
+                self._known_functions(program, start)
+            return await session.feed_start(python, external_lookup=lookup, print_callback=_quiet())
+
+        def way(blob: bytes, number: int) -> Begin:
+            async def go_on(session: Any) -> Any:
+                step = await session.load_snapshot(blob, external_lookup=lookup, print_callback=_quiet())
+                return await step.resume({"return_value": number})
+
+            return go_on
+
+        walk = _Walk(start, way, [(begin, start)])
+        while walk.todo:
+            begins, walk.path = walk.todo.pop()
+            if self.paths >= MAX_PATHS:
+                walk.path.add("cut", f"there are more than {MAX_PATHS} paths")
+                continue
+            self.paths += 1
+            try:
+                async with self.sandbox.worker() as session:
+                    step = await begins(session)
+                    while not isinstance(step, monty.MontyComplete):
+                        step = await self._step(step, walk)
+            except _Cut as cut:
+                walk.path.add("cut", str(cut))
+            except monty.MontyError as error:
+                said = runtime_error(error, self.raised, self.tools.values(), program.text)
+                walk.path.add("fails", self.marks.text(str(said)))
+            except ProgramError as error:  # a value that cannot leave the sandbox
+                walk.path.add("fails", self.marks.text(str(error)))
+        return walk.answers
+
+    async def _step(self, step: Any, walk: _Walk) -> Any:
+        """Answer one question of the sandbox."""
+        import pydantic_monty as monty
+
+        if not isinstance(step, monty.AsyncFunctionSnapshot):
+            return await step.resume_auto()
+        if step.is_os_function:
+            return await step.resume_not_handled()
+        name, path = step.function_name.removeprefix(outside("")), walk.path
+        answer: Any = None
+        if name == ANSWER:
+            walk.answers.append(across(step.args[0]))
+        elif name == NOTE:
+            path.add(str(step.args[0]), self._line(step.args[1]))
+        elif name == CHOOSE:
+            kind, text, labels = (across(value) for value in step.args)
+            if path.decisions >= MAX_DECISIONS:
+                raise _Cut(f"more than {MAX_DECISIONS} unknown decisions come one after the other")
+            split = Split(kind, self._line(text), [(label, []) for label in labels])
+            path.events.append(split)
+            blob = step.dump()
+            self.dumped += len(blob)
+            if self.dumped > MAX_DUMPED:
+                raise _Cut("its states are too large to go both ways")
+            for number in range(len(labels) - 1, 0, -1):
+                walk.todo.append((walk.way(blob, number), path.to(split.ways[number][1])))
+            walk.path, answer = path.to(split.ways[0][1]), 0
+        elif name == VALUES:
+            answer = self.listing
+        elif name in self.tools:
+            return await step.resume(await self._call(self.tools[name], step, path))
+        else:
+            message = f"name '{name}' is not defined"
+            return await step.resume({"exc_type": "NameError", "message": message})
+        return await step.resume({"return_value": answer})
+
+    async def _call(self, tool: str, step: Any, path: _Path) -> Any:
+        """One call the program comes to: looked at, and made if that does no more than read."""
+        assert self.ctx.look is not None, "asked before"
+        self.calls += 1
+        if self.calls > MAX_CALLS:
+            raise _Cut(f"there are more than {MAX_CALLS} calls")
+        try:
+            named = {kebab(name): plain(across(value)) for name, value in step.kwargs.items()}
+            form = CallForm(tool, named, tuple(plain(across(value)) for value in step.args))
+            require_readable(form)
+        except (ProgramError, ToolError) as error:
+            return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}
+        look = await self.ctx.look(form, self.marks.within, not self.pure)
+        planned = self._planned(look, path)
+        self.chars += len(planned.node["call"])
+        if self.chars > MAX_VALUE:
+            raise _Cut(f"its calls are longer than {MAX_VALUE} characters")
+        path.events.append(planned)
+        path.made[tool] += 1
+        if look.verdict in _RAISES:
+            said = f"{tool} would be denied: {look.reason}." if look.verdict == "deny" else look.reason
+            return self._raise(_RAISES[look.verdict], said)
+        unknown = self.marks.within([*look.form.args.values()])
+        if tool == PROGRAMS and not unknown:
+            return await self._inner(look, planned, path)
+        if tool == PROGRAMS:
+            path.add("lost", "it runs a program that is not known yet")
+        if not self.pure and not unknown and self._may_read(look, path):
+            return await self._read(look, planned)
+        self._changes(look, path)
+        return {"return_value": self.marks.of_call(self._shown(look))}
+
+    def _may_read(self, look: Look, path: _Path) -> bool:
+        """Whether the call is really made. One that is counted is not: looking must not use it up."""
+        harmless = set(look.effects) <= {"reads"} and look.cost != "expensive" and look.form.tool != PROGRAMS
+        if not harmless or look.verdict != "allow" or look.left or look.gate:
+            return False
+        if not look.effects or path.changed == []:
+            return True
+        if path.changed is None or look.paths is None:
+            return False
+        return not any(_overlap(one, other) for one in look.paths for other in path.changed)
+
+    async def _read(self, look: Look, planned: Planned) -> dict[str, Any]:
+        assert self.ctx.dispatch is not None, "asked before"
+        digest = look.form.digest
+        result = self.read.get(digest)
+        if result is None:
+            result = await self.ctx.dispatch(look.form, f"dry-{digest[:16]}", dry=True)
+            self.read[digest] = result
+        planned.node["made"] = result.status
+        if result.ok:
+            return {"return_value": result.value}
+        kinds = {"denied": "PermissionError", "timeout": "TimeoutError", "invalid": "TypeError"}
+        said = f"{short(result.message)} (in {short(canonical(self._shown(look)), 300)})"
+        return self._raise(kinds.get(result.status, "RuntimeError"), said)
+
+    def _raise(self, kind: str, said: str) -> dict[str, Any]:
+        self.raised.append(InnerFailure("error", said))
+        return {"exc_type": kind, "message": said}
+
+    def _changes(self, look: Look, path: _Path) -> None:
+        """What is not known any more after a call that was not made."""
+        felt = set(look.effects) - _NOT_FILES
+        if not felt:
+            return
+        if felt == {"writes"} and look.paths is not None and path.changed is not None:
+            path.changed.extend(look.paths)
+        else:
+            path.changed = None
+
+    async def _inner(self, look: Look, planned: Planned, path: _Path) -> dict[str, Any]:
+        """A program in the program."""
+        if look.form.args.get("dry-run", False):
+            return {"return_value": self.marks.of_call(self._shown(look))}
+        if self.programs >= MAX_PROGRAMS:
+            raise _Cut(f"there are more than {MAX_PROGRAMS} programs inside of each other")
+        try:
+            program = compile_program(str(look.form.args.get("form", "")), self.ctx.tool_names)
+        except ProgramError as error:
+            return self._raise("TypeError", str(error))
+        self.programs += 1
+        inside = _Path(planned.inside, path.changed, path.made, path.decisions)
+        try:
+            paths = self.paths
+            answers = await self.program(program, inside)
+        finally:
+            self.programs -= 1
+        effects = [effect for event in planned.inside for effect in _effects(event)]
+        if set(effects) - _NOT_FILES:
+            path.changed = None
+        if self.paths == paths + 1 and len(answers) == 1:
+            return {"return_value": answers[0]}
+        last = planned.inside[-1] if planned.inside else None
+        if self.paths == paths + 1 and isinstance(last, Note) and last.kind == "fails":
+            return self._raise("RuntimeError", last.text)
+        return {"return_value": self.marks.of_call(self._shown(look))}
+
+    def _line(self, text: Any) -> str:
+        line = short(" ".join(self._without_secrets(self.marks.text(str(text))).split()), 300)
+        self.chars += len(line)
+        if self.chars > MAX_VALUE:
+            raise _Cut(f"what is to be told of it is longer than {MAX_VALUE} characters")
+        return line
+
+    def _without_secrets(self, text: str) -> str:
+        for secret in self.secrets:
+            text = text.replace(secret, SECRET)
+        return text
+
+    def _planned(self, look: Look, path: _Path) -> Planned:
+        values = (look.form.args.get(name) for name in look.secret)
+        self.secrets.update(value for value in values if isinstance(value, str) and len(value) > 3)
+        left = []
+        for one in look.left:
+            count = one.count
+            left.append(
+                one.words if count is None else f"{max(0, count - path.made[look.form.tool])} {one.words}"
+            )
+        shown = self._shown(look)
+        node = {
+            "call": str(shown),
+            "tool": look.form.tool,
+            "verdict": look.verdict,
+            "reason": self._without_secrets(look.reason),
+            "effects": list(look.effects),
+            "cost": look.cost,
+            "left": left,
+            "made": "",
+        }
+        if look.verdict != "ask":
+            return Planned(node)
+        patterns = {name: self.marks.pattern(value) for name, value in sorted(look.form.args.items())}
+        args = {name: hidden(one) if name in look.secret else one for name, one in patterns.items()}
+        return Planned(node, {"tool": look.form.tool, "version": look.version, "args": args})
+
+    def _shown(self, look: Look) -> CallForm:
+        """A call as people see it."""
+        shown = self.marks.shown_form(look.form)
+        args = {name: SECRET if name in look.secret else value for name, value in shown.args.items()}
+        return CallForm(shown.tool, args, shown.positional)
+
+    def _known_functions(self, program: Program, path: _Path) -> None:
+        """Functions of earlier programs of the session are as they were: not careful."""
+        for row in self.listing:
+            name = str(hy.mangle(row["name"]))
+            if row["type"] == "function" and name not in program.globals and f"{name}(" in program.python:
+                path.add("lost", f"{row['name']} was defined by an earlier program of the session")
+
+
+class _Cut(Exception):
+    """This path is not followed further."""
+
+
+def _effects(event: Event) -> list[str]:
+    if isinstance(event, Planned):
+        own = [] if event.node["made"] else list(event.node["effects"])
+        return own + [effect for inner in event.inside for effect in _effects(inner)]
+    if isinstance(event, Split):
+        return [effect for _, way in event.ways for inner in way for effect in _effects(inner)]
+    return []
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether what is at one path may be part of what is at the other."""
+    parts, others = (tuple(p for p in PurePosixPath(path).parts if p != ".") for path in (one, other))
+    if ".." in (*parts, *others) or one.startswith(("/", "~")) or other.startswith(("/", "~")):
+        return True
+    shorter = min(len(parts), len(others))
+    return parts[:shorter] == others[:shorter]
+
+
+def _quiet() -> Any:
+    import pydantic_monty as monty
+
+    return monty.CollectString(MAX_OUTPUT)

@@ -1,0 +1,137 @@
+"""Unknowns on the host's side: found in what a program hands over, shown to people, made into patterns.
+
+Knows the marks (tools/dryrun/runtime.py) and plain data. A pattern says which values an argument may have: JSON
+data that can be kept, and matched against a call that comes later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from quoth.tools.lisp.forms import CallForm, Picture, print_value
+from quoth.tools.dryrun.runtime import BEGIN, END
+
+SHOWN_CHARS = 60
+ANY: dict[str, Any] = {"any": True}
+Pattern = dict[str, Any]
+
+
+class Marks:
+    """The unknowns of one run, marked by a word that nobody else knows."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+        self._made = 0
+        self._mark = re.compile(f"{BEGIN}{word}([-*])[^:]*:([^{END}]*){END}")
+
+    def new(self, text: str) -> str:
+        """An unknown that stands for ``text``."""
+        self._made += 1
+        text = text.replace(BEGIN, "").replace(END, "")
+        return f"{BEGIN}{self.word}-h{self._made}:{text}{END}"
+
+    def of_call(self, form: CallForm) -> str:
+        """What comes of a call that was not made."""
+        text = str(self.shown_form(form))
+        return self.new(text if len(text) <= SHOWN_CHARS else f"({form.tool} …)")
+
+    def within(self, value: Any) -> bool:
+        """Whether any part of a value is unknown."""
+        if isinstance(value, str):
+            return self._mark.search(value) is not None
+        if isinstance(value, Mapping):
+            return any(self.within(key) or self.within(item) for key, item in value.items())
+        return isinstance(value, (list, tuple, set, frozenset)) and any(map(self.within, value))
+
+    def _whole(self, value: Any) -> re.Match[str] | None:
+        return self._mark.fullmatch(value) if isinstance(value, str) else None
+
+    def _loose(self, items: Any) -> bool:
+        """Whether there may be any number of other items too."""
+        return any((mark := self._whole(item)) is not None and mark[1] == "*" for item in items)
+
+    def text(self, text: str) -> str:
+        """A text with its unknowns as people see them, each on one line."""
+        return self._mark.sub(lambda mark: f"#<{' '.join(mark[2].split())}>", text)
+
+    def shown(self, value: Any) -> Any:
+        """A value with its unknowns as people see them: ``#<(get hit "path")>``."""
+        if isinstance(value, str):
+            text = self.text(value)
+            return Picture(text) if self._whole(value) else type(value)(text)
+        if isinstance(value, Mapping):
+            return {self.shown(key): self.shown(item) for key, item in value.items()}
+        if isinstance(value, (set, frozenset)):
+            return sorted(map(self.shown, value), key=str)
+        if isinstance(value, (list, tuple)):
+            return Picture("#<a list>") if self._loose(value) else [self.shown(item) for item in value]
+        return value
+
+    def shown_form(self, form: CallForm) -> CallForm:
+        """A call with its unknowns as people see them."""
+        args = {name: self.shown(value) for name, value in form.args.items()}
+        return CallForm(form.tool, args, tuple(map(self.shown, form.positional)))
+
+    def pattern(self, value: Any) -> Pattern:
+        """What this argument may be when the program runs."""
+        if not self.within(value):
+            return {"is": value}
+        if isinstance(value, str):
+            return ANY if self._whole(value) else {"like": self._mark.split(value)[::3]}
+        if isinstance(value, Mapping) and not any(map(self.within, value)):
+            return {"dict": {str(key): self.pattern(item) for key, item in value.items()}}
+        if isinstance(value, (list, tuple)) and not self._loose(value):
+            return {"list": [self.pattern(item) for item in value]}
+        return ANY
+
+
+def hidden(pattern: Pattern) -> Pattern:
+    """The pattern of an argument that must not be kept: it knows the value when it comes."""
+    return {"sha256": _digest(pattern["is"])} if "is" in pattern else ANY
+
+
+def matches(pattern: Pattern, value: Any) -> bool:
+    """Whether a value is one of those that the pattern says."""
+    if "any" in pattern:
+        return True
+    if "is" in pattern:
+        return print_value(pattern["is"]) == print_value(value)
+    if "sha256" in pattern:
+        return bool(pattern["sha256"] == _digest(value))
+    if "like" in pattern:
+        return isinstance(value, str) and _like(pattern["like"], value)
+    if "list" in pattern:
+        return _same_length(pattern["list"], value, (list, tuple)) and all(
+            map(matches, pattern["list"], value)
+        )
+    inner = pattern["dict"]
+    return _same_length(inner, value, (dict,)) and all(
+        key in value and matches(part, value[key]) for key, part in inner.items()
+    )
+
+
+def _like(pieces: list[str], value: str) -> bool:
+    """Whether these pieces stand in the value in this order, the first at its beginning, the last at its end;
+    and nothing in between leads out of a folder."""
+    first, *middle, last = pieces
+    if ".." in re.split(r"[/\\]", value) and not any(".." in piece for piece in pieces):
+        return False
+    at, end = len(first), len(value) - len(last)
+    if at > end or not value.startswith(first) or not value.endswith(last):
+        return False
+    for piece in middle:
+        if (found := value.find(piece, at, end)) < 0:
+            return False
+        at = found + len(piece)
+    return True
+
+
+def _same_length(pattern: Any, value: Any, kinds: tuple[type, ...]) -> bool:
+    return type(value) in kinds and len(value) == len(pattern)
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(print_value(value).encode("utf-8", "surrogatepass")).hexdigest()

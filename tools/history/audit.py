@@ -1,0 +1,242 @@
+"""The audit trail: one row for every call that came to the door, whatever became of it, chained by hash.
+
+Knows the store and nothing of tools, models or loops; the rows it is given hold no secrets any more.
+
+Each row carries the hash of the row before it and its own, SHA-256 over all it says; the head, kept beside
+the rows, says which row is the last. So a row that is changed, missing, moved or put in is found, and so is a
+trail that was cut short. The chain has no key: whoever can write the file can make a whole new trail that
+fits. Against that helps only a head noted elsewhere (``verify(head=…)``), and nothing helps against the loss
+of the whole file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from quoth.tools.storage.database import Statement, Store
+
+COLUMNS = (
+    "id",
+    "ts",
+    "session",
+    "user",
+    "route",
+    "parent",
+    "depth",
+    "round",
+    "place",
+    "tool",
+    "digest",
+    "status",
+    "stage",
+    "duration_ms",
+    "side_effects",
+    "policy",
+    "rule",
+    "guard",
+    "gate",
+    "consent",
+    "message",
+    "form",
+    "schema_hash",
+    "repairs",
+)
+ALL = ("seq", *COLUMNS, "prev", "hash")
+FILTERS = {
+    "tool": "tool = ?",
+    "status": "status = ?",
+    "session": "session = ?",
+    "user": "user = ?",
+    "since": "ts >= ?",
+}
+PAGE = 500
+FIRST = -(2**63)
+
+
+class Audit(Protocol):
+    """Takes one row a call. What ``write`` returns from is on disk. ``prepare`` raises when no row could be
+    written: the door asks before a body runs, so that nothing is done that cannot be recorded."""
+
+    def prepare(self) -> None: ...
+
+    def write(self, row: Mapping[str, Any]) -> None: ...
+
+    def rows(self) -> list[dict[str, Any]]: ...
+
+
+class MemoryAudit:
+    """Rows in a list, for private tables and tests."""
+
+    def __init__(self) -> None:
+        self._rows: list[dict[str, Any]] = []
+
+    def prepare(self) -> None:
+        """A list always takes a row."""
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        self._rows.append(dict(row))
+
+    def rows(self) -> list[dict[str, Any]]:
+        return list(self._rows)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with the trail, and at which row (``id`` is empty where a row is missing)."""
+
+    seq: int
+    id: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"Row {self.seq} (call {self.id}) {self.what}." if self.id else f"{self.what}."
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What ``verify`` found. ``older`` counts the rows from before the chain, which nothing protects yet."""
+
+    rows: int
+    head: str
+    older: int = 0
+    faults: list[Fault] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not self.faults
+
+
+class StoreAudit:
+    """Rows in the store. ``store`` is opened at the first row, so that a command that calls nothing opens
+    none."""
+
+    def __init__(self, store: Callable[[], Store]) -> None:
+        self._store = store
+
+    def prepare(self) -> None:
+        if not self._store().execute("SELECT seq FROM audit_head"):
+            raise RuntimeError("the head of the audit trail is missing")
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Append a row to the chain, in one transaction: two writers never continue the same row."""
+        values = {name: row[name] for name in COLUMNS}
+        values["side_effects"] = json.dumps(list(row["side_effects"]))
+        with self._store().transaction() as run:
+            seq, prev = _head(run)
+            values |= {"seq": seq + 1, "prev": prev}
+            values["hash"] = _hash(values)
+            marks = ", ".join("?" * len(ALL))
+            run(f"INSERT INTO audit ({', '.join(ALL)}) VALUES ({marks})", [values[name] for name in ALL])  # noqa: S608
+            run("UPDATE audit_head SET seq = ?, hash = ?", (values["seq"], values["hash"]))
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [{name: row[name] for name in COLUMNS} for row in self.select()]
+
+    def select(self, *, last: int | None = None, **filters: str) -> Iterator[dict[str, Any]]:
+        """The rows with these values, the latest ``last`` of them, in their order; with seq, prev and hash.
+
+        ``since`` is a time as ``ts`` is. They are read a page at a time.
+        """
+        where = "".join(f" AND {FILTERS[name]}" for name in filters)
+        values = list(filters.values())
+        start = 0
+        if last is not None:
+            sql = f"SELECT seq FROM audit WHERE seq > 0{where} ORDER BY seq DESC LIMIT 1 OFFSET ?"  # noqa: S608
+            found = self._store().execute(sql, [*values, last - 1])
+            start = found[0][0] if found else 0
+        for row in self._pages(where, values, start):
+            row["side_effects"] = _list(row["side_effects"])
+            yield row
+
+    def _pages(self, where: str = "", values: Sequence[Any] = (), start: int = 0) -> Iterator[dict[str, Any]]:
+        sql = f"SELECT {', '.join(ALL)} FROM audit WHERE seq >= ?{where} ORDER BY seq LIMIT {PAGE}"  # noqa: S608
+        while page := self._store().execute(sql, [start, *values]):
+            yield from (dict(zip(ALL, row, strict=True)) for row in page)
+            start = page[-1][0] + 1
+
+    def verify(self, *, head: str = "") -> Verification:
+        """Walk the whole trail and name every row that is not as it was written.
+
+        ``head`` is the beginning of a hash that was noted earlier: a row with it must still be there.
+        """
+        ((top, last_seq, last_hash),) = self._store().execute(
+            "SELECT (SELECT max(seq) FROM audit), max(seq), max(hash) FROM audit_head"
+        )
+        faults: list[Fault] = []
+        count, older, before, link, noted = 0, 0, 0, "", not head
+        for row in self._pages(start=FIRST):
+            if row["seq"] > (top or 0):  # written while we read
+                break
+            seq, count = row["seq"], count + 1
+            if seq > before + 1:
+                faults.append(_missing(before + 1, seq - 1))
+            if last_seq == 0 and not row["hash"]:
+                older += 1
+            elif not row["hash"]:
+                faults.append(Fault(seq, row["id"], "was not written by the audit"))
+            else:
+                if row["hash"] != _hash(row):
+                    faults.append(Fault(seq, row["id"], "was changed after it was written"))
+                elif row["prev"] != link and seq <= before + 1:
+                    faults.append(Fault(seq, row["id"], f"does not continue row {before}"))
+                elif last_seq is not None and seq > last_seq:
+                    faults.append(Fault(seq, row["id"], "was put in after the last row the audit wrote"))
+                link = row["hash"]
+                noted = noted or link.startswith(head)
+            before = seq
+        if last_seq is None:
+            faults.append(Fault(0, "", "The head of the trail is missing"))
+        elif last_seq > before:
+            faults.append(_missing(before + 1, last_seq, " at the end"))
+        elif last_seq == before and last_hash != link:
+            faults.append(Fault(0, "", f"The head of the trail is not that of row {before}"))
+        if not noted:
+            faults.append(lost_head(head))
+        return Verification(count, last_hash or "", older, faults)
+
+
+def lost_head(head: str) -> Fault:
+    """The trail does not hold a head that was noted from it."""
+    return Fault(0, "", f"No row has the hash {head}, which was noted from this trail")
+
+
+def _head(run: Statement) -> tuple[int, str]:
+    """The place and hash of the last row, to be continued. Rows from before the chain are chained first, as
+    they are found."""
+    found = run("SELECT seq, hash, (SELECT max(seq) FROM audit) FROM audit_head")
+    if not found:
+        raise RuntimeError("the head of the audit trail is missing")
+    seq, link, top = found[0]
+    if seq == 0:
+        older = run(f"SELECT {', '.join(ALL)} FROM audit WHERE hash = '' ORDER BY seq")  # noqa: S608
+        for values in older:
+            row = dict(zip(ALL, values, strict=True)) | {"prev": link}
+            link = _hash(row)
+            run("UPDATE audit SET prev = ?, hash = ? WHERE seq = ?", (row["prev"], link, row["seq"]))
+    # A row that somebody else put in is left for ``verify`` to find; it must not stop the audit.
+    return max(seq, top or 0), link
+
+
+def _hash(row: Mapping[str, Any]) -> str:
+    """SHA-256 over all a row says but its hash. What is empty is left out: a column that is added one day,
+    empty in the rows of today, changes none of their hashes."""
+    said = {name: value for name, value in row.items() if name != "hash" and value not in ("", None)}
+    return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _missing(first: int, last: int, where: str = "") -> Fault:
+    rows = f"Row {first} is" if first == last else f"Rows {first} to {last} are"
+    return Fault(first, "", f"{rows} missing{where}")
+
+
+def _list(text: str) -> list[Any]:
+    """Side effects as they were written; a row that was tampered with is shown nevertheless."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = text
+    return found if isinstance(found, list) else [found]

@@ -1,0 +1,222 @@
+"""Receipts: what came of a call, kept so that it need not be made twice.
+
+Knows the store and results; it must not know policies, models or the loop. A receipt answers a call instead
+of its body in two cases only:
+
+- a model repeats itself: the same call (form and version of the tool) of the same user and session, in answer
+  to the same message, within ``window`` seconds, and nothing was changed in between. What a person asks for
+  twice is done twice, and so is each call of a program; ``:allow-repeat`` tools are never answered so;
+- a call is carried on after an interruption: what had been done of it under the same key is not done again,
+  well or not. Calls inside of it that only read, and cost little, are made anew, unless it had come to wait:
+  then they, too, answer what they had answered.
+
+A person's no is kept like a result: a model that asks again does not make the question come again. A body
+that ran has changed something if it says so, or if its tool declares that it may.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from quoth.tools.call.context import Call, Status, ToolResult, encodable
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.storage.database import Store
+from quoth.tools.registry.table import CognitiveTool
+
+WINDOW_SECONDS = 300.0
+KEPT_SECONDS = 30 * 86400.0  # a suspended call may be carried on so long
+PRUNED_EVERY = 200
+BEGUN = "begun"  # the status of a row that is no receipt yet
+CHANGING = frozenset({"writes", "runs", "memory"})
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The result of an earlier call, and which call that was."""
+
+    call: str
+    status: Status
+    value: Any
+    message: str
+
+
+class Receipts(Protocol):
+    """Finds the receipt that answers a call, if there is one, and keeps what came of a call. ``decided`` says
+    that a person refused it, ``asked`` that one was asked."""
+
+    def find(self, tool: CognitiveTool, call: Call) -> Receipt | None: ...
+
+    def begins(self, tool: CognitiveTool, call: Call) -> None:
+        """The body of the call is about to begin."""
+
+    def begun(self, tool: CognitiveTool, call: Call) -> bool:
+        """Whether a body of this very call has begun, and how it ended is not known."""
+        ...
+
+    def keep(
+        self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
+    ) -> None: ...
+
+
+_Row = tuple[CognitiveTool, Call, str, str, bool, bool]  # with status, result, repeats, changed
+
+
+class NoReceipts:
+    """Stands where nothing is kept: every call is made."""
+
+    def begins(self, tool: CognitiveTool, call: Call) -> None:
+        """Nothing is kept."""
+
+    def begun(self, tool: CognitiveTool, call: Call) -> bool:
+        return False
+
+    def find(self, tool: CognitiveTool, call: Call) -> Receipt | None:
+        return None
+
+    def keep(
+        self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
+    ) -> None:
+        """Nothing is kept."""
+
+
+class StoreReceipts:
+    """Receipts in the store. ``window`` is in seconds; with 0 no repeated call is answered by one."""
+
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        *,
+        window: float = WINDOW_SECONDS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._window = window
+        self._clock = clock
+        self._reads: dict[str, list[_Row]] = {}  # what was read inside of calls that have not ended, by call
+
+    def find(self, tool: CognitiveTool, call: Call) -> Receipt | None:
+        found: list[tuple[Any, ...]] = []
+        if call.resumed:
+            found = self._store().execute(
+                "SELECT call, status, result FROM receipts"
+                " WHERE key = ? AND digest = ? AND status NOT IN ('', 'begun')"
+                " ORDER BY seq DESC LIMIT 1",
+                (call.key, _whose(call)),
+            )
+        if not found and self._window > 0 and _is_repeatable(tool, call):
+            found = self._store().execute(
+                "SELECT call, status, result FROM receipts AS earlier"
+                " WHERE session = ? AND digest = ? AND version = ? AND message = ? AND at > ? AND repeats"
+                " AND NOT EXISTS (SELECT 1 FROM receipts AS later WHERE later.session = earlier.session"
+                "  AND later.seq > earlier.seq AND later.changed)"
+                " ORDER BY seq DESC LIMIT 1",
+                (
+                    call.session,
+                    _whose(call),
+                    tool.version,
+                    _wish(call),
+                    self._clock() - self._window,
+                ),
+            )
+        if not found:
+            return None
+        ((made, status, result),) = found
+        data = json.loads(result)
+        return Receipt(made, status, data["value"], data["message"])
+
+    def begins(self, tool: CognitiveTool, call: Call) -> None:
+        """Of a call that has a key; any other that is killed is never carried on."""
+        if call.key and not {"reads"}.issuperset(tool.effects):
+            self._write([(tool, call, BEGUN, "", False, False)])
+
+    def begun(self, tool: CognitiveTool, call: Call) -> bool:
+        if not call.key:
+            return False
+        found = self._store().execute(
+            "SELECT status FROM receipts WHERE key = ? AND digest = ? ORDER BY seq DESC LIMIT 1",
+            (call.key, _whose(call)),
+        )
+        return found == [(BEGUN,)]
+
+    def keep(
+        self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
+    ) -> None:
+        ran = result.audit["stage"] == "body" and result.status in ("ok", "error", "timeout", "cancelled")
+        ended = result.ok or decided or (ran and result.status != "cancelled")
+        repeats = (result.ok or decided) and _is_repeatable(tool, call)
+        answers = repeats or (
+            ended and _is_carried(tool, call, decided or asked or bool(result.side_effects))
+        )
+        changed = bool(result.side_effects) or (ran and not CHANGING.isdisjoint(tool.effects))
+        reads = self._reads.pop(call.id, [])
+        if result.status == "pending" and reads:
+            self._write(reads)
+        stands = result.status == "pending" and result.audit["stage"] == "body"
+        if stands and self.begun(tool, call):  # where it stands is known; a question before it tells nothing
+            self._write([(tool, call, "", "", False, False)])
+        if call.parent is not None and ended and not answers and not changed:
+            data = json.dumps({"value": result.value, "message": result.message})
+            self._reads.setdefault(call.parent, []).append((tool, call, result.status, data, False, changed))
+            return
+        if not answers and not changed:
+            return
+        data = json.dumps({"value": result.value, "message": result.message}) if answers else ""
+        unknown = result.status == "cancelled" and self.begun(tool, call)  # it may have done anything
+        status = result.status if answers else BEGUN if unknown else ""
+        self._write([(tool, call, status, data, repeats, changed)])
+
+    def _write(self, rows: Sequence[_Row]) -> None:
+        with self._store().transaction() as run:
+            now = self._clock()
+            for tool, call, status, data, repeats, changed in rows:
+                ((seq,),) = run(
+                    "INSERT INTO receipts (key, session, message, digest, version, call, at, repeats,"
+                    " changed, status, result) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq",
+                    (
+                        call.key or call.id,
+                        call.session,
+                        _wish(call),
+                        _whose(call),
+                        tool.version,
+                        call.id,
+                        now,
+                        repeats,
+                        changed,
+                        status,
+                        data,
+                    ),
+                )
+                if seq % PRUNED_EVERY == 0:
+                    run("DELETE FROM receipts WHERE at < ?", (now - KEPT_SECONDS,))
+
+
+def _is_repeatable(tool: CognitiveTool, call: Call) -> bool:
+    """Whether a repetition of this call would be answered by its receipt."""
+    return call.route in ("reply", "agent") and not tool.allow_repeat
+
+
+def _is_carried(tool: CognitiveTool, call: Call, told: bool) -> bool:
+    """Whether another passage of this call, carried on, must not make it again: a call of its own, or one
+    inside of another that does more than to read, is expensive, or of which more is told."""
+    if call.parent is None:
+        return call.resumed
+    return told or tool.cost == "expensive" or any(effect != "reads" for effect in tool.effects)
+
+
+def _wish(call: Call) -> str:
+    """Which wish of the user a call serves: a digest, for it is only compared."""
+    return hashlib.sha256(encodable(f"{call.message}\n{call.turn}").encode()).hexdigest()
+
+
+def _whose(call: Call) -> str:
+    return bound_to(call.form, call.user)
+
+
+def bound_to(form: CallForm, user: str) -> str:
+    """What a receipt is bound to: the form and the user, whose rules and limits it had passed."""
+    return hashlib.sha256(f"{form.digest} {user}".encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,674 @@
+"""The transcript: one append-only sequence of forms for each session, and all that is kept of it.
+
+Knows the store, forms and calls; it must not know models, runs or terminals. A row is a form that a person
+can read, ``(receipt :seq 12 :at "…" :run "r1" … :status "ok" :value 42)``. What it says never changes: each
+digest is SHA-256 over the form and the digest before it, so a row that was changed, taken out or put in is
+found. A form is on disk before what it tells of is shown to a model.
+
+Secrets, declared or by their looks, are in the true form while the run may have to go on with it; ``shown``
+is the form without them, which alone stays. The digest is of that one: the same wherever the session goes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, Protocol, get_args
+
+from quoth.tools.call.context import Call, ToolResult
+from quoth.tools.errors import InvalidCallError, StoreError, UsageError
+from quoth.tools.lisp.forms import CallForm, Code, from_model, print_value
+from quoth.tools.call.redaction import SECRET, Redactor, bare_url, redact, sounds_secret, without
+from quoth.tools.lisp.reader import Limits, ReadError, read_one
+from quoth.tools.storage.database import Statement, Store
+from quoth.tools.registry.table import CognitiveTool
+
+Kind = Literal[
+    "session",  # who opened it, with which tools, policy and model
+    "stimulus",  # a task, and how its run was begun
+    "request",  # the messages that were new to the model
+    "reply",  # what it said, or why it did not
+    "call",  # a call whose body is about to begin, or that was refused
+    "receipt",  # what came of it
+    "repair",  # what was mended when a call was read
+    "fault",  # what could not be read
+    "approval",  # what a person said of a call
+    "spent",  # what a call cost beside its own passage
+    "cleared",  # old results that are no longer shown in full
+    "summary",  # what the model goes on with in place of what was said
+    "interrupt",  # a person stopped the run
+    "end",  # how the run ended
+    "flight",  # a flight plan is flown, or how that ended
+    "step",  # what a step of it has come to
+]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+_READS: Final = frozenset({"reads"})  # a call of a tool with no other effect may be made again
+MARKS = ("seq", "at", "run", "parent", "key")  # of every event, beside what it says
+LIMITS = Limits(max_chars=200_000_000, max_forms=20_000_000, max_digits=20_000)
+PAGE = 200
+_HALF: Final = re.compile(r"(\\\\)|\\(ud[89a-f])")  # half a character, which no text can hold
+
+
+class TranscriptError(UsageError):
+    """A transcript is not as it was written; the text says which event and what is wrong."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event. ``seq`` is its place, from 1; ``parent`` the place of the one it belongs to (0: none);
+    ``run`` the run it is of (empty for what a person called); ``key`` names a call within the session, also
+    when it is carried on. ``at`` is UTC. ``text`` is the true form, ``shown`` the one without secrets."""
+
+    session: str
+    seq: int
+    at: str
+    run: str
+    kind: Kind
+    parent: int
+    key: str
+    text: str
+    shown: str
+    digest: str
+    status: str = ""  # of a receipt or an end
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What it says, beside its marks. Raises TranscriptError where that cannot be read."""
+        args = dict(_read(self.text, self.id).args)
+        return {name: value for name, value in args.items() if name not in MARKS}
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The same without secrets, as it may be shown."""
+        args = dict(_read(self.shown, self.id).args)
+        return {name: value for name, value in args.items() if name not in MARKS}
+
+    @property
+    def id(self) -> str:
+        return f"{self.session}.{self.seq}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Without secrets, as it may be shown."""
+        return {
+            "id": self.id,
+            "seq": self.seq,
+            "at": self.at,
+            "kind": self.kind,
+            "run": self.run,
+            "parent": self.parent,
+            "key": self.key,
+            **{name.replace("-", "_"): value for name, value in self.said.items()},
+            "digest": self.digest,
+        }
+
+
+def event_form(kind: str, seq: int, at: str, run: str, parent: int, key: str, data: Mapping[str, Any]) -> str:
+    """The text of an event. What is empty is left out of the marks."""
+    marks = {"seq": seq, "at": at, "run": run, "parent": parent, "key": key}
+    parts = [f":{name} {print_value(value)}" for name, value in marks.items() if value]
+    parts += [f":{name} {print_value(value)}" for name, value in data.items()]
+    text = f"({kind} {' '.join(parts)})"
+    return _HALF.sub(lambda found: found[1] or rf"\\{found[2]}", text) if r"\ud" in text else text
+
+
+def digest_of(before: str, shown: str) -> str:
+    """The digest of an event: it holds all that came before it."""
+    return hashlib.sha256(f"{before}\n{shown}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_event(session: str, text: str, before: str) -> Event:
+    """The event that a form spells, after the one whose digest is ``before``. Raises TranscriptError."""
+    form = _read(text)
+    marks = {name: form.args.get(name) for name in MARKS}
+    if form.tool not in KINDS or not isinstance(marks["seq"], int) or not isinstance(marks["at"], str):
+        raise TranscriptError(f"This is no event of a transcript: {text[:80]}")
+    kind: Any = form.tool
+    return Event(
+        session,
+        marks["seq"],
+        marks["at"],
+        str(marks["run"] or ""),
+        kind,
+        int(marks["parent"] or 0),
+        str(marks["key"] or ""),
+        text,
+        text,
+        digest_of(before, text),
+        str(form.args.get("status", "")),
+    )
+
+
+def _is_marked(event: Event) -> bool:
+    """Whether the columns by which an event is found say what it says itself."""
+    try:
+        said = read_event(event.session, event.shown, "")
+    except TranscriptError:  # that it cannot be read is another fault
+        return True
+    return all(getattr(event, name) == getattr(said, name) for name in (*MARKS, "kind", "status"))
+
+
+def _read(text: str, id: str = "") -> CallForm:
+    try:
+        return from_model(read_one(text, LIMITS))
+    except (ReadError, InvalidCallError) as error:
+        which = f"Event {id}" if id else "An event of the transcript"
+        raise TranscriptError(f"{which} cannot be read: {error}") from None
+
+
+# Calls as they are written down
+
+
+def written_form(form: CallForm) -> Any:
+    """A call as data of an event: the form itself, to be read as it stands. One with the text of a program
+    in it, which may be several forms with comments, says so where it would not read back the same."""
+    if not any(isinstance(value, Code) for value in (*form.args.values(), *form.positional)):
+        return Code(str(form))
+    try:
+        back = from_model(read_one(str(form), LIMITS))
+        if str(back) == str(form) and _kinds(back) == _kinds(form):
+            return Code(str(form))
+    except (ReadError, InvalidCallError):
+        pass
+    args = {name: _spelt(value) for name, value in form.args.items()}
+    return {"tool": form.tool, "args": args, "positional": [_spelt(value) for value in form.positional]}
+
+
+def _kinds(form: CallForm) -> list[bool]:
+    """Which of its arguments are programs: the text of one may be that of a string."""
+    return [isinstance(value, Code) for value in (*form.positional, *form.args.values())]
+
+
+def _spelt(value: Any) -> Any:
+    return {"code": str(value)} if isinstance(value, Code) else {"value": value}
+
+
+def read_form(data: Any) -> CallForm:
+    """The call that was written down."""
+    if not isinstance(data, Mapping):
+        return _read(str(data))
+    args = {name: _meant(value) for name, value in data["args"].items()}
+    return CallForm(data["tool"], args, tuple(_meant(value) for value in data["positional"]))
+
+
+def _meant(spelt: Mapping[str, Any]) -> Any:
+    return Code(spelt["code"]) if "code" in spelt else spelt["value"]
+
+
+# The store
+
+
+COLUMNS = "session, seq, at, run, kind, parent, key, form, shown, digest, status"
+_KEYWORD = re.compile(r":([\w-]{4,40})")
+SECRETS_KEPT = 1000  # of one session
+
+
+class Transcript:
+    """The transcripts of a workspace's store. Many sessions may be written at once; each is one sequence."""
+
+    def __init__(self, store: Callable[[], Store], clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+        self._secrets: dict[str, list[str]] = {}  # texts to hide, by session, the longest first
+
+    def hide(self, session: str, texts: Iterable[str]) -> None:
+        """From now on these texts are not shown in what is written of the session."""
+        known = self._secrets.get(session, [])
+        if new := [text for text in dict.fromkeys(texts) if text not in known]:
+            latest = [*known, *new][-SECRETS_KEPT:]
+            self._secrets[session] = sorted(latest, key=len, reverse=True)
+
+    def add(
+        self,
+        session: str,
+        kind: Kind,
+        data: Mapping[str, Any],
+        *,
+        run: str = "",
+        parent: int = 0,
+        key: str = "",
+        status: str = "",
+    ) -> int:
+        """Append an event and return its place. It is on disk when this returns, unless a transaction is
+        open around it: then with that."""
+        now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
+        with self._written() as execute:
+            last, before = last_event(execute, session)
+            text = event_form(kind, last + 1, now, run, parent, key, data)
+            bare = without_secrets(data, lambda said: self._hidden(session, said))
+            if "value" in data and self._secrets.get(session):
+                value = without(bare["value"], lambda said: self._hidden(session, said))
+                bare = bare if value == bare["value"] else {**bare, "value": value}
+            shown = text if bare is data else event_form(kind, last + 1, now, run, parent, key, bare)
+            digest = digest_of(before, shown)
+            event = Event(session, last + 1, now, run, kind, parent, key, text, shown, digest, status)
+            _insert(execute, session, event)
+        return last + 1
+
+    @contextlib.contextmanager
+    def _written(self) -> Iterator[Statement]:
+        try:
+            with self._store().transaction() as execute:
+                yield execute
+        except StoreError as error:
+            raise StoreError("The transcript could not be written", error.why) from None
+
+    @property
+    def undone(self) -> int:
+        """How many transactions have been undone: what was thought to be written may not be there."""
+        return self._store().undone
+
+    def holds(self, session: str, seq: int, key: str) -> bool:
+        """Whether the event at that place is of that call."""
+        sql = "SELECT 1 FROM events WHERE session = ? AND seq = ? AND key = ?"
+        return bool(self._store().execute(sql, (session, seq, key)))
+
+    def _hidden(self, session: str, text: str) -> str:
+        for secret in self._secrets.get(session, ()):
+            text = text.replace(secret, SECRET)
+        return redact(text)
+
+    def events(
+        self, session: str, *, run: str | None = None, kind: Kind | None = None, after: int = 0
+    ) -> Iterator[Event]:
+        """The events of a session, or those of one run or kind, in their order; read a page at a time."""
+        where, values = "", []
+        for name, wanted in (("run", run), ("kind", kind)):
+            if wanted is not None:
+                where += f" AND {name} = ?"
+                values.append(wanted)
+        where += _indexed(kind)
+        sql = f"SELECT {COLUMNS} FROM events WHERE session = ? AND seq > ?{where} ORDER BY seq LIMIT {PAGE}"  # noqa: S608
+        while page := self._store().execute(sql, (session, after, *values)):
+            yield from (_event(row) for row in page)
+            after = page[-1][1]
+
+    def forget_secrets(self, session: str, *, run: str = "", key: str = "", asked: bool = False) -> None:
+        """A run, or a call of no run, has ended: nobody needs the secrets any more that are in it and in what
+        was done inside of it. Of a call, ``asked`` says whether a person was."""
+        own = "run = ?" if run else "(run = '' AND (key = ? OR key LIKE ? || '/%'))"
+        name = run or key
+        which = f"session = ? AND shown IS NOT NULL AND ({own} OR run LIKE ? || '/%')"
+        values = (session, name, *(() if run else (name,)), name)
+        with self._store().transaction() as execute:
+            secret = execute(
+                f"SELECT {COLUMNS} FROM events WHERE {which} AND kind = 'receipt' ORDER BY seq",  # noqa: S608
+                values,
+            )
+            for event in map(_event, secret):
+                self._forget_receipt(execute, session, event)
+            execute(f"UPDATE events SET form = shown, shown = NULL WHERE {which}", values)  # noqa: S608
+            if run or asked:
+                self._forget_requests(execute, session)
+            if run:
+                self._forget_texts(execute, session, run)
+
+    def _forget_receipt(self, execute: Statement, session: str, event: Event) -> None:
+        """What a receipt answers is what the event shows, too. One of a call that only reads answers no
+        repetition any more: the call is made again."""
+        said = event.said
+        result = json.dumps({"value": said.get("value"), "message": said.get("message", "")})
+        execute(
+            "UPDATE receipts SET result = ?, repeats = repeats AND changed"
+            " WHERE session = ? AND key IN (?, ?) AND result != ''",
+            (result, session, event.key, f"{session}/{event.key}"),
+        )
+
+    def _forget_requests(self, execute: Statement, session: str) -> None:
+        """What was decided is shown without secrets from now on."""
+        columns = ("shown", "reason", "message", "why", "touches")
+        decided = execute(
+            f"SELECT {', '.join(columns)}, seq FROM requests WHERE session = ? AND state != 'pending'",  # noqa: S608
+            (session,),
+        )
+        for *said, seq in decided:
+            bare = [self._hidden(session, text) for text in said]
+            with contextlib.suppress(ValueError):
+                paths = json.loads(said[-1])
+                bare[-1] = json.dumps([self._hidden(session, path) for path in paths])
+            if bare != said:
+                marks = ", ".join(f"{name} = ?" for name in columns)
+                execute(f"UPDATE requests SET {marks} WHERE seq = ?", (*bare, seq))  # noqa: S608
+
+    def _forget_texts(self, execute: Statement, session: str, run: str) -> None:
+        """The texts that were kept because the model of a run was not shown them whole."""
+        begun = self.last(session, "stimulus", run=run)
+        since = datetime.fromisoformat(begun.at).timestamp() - 1 if begun else 0.0
+        kept = execute("SELECT user, id, text FROM texts WHERE session = ? AND at >= ?", (session, since))
+        for user, id, text in kept:
+            if (bare := self._hidden(session, text)) != text:
+                execute(
+                    "UPDATE texts SET text = ? WHERE session = ? AND user = ? AND id = ?",
+                    (bare, session, user, id),
+                )
+
+    def secret_openings(self, session: str) -> list[Event]:
+        """The events that say with which secrets a session was opened: the address of a server has them."""
+        sql = f"SELECT {COLUMNS} FROM events WHERE session = ? AND shown IS NOT NULL AND kind = 'session'"  # noqa: S608
+        return [_event(row) for row in self._store().execute(sql, (session,))]
+
+    def forget_secrets_in(self, event: Event) -> None:
+        """Nobody needs the secrets any more that are in this event."""
+        self._store().execute(
+            "UPDATE events SET form = shown, shown = NULL"
+            " WHERE session = ? AND seq = ? AND shown IS NOT NULL",
+            (event.session, event.seq),
+        )
+
+    def count(self, session: str, kind: Kind) -> int:
+        """How many events of that kind a session has; of those with a key each key once, for a call that is
+        carried on is one call."""
+        sql = (
+            "SELECT count(DISTINCT CASE key WHEN '' THEN seq ELSE key END) FROM events"
+            " WHERE session = ? AND kind = ?"
+        )
+        ((count,),) = self._store().execute(sql, (session, kind))
+        return int(count)
+
+    def last(self, session: str, kind: Kind, *, run: str | None = None) -> Event | None:
+        """The latest event of that kind."""
+        where, values = ("", []) if run is None else (" AND run = ?", [run])
+        where += _indexed(kind)
+        sql = f"SELECT {COLUMNS} FROM events WHERE session = ? AND kind = ?{where} ORDER BY seq DESC LIMIT 1"  # noqa: S608
+        found = self._store().execute(sql, (session, kind, *values))
+        return _event(found[0]) if found else None
+
+    def sessions(self) -> list[tuple[str, int, str, str]]:
+        """Each session with the number of its events and the times of the first and the last one; the one
+        that something happened in last at the end."""
+        sql = (
+            "SELECT session, count(*), min(at), max(at) FROM events GROUP BY session"
+            " ORDER BY max(at), session"
+        )
+        return [(str(name), int(n), str(a), str(z)) for name, n, a, z in self._store().execute(sql)]
+
+    def verify(self, session: str) -> None:
+        """Raises TranscriptError at the first event that is not as it was written."""
+        for fault in self.faults(session):
+            raise TranscriptError(fault)
+
+    def faults(self, session: str) -> Iterator[str]:
+        """A sentence for each event that is not as it was written. The chain has no key, and nothing outside
+        of it says which event is the last: who cuts a transcript short at its end is not found."""
+        before, place = "", 0
+        for event in self.events(session):
+            if event.seq != place + 1:
+                yield f"Event {place + 1} of session {session} is missing."
+            elif event.digest != digest_of(before, event.shown) or not _is_marked(event):
+                yield f"Event {event.id} was changed after it was written."
+            before, place = event.digest, event.seq
+
+    def copy(self, events: Iterator[Event], session: str) -> int:
+        """Put events at the end of a session as they are; returns how many."""
+        count = 0
+        with self._store().transaction() as execute:
+            last, before = last_event(execute, session)
+            if last:
+                raise UsageError(f"There is a session {session} already.")
+            for event in events:
+                count += 1
+                if event.digest != (before := digest_of(before, event.shown)):
+                    raise TranscriptError(f"Event {event.id} was changed after it was written.")
+                _insert(execute, session, event)
+        return count
+
+    def mark_imported(self, session: str, count: int) -> None:
+        """So many events of a session were written elsewhere: what they say of files, rules and servers is no
+        word of this machine's user."""
+        sql = "INSERT OR REPLACE INTO imported (session, events) VALUES (?, ?)"
+        self._store().execute(sql, (session, count))
+
+    def imported(self, session: str) -> int:
+        """How many events of a session were written elsewhere."""
+        found = self._store().execute("SELECT events FROM imported WHERE session = ?", (session,))
+        return int(found[0][0]) if found else 0
+
+    def remove(self, session: str) -> None:
+        """Take a session out of the store, with what waits in it. The audit keeps what was called."""
+        with self._store().transaction() as execute:
+            for table in ("events", "receipts", "snapshots", "grants", "texts", "imported"):
+                execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608
+            execute(
+                "DELETE FROM plans WHERE request IN (SELECT id FROM requests WHERE session = ?)", (session,)
+            )
+            execute("DELETE FROM requests WHERE session = ?", (session,))
+
+
+# What an event says by itself, whatever words are secret.
+_PLAIN = frozenset(
+    {"role", "status", "stage", "id", "call_id", "kind", "finish", "raised", "dialect", "route"}
+)
+
+
+def without_secrets(value: Any, hide: Callable[[str], str]) -> Any:
+    """Data of an event with each text as ``hide`` leaves it; the very same if nothing is to be hidden."""
+    if isinstance(value, Code):
+        return _bare_call(value, hide)
+    if isinstance(value, str):
+        bare = hide(value)
+        return value if bare == value else bare
+    if isinstance(value, Mapping):
+        items = {key: _bare_item(str(key), item, hide) for key, item in value.items()}
+        return value if all(items[key] is item for key, item in value.items()) else items
+    if isinstance(value, (list, tuple)):
+        found = [without_secrets(item, hide) for item in value]
+        return value if all(a is b for a, b in zip(found, value, strict=True)) else found
+    return value
+
+
+def _bare_item(name: str, value: Any, hide: Callable[[str], str]) -> Any:
+    if name in _PLAIN:
+        return value
+    if isinstance(value, str) and name == "base-url":
+        bare = bare_url(value)
+        return value if bare == value else bare
+    if isinstance(value, str) and value and sounds_secret(name):
+        return SECRET
+    return without_secrets(value, hide)
+
+
+def _bare_call(code: Code, hide: Callable[[str], str]) -> Any:
+    """A call form, argument by argument; a program in it stays a program, or is not shown at all."""
+    if hide(code) == code and not any(map(sounds_secret, _KEYWORD.findall(code))):
+        return code
+    try:
+        form = from_model(read_one(code, LIMITS))
+    except (ReadError, InvalidCallError):
+        return SECRET
+    args = {
+        name: SECRET if sounds_secret(name) and isinstance(value, str) else _bare_argument(value, hide)
+        for name, value in form.args.items()
+    }
+    places = tuple(_bare_argument(value, hide) for value in form.positional)
+    bare = CallForm(form.tool, args, places)
+    return code if bare == form else written_form(bare)
+
+
+def _bare_argument(value: Any, hide: Callable[[str], str]) -> Any:
+    if not isinstance(value, Code):
+        return without(without_secrets(value, hide), hide)
+    bare = hide(value)
+    if bare == value:
+        return value
+    try:
+        read_one(bare, LIMITS)
+    except ReadError:
+        return SECRET
+    return Code(bare)
+
+
+def _indexed(kind: Kind | None) -> str:
+    """What lets SQLite find the few events that begin and end things without a look at all others."""
+    return " AND kind IN ('session', 'stimulus', 'end')" if kind in ("session", "stimulus", "end") else ""
+
+
+def last_event(execute: Statement, session: str) -> tuple[int, str]:
+    """The place and the digest of the last event of a session; 0 and nothing for a new one."""
+    sql = "SELECT seq, digest FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1"
+    for seq, digest in execute(sql, (session,)):
+        return int(seq), str(digest)
+    return 0, ""
+
+
+def _insert(execute: Statement, session: str, event: Event) -> None:
+    """Put an event into a session as it is; ``_event`` reads it back."""
+    execute(
+        f"INSERT INTO events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        (
+            session,
+            event.seq,
+            event.at,
+            event.run,
+            event.kind,
+            event.parent,
+            event.key,
+            event.text,
+            None if event.shown == event.text else event.shown,
+            event.digest,
+            event.status,
+        ),
+    )
+
+
+def _event(row: Sequence[Any]) -> Event:
+    session, seq, at, run, kind, parent, key, text, shown, digest, status = row
+    return Event(
+        session, seq, at, run, kind, parent, key, text, text if shown is None else shown, digest, status
+    )
+
+
+# What the door writes
+
+
+class CallLog(Protocol):
+    """Told of every call that passes the door. ``consent`` is what a person said of it, if one was asked."""
+
+    def begins(self, tool: CognitiveTool, call: Call, consent: str) -> None:
+        """The body is about to begin."""
+
+    def ends(self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: str) -> None:
+        """The call has its result, which nobody has seen yet."""
+
+
+class NoCallLog:
+    """Stands where nothing is written down."""
+
+    def begins(self, tool: CognitiveTool, call: Call, consent: str) -> None:
+        """Nothing is kept."""
+
+    def ends(self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: str) -> None:
+        """Nothing is kept."""
+
+
+@dataclass
+class _Open:
+    """A call whose body has begun; ``seq`` is the place of its event once that is written."""
+
+    tool: CognitiveTool
+    call: Call
+    consent: str
+    seq: int = 0
+    undone: int = 0  # how many transactions had been undone when it was written
+
+
+class StoreCallLog:
+    """Calls in the transcript of their session. The event of a call that only reads is written with its
+    receipt: if it is killed before, it is simply made again. ``secrets`` are the parameters that the tools
+    have declared secret."""
+
+    def __init__(self, transcript: Transcript, secrets: Collection[str] = ()) -> None:
+        self._transcript = transcript
+        self._secrets = secrets
+        self._open: dict[str, _Open] = {}
+
+    def begins(self, tool: CognitiveTool, call: Call, consent: str) -> None:
+        if not call.session:
+            return
+        self._open[call.id] = _Open(tool, call, consent)
+        if not _READS.issuperset(tool.effects):
+            self.place(call.id)
+
+    def place(self, call: str | None) -> int:
+        """The place of the event of a call that has begun, which is written now if it was not; 0 for one
+        that is not known."""
+        found = self._open.get(call or "")
+        if found is None:
+            return 0
+        if found.seq and found.undone != self._transcript.undone:
+            found.undone = self._transcript.undone
+            if not self._transcript.holds(found.call.session, found.seq, key_in(found.call)):
+                found.seq = 0
+        if not found.seq:
+            found.undone = self._transcript.undone
+            found.seq = self._called(found.tool, found.call, found.consent)
+        return found.seq
+
+    def ends(self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: str) -> None:
+        if not call.session:
+            return
+        begun = self._open.get(call.id)
+        seq = self.place(call.id) if begun is not None and begun.seq else self._called(tool, call, consent)
+        self._open.pop(call.id, None)
+        stage = str(result.audit.get("stage", ""))
+        data: dict[str, Any] = {"id": call.id, "status": result.status}
+        if result.ok:
+            data["value"] = result.value
+        if result.message:
+            data["message"] = result.message
+        if result.side_effects:
+            data["effects"] = list(result.side_effects)
+        if stage != "body":
+            data["stage"] = stage
+        self._transcript.add(
+            call.session,
+            "fault" if stage == "reader" else "receipt",
+            data,
+            run=call.run,
+            parent=seq,
+            key=key_in(call),
+            status=result.status,
+        )
+        if not call.run and call.parent is None and result.status != "pending":
+            self._transcript.forget_secrets(call.session, key=key_in(call), asked=bool(consent))
+
+    def _called(self, tool: CognitiveTool | None, call: Call, consent: str) -> int:
+        if not call.tool:  # it could not be read
+            return call.event
+        self._hide(tool, call)
+        data: dict[str, Any] = {"id": call.id, "form": written_form(call.form)}
+        if not call.run:
+            data |= {"route": call.route, "user": call.user}
+        if tool is not None:
+            data["version"] = tool.version[:16]
+            if not _READS.issuperset(tool.effects):
+                data["does"] = list(tool.effects)
+        parent = call.event or self.place(call.parent)
+        marks = {"run": call.run, "key": key_in(call)}
+        seq = self._transcript.add(call.session, "call", data, parent=parent, **marks)
+        if call.repairs:
+            what = {"what": list(call.repairs)}
+            self._transcript.add(call.session, "repair", what, parent=seq, **marks)
+        if consent and consent != "pending":
+            self._transcript.add(call.session, "approval", {"said": consent}, parent=seq, **marks)
+        return seq
+
+    def _hide(self, tool: CognitiveTool | None, call: Call) -> None:
+        self._transcript.hide(call.session, secrets_in(call.form, tool, self._secrets))
+
+
+def secrets_in(form: CallForm, tool: CognitiveTool | None, names: Collection[str]) -> list[str]:
+    """The declared secrets of a call. ``names`` are the secret parameters of all tools."""
+    params = tool.params if tool is not None else ()
+    if not names and not any(param.secret for param in params):
+        return []
+    return Redactor(form, params, names, by_looks=False).found
+
+
+def key_in(call: Call) -> str:
+    """The name of a call within its session."""
+    return call.key.removeprefix(f"{call.session}/")

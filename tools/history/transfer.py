@@ -1,0 +1,275 @@
+"""A transcript taken to another session, or to another store, and what keeps its calls from being made twice.
+
+Knows events and the rows of receipts; it must not know runs, models or terminals. What a run has called is
+answered by its transcript. The calls inside of a program that had not ended are answered by receipts, which
+are kept by session: so they are made anew here, from the events.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from quoth.tools.errors import InvalidCallError
+from quoth.tools.lisp.forms import CallForm, from_model, print_string, print_value
+from quoth.tools.history.receipts import BEGUN, bound_to
+from quoth.tools.call.redaction import SECRET
+from quoth.tools.lisp.reader import ReadError, read_one
+from quoth.tools.storage.database import Store
+from quoth.tools.history.transcript import Event, Kind, Transcript, TranscriptError, read_event, read_form
+
+FORMAT = 1
+HEADER = "quoth-session"
+SHOWN_CHARS = 40  # of a value that is wrong
+A_WORD = "one word without control characters"
+
+Sound = Callable[[Any], bool]
+
+Row = tuple[str, str, str, str, str, bool, str]  # key, bound to, version, call, status, changed, result
+
+
+def copy_session(store: Store, events: Sequence[Event], session: str) -> None:
+    """Put the events at the beginning of a new session, and the receipts of what had not ended. Raises
+    UsageError where there is such a session, TranscriptError where an event is damaged."""
+    now = time.time()
+    with store.transaction() as execute:
+        Transcript(lambda: store).copy(iter(events), session)
+        for key, bound, version, call, status, changed, result in receipts_of(events):
+            execute(
+                "INSERT INTO receipts (key, session, message, digest, version, call, at, repeats, changed,"
+                " status, result) VALUES (?, ?, '', ?, ?, ?, ?, 0, ?, ?, ?)",
+                (f"{session}/{key}", session, bound, version, call, now, changed, status, result),
+            )
+
+
+def copy_texts(store: Store, session: str, new: str) -> None:
+    """Keep for a new session, too, the texts that its events name by their ids (tools/history/long_results.py)."""
+    store.execute(
+        "INSERT INTO texts (session, user, id, at, text) SELECT ?, user, id, at, text FROM texts"
+        " WHERE session = ?",
+        (new, session),
+    )
+
+
+def receipts_of(events: Iterable[Event]) -> Iterator[Row]:
+    """The receipts of the calls that another passage of an unfinished call would make. One that had begun,
+    and of which nothing more is known, may have done anything, if its tool does more than to read."""
+    users: dict[str, str] = {}  # of each run, and of each call by a person
+    begun: dict[str, Event] = {}
+    ended: dict[str, Event] = {}  # by key, as long as it is not begun again
+    for event in events:
+        if event.kind == "stimulus":
+            users[event.run] = event.data["user"]
+        elif event.kind == "call":
+            begun[event.key] = event
+            ended.pop(event.key, None)
+            if not event.run:
+                users[event.key] = event.data["user"]
+        elif event.kind == "receipt":
+            ended[event.key] = event
+    over = {key for key, event in ended.items() if event.status not in ("pending", "cancelled")}
+    for key, call in begun.items():
+        around = [outer for outer in _around(key) if outer in begun]
+        if any(outer in over for outer in around or [key]):
+            continue
+        said = call.data
+        user = users[call.run] if call.run else users[key]
+        bound, version = bound_to(read_form(said["form"]), user), str(said.get("version", ""))
+        end = ended.get(key)
+        told = end.data if end is not None else {}
+        stage = told.get("stage", "body")
+        if key in over and (stage in ("body", "receipt") or (stage, told["status"]) == ("consent", "denied")):
+            result = json.dumps({"value": told.get("value"), "message": told.get("message", "")})
+            yield key, bound, version, told["id"], told["status"], bool(told.get("effects")), result
+        elif "does" in said and (end is None or (stage, end.status) == ("body", "cancelled")):
+            yield key, bound, version, said["id"], BEGUN, False, ""
+
+
+def _around(key: str) -> Iterator[str]:
+    """The keys of the calls that a call is inside of."""
+    while "/" in key:
+        key = key.rpartition("/")[0]
+        yield key
+
+
+# As a text
+
+
+def written(events: Iterable[Event], session: str, count: int, version: str) -> Iterator[str]:
+    """A session as lines of forms: what it is, then its events without secrets, each with its digest."""
+    yield f'({HEADER} :format {FORMAT} :quoth "{version}" :session {print_string(session)} :events {count})'
+    for event in events:
+        yield f"{event.shown} ; {event.digest}"
+
+
+def is_word(name: str) -> bool:
+    """Whether a text can be the name of a session, a run or a call: it stands in comments, commands and
+    lines, and must not break out of them."""
+    return bool(name) and " " not in name and name.isprintable()
+
+
+def read_written(text: str) -> tuple[str, list[Event]]:
+    """The session that such a text holds, and its events. Raises TranscriptError, which names the first event
+    that is missing or was changed."""
+    lines = [line.rstrip("\r") for line in text.split("\n")]
+    lines = [line for line in lines if line.strip() and not line.startswith(";")]
+    try:
+        head = from_model(read_one(lines[0] if lines else ""))
+    except (ReadError, InvalidCallError):
+        head = CallForm("")
+    form, session, count = (head.args.get(name) for name in ("format", "session", "events"))
+    if head.tool != HEADER or not isinstance(form, int) or not isinstance(count, int) or not session:
+        raise TranscriptError(f"This is no session: its first form is not ({HEADER} …).")
+    if not isinstance(session, str) or not is_word(session):
+        raise TranscriptError(f"This is no session: its id is not {A_WORD}.")
+    if form > FORMAT:
+        raise TranscriptError(f"This session was written by a newer quoth, {head.args.get('quoth')}.")
+    before = ""
+    events: list[Event] = []
+    begun: set[str] = set()  # runs
+    for place, line in enumerate(lines[1:], 1):
+        shown, _, digest = line.rpartition(" ; ")
+        try:
+            event = read_event(session, shown, before)
+            sound = (event.digest, event.seq) == (digest, place) and 0 <= event.parent < place
+            if event.kind == "reply":  # its run is read by pairs of the two
+                sound = sound and event.parent > 0 and events[event.parent - 1].kind == "request"
+        except (TranscriptError, ValueError, TypeError):
+            sound = False
+        if not sound:
+            raise TranscriptError(f"Event {session}.{place} was changed after it was written, or is missing.")
+        if not all(is_word(name) for name in (event.run, event.key, event.at) if name):
+            raise TranscriptError(f"Event {event.id} cannot be used: its :run, :key or :at is not {A_WORD}.")
+        if wrong := _wrong_with(event, begun):
+            raise TranscriptError(f"Event {event.id} cannot be used: {wrong}.")
+        if event.kind == "stimulus":
+            begun.add(event.run)
+        events.append(event)
+        before = digest
+    if len(events) != count:
+        raise TranscriptError(f"{len(events)} of the {count} events of session {session} are here.")
+    return session, events
+
+
+# What an event says
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_limit(value: Any) -> bool:
+    return value is None or _is_whole(value) or isinstance(value, float)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _are_versions(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, (*value, *value.values())))
+
+
+def _are_limits(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, value)) and all(map(_is_limit, value.values()))
+
+
+def _is_usage(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, value)) and all(map(_is_whole, value.values()))
+
+
+def _are_messages(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, dict) and _is_text(one.get("role")) and _is_text(one.get("content")) for one in value
+    )
+
+
+def _is_place(value: Any) -> bool:
+    return isinstance(value, dict) and _is_text(value.get("session")) and _is_whole(value.get("at"))
+
+
+def _is_call(value: Any) -> bool:
+    if value == SECRET:  # all of it was hidden
+        return True
+    try:
+        return bool(read_form(value).tool)
+    except (TranscriptError, KeyError, TypeError, AttributeError):
+        return False
+
+
+# What an event must say, for a file may have been written by hand,
+NEEDED: Final[dict[Kind, dict[str, Sound]]] = {
+    "session": {"user": _is_text},
+    "stimulus": {
+        "text": _is_text,
+        "user": _is_text,
+        "model": _is_text,
+        "dialect": _is_text,
+        "in-text": _is_flag,
+        "search": _is_flag,
+        "must-act": _is_flag,
+        "limits": _are_limits,
+    },
+    "request": {"talk": _is_whole, "from": _is_whole, "messages": _are_messages},
+    "reply": {"text": _is_text},
+    "call": {"id": _is_text, "form": _is_call},
+    "receipt": {"status": _is_text},
+    "spent": {"usage": _is_usage, "steps": _is_whole, "calls": _is_whole},
+    "approval": {"said": _is_text},
+    "end": {"status": _is_text, "text": _is_text},
+}
+# and what it may say beside that, or leave empty.
+POSSIBLE: Final[dict[Kind, dict[str, Sound]]] = {
+    "session": {
+        **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt"), _is_text),
+        "tools": _are_texts,
+        "limits": _are_limits,
+        "versions": _are_versions,
+        "from": _is_place,
+    },
+    "stimulus": {"after": _is_text, "tool-view": _is_text, "tools": _are_texts},
+    "call": {"version": _is_text, "does": _are_texts},
+    "receipt": {"stage": _is_text, "message": _is_text, "effects": _are_texts},
+    "end": {"talk": _is_whole, "from": _is_whole, "messages": _are_messages},
+}
+
+
+def _wrong_with(event: Event, begun: Collection[str]) -> str:
+    """Why nothing can be made of an event; empty if it is as quoth writes it. ``begun`` are the runs that
+    have begun before it."""
+    said = event.data
+    needed = dict(NEEDED.get(event.kind, {}))
+    if event.kind == "stimulus" and "/" not in event.run:
+        needed["turn"] = _is_text
+    if event.kind == "call" and not event.run:
+        needed["user"] = _is_text
+    if event.kind == "receipt" and (event.run or event.status != "cancelled"):
+        needed["id"] = _is_text
+    for name in needed:
+        if name not in said:
+            return f"it has no :{name}"
+    for name, sound in (needed | POSSIBLE.get(event.kind, {})).items():
+        if not (sound(said.get(name)) or (name not in needed and said.get(name) is None)):
+            return f"its :{name} is {_shortly(said[name])}"
+    if event.kind == "stimulus" and (not event.run or event.run in begun):
+        return "it begins no new run"
+    if event.kind == "stimulus" and said.get("after") and said["after"] not in begun:
+        return f"there is no run {said['after']} before it"
+    if event.kind == "call" and event.run and event.run not in begun:
+        return f"its run {event.run} has no beginning"
+    return ""
+
+
+def _shortly(value: Any) -> str:
+    text = print_value(value)
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"

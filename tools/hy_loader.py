@@ -1,0 +1,238 @@
+"""Loading Hy: a bytecode cache for our own ``.hy`` modules, and users' tool files with readable errors.
+
+Knows nothing of tools or doors. Python reaches Hy only through here or by ``import_module`` with a string.
+
+Why a cache of our own: pip does not precompile Hy, ``PYTHONDONTWRITEBYTECODE`` and read-only installs switch
+Python's cache off (each start would then compile every file anew), and Python's cache keeps a stale macro
+expansion when only the macro file changed. Entries are keyed by content, the macro file's content included.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.machinery
+import importlib.util
+import marshal
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from quoth.tools.errors import UsageError, did_you_mean
+
+PACKAGES = ("tools", "neuro", "agent")
+# What decides how a definition expands: the macros, and the Hy functions they call while compiling.
+_MACROS = tuple(Path(__file__).with_name(name) for name in ("macros.hy", "expand.hy"))
+
+
+def cache_dir() -> Path:
+    """Where quoth keeps what can be made again: ``$QUOTH_CACHE``, or the platform's cache folder."""
+    if named := os.environ.get("QUOTH_CACHE"):
+        return Path(named)
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("quoth", appauthor=False))
+
+
+class _CachingLoader(importlib.machinery.SourceFileLoader):
+    """Hy's loader with its bytecode kept in ``cache_dir()`` under a content key."""
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        path = self.get_filename(fullname)
+        source = self.get_data(path)
+        entry = _entry(fullname, path, source)
+        with contextlib.suppress(OSError, ValueError, EOFError, TypeError):
+            kept = entry.read_bytes()
+            if hashlib.sha256(kept[32:]).digest() == kept[:32]:  # marshal may crash on damaged data
+                code = marshal.loads(kept[32:])  # noqa: S302  our own cache, as __pycache__ is Python's
+                if isinstance(code, CodeType):
+                    return code
+        compiled: CodeType = self.source_to_code(source, path)
+        data = marshal.dumps(compiled)
+        _store(entry, hashlib.sha256(data).digest() + data)
+        return compiled
+
+
+class _FreshLoader(importlib.machinery.SourceFileLoader):
+    """Hy's loader without bytecode: a user's file is compiled each time, for nobody can know whose macros it
+    uses."""
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
+def _entry(fullname: str, path: str, source: bytes) -> Path:
+    import hy
+
+    key = hashlib.sha256()
+    for part in (
+        source,
+        *(file.read_bytes() for file in _MACROS),
+        path.encode(),
+        hy.__version__.encode(),
+        importlib.util.MAGIC_NUMBER,
+    ):
+        key.update(len(part).to_bytes(8, "big") + part)
+    place = hashlib.sha256(path.encode()).hexdigest()[:8]
+    return cache_dir() / "hy" / f"{fullname}.{place}.{key.hexdigest()[:24]}.bin"
+
+
+def _store(entry: Path, data: bytes) -> None:
+    """Write atomically and drop older versions; a cache that cannot be written is only slower."""
+    with contextlib.suppress(OSError):
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        fresh = entry.with_name(f"{entry.name}.{os.getpid()}")
+        fresh.write_bytes(data)
+        fresh.replace(entry)
+        stem = entry.name.rsplit(".", 2)[0]
+        for old in entry.parent.glob(f"{stem}.*.bin"):
+            if old != entry:
+                old.unlink(missing_ok=True)
+
+
+class _Finder:
+    """Finds the ``.hy`` modules of our three packages and gives them the caching loader."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        package, _, name = fullname.rpartition(".")
+        if path is None or fullname.partition(".")[0] not in PACKAGES or not package:
+            return None
+        for folder in path:
+            file = os.path.join(folder, name + ".hy")  # noqa: PTH118  on the path of every import
+            if os.path.isfile(file):  # noqa: PTH113
+                import hy  # noqa: F401  patches the loader before the file is compiled
+
+                return importlib.util.spec_from_file_location(
+                    fullname, file, loader=_CachingLoader(fullname, file)
+                )
+        return None
+
+
+def install() -> None:
+    """Put the finder in front, once. Called by the packages' ``__init__``."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        # Not a subclass of MetaPathFinder: importing importlib.abc costs 9 ms.
+        sys.meta_path.insert(0, _Finder())
+
+
+def load_hy_file(path: Path) -> ModuleType:
+    """Run a user's ``.hy`` file as a module of its own and return it.
+
+    Raises UsageError with the file, line, column, the line itself and a caret: never a traceback.
+    """
+    install()
+    import hy
+    from hy.errors import HyError
+
+    try:
+        source = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"There is no file {path}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}.") from None
+    del hy  # imported for its effect on the loader
+    name = "quoth_user_" + hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
+    loader = _FreshLoader(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    if spec is None:
+        raise UsageError(f"{path} cannot be loaded.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        loader.exec_module(module)
+    except (HyError, SyntaxError) as error:
+        del sys.modules[name]
+        raise UsageError(_language_error(path, source, error)) from None
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise UsageError(_run_error(path, source, error)) from None
+    return module
+
+
+def _language_error(path: Path, source: str, error: Any) -> str:
+    """Hy's own complaint as ``file:line:column: what``, the line, a caret."""
+    from hy.errors import HyRequireError
+    from hy.reader.exceptions import LexException
+
+    if isinstance(error, LexException):
+        from quoth.tools.lisp.reader import ReadError, read_all
+
+        try:  # our reader names the parenthesis that is never closed, where Hy's names the end of the file
+            read_all(source)
+        except ReadError as ours:
+            hint = f"; {ours.hint}" if ours.hint else ""
+            return located(path, source, ours.line, ours.column, f"{ours.message}{hint}")
+    message = str(getattr(error, "msg", None) or error).strip()
+    if isinstance(error, HyRequireError):
+        return located(path, source, *_place_of_require(source, message), _no_macro(message))
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    if lines and lines[0].startswith("expanding macro"):
+        lines = [_plain(lines[-1])] if len(lines) > 1 else lines
+    line, column = getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1
+    return located(path, source, line, column, " ".join(lines) or type(error).__name__)
+
+
+def _place_of_require(source: str, message: str) -> tuple[int, int]:
+    """Where the name that cannot be required stands; Hy itself does not say."""
+    import hy
+
+    names = set(re.findall(r"\w+", message)) - {"tools", "macros"}
+    pending = [form for form in hy.read_many(source) if isinstance(form, hy.models.Expression)][::-1]
+    while pending:
+        form = pending.pop()
+        if form and form[0] == hy.models.Symbol("require"):
+            inner = list(form[1:])[::-1]
+            while inner:
+                item = inner.pop()
+                if isinstance(item, hy.models.Sequence):
+                    inner.extend(list(item)[::-1])
+                elif isinstance(item, hy.models.Symbol) and hy.mangle(str(item)) in names:
+                    return item.start_line, item.start_column
+        pending.extend([item for item in form if isinstance(item, hy.models.Expression)][::-1])
+    return 1, 1
+
+
+def _no_macro(message: str) -> str:
+    found = re.match(r"Could not require name (\w+) from <module '([\w.]+)'", message)
+    if not found:
+        return message
+    import hy
+
+    name, module = found.groups()
+    macros = getattr(sys.modules.get(module), "_hy_macros", {})
+    shown = [str(hy.unmangle(known)).replace("_", "-") for known in macros]
+    wanted = str(hy.unmangle(name)).replace("_", "-")
+    return f"{module} has no macro {wanted}." + did_you_mean(wanted, shown)
+
+
+def _run_error(path: Path, source: str, error: BaseException) -> str:
+    """An error raised while the file ran: its last line inside the file, and what was raised."""
+    import traceback
+
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    line = frames[-1].lineno if frames and frames[-1].lineno else 1
+    column = (frames[-1].colno or 1) if frames else 1  # Hy counts columns from 1, Python from 0
+    return located(path, source, line, column, _plain(f"{type(error).__name__}: {error}"))
+
+
+def _plain(text: str) -> str:
+    """Our own sentences stand without the name of the class that carried them."""
+    for prefix in ("DefinitionError: ", "DuplicateToolError: ", "quoth.tools.errors."):
+        text = text.removeprefix(prefix)
+    return text
+
+
+def located(path: Path, source: str, line: int, column: int, message: str) -> str:
+    """``path:line:column: message`` followed by that line of ``source`` and a caret under the column."""
+    lines = source.split("\n")  # as Hy counts them: a form feed ends no line
+    shown = lines[line - 1] if 0 < line <= len(lines) else ""
+    place = f"{path}:{line}:{column}: {message}"
+    return f"{place}\n  {shown}\n  {' ' * (column - 1)}^" if shown.strip() else place

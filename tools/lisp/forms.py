@@ -1,0 +1,566 @@
+"""Call forms: one shape for every wish to use a tool, and its spellings.
+
+``(grep-search :pattern "TODO" :path "src")`` is the canonical text; the plist of the first seed and JSON are
+other spellings of the same CallForm. This file knows no table, no door and no model: it neither looks a tool
+up nor runs anything. A form is read by tools/lisp/reader.py; nothing here evaluates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any, TypeAlias
+
+import hy.models as m
+
+from quoth.tools.errors import InvalidCallError
+
+Value: TypeAlias = Any  # JSON data, or Code where an argument holds an expression
+
+NOTHING = {"nil", "none", "null", "None"}
+TRUE = {"t", "true", "#t", "True"}
+FALSE = {"false", "#f", "False"}
+
+
+class Code(str):
+    """Canonical text of an expression that stands as an argument: data for a tool that takes programs.
+
+    ``data`` is the list that a quoted form or ``(list …)`` spells, for tools that take plain data.
+    """
+
+    data: list[Any] | None = None
+
+
+class Picture(Code):
+    """What stands for a value where a form is only looked at: printed as it is, and never read back."""
+
+
+@dataclass(frozen=True)
+class CallForm:
+    """A call as data. ``args`` by name (kebab-case), ``positional`` in order (bound by the tool's
+    signature)."""
+
+    tool: str
+    args: Mapping[str, Value] = field(default_factory=dict)
+    positional: tuple[Value, ...] = ()
+
+    def __str__(self) -> str:
+        """The form as it was written: named arguments in their own order, after the positional ones."""
+        return _print(self, list(self.args))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of ``identity``, in hex: what receipts are bound to, and names of calls are made of."""
+        return hashlib.sha256(self.identity.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @cached_property
+    def identity(self) -> str:
+        """A text that no other call has. The canonical text is one, except where it holds a program that is
+        not printed as it was written, or a name that is none: then it is the data, as JSON with types."""
+        values = (*self.args.values(), *self.positional)
+        if _HEAD(self.tool) and all(map(_KEYWORD, self.args)) and all(map(_stands_as_written, values)):
+            return canonical(self)
+        args = {name: _typed(value) for name, value in self.args.items()}
+        return json.dumps([self.tool, args, [_typed(value) for value in self.positional]], sort_keys=True)
+
+
+def kebab(name: str) -> str:
+    """The canonical spelling of a tool or argument name: ``Grep_Search`` -> ``grep-search``."""
+    return name.strip().lower().replace("_", "-")
+
+
+# Printing
+
+
+def canonical(form: CallForm) -> str:
+    """The one text of a form, whatever order it was written in: named arguments stand in alphabetical
+    order."""
+    return _print(form, sorted(form.args))
+
+
+def _print(form: CallForm, names: Sequence[str]) -> str:
+    items = [print_value(value) for value in form.positional]
+    if not all(map(_KEYWORD, names)) and not items:
+        pairs = "  ".join(f"{print_string(name)} {print_value(form.args[name])}" for name in names)
+        return f"(:tool {print_string(form.tool)} :args {{{pairs}}})"
+    items += [f":{name} {print_value(form.args[name])}" for name in names]
+    if _HEAD(form.tool):
+        return "(" + " ".join([form.tool, *items]) + ")"
+    return f"(:tool {print_string(form.tool)} :args ({' '.join(items)}))"
+
+
+# The names that can be written as the head of a form and as a keyword; a call with any other is a plist.
+_HEAD = re.compile(r"[^\W\d_][\w/+*!?<>=$%&@^|-]*(?:\.[^\W\d_][\w/+*!?<>=$%&@^|-]*)*\Z").match
+_KEYWORD = re.compile(r"[\w/+*!?<>=$%&@^|-]+\Z").match
+
+
+@lru_cache(64)
+def _print_code(text: str) -> str:
+    """A program as it stands in a form: bare where it is read as one argument that is a program, which a
+    comment at its end must not swallow the rest of; else the text that it is, in quotes."""
+    from quoth.tools.lisp.reader import ReadError, read_one
+
+    for bare in (text, f"{text}\n"):
+        try:
+            model: Any = read_one(f"(_ {bare})")
+            if len(model) == 2 and isinstance(to_value(model[1]), Code):
+                return bare
+        except (ReadError, InvalidCallError):
+            continue
+    if "\n" in text and "]code]" not in text and text.replace("\n", "").replace("\t", "").isprintable():
+        return f"#[code[\n{text}]code]"
+    return print_string(text)
+
+
+def _stands_as_written(value: Value, depth: int = 0) -> bool:
+    """Whether no program in a value is printed otherwise than it was written."""
+    if isinstance(value, Code):
+        return _print_code(str(value)) == value == value.strip()
+    inner = _items(value)
+    return not inner or (depth <= MAX_DEPTH and all(_stands_as_written(item, depth + 1) for item in inner))
+
+
+def _items(value: Value) -> Collection[Value]:
+    """What a value holds, the keys of a dictionary aside."""
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def _typed(value: Value, depth: int = 0) -> Any:
+    """A value as JSON that tells a program from a text, and one key from another."""
+    if isinstance(value, str):
+        return {"code" if isinstance(value, Code) else "text": str(value)}
+    if depth > MAX_DEPTH or not isinstance(value, (Mapping, list, tuple)):
+        return {"value": print_value(value, depth)}
+    inner = [_typed(item, depth + 1) for item in _items(value)]
+    return {"keys": [_typed(key) for key in value], "values": inner} if isinstance(value, Mapping) else inner
+
+
+def plist(form: CallForm) -> str:
+    """The first seed's spelling: ``(:target :tool :action :call :tool "x" :args (…))``."""
+    args = " ".join(f":{name} {print_value(value)}" for name, value in form.args.items())
+    if form.positional:
+        raise InvalidCallError(f"{canonical(form)} has arguments without names; a plist needs each name.")
+    return f"(:target :tool :action :call :tool {print_value(form.tool)} :args ({args}))"
+
+
+def to_json(form: CallForm) -> dict[str, Any]:
+    """``{"tool", "args"}``, with ``positional`` only when there are any."""
+    data: dict[str, Any] = {"tool": form.tool, "args": dict(form.args)}
+    if form.positional:
+        data["positional"] = list(form.positional)
+    return data
+
+
+# Of one dictionary or set. Python finds a key's place by its hash, and it is easy to make up numbers, and
+# tuples of them, that have the same one: twenty thousand such keys keep a process busy for a minute.
+MAX_HARD_KEYS = 1000
+HARD_KEYS = (
+    f"A dictionary or set has at most {MAX_HARD_KEYS} keys that are large numbers, fractions or tuples;"
+    " make them texts."
+)
+MAX_EASY_KEY = 2**32
+MAX_DEPTH = 100  # of nested data in one argument; more has no honest use and could exhaust the stack
+
+
+def too_deep(value: Value) -> bool:
+    """Whether data is nested deeper than MAX_DEPTH, found without recursion."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        inner: list[Value] = []
+        for item in level:
+            if isinstance(item, Mapping):
+                inner.extend(item.values())
+            elif isinstance(item, (list, tuple, set, frozenset)):
+                inner.extend(item)
+        if not inner:
+            return False
+        level = inner
+    return True
+
+
+def print_value(value: Value, depth: int = 0) -> str:
+    """A value as Lisp text that reads back equal; what is too deep for any call is cut to an ellipsis."""
+    if type(value) is str:  # most are, and each event of a transcript is printed so
+        return print_string(value)
+    if depth > 2 * MAX_DEPTH:
+        return "…"
+    if type(value) is dict:
+        return (
+            "{"
+            + "  ".join(
+                [f"{print_value(k, depth + 1)} {print_value(v, depth + 1)}" for k, v in value.items()]
+            )
+            + "}"
+        )
+    if isinstance(value, Code):
+        return str(value) if isinstance(value, Picture) else _print_code(str(value))
+    if value is None:
+        return "None"
+    if isinstance(value, bool):
+        return "True" if value else "False"
+    if isinstance(value, str):
+        return print_string(value)
+    if isinstance(value, int):
+        # Python refuses to print thousands of digits in decimal, and a form must always have a text.
+        return str(int(value)) if value.bit_length() < 10_000 else hex(value)
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        if math.isinf(value):
+            return "Inf" if value > 0 else "-Inf"
+        return repr(value)
+    if isinstance(value, bytes):
+        return "b" + _print_bytes(value)
+    if isinstance(value, Mapping):
+        return print_value(dict(value), depth)
+    if isinstance(value, Sequence):
+        return "[" + " ".join(print_value(item, depth + 1) for item in value) + "]"
+    return print_string(str(value))
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_COMMON = str.maketrans(_ESCAPES)
+
+
+def print_string(text: str) -> str:
+    """A double-quoted Lisp string; control characters and lone surrogates are escaped."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    if (escaped := text.translate(_COMMON)).isprintable():
+        return f'"{escaped}"'
+    return '"' + "".join(_ESCAPES.get(char) or _printable(char) for char in text) + '"'
+
+
+def _print_bytes(data: bytes) -> str:
+    return (
+        '"' + "".join(_ESCAPES.get(c) or _printable(c, ascii_only=True) for c in data.decode("latin-1")) + '"'
+    )
+
+
+def _printable(char: str, *, ascii_only: bool = False) -> str:
+    if char.isprintable() and (char.isascii() or not ascii_only):
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
+
+
+# From models
+
+
+def from_model(model: Any) -> CallForm:
+    """The CallForm that a read expression spells: a call form, or a plist in either of the seeds' shapes.
+
+    Raises InvalidCallError with a sentence that says what a call looks like.
+    """
+    if not isinstance(model, m.Expression):
+        raise InvalidCallError(f'A call is a form such as (echo :text "hi"); this is {show(model)}.')
+    if not model:
+        raise InvalidCallError('() is empty; a call is a form such as (echo :text "hi").')
+    head = model[0]
+    if isinstance(head, m.Keyword):
+        return _from_plist(model)
+    if (name := head_name(head)) is None:
+        raise InvalidCallError(f"A call begins with the name of a tool; this begins with {show(head)}.")
+    args, positional = _arguments(list(model)[1:], f"({name} …)")
+    return CallForm(kebab(name), args, tuple(positional))
+
+
+def head_name(head: Any) -> str | None:
+    """The name that the head of a form is, ``read-file`` or ``uber.ride``; None for anything else."""
+    if isinstance(head, m.Symbol):
+        return str(head)
+    dotted = isinstance(head, m.Expression) and len(head) > 2 and head[0] == m.Symbol(".")
+    names = list(head)[1:] if dotted else []
+    if not names or names[0] == m.Symbol("None") or not all(isinstance(name, m.Symbol) for name in names):
+        return None
+    return ".".join(map(str, names))
+
+
+def is_plist_call(model: Any) -> bool:
+    """Whether a form is a plist that names a tool: ``(:tool "x" …)`` in any case and order."""
+    if not isinstance(model, m.Expression) or not model or not isinstance(model[0], m.Keyword):
+        return False
+    return any(isinstance(item, m.Keyword) and kebab(item.name) == "tool" for item in list(model)[::2])
+
+
+def _from_plist(model: Any) -> CallForm:
+    if len(model) % 2:
+        raise InvalidCallError("A plist is made of pairs; this one has a key without a value.")
+    pairs: dict[str, Any] = {}
+    for key, value in zip(model[::2], model[1::2], strict=True):
+        if not isinstance(key, m.Keyword):
+            raise InvalidCallError(f"In a plist every second item is a keyword; here is {show(key)}.")
+        if (name := kebab(key.name)) in pairs:
+            raise InvalidCallError(f":{name} stands twice in the plist.")
+        pairs[name] = value
+    if "tool" not in pairs:
+        raise InvalidCallError('A plist call names its tool: (:tool "echo" :args (:text "hi")).')
+    # The envelope is fixed; anything else in it (:approved, :user, :depth, …) is no argument and no order.
+    for name, wanted in (("target", "tool"), ("action", "call"), ("type", "request")):
+        if name in pairs and kebab(str(_name_of(pairs[name]))) != wanted:
+            raise InvalidCallError(f":{name} {show(pairs[name])} is not a tool call; it would be :{wanted}.")
+    known = {"target", "action", "type", "tool", "args"}
+    if strange := sorted(set(pairs) - known):
+        raise InvalidCallError(
+            f"A plist call has :target :action :tool :args; :{strange[0]} has no meaning there."
+        )
+    tool = kebab(str(_name_of(pairs["tool"])))
+    if "args" not in pairs or _is_nothing(pairs["args"]):
+        return CallForm(tool)
+    inner = pairs["args"]
+    if isinstance(inner, m.Expression) and len(inner) == 2 and inner[0] == m.Symbol("quote"):
+        inner = inner[1]
+    if isinstance(inner, m.Expression) and len(inner) == 1 and isinstance(inner[0], m.Expression):
+        inner = inner[0]  # ((:x 1)): the ancestor's models wrapped their arguments once more
+    if isinstance(inner, m.Dict):
+        return CallForm(tool, _dict_arguments(inner))
+    if not isinstance(inner, m.Expression):
+        raise InvalidCallError(
+            f":args holds the arguments in parentheses, (:name value …); here is {show(inner)}."
+        )
+    args, positional = _arguments(list(inner), ":args")
+    return CallForm(tool, args, tuple(positional))
+
+
+def _arguments(items: Sequence[Any], where: str) -> tuple[dict[str, Value], list[Value]]:
+    args: dict[str, Value] = {}
+    positional: list[Value] = []
+    index = 0
+    while index < len(items):
+        item = items[index]
+        if not isinstance(item, m.Keyword):
+            positional.append(to_value(item))
+            index += 1
+            continue
+        if index + 1 >= len(items):
+            raise InvalidCallError(f"In {where} the argument :{item.name} has no value.")
+        name = kebab(item.name)
+        if name in args:
+            raise InvalidCallError(f"In {where} the argument :{name} stands twice.")
+        args[name] = to_value(items[index + 1])
+        index += 2
+    return args, positional
+
+
+def _dict_arguments(model: Any) -> dict[str, Value]:
+    data = to_value(model)
+    return _by_name(data, ":args")
+
+
+def _by_name(data: Mapping[Any, Value], where: str) -> dict[str, Value]:
+    """Arguments by canonical name; two spellings of one name are an error."""
+    args: dict[str, Value] = {}
+    for key, value in data.items():
+        if (name := kebab(str(key))) in args:
+            raise InvalidCallError(f"In {where} the argument :{name} stands twice.")
+        args[name] = value
+    return args
+
+
+def to_value(model: Any) -> Value:
+    """Plain data for a literal model; ``Code`` for a symbol or an expression, which is never evaluated
+    here."""
+    if isinstance(model, m.Keyword):
+        return str(model.name)
+    if isinstance(model, m.Symbol):
+        name = str(model)
+        if name in NOTHING or name == "NIL":
+            return None
+        if name in TRUE or name == "T":
+            return True
+        if name in FALSE:
+            return False
+        return Code(name)
+    if isinstance(model, m.Bytes):
+        return Code(show(model))
+    if isinstance(model, m.String):
+        return str(model)
+    if isinstance(model, m.Integer):
+        return int(model)
+    if isinstance(model, m.Float):
+        return float(model)
+    if isinstance(model, (m.FString, m.FComponent, m.Complex)):
+        return Code(show(model))
+    if isinstance(model, m.Dict):
+        if len(model) % 2:
+            raise InvalidCallError(f"{show(model)} is no dictionary: it has a key without a value.")
+        return _dictionary(model)
+    if isinstance(model, (m.List, m.Tuple)):
+        return [to_value(item) for item in model]
+    if isinstance(model, m.Expression) and len(model) == 2 and model[0] == m.Symbol("quote"):
+        inner = _quoted(model[1])
+        return _code(model, inner) if isinstance(inner, list) else inner
+    if isinstance(model, m.Expression) and model and model[0] == m.Symbol("list"):
+        return _code(model, [to_value(item) for item in model[1:]])
+    return Code(show(model))
+
+
+def _code(model: Any, data: list[Any]) -> Code:
+    code = Code(show(model))
+    code.data = data
+    return code
+
+
+def _quoted(model: Any) -> Value:
+    """``'(1 2)`` is a list and ``'name`` a text, as Common Lisp writes data."""
+    if isinstance(model, m.Expression):
+        return [_quoted(item) for item in model]
+    value = to_value(model)
+    return str(value) if isinstance(value, Code) else value
+
+
+def _dictionary(model: Any) -> dict[Any, Value]:
+    items, hard = list(model), 0
+    data: dict[Any, Value] = {}
+    for key_model, value in zip(items[::2], items[1::2], strict=True):
+        key = _key(key_model)
+        hard += is_hard_key(key)
+        if hard > MAX_HARD_KEYS:
+            raise InvalidCallError(HARD_KEYS)
+        data[key] = to_value(value)
+    return data
+
+
+def _key(model: Any) -> Any:
+    key = to_value(model)
+    if isinstance(key, (dict, list)):
+        raise InvalidCallError(f"{show(model)} cannot be a key of a dictionary.")
+    return str(key) if isinstance(key, Code) else key
+
+
+def is_hard_key(key: Any) -> bool:
+    """Whether a key is one that could be chosen to collide with others."""
+    return isinstance(key, (float, tuple)) or (isinstance(key, int) and abs(key) >= MAX_EASY_KEY)
+
+
+def _name_of(model: Any) -> str:
+    if isinstance(model, m.Keyword):
+        return str(model.name)
+    if isinstance(model, (m.Symbol, m.String)):
+        return str(model)
+    raise InvalidCallError(f"A name is expected where {show(model)} stands.")
+
+
+def _is_nothing(model: Any) -> bool:
+    return isinstance(model, m.Symbol) and to_value(model) is None
+
+
+def from_json(data: Any) -> CallForm:
+    """The CallForm of ``{"tool", "args"}`` (or OpenAI's ``{"name", "arguments"}``, arguments as JSON text
+    too)."""
+    if not isinstance(data, Mapping):
+        raise InvalidCallError('A call in JSON is an object: {"tool": "echo", "args": {"text": "hi"}}.')
+    tool = data.get("tool", data.get("name"))
+    if not isinstance(tool, str):
+        raise InvalidCallError('A call in JSON names its tool: {"tool": "echo", "args": {…}}.')
+    args = data.get("args", data.get("arguments", {}))
+    if isinstance(args, str):
+        try:
+            args = json.loads(args or "{}")
+        except ValueError as error:
+            raise InvalidCallError(f"The arguments of {tool} are not JSON: {error}.") from None
+        except RecursionError:
+            raise InvalidCallError(f"The arguments of {tool} are nested too deeply.") from None
+    if not isinstance(args, Mapping):
+        raise InvalidCallError(f"The arguments of {tool} are an object with a name for each value.")
+    positional = data.get("positional", ())
+    if not isinstance(positional, Sequence) or isinstance(positional, str):
+        raise InvalidCallError(f"The positional arguments of {tool} are a list.")
+    return CallForm(kebab(tool), _by_name(args, f"({tool} …)"), tuple(positional))
+
+
+# Showing models
+
+
+def show(model: Any) -> str:
+    """A model as the Lisp text it was read from, without Hy's leading quote.
+
+    Recursion is bounded by the reader's depth limit."""
+    if isinstance(model, m.Keyword):
+        return f":{model.name}"
+    if isinstance(model, m.Symbol):
+        return str(model)
+    if isinstance(model, m.Bytes):
+        return "b" + _print_bytes(bytes(model))
+    if isinstance(model, m.FString):
+        return 'f"' + "".join(_fpart(part) for part in model) + '"'
+    if isinstance(model, m.String):
+        return print_string(str(model))
+    if isinstance(model, m.Integer):
+        return str(int(model))
+    if isinstance(model, m.Float):
+        return print_value(float(model))
+    if isinstance(model, m.Complex):
+        return repr(complex(model)).strip("()")
+    if isinstance(model, m.Expression):
+        return _show_expression(model)
+    for kind, opening, closing in (
+        (m.List, "[", "]"),
+        (m.Dict, "{", "}"),
+        (m.Set, "#{", "}"),
+        (m.Tuple, "#(", ")"),
+    ):
+        if isinstance(model, kind):
+            return opening + " ".join(show(item) for item in model) + closing
+    return print_value(model)
+
+
+_SUGAR = {
+    "quote": "'",
+    "quasiquote": "`",
+    "unquote": "~",
+    "unquote-splice": "~@",
+    "unpack-iterable": "#* ",
+    "unpack-mapping": "#** ",
+}
+
+
+def _show_expression(model: Any) -> str:
+    head = str(model[0]) if model and isinstance(model[0], m.Symbol) else ""
+    if len(model) == 2 and head in _SUGAR:
+        return _SUGAR[head] + show(model[1])
+    if head == "." and len(model) > 2 and all(isinstance(item, m.Symbol) for item in model[1:]):
+        names = [str(item) for item in model[1:]]
+        return "." + ".".join(names[1:]) if names[0] == "None" else ".".join(names)
+    return "(" + " ".join(show(item) for item in model) + ")"
+
+
+def _fpart(part: Any) -> str:
+    if not isinstance(part, m.FComponent):
+        return print_string(str(part))[1:-1].replace("{", "{{").replace("}", "}}")
+    conversion = f" !{part.conversion}" if part.conversion else ""
+    spec = " :" + "".join(_fpart(item) for item in part[1:]) if len(part) > 1 else ""
+    return "{" + show(part[0]) + conversion + spec + "}"
+
+
+def pretty(model: Any, width: int = 100, indent: int = 0) -> str:
+    """A model over several lines: what does not fit is broken after its head, options kept beside their
+    values."""
+    line = show(model)
+    if len(line) + indent <= width or not isinstance(model, m.Sequence) or isinstance(model, m.FString):
+        return line
+    if isinstance(model, m.Expression):
+        opening, closing, step = "(", ")", 2
+    elif isinstance(model, m.Dict):
+        opening, closing, step = "{", "}", 1
+    else:
+        opening, closing, step = line[: line.index("[") + 1] if "[" in line[:2] else line[:2], line[-1], 1
+    pieces: list[str] = []
+    items = list(model)
+    while items:
+        item = items.pop(0)
+        if isinstance(item, m.Keyword) and items and pieces:
+            label = show(item) + " "
+            pieces.append(label + pretty(items.pop(0), width, indent + step + len(label)))
+        else:
+            pieces.append(pretty(item, width, indent + step))
+    pad = "\n" + " " * (indent + step)
+    head = pieces[:2] if step == 2 and len(pieces) > 1 and "\n" not in pieces[1] else pieces[:1]
+    return opening + " ".join(head) + "".join(pad + piece for piece in pieces[len(head) :]) + closing

@@ -1,0 +1,185 @@
+"""What stands beside a block of code: header arguments, ``:var x=name``, ``#+CALL: name(x=1)``.
+
+Knows how Org Babel spells them, of its values only literals and names; must not know plans or run anything.
+Columns count from 0, in the line that was given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from quoth.tools.errors import QuothError, did_you_mean
+from quoth.tools.lisp.forms import Code, to_value
+from quoth.tools.lisp.reader import ReadError, read_one
+
+# What Org knows to stand there; a plan obeys var, eval and results, the others are for Org itself.
+KNOWN = frozenset(
+    """
+    cache cmdline colnames comments dir epilogue eval exports file file-desc file-ext file-mode hlines mkdirp
+    no-expand noeval noweb noweb-ref noweb-sep noweb-prefix output-dir padline post prologue results rownames
+    sep session shebang tangle tangle-mode var wrap name
+    """.split()  # noqa: SIM905
+)
+_NOT_OBEYED = {
+    "noweb": ":var hands on what a block came to, #+CALL: runs it again",
+    "prologue": "write it into the block",
+    "epilogue": "write it into the block",
+    "post": "write it into the block",
+}
+_NAME = re.compile(r"[^\s\[\]()\"'`=,]+\Z")
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?\Z")
+_CALL = re.compile(r"([^\[\]()\s]+)[ \t]*(?:\[(.*?)\])?[ \t]*(?:\((.*)\))?[ \t]*(.*)\Z")
+
+
+@dataclass(frozen=True)
+class Header:
+    """One header argument, without its colon, and where its name and value begin."""
+
+    name: str
+    value: str
+    column: int
+    value_column: int
+
+
+@dataclass(frozen=True, eq=False)
+class Var:
+    """``x=…``: a literal ``value``, or the ``name`` of what it is the result of."""
+
+    name: str
+    text: str
+    column: int
+    ref: str = ""
+    value: Any = None
+
+
+class HeaderError(QuothError):
+    """A header argument that cannot be read; ``column`` says where."""
+
+    def __init__(self, message: str, column: int) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+def split(text: str, column: int = 0, at: str = " \t") -> Iterator[tuple[str, int]]:
+    """The parts of a line between white space (or the characters ``at``) that stands in no bracket and no
+    text, each with its column."""
+    start, depth, quoted, place = 0, 0, False, 0
+    while place <= len(text):
+        char = text[place] if place < len(text) else at[0]
+        if quoted:
+            place += char == "\\" and place < len(text)
+            quoted = char != '"' and place < len(text)
+        elif char == '"':
+            quoted = True
+        elif char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth = max(0, depth - 1)
+        if (char in at and not depth and not quoted) or place >= len(text):
+            part = text[start:place]
+            if part.strip():
+                yield part.strip(), column + start + len(part) - len(part.lstrip())
+            start = place + 1
+        place += 1
+
+
+def headers(text: str, column: int = 0) -> list[Header]:
+    """The header arguments of a line; what stands before the first one is passed over."""
+    found: list[Header] = []
+    for part, where in split(text, column):
+        if part.startswith(":") and len(part) > 1:
+            found.append(Header(part[1:], "", where, where))
+        elif found:
+            last = found[-1]
+            gap = " " * (where - last.value_column - len(last.value)) if last.value else ""
+            found[-1] = Header(
+                last.name, last.value + gap + part, last.column, last.value_column if last.value else where
+            )
+    return found
+
+
+def language(text: str) -> str:
+    """The language of ``#+begin_src LANGUAGE …``."""
+    word = text.split(maxsplit=1)[:1]
+    return word[0] if word and not word[0].startswith((":", "-")) else ""
+
+
+def variables(text: str, column: int = 0, commas: bool = False) -> list[Var]:
+    """``x=1 y=name`` (with ``commas``: what stands in the brackets of a call). Raises HeaderError."""
+    found = []
+    for part, where in split(text, column, "," if commas else " \t"):
+        name, sign, value = part.rstrip(",").partition("=")
+        name = name.strip()
+        if not _NAME.match(name) or not sign or not value.strip():
+            shown = name.rstrip(":") if _NAME.match(name) else "x"
+            raise HeaderError(f"{part} gives nothing a value; write {shown}=name or {shown}=5.", where)
+        found.append(_var(name, value.strip(), where))
+    return found
+
+
+def unreadable(text: str) -> list[Var]:
+    """The variables of a text that ``variables`` refuses, without values: their names are meant."""
+    found = [(part.partition("=")[0].strip(" :"), part, where) for part, where in split(text)]
+    return [Var(name, part, where) for name, part, where in found if _NAME.match(name)]
+
+
+def _var(name: str, text: str, column: int) -> Var:
+    if _NUMBER.match(text):
+        return Var(name, text, column, value=int(text) if re.match(r"[-+]?\d+\Z", text) else float(text))
+    if text[0] in "\"'`([{":
+        try:
+            value = to_value(read_one(text))
+        except (ReadError, QuothError):
+            value = Code(text)
+        if isinstance(value, Code) and value.data is not None:
+            value = value.data
+        if _holds_code(value):
+            raise HeaderError(
+                f"{name}={text} is no plain value; a number, a text, a list or a name is.", column
+            )
+        return Var(name, text, column, value=value)
+    ref = text.removesuffix("()")
+    if not _NAME.match(ref):
+        raise HeaderError(f"{name}={text} is no plain value; a number, a text, a list or a name is.", column)
+    return Var(name, text, column, ref=ref)
+
+
+def _holds_code(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_holds_code(item) for pair in value.items() for item in pair)
+    if isinstance(value, list):
+        return any(_holds_code(item) for item in value)
+    return isinstance(value, Code)
+
+
+def call(text: str, column: int = 0) -> tuple[str, list[Var]]:
+    """The block that ``#+CALL: name(x=1)`` names, and what it is given. Raises HeaderError."""
+    found = _CALL.match(text)
+    if not found:
+        raise HeaderError("A call names a block, such as #+CALL: name(x=5).", column)
+    if text.count("(") > text.count(")"):
+        raise HeaderError("This ( is never closed.", column + text.index("("))
+    given = variables(found[3] or "", column + max(found.start(3), 0), commas=True)
+    for group in (2, 4):
+        for header in headers(found[group] or "", column + max(found.start(group), 0)):
+            if header.name == "var":
+                given += variables(header.value, header.value_column)
+    return found[1], given
+
+
+def is_silent(header: Header) -> bool:
+    """Whether it says that results are not to be written."""
+    return header.name == "results" and not {"silent", "none", "discard"}.isdisjoint(header.value.split())
+
+
+def unknown(header: Header) -> str | None:
+    """What to say of a header argument that Org does not know, or that means more than a plan can do."""
+    if header.name in _NOT_OBEYED and header.value not in ("", "no", "nil"):
+        return f"A plan does not obey :{header.name}; {_NOT_OBEYED[header.name]}."
+    if header.name in KNOWN or header.name.startswith(("header-args", "x-")):
+        return None
+    close = did_you_mean(f"{header.name}", KNOWN)
+    return f"There is no header argument :{header.name}.{close.replace('mean ', 'mean :')}"

@@ -1,0 +1,296 @@
+"""Edits of Org files: a TODO word, a property, a line in a drawer, results. No other byte is touched.
+
+Knows where Org wants things and how it escapes them; must not know plans or the disk. Entries are named by
+their place among all entries, which no edit here changes; blocks by their place in ``Org.code``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from quoth.tools.org.document import Element, Entry, Org
+from quoth.tools.errors import QuothError
+
+FEW = 10  # lines of a result from which on it stands in an example block, as in Org
+_ESCAPED = re.compile(r"^([ \t]*)(,*(?:\*|#\+))", re.MULTILINE)
+_UNESCAPED = re.compile(r"^([ \t]*,*),((?:\*|#\+))", re.MULTILINE)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LIST = re.compile(r"[ \t]*(?:[-+]|\d+[.)]|[A-Za-z][.)])(?:[ \t]|$)|[ \t]+\*(?:[ \t]|$)")
+_LINK = re.compile(r"[ \t]*\[\[[^\]]+\](?:\[[^\]]+\])?\][ \t]*$")
+
+
+class EditError(QuothError):
+    """What should be written cannot stand there in an Org file."""
+
+
+def escape(text: str) -> str:
+    """Lines as they stand inside of a block: a comma before what Org would take for a headline or keyword."""
+    return _ESCAPED.sub(r"\1,\2", text)
+
+
+def unescape(text: str) -> str:
+    """Lines of a block as they were meant."""
+    return _UNESCAPED.sub(r"\1\2", text)
+
+
+def set_todo(org: Org, index: int, word: str) -> Org:
+    """Give a headline another TODO word, or none for the empty text."""
+    entry = _headline(org, index)
+    if word and word not in org.todo_words:
+        raise EditError(f"{word} is no TODO word of this file; they are {' '.join(org.todo_words)}.")
+    line = org.lines[entry.row]
+    stop = entry.heading + len(entry.todo)
+    if entry.todo and not word:
+        while stop < len(line) and line[stop] in " \t":
+            stop += 1
+    elif word and not entry.todo:
+        word += " "
+    return _rows(org, entry.row, entry.row + 1, [line[: entry.heading] + word + line[stop:]])
+
+
+def set_property(org: Org, index: int, name: str, value: str) -> Org:
+    """Set a property of an entry. The drawer is made where Org looks for it, if there is none."""
+    if not re.fullmatch(r"[^\s:+]+", name):
+        raise EditError(f"{name!r} cannot be the name of a property.")
+    if "\n" in value or "\r" in value:
+        raise EditError(f"The value of the property {name} has to stand in one line.")
+    value = _clean(value).strip(" \t")
+    entry = org.entries[index]
+    same = [one for one in entry.properties if one.name.upper() == name.upper()]
+    if same:
+        first = next((one for one in same if not one.more), same[0])
+        line = org.lines[first.row]
+        start = line[: first.column] + ("" if line[: first.column].endswith((" ", "\t")) else " ")
+        tail = line[first.column + len(first.value) :]
+        org = _rows(org, first.row, first.row + 1, [start + value + tail if value else start.rstrip(" \t")])
+        for extra in sorted((one.row for one in same if one is not first), reverse=True):
+            org = _rows(org, extra, extra + 1, [])
+        return org
+    indent = _indent(org, entry)
+    line = f"{indent}:{name}:".ljust(len(indent) + 10) + f" {value}" if value else f"{indent}:{name}:"
+    if entry.drawer:
+        return _rows(org, entry.drawer[1], entry.drawer[1], [line])
+    lines = [f"{indent}:PROPERTIES:", line, f"{indent}:END:"]
+    if index == 0 and _starts_with_text(org, entry.body):
+        lines.append("")
+    return _rows(org, entry.body, entry.body, lines)
+
+
+def remove_property(org: Org, index: int, name: str) -> Org:
+    """Remove a property, and its drawer when nothing is left in it."""
+    entry = org.entries[index]
+    rows = [one.row for one in entry.properties if one.name.upper() == name.upper()]
+    if rows and entry.drawer and len(rows) == len(entry.properties):
+        return _rows(org, entry.drawer[0], entry.drawer[1] + 1, [])
+    for row in reversed(rows):
+        org = _rows(org, row, row + 1, [])
+    return org
+
+
+def add_to_drawer(org: Org, index: int, drawer: str, text: str) -> Org:
+    """Put a line on top of a drawer of an entry, the newest first as Org does; the drawer is made if it is
+    missing."""
+    if not re.fullmatch(r"[\w-]+", drawer) or drawer.upper() in ("PROPERTIES", "END"):
+        raise EditError(f"{drawer!r} cannot be the name of a drawer to write into.")
+    if not text.strip() or "\n" in text or "\r" in text:
+        raise EditError("A drawer takes one line of text at a time.")
+    _headline(org, index)
+    entry = org.entries[index]
+    text = "- " + _clean(text).strip(" \t").removeprefix("- ")  # an item, whatever it says
+    for one in entry.elements:
+        if one.kind == "drawer" and one.depth == 0 and one.name == drawer.upper():
+            return _rows(org, one.first + 1, one.first + 1, [_indent_of(org, one.first) + text])
+    indent = _indent(org, entry)
+    lines = [f"{indent}:{drawer}:", indent + text, f"{indent}:END:"]
+    return _rows(org, entry.body, entry.body, lines)
+
+
+def put_results(org: Org, index: int, block: int, text: str | None) -> Org:
+    """Put the results of a block or call, the ``block``-th of ``org.code(index)``, below it: in the place of
+    those that stand there, or of those under its name anywhere in the file. None takes those out."""
+    element = org.code(index)[block]
+    name = name_of(element)
+    found = find_results(org, name) if name else _unnamed(org, org.entries[index], element)
+    if text is None:
+        return _without(org, found, name)
+    lines = _results(_indent_of(org, element.first), name, text)
+    if found is not None:
+        return _rows(org, found[0], found[1] + 1, lines)
+    return _below(org, org.entries[index], element.last, lines)
+
+
+def put_entry_results(org: Org, index: int, name: str, text: str | None) -> Org:
+    """Put results under a name at the end of an entry's own text: what a step of prose came to. None takes
+    those under that name out."""
+    if not name.strip() or "\n" in name or "\r" in name:
+        raise EditError("Results at the end of an entry need a name of one line.")
+    entry, found = _headline(org, index), find_results(org, name)
+    if text is None:
+        return _without(org, found, name)
+    if found is not None:
+        return _rows(org, found[0], found[1] + 1, _results(_indent_of(org, found[0]), name, text))
+    last = entry.stop - 1
+    while last > entry.row and not org.lines[last].strip():
+        last -= 1
+    return _below(org, entry, last, _results(_indent(org, entry), name, text))
+
+
+def name_of(element: Element) -> str:
+    """The name above an element, or none."""
+    key = element.key("NAME")
+    return key.value if key else ""
+
+
+def find_results(org: Org, name: str) -> tuple[int, int] | None:
+    """The first and last row of the results under a name: their keyword, and what it says it of."""
+    for entry in org.entries:
+        for place, one in enumerate(entry.elements):
+            if one.kind == "keyword" and one.name.partition("[")[0] == "RESULTS" and one.value == name:
+                return _extent(org, entry, place)
+    return None
+
+
+def results_text(org: Org, rows: tuple[int, int]) -> str:
+    """What such results say, as they were given."""
+    first, last = rows
+    body = [line for line in org.lines[first + 1 : last + 1] if not re.match(r"[ \t]*#\+\w+:", line)]
+    if body and re.match(r"[ \t]*#\+begin_", body[0], re.IGNORECASE):
+        indent = body[0][: len(body[0]) - len(body[0].lstrip(" \t"))]
+        return unescape("\n".join(line.removeprefix(indent) for line in body[1:-1]))
+    if body and all(re.match(r"[ \t]*:(?: |$)", line) for line in body):
+        return "\n".join(line.lstrip(" \t")[2:] for line in body)
+    return "\n".join(dedent(body)[0])
+
+
+def dedent(lines: Sequence[str]) -> tuple[list[str], int]:
+    """The lines without the white space they all begin with, and how much that was."""
+    full = [line for line in lines if line.strip(" \t")]
+    if not full:
+        return [line.lstrip(" \t") for line in lines], 0
+    low, high = min(full), max(full)
+    common = 0
+    while common < min(len(low), len(high)) and low[common] == high[common] and low[common] in " \t":
+        common += 1
+    return [line[common:] if line.strip(" \t") else line.lstrip(" \t") for line in lines], common
+
+
+# Where and how
+
+
+def _headline(org: Org, index: int) -> Entry:
+    if not 0 < index < len(org.entries):
+        raise EditError(f"There is no headline number {index} in this file.")
+    return org.entries[index]
+
+
+def _clean(text: str) -> str:
+    """Half a character could not be written."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def _indent_of(org: Org, row: int) -> str:
+    line = org.lines[row]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _indent(org: Org, entry: Entry) -> str:
+    """How far things stand in below this headline: like its planning line, its properties, or its text."""
+    if entry.drawer:
+        return _indent_of(org, entry.drawer[0])
+    if entry.planning:
+        return _indent_of(org, entry.row + 1)
+    first = next((row for row in range(entry.body, entry.stop) if org.lines[row].strip(" \t")), None)
+    indent = _indent_of(org, first) if first is not None and entry.row >= 0 else ""
+    return indent if indent == " " * (entry.level + 1) else ""
+
+
+def _starts_with_text(org: Org, row: int) -> bool:
+    return row < len(org.lines) and bool(org.lines[row].strip(" \t"))
+
+
+def _results(indent: str, name: str, text: str) -> list[str]:
+    """The keyword, and the text as Org writes results."""
+    text = re.sub(r"\r\n?", "\n", _clean(text))
+    lines = text.removesuffix("\n").split("\n")
+    head = f"{indent}#+RESULTS: {_clean(name)}" if name else f"{indent}#+RESULTS:"
+    if len(lines) < FEW:
+        return [head, *(f"{indent}: {line}" if line else f"{indent}:" for line in lines)]
+    body = [indent + line if line else "" for line in escape("\n".join(lines)).split("\n")]
+    return [head, f"{indent}#+begin_example", *body, f"{indent}#+end_example"]
+
+
+def _unnamed(org: Org, entry: Entry, element: Element) -> tuple[int, int] | None:
+    """The results right below a block: a keyword without a name that is the next element."""
+    for place, one in enumerate(entry.elements):
+        if one.first > element.last:
+            results = one.kind == "keyword" and one.name.partition("[")[0] == "RESULTS"
+            return _extent(org, entry, place) if results and not one.value else None
+    return None
+
+
+def _extent(org: Org, entry: Entry, place: int) -> tuple[int, int]:
+    """From the keyword to the end of what stands right below it, if that can be a result."""
+    keyword = entry.elements[place]
+    body = next((one for one in entry.elements[place + 1 :] if keyword in one.keys), None)
+    if body is None or body.first != keyword.last + 1:
+        return keyword.first, keyword.last
+    if body.kind in ("fixed", "table", "block", "container", "drawer", "latex"):
+        return keyword.first, body.last
+    if body.kind == "text" and _LIST.match(org.lines[body.first]):
+        rows = range(body.first, body.last + 1)
+        outside = (row for row in rows if not _LIST.match(org.lines[row]) and org.lines[row][:1] not in " \t")
+        return keyword.first, next(outside, body.last + 1) - 1
+    if body.kind == "text" and _LINK.match(org.lines[body.first]):
+        return keyword.first, body.first
+    return keyword.first, keyword.last
+
+
+def _without(org: Org, found: tuple[int, int] | None, name: str) -> Org:
+    """The file without these results, and without one of the two blank lines that would be left. What is not
+    all a result is left alone, for the rest of it might then be read as something else."""
+    if found is None:
+        return org
+    first, last = found
+    every = (one for entry in org.entries for one in entry.elements)
+    body = next((one for one in every if any(key.first == first for key in one.keys)), None)
+    if body is None or body.last != last:
+        return org
+    if len(body.keys) > 1:  # a name or caption would be that of what follows
+        return _rows(org, first, last + 1, _results(_indent_of(org, first), name, ""))
+    edges = {entry.stop for entry in org.entries}
+    ends = last + 1 in edges or not org.lines[last + 1].strip(" \t")
+    blank = first and first not in edges and not org.lines[first - 1].strip(" \t")
+    return _rows(org, first - (1 if blank and ends else 0), last + 1, [])
+
+
+def _below(org: Org, entry: Entry, row: int, lines: Iterable[str]) -> Org:
+    """The lines below a row, blank lines between them and what else is there."""
+    follows = row + 1 < entry.stop and org.lines[row + 1].strip(" \t")
+    return _rows(org, row + 1, row + 1, ["", *lines, *([""] if follows else [])])
+
+
+def _rows(org: Org, start: int, stop: int, lines: Sequence[str]) -> Org:
+    """The file with other lines in the place of the rows from ``start`` up to ``stop``. Each new line ends
+    as the row in its place did, or else as its neighbours do; and if the file did not end with a line end
+    it still does not."""
+    old = list(org.ends[start:stop])
+    near = org.ends[start - 1] if start else ""
+    usual = near or (old[0] if old else "") or org.newline
+    ends = [old[place] if place < len(old) and old[place] else usual for place in range(len(lines))]
+    before = list(org.ends[:start])
+    at_end = stop == len(org.ends)
+    last = (old[-1] if old else near) if at_end else ""
+    if at_end and not last and org.ends:
+        if lines:
+            ends[-1] = ""
+            if start and not before[-1]:
+                before[-1] = usual
+        elif before and old:
+            before[-1] = ""
+    return Org(
+        [*org.lines[:start], *lines, *org.lines[stop:]],
+        [*before, *ends, *org.ends[stop:]],
+        org.bom,
+        org.words,
+    )

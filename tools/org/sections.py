@@ -1,0 +1,83 @@
+"""An Org file taken apart into its headlines, so that an edit of one reads that alone again.
+
+Knows what edits of Org look at; must not know plans or the disk. What comes of an edit is, to the byte, what
+comes of it in the file as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from functools import partial
+from itertools import pairwise
+
+from quoth.tools.org.document import Entry, Org, dump
+from quoth.tools.org.edit import add_to_drawer, find_results, name_of, put_entry_results, put_results, set_todo
+
+
+class OrgParts:
+    """The parts of a file, by the places of its entries; what stands before all headlines is the first."""
+
+    def __init__(self, whole: Org) -> None:
+        rows = [0, *(entry.row for entry in whole.entries[1:]), len(whole.lines)]
+        self._bom, self._words, self._newline = whole.bom, whole.todo_words, whole.newline
+        self._parts: list[Org] = []
+        self._texts: list[str] = []
+        for first, stop in pairwise(rows):
+            self._parts.append(self._settled(Org(whole.lines[first:stop], whole.ends[first:stop])))
+            self._texts.append(self._parts[-1].text)
+
+    def _settled(self, part: Org) -> Org:
+        """A part that knows of the whole what counts in edits."""
+        part.todo_words, part.newline = self._words, self._newline
+        return part
+
+    def copy(self) -> OrgParts:
+        """Another one, that may be edited by itself."""
+        other = copy(self)
+        other._parts, other._texts = self._parts[:], self._texts[:]
+        return other
+
+    def whole(self) -> Org:
+        lines = [line for part in self._parts for line in part.lines]
+        return Org(lines, [end for part in self._parts for end in part.ends], self._bom, self._words)
+
+    def dump(self) -> bytes:
+        return dump(Org(["".join(self._texts)], [""], self._bom))
+
+    def row(self, index: int) -> int:
+        """The row of a headline in the file."""
+        return sum(len(part.lines) for part in self._parts[:index])
+
+    def lines(self, index: int) -> Sequence[str]:
+        return self._parts[index].lines
+
+    def entry(self, index: int) -> Entry:
+        """A headline; its rows are counted from itself on."""
+        return self._parts[index].entries[1]
+
+    def set_todo(self, index: int, word: str) -> None:
+        self._edit(index, partial(set_todo, word=word))
+
+    def add_to_drawer(self, index: int, drawer: str, text: str) -> None:
+        self._edit(index, partial(add_to_drawer, drawer=drawer, text=text))
+
+    def put_results(self, index: int, block: int, text: str | None) -> None:
+        name = name_of(self._parts[index].code(1)[block])
+        self._put(index, name, partial(put_results, block=block, text=text))
+
+    def put_entry_results(self, index: int, name: str, text: str | None) -> None:
+        self._put(index, name, partial(put_entry_results, name=name, text=text))
+
+    def _put(self, index: int, name: str, edit: Callable[[Org, int], Org]) -> None:
+        """Put results in; those that have a name may stand below any headline."""
+        own = self._parts[index]
+        if name and any(find_results(part, name) for part in self._parts if part is not own):
+            other = OrgParts(edit(self.whole(), index))
+            self._parts, self._texts = other._parts, other._texts
+        else:
+            self._edit(index, edit)
+
+    def _edit(self, index: int, edit: Callable[[Org, int], Org]) -> None:
+        self._parts[index] = self._settled(edit(self._parts[index], 1))
+        self._texts[index] = self._parts[index].text

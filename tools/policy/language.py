@@ -1,0 +1,607 @@
+"""The language of policy files: text is read into rules, and each rule becomes one test of a call.
+
+Nothing in a file is evaluated. This file must not know where policies lie, who trusts them, or what a verdict
+leads to; it says only whether a rule matches a call.
+
+A rule is ``(deny CLAUSE… :why "…")``, or the same with ``ask`` or ``allow``; all its clauses are required. A
+clause is a call, ``(write-file :path PREDICATE)``, of any tool ``_`` or ``(any-tool :path PREDICATE)``, or a
+circumstance: ``(effects :writes)``, ``(cost :expensive)``, ``(tool P)``, ``(route P)``, ``(user P)``,
+``(depth > 1)``, ``(nested)``. A deny or ask of effects is about tools that have one of them; an allow is
+about tools that have no other. Arguments are judged as the body sees them: validated, with defaults. A call
+may end with ``:only``: it has these arguments, and all others are left at their defaults.
+
+A predicate is a value to be equal to (a text, a number, True, False, nil, a dictionary, a list, whose end may
+be ``...`` for anything after), ``_`` for any value, or ``(under "dir")``, ``(matches "regex")``, which may be
+found anywhere in the text, ``(one-of a b)``, ``(> n) (>= n) (< n) (<= n) (= x) (!= x)``, ``(len P)``,
+``(any P)`` and ``(every P)`` of a list's items, ``(key "name" P)`` of a dictionary, ``(not P)``,
+``(and P…)``, ``(or P…)``.
+
+A test has three answers: it holds, it does not, or it cannot be decided (a number compared with a text, a
+pattern that takes too long, an argument the named tool has not got). What cannot be decided counts as a match
+of a deny or an ask, and never as a match of an allow, whatever ``not`` stands around it. Equality can always
+be decided of plain data. An argument that is missing never satisfies an allow; a rule for any tool is about
+those calls only that have the arguments it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import hy.models as m
+
+from quoth.tools.errors import QuothError, UsageError, did_you_mean
+from quoth.tools.lisp.forms import FALSE, NOTHING, TRUE, kebab, show
+from quoth.tools.safe_regex import compiled
+from quoth.tools.policy.predicates import ANY_PATH, Facts, Predicate, Truth, all_of, any_of, anything, argument, at_key, compares, each_path, equals_dict, equals_list, equals_number, equals_text, identical, length, matches, negated, of_items, only_these, under
+from quoth.tools.policy.quotas import BYS, LONGEST, Cooldown, Quota
+from quoth.tools.registry.parameters import NAME
+from quoth.tools.lisp.reader import Limits, ReadError, read_all
+from quoth.tools.registry.table import COSTS, EFFECTS, CognitiveTool
+
+Kind = Literal["deny", "ask", "allow"]
+KINDS: tuple[Kind, ...] = ("deny", "ask", "allow")  # the stronger first
+FILE_LIMITS = Limits(max_chars=1_000_000, max_depth=50, max_forms=100_000, max_digits=300)
+
+_ANYTHING, _AND_SO_ON = m.Symbol("_"), m.Symbol("...")
+
+
+# What a file holds
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a policy file, under the name people are shown."""
+
+    name: str
+    text: str = field(repr=False)
+
+    def complaint(self, place: Place, message: str) -> str:
+        """``file:line:column: message``, the line, and a caret under the column."""
+        line = self.text.split("\n")[place.line - 1]
+        caret = ReadError("", place.line, place.column, source_line=line.rstrip("\r")).caret()
+        shown = "\n".join(f"  {row}" for row in caret.split("\n"))
+        return f"{self.name}:{place.line}:{place.column}: {message}\n{shown}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something stands in a policy file; both count from 1."""
+
+    source: Source
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.source.name}:{self.line}"
+
+    def complaint(self, message: str) -> str:
+        return self.source.complaint(self, message)
+
+
+class Key(NamedTuple):
+    """What a rule needs at least, for an index: where this text of a call is a text, it is one of ``texts``.
+
+    ``of`` is ``user``, ``route``, ``argument`` (``name`` says which) or ``first``, the first item of one."""
+
+    of: Literal["user", "route", "argument", "first"]
+    name: str
+    texts: frozenset[str]
+
+    def value(self, args: Mapping[str, Any], facts: Facts) -> Any:
+        """That text of a call, or something that is no text."""
+        if self.of == "argument":
+            return args.get(self.name)
+        if self.of == "first":
+            value = args.get(self.name)
+            return value[0] if isinstance(value, (list, tuple)) and value else None
+        return facts.call.user if self.of == "user" else facts.call.route
+
+
+class Compared(NamedTuple):
+    """A text that a rule compares an argument with: literally (``=``), by ``under`` or by ``matches``."""
+
+    argument: str
+    how: Literal["=", "under", "matches"]
+    text: str
+    place: Place
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """One rule. ``text`` is the rule as written, on one line; ``clauses`` are the canonical texts of what it
+    requires. ``tool`` is None for a rule about any tool. With ``only`` it is about calls that have no other
+    argument than those it names; of those it takes the ``open`` ones as they are."""
+
+    kind: Kind
+    text: str
+    why: str
+    place: Place
+    tool: str | None
+    arguments: Mapping[str, Place]
+    clauses: frozenset[str]
+    tool_place: Place
+    keys: tuple[Key, ...]
+    only: bool
+    open: tuple[str, ...]
+    compared: tuple[Compared, ...]
+    _of_tool: tuple[Callable[[CognitiveTool], bool], ...] = field(repr=False)
+    _test: Predicate = field(repr=False)
+
+    def concerns(self, tool: CognitiveTool) -> bool:
+        """Whether the rule can match any call of this tool: its name, effects and cost."""
+        return (self.tool is None or self.tool == tool.name) and all(fits(tool) for fits in self._of_tool)
+
+    def test(self, args: Mapping[str, Any], facts: Facts) -> Truth:
+        """Whether the rule matches a call that it concerns; None when that cannot be decided."""
+        return self._test(args, facts)
+
+    def counts(self, truth: Truth) -> bool:
+        """Whether an answer of ``test`` makes the rule count."""
+        return truth is True if self.kind == "allow" else truth is not False
+
+
+PERS = ("minute", "hour", "day", "week")
+UNITS = {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3600, "hours": 3600}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """``(quota research 3 :per :day :by :user)``: at most so many calls of a tool in each window, counted for
+    each user, each session, or all together; or ``(cooldown search 10 :seconds)``: so long from one call to
+    the next."""
+
+    counts: Quota | Cooldown
+    text: str = field(compare=False)
+    place: Place = field(compare=False)
+    tool_place: Place = field(compare=False)
+
+    @property
+    def tool(self) -> str:
+        return self.counts.tool
+
+
+@dataclass(frozen=True)
+class Orders:
+    """All that one policy file says."""
+
+    rules: tuple[Rule, ...] = ()
+    limits: tuple[Limit, ...] = ()  # the quotas, then the cooldowns
+
+
+# Reading
+
+HEADS = (*KINDS, "quota", "cooldown")
+CIRCUMSTANCES = ("effects", "cost", "tool", "route", "user", "depth", "nested")
+PREDICATES = (
+    "under",
+    "matches",
+    "one-of",
+    "len",
+    "any",
+    "every",
+    "not",
+    "and",
+    "or",
+    "key",
+    ">",
+    ">=",
+    "<",
+    "<=",
+    "=",
+    "!=",
+)
+
+
+def read_orders(text: str, name: str) -> Orders:
+    """What the text of a policy file says. Raises UsageError with file, line, column and a caret."""
+    source = Source(name, text)
+    try:
+        forms = read_all(text, FILE_LIMITS)
+    except ReadError as error:
+        place = Place(source, error.line, error.column)
+        hint = f"; {error.hint}" if error.hint else ""
+        raise UsageError(place.complaint(f"{error.message}{hint}")) from None
+    reader = _Reader(source)
+    rules: list[Rule] = []
+    quotas: list[Limit] = []
+    cooldowns: list[Limit] = []
+    for form in forms:
+        head = reader.head(form)
+        if head == "quota":
+            quotas.append(reader.quota(form))
+        elif head == "cooldown":
+            cooldowns.append(reader.cooldown(form))
+        else:
+            rules.append(reader.rule(form, head))
+    return Orders(tuple(rules), (*quotas, *cooldowns))
+
+
+class _Clause(NamedTuple):
+    """One clause of a rule, read: its canonical text, and a test of the tool or of the call."""
+
+    text: str
+    of_tool: Callable[[CognitiveTool], bool] | None = None
+    test: Predicate | None = None
+
+
+class _Reader:
+    """Reads the forms of one file. Recursion is bounded by the reader's depth limit."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def place(self, node: Any) -> Place:
+        return Place(self.source, node.start_line or 1, node.start_column or 1)
+
+    def fault(self, node: Any, message: str) -> UsageError:
+        return UsageError(self.place(node).complaint(message))
+
+    def head(self, form: Any) -> str:
+        shape = 'a policy is made of rules such as (deny (write-file :path (under "secret")))'
+        if not isinstance(form, m.Expression) or not form:
+            raise self.fault(form, f"{show(form)} is no rule; {shape}.")
+        head = str(form[0]) if isinstance(form[0], m.Symbol) else ""
+        if head not in HEADS:
+            hint = did_you_mean(head, HEADS) or f" There are {', '.join(HEADS)}."
+            raise self.fault(form[0], f"There is no rule {show(form[0])}.{hint}")
+        return head
+
+    # Rules
+
+    def rule(self, form: Any, kind: Any) -> Rule:
+        items, why = self._without_why(form)
+        if not items:
+            raise self.fault(form, f"This rule is about nothing; ({kind} _) is about every call.")
+        call: Any = None
+        clauses: list[_Clause] = []
+        keys: list[Key | None] = []
+        for item in items:
+            if self._circumstance(item):
+                clauses.append(self.circumstance(item, kind))
+                keys.append(_key_of(str(item[0]), "", item[1:]))
+            elif call is None:
+                call = item
+            else:
+                raise self.fault(item, "A rule is about one call; write a rule for each.")
+        tool, arguments, only = (None, {}, False) if call is None else self.call(call)
+        missing = False if kind == "allow" or tool is None else None
+        for name, (_, wanted) in arguments.items():
+            any_path = tool is None and name == ANY_PATH
+            predicate = self.predicate(wanted)
+            test = (
+                each_path(predicate, every=kind == "allow")
+                if any_path
+                else argument(name, predicate, missing)
+            )
+            clauses.append(_Clause(f":{name} {show(wanted)}", test=test))
+            keys.append(None if any_path else _key_of("argument", name, [wanted]))
+        if only:  # what is named makes it another clause: no rule for :a alone is wider than one for :a :b
+            named = " ".join(sorted(arguments))
+            clauses.append(_Clause(f":only {named}", test=only_these(frozenset(arguments))))
+        texts = {clause.text for clause in clauses} | ({tool} if tool else set())
+        return Rule(
+            kind,
+            show(form),
+            why,
+            self.place(form),
+            tool,
+            {name: self.place(key) for name, (key, _) in arguments.items()},
+            frozenset(texts),
+            self.place(form if call is None else call[0] if isinstance(call, m.Expression) else call),
+            tuple(key for key in keys if key),
+            only,
+            tuple(name for name, (_, wanted) in arguments.items() if wanted == _ANYTHING),
+            tuple(one for name, (_, wanted) in arguments.items() for one in self.compared(name, wanted)),
+            tuple(clause.of_tool for clause in clauses if clause.of_tool),
+            all_of([clause.test for clause in clauses if clause.test]),
+        )
+
+    def compared(self, argument: str, node: Any, how: Any = "=") -> Iterator[Compared]:
+        """The texts in a predicate."""
+        if isinstance(node, m.String):
+            yield Compared(argument, how, str(node), self.place(node))
+        elif isinstance(node, m.Sequence):
+            head = str(node[0]) if node and isinstance(node, m.Expression) else ""
+            if head not in ("len", "key"):
+                for item in node:
+                    yield from self.compared(argument, item, head if head in ("under", "matches") else how)
+
+    def _without_why(self, form: Any) -> tuple[list[Any], str]:
+        items = list(form[1:])
+        keys = [item for item in items if isinstance(item, m.Keyword)]
+        if not keys:
+            return items, ""
+        if len(items) < 2 or items[-2] is not keys[0] or keys[0].name != "why":
+            raise self.fault(keys[0], f'A rule may end with :why "reason"; here is {show(keys[0])}.')
+        return items[:-2], self.text(items[-1], ":why")
+
+    def _circumstance(self, item: Any) -> bool:
+        return (
+            isinstance(item, m.Expression)
+            and bool(item)
+            and isinstance(item[0], m.Symbol)
+            and str(item[0]) in CIRCUMSTANCES
+        )
+
+    def call(self, item: Any) -> tuple[str | None, dict[str, tuple[Any, Any]], bool]:
+        """The tool's name, for each argument its keyword and its predicate, both unread, and whether it may
+        have no other argument."""
+        if item == _ANYTHING:
+            return None, {}, False
+        if not isinstance(item, m.Expression) or not item:
+            hint = f"; write ({item})" if isinstance(item, m.Symbol) else ""
+            raise self.fault(item, f"{show(item)} is no call{hint}.")
+        if not isinstance(item[0], m.Symbol):
+            raise self.fault(item[0], f"A call begins with the name of a tool, not with {show(item[0])}.")
+        written = str(item[0])
+        name = None if written in ("_", "any-tool") else kebab(written)
+        if name is not None and not NAME.match(name):
+            raise self.fault(item[0], f"{written} is no name of a tool.")
+        if written in PREDICATES:
+            inside = 'inside a clause, as in (user (not "ann"))'
+            raise self.fault(item[0], f"{written} is a predicate; it stands {inside}.")
+        arguments: dict[str, tuple[Any, Any]] = {}
+        rest = iter(item[1:])
+        for key in rest:
+            if not isinstance(key, m.Keyword):
+                hint = did_you_mean(written, CIRCUMSTANCES)
+                raise self.fault(key, f"An argument is named: ({written} :name {show(key)}).{hint}")
+            if key.name == "only" and key is item[-1]:
+                return name, arguments, True
+            wanted = next(rest, None)
+            if wanted is None or isinstance(wanted, m.Keyword):
+                if key.name == "only":
+                    raise self.fault(key, ":only stands at the end of a call.")
+                hint = did_you_mean(written, CIRCUMSTANCES)
+                raise self.fault(key, f":{key.name} has no predicate; _ is any value.{hint}")
+            argument = kebab(key.name)
+            if argument in arguments:
+                raise self.fault(key, f":{argument} stands twice; write (and … …).")
+            arguments[argument] = (key, wanted)
+        return name, arguments, False
+
+    def circumstance(self, item: Any, kind: Kind) -> _Clause:
+        head, rest = str(item[0]), item[1:]
+        if head == "nested":
+            if rest:
+                raise self.fault(rest[0], "(nested) takes nothing.")
+            return _Clause("(nested)", test=lambda _, facts: facts.call.parent is not None)
+        if not rest:
+            raise self.fault(item, f"({head}) says nothing; it is written {_SHAPES[head]}.")
+        if head == "depth":
+            return _Clause(_joined(head, rest), test=_depth(self.number(item)))
+        if head in ("effects", "cost"):
+            known = EFFECTS if head == "effects" else COSTS
+            words = frozenset(self.word(node, known, f"({head} …)") for node in rest)
+            fits = _has_cost if head == "cost" else _keeps_to if kind == "allow" else _has_effect
+            return _Clause(_joined(head, rest), of_tool=fits(words))
+        predicate = any_of([self.predicate(node) for node in rest])
+        return _Clause(_joined(head, rest), test=_OF_CALL[head](predicate))
+
+    # Predicates
+
+    def number(self, item: Any) -> Predicate:
+        """What follows ``depth`` or ``len``: a predicate, or a comparison without its parentheses."""
+        rest = item[1:]
+        if len(rest) == 2 and isinstance(rest[0], m.Symbol) and str(rest[0]) in _SIGNS:
+            return self.comparison(str(rest[0]), rest[1])
+        return self.predicate(self.one(item, "(> 2)"))
+
+    def one(self, item: Any, example: str) -> Any:
+        if len(item) != 2:
+            raise self.fault(item, f"({item[0]} …) takes one predicate, as in ({item[0]} {example}).")
+        return item[1]
+
+    def predicate(self, node: Any) -> Predicate:
+        if node == _ANYTHING:
+            return anything
+        if not isinstance(node, m.Expression):
+            return self.literal(node)
+        head = str(node[0]) if node and isinstance(node[0], m.Symbol) else ""
+        if head not in PREDICATES:
+            hint = did_you_mean(head, PREDICATES) or f" There are {', '.join(PREDICATES)}."
+            at = node[0] if node else node
+            raise self.fault(at, f"There is no predicate {show(at)}.{hint}")
+        rest = node[1:]
+        if head in _SIGNS:
+            if len(rest) != 1:
+                raise self.fault(node, f"({head} …) takes one value.")
+            return self.comparison(head, rest[0])
+        if head in ("and", "or", "one-of") and not rest:
+            raise self.fault(node, f"({head}) says nothing.")
+        if head == "and":
+            return all_of([self.predicate(item) for item in rest])
+        if head == "or":
+            return any_of([self.predicate(item) for item in rest])
+        if head == "one-of":
+            return any_of([self.literal(item) for item in rest])
+        if head == "not":
+            return negated(self.predicate(self.one(node, '"x"')))
+        if head == "len":
+            return length(self.number(node))
+        if head in ("any", "every"):
+            return of_items(self.predicate(self.one(node, '"x"')), every=head == "every")
+        if head == "key":
+            if len(rest) != 2:
+                raise self.fault(node, '(key …) takes a name and a predicate: (key "name" "x").')
+            return at_key(self.text(rest[0], "a key"), self.predicate(rest[1]))
+        if len(rest) != 1:
+            raise self.fault(node, f'({head} …) takes one text: ({head} "x").')
+        text = self.text(rest[0], f"({head} …)")
+        if head == "under":
+            if "\0" in text:
+                raise self.fault(rest[0], "A path cannot contain a NUL character.")
+            return under(text)
+        try:
+            return matches(compiled(text))
+        except QuothError as error:
+            raise self.fault(rest[0], str(error)) from None
+
+    def comparison(self, sign: str, node: Any) -> Predicate:
+        if sign == "=":
+            return self.literal(node)
+        if sign == "!=":
+            return negated(self.literal(node))
+        if not isinstance(node, (m.Integer, m.Float)) or node != node:
+            raise self.fault(node, f"({sign} …) takes a number, not {show(node)}.")
+        return compares(sign, int(node) if isinstance(node, m.Integer) else float(node))
+
+    def literal(self, node: Any) -> Predicate:
+        """Equality with a value. Inside lists and dictionaries, predicates may stand for values."""
+        if isinstance(node, (m.Bytes, m.FString, m.Complex, m.Set)):
+            pass
+        elif isinstance(node, m.String):
+            return equals_text(str(node))
+        elif isinstance(node, m.Integer):
+            return equals_number(int(node))
+        elif isinstance(node, m.Float):
+            if node == node:
+                return equals_number(float(node))
+        elif isinstance(node, (m.List, m.Tuple)):
+            more = bool(node) and node[-1] == _AND_SO_ON
+            return equals_list([self.predicate(item) for item in (node[:-1] if more else node)], more)
+        elif isinstance(node, m.Dict):
+            if len(node) % 2:
+                raise self.fault(node, "This dictionary has a key without a value.")
+            pairs = zip(node[::2], node[1::2], strict=True)
+            return equals_dict({self.text(key, "a key"): self.predicate(item) for key, item in pairs})
+        elif isinstance(node, m.Symbol):
+            name = str(node)
+            if name in NOTHING or name == "NIL":
+                return identical(None)
+            if name in TRUE or name == "T":
+                return identical(True)
+            if name in FALSE:
+                return identical(False)
+            if node == _AND_SO_ON:
+                raise self.fault(node, '... stands at the end of a list: ["git" ...].')
+            raise self.fault(node, f'{name} is no value; a text is written "{name}".')
+        elif isinstance(node, m.Keyword):
+            raise self.fault(node, f'{show(node)} is no value; a text is written "{node.name}".')
+        raise self.fault(
+            node, f"{show(node)} is no value here; there are texts, numbers, True, False, nil, […], {{…}}."
+        )
+
+    def text(self, node: Any, what: str) -> str:
+        if not isinstance(node, m.String) or isinstance(node, m.FString):
+            raise self.fault(node, f'{what} is a text, written "x"; not {show(node)}.')
+        return str(node)
+
+    def word(self, node: Any, known: Sequence[str], where: str) -> str:
+        """A word out of a closed set, written :word or word."""
+        name = str(node.name) if isinstance(node, m.Keyword) else str(node)
+        if not isinstance(node, (m.Keyword, m.Symbol, m.String)) or name not in known:
+            words = ", ".join(f":{word}" for word in known)
+            hint = did_you_mean(name, known) or f" There are {words}."
+            raise self.fault(node, f"{where} has no {show(node)}.{hint}")
+        return name
+
+    # Quotas and cooldowns
+
+    def quota(self, form: Any) -> Limit:
+        tool, count, options = self._limit(form, "(quota search 3 :per :day)")
+        if not isinstance(count, m.Integer) or count < 1:
+            raise self.fault(count, f"A quota is a whole number from 1, not {show(count)}.")
+        words = self._options(options, {"per": PERS, "by": BYS})
+        if "per" not in words:
+            raise self.fault(form, "A quota needs its window: :per :day, or :minute, :hour, :week.")
+        per: Any = words["per"]
+        by: Any = words.get("by", "user")
+        return self._counted(form, Quota(tool, int(count), per, by))
+
+    def cooldown(self, form: Any) -> Limit:
+        tool, count, options = self._limit(form, "(cooldown search 10 :seconds)")
+        if not isinstance(count, (m.Integer, m.Float)) or not 0 < count < float("inf"):  # NaN is neither
+            raise self.fault(count, f"A cooldown is a number above 0, not {show(count)}.")
+        if not options:
+            raise self.fault(form, "A cooldown needs its unit: :seconds, :minutes or :hours.")
+        unit = self.word(options[0], tuple(UNITS), "(cooldown …)")
+        by: Any = self._options(options[1:], {"by": BYS}).get("by", "user")
+        if count > LONGEST / UNITS[unit]:
+            raise self.fault(count, f"A cooldown is at most {LONGEST / UNITS[unit]:,.0f} {unit}.")
+        return self._counted(form, Cooldown(tool, float(count) * UNITS[unit], by))
+
+    def _counted(self, form: Any, counts: Quota | Cooldown) -> Limit:
+        return Limit(counts, show(form), self.place(form), self.place(form[1]))
+
+    def _limit(self, form: Any, shape: str) -> tuple[str, Any, list[Any]]:
+        if len(form) < 3 or not isinstance(form[1], m.Symbol) or not NAME.match(kebab(str(form[1]))):
+            raise self.fault(form, f"This is written {shape}.")
+        return kebab(str(form[1])), form[2], list(form[3:])
+
+    def _options(self, items: Sequence[Any], known: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        rest: Iterator[Any] = iter(items)
+        for key in rest:
+            name = key.name if isinstance(key, m.Keyword) else ""
+            if name not in known:
+                words = " and ".join(f":{word}" for word in known)
+                raise self.fault(key, f"{show(key)} has no meaning here; there is {words}.")
+            value = next(rest, None)
+            if value is None:
+                raise self.fault(key, f":{name} has no value.")
+            found[name] = self.word(value, known[name], f":{name}")
+        return found
+
+
+_SIGNS = (">", ">=", "<", "<=", "=", "!=")
+_SHAPES = {
+    "effects": "(effects :writes)",
+    "cost": "(cost :expensive)",
+    "tool": '(tool "search")',
+    "route": '(route "reply")',
+    "user": '(user "ann")',
+    "depth": "(depth > 2)",
+}
+_OF_CALL: dict[str, Callable[[Predicate], Predicate]] = {
+    "tool": lambda predicate: lambda _, facts: predicate(facts.tool.name, facts),
+    "route": lambda predicate: lambda _, facts: predicate(facts.call.route, facts),
+    "user": lambda predicate: lambda _, facts: predicate(facts.call.user, facts),
+}
+
+
+def _key_of(of: Any, name: str, wanted: Sequence[Any]) -> Key | None:
+    """The key that a clause gives a rule, if it is one of equality with texts."""
+    if of not in ("user", "route", "argument"):
+        return None
+    if of == "argument" and isinstance(wanted[0], (m.List, m.Tuple)):
+        of, wanted = "first", wanted[0][:1]
+    texts = [_texts(node) for node in wanted]
+    return Key(of, name, frozenset().union(*texts)) if texts and all(texts) else None
+
+
+def _texts(node: Any) -> frozenset[str]:
+    """The texts that a predicate is equality with; none when it is anything else."""
+    if isinstance(node, m.Expression):
+        if not node or node[0] not in (m.Symbol("one-of"), m.Symbol("=")):
+            return frozenset()
+        parts = [_texts(item) for item in node[1:]]
+        return frozenset().union(*parts) if all(parts) else frozenset()
+    plain = isinstance(node, m.String) and not isinstance(node, m.FString)
+    return frozenset({str(node)}) if plain else frozenset()
+
+
+def _joined(head: str, rest: Sequence[Any]) -> str:
+    """The canonical text of a circumstance: (depth > 2) and (depth (> 2)) are the same."""
+    text = " ".join(show(item) for item in rest)
+    return f"({head} ({text}))" if isinstance(rest[0], m.Symbol) and len(rest) == 2 else f"({head} {text})"
+
+
+def _depth(predicate: Predicate) -> Predicate:
+    return lambda _, facts: predicate(facts.call.depth, facts)
+
+
+def _has_cost(words: frozenset[str]) -> Callable[[CognitiveTool], bool]:
+    return lambda tool: tool.cost in words
+
+
+def _has_effect(words: frozenset[str]) -> Callable[[CognitiveTool], bool]:
+    """In a deny or an ask: the tool has one of these effects."""
+    return lambda tool: not words.isdisjoint(tool.effects)
+
+
+def _keeps_to(words: frozenset[str]) -> Callable[[CognitiveTool], bool]:
+    """In an allow: the tool has no effect besides these, so that no rule allows what it does not name."""
+    return lambda tool: words.issuperset(tool.effects)

@@ -1,0 +1,212 @@
+"""What is wrong with a policy that can be read: names that do not exist, rules that can never matter.
+
+Knows rules and the table; must not know where the files lie, nor judge any call.
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from quoth.tools.call.context import ToolError
+from quoth.tools.errors import did_you_mean, nearest
+from quoth.tools.lisp.forms import Code, print_value
+from quoth.tools.policy.policy import Layer, RulesPolicy
+from quoth.tools.policy.predicates import ANY_PATH
+from quoth.tools.policy.language import KINDS, Compared, Place, Rule
+from quoth.tools.registry.parameters import Param, type_name
+from quoth.tools.policy.scope import is_path
+from quoth.tools.registry.table import ToolTable
+from quoth.tools.call.workspace import Workspace
+
+FindingKind = Literal[
+    "unknown-tool", "unknown-argument", "mismatch", "cannot-hold", "duplicate", "conflict", "dead", "ignored"
+]
+VERBS = {"deny": "denies", "ask": "asks for", "allow": "allows"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, where, in a sentence. ``str`` shows the line and a caret too."""
+
+    kind: FindingKind
+    place: Place
+    message: str
+
+    def __str__(self) -> str:
+        return self.place.complaint(self.message)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "message": self.message,
+            "file": self.place.source.name,
+            "line": self.place.line,
+            "column": self.place.column,
+            "shown": str(self),
+        }
+
+
+def check(policy: RulesPolicy, table: ToolTable, workspace: Workspace | None = None) -> list[Finding]:
+    """All findings, file by file, in the order of their lines. Rules are compared within one file only: that
+    one layer tightens another is what layers are for."""
+    found: list[Finding] = []
+    for layer in policy.layers:
+        mine = [*_names(layer, table), *_types(layer, table), *_never_matter(layer)]
+        mine += _paths(layer, table, workspace or Workspace("."))
+        found += sorted(mine, key=lambda finding: (finding.place.line, finding.place.column))
+    return found
+
+
+def _names(layer: Layer, table: ToolTable) -> Iterator[Finding]:
+    orders = layer.orders
+    named = [(rule.tool, rule.tool_place) for rule in orders.rules if rule.tool is not None]
+    named += [(limit.tool, limit.tool_place) for limit in orders.limits]
+    for tool, place in named:
+        if tool not in table:
+            yield Finding(
+                "unknown-tool", place, f"There is no tool named {tool}.{did_you_mean(tool, table.names())}"
+            )
+    everything = {param.name for tool in table for param in tool.params} | {ANY_PATH}
+    for rule in orders.rules:
+        if rule.tool is not None and rule.tool not in table:
+            continue
+        known = everything if rule.tool is None else {param.name for param in table.get(rule.tool).params}
+        for argument, place in rule.arguments.items():
+            if argument in known:
+                continue
+            close, hint = nearest(argument, known), ""
+            if close:
+                hint = f" Did you mean :{close}?"
+            elif known and rule.tool is not None:
+                hint = f" It has {', '.join(f':{name}' for name in sorted(known))}."
+            whose = "No tool" if rule.tool is None else rule.tool
+            has = "has an argument" if rule.tool is None else "has no argument"
+            yield Finding("unknown-argument", place, f"{whose} {has} :{argument}.{hint}")
+        if rule.only and rule.tool is not None:
+            needed = (param.name for param in table.get(rule.tool).params if param.required)
+            if missing := [name for name in needed if name not in rule.arguments]:
+                name = missing[0]
+                message = f"Every call of {rule.tool} has :{name}; name it before :only, as in :{name} _."
+                yield Finding("dead", rule.tool_place, message)
+
+
+def _types(layer: Layer, table: ToolTable) -> Iterator[Finding]:
+    """Arguments compared with what they can never be: such a rule looks like protection and is none."""
+    for rule in layer.orders.rules:
+        if rule.tool is None or rule.tool not in table:
+            continue
+        params = {param.name: param for param in table.get(rule.tool).params}
+        for key in rule.keys:
+            if key.name not in params:
+                continue
+            param = params[key.name]
+            what = "list" if key.of == "first" else "text"
+            if (typing.get_origin(param.type) or param.type) in _NEVER[what]:
+                message = f":{param.name} of {rule.tool} is {type_name(param.type)}, never a {what}."
+            elif what == "text" and param.choices and key.texts.isdisjoint(param.choices):
+                values = ", ".join(print_value(choice) for choice in param.choices)
+                message = f":{param.name} of {rule.tool} is one of {values}."
+            else:
+                continue
+            yield Finding("mismatch", rule.arguments[key.name], message)
+
+
+_NEVER = {"text": (int, float, bool, list, dict), "list": (str, int, float, bool, dict, Code)}
+
+
+# Patterns of spellings that no path has once it is resolved: relative to the workspace, without these.
+_NEVER_SPELT = re.compile(
+    r"""
+    \A\^(?:\\\./|/|~)     # ^./  ^/  ^~
+    | /(?:\$|\\Z)\Z       # a slash at the end
+    | \\\.\\\./|//        # ../ or //
+    """,
+    re.VERBOSE,
+)
+
+
+def _paths(layer: Layer, table: ToolTable, workspace: Workspace) -> Iterator[Finding]:
+    """Paths compared in a way that cannot hold what it seems to hold."""
+    for rule in layer.orders.rules:
+        if rule.tool is not None and rule.tool not in table:
+            continue
+        for one in rule.compared:
+            if message := _path_fault(rule, one, table, workspace):
+                yield Finding("cannot-hold", one.place, message)
+
+
+def _path_fault(rule: Rule, one: Compared, table: ToolTable, workspace: Workspace) -> str:
+    if rule.tool is not None:
+        tool = table.get(rule.tool)
+        param = next((param for param in tool.params if param.name == one.argument), None)
+        if param is None:
+            return ""
+        if not param.holds_paths:
+            if one.how == "under" and not _may_be_text(param):
+                return f":{param.name} of {tool.name} is {type_name(param.type)}, never a path."
+            if one.how == "under" or not (_may_be_text(param) and is_path(param.name, "x")):
+                return ""
+            return (
+                f":{param.name} of {tool.name} is a text, so that another spelling of the same path passes"
+                " this rule; give it :type path where the tool is defined, or write (under …) in the rule."
+            )
+    elif one.argument != ANY_PATH:
+        return ""
+    if one.how == "matches":
+        if "|" not in one.text and _NEVER_SPELT.search(one.text):
+            return (
+                "This pattern fits no path as rules see it: relative to the workspace, such as src/a.txt,"
+                " without ./, ../, // and a slash at its end."
+            )
+        return ""
+    try:
+        real = workspace.locate(one.text)
+    except ToolError as error:
+        return str(error)
+    if not workspace.holds(real):
+        return f"{one.text} leads out of the workspace, where no tool that ships goes."
+    return ""
+
+
+def _may_be_text(param: Param) -> bool:
+    hint = param.type
+    return hint in (str, Any) or any(part in (str, Any) for part in typing.get_args(hint))
+
+
+def _never_matter(layer: Layer) -> Iterator[Finding]:
+    rules = layer.orders.rules
+    for number, rule in enumerate(rules):
+        if layer.ignores(rule):
+            message = "A workspace's own policy may only tighten; this allow is passed over."
+            yield Finding("ignored", rule.place, message)
+            continue
+        if finding := _shadow(rule, number, rules):
+            yield finding
+
+
+def _shadow(rule: Rule, number: int, rules: tuple[Rule, ...]) -> Finding | None:
+    """Why a rule can never matter: another says the same, or says something as strong of more calls."""
+    strength = KINDS.index(rule.kind)
+    same: Rule | None = None
+    wider: Rule | None = None
+    for place, other in enumerate(rules):
+        if other is rule or KINDS.index(other.kind) > strength or not other.clauses <= rule.clauses:
+            continue
+        if other.clauses == rule.clauses:
+            if other.kind != rule.kind or place < number:
+                same = same or other
+        else:
+            wider = wider or other
+    if same is not None and same.kind == rule.kind:
+        return Finding("duplicate", rule.place, f"This rule stands at {same.place} already.")
+    if same is not None:
+        message = f"This {rule.kind} never matters: {same.place} {VERBS[same.kind]} the same calls."
+        return Finding("conflict", rule.place, message)
+    if wider is not None:
+        message = f"This {rule.kind} never matters: {wider.place} {VERBS[wider.kind]} these calls and more."
+        return Finding("dead", rule.place, message)
+    return None

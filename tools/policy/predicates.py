@@ -1,0 +1,425 @@
+"""What can be asked of a call's arguments and circumstances: each predicate is a closure over (value, facts).
+
+Must not know how rules are written, or what they lead to. An answer is True, False, or None where it cannot
+be decided: a number compared with a text, a pattern that takes too long, a path that is no path.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from quoth.tools.call.context import Call, ToolError
+from quoth.tools.registry.parameters import WorkspacePath
+from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.call.workspace import Workspace
+
+MATCH_SECONDS = 0.1  # for all patterns that are tried on one call
+
+Truth: TypeAlias = bool | None
+_MISSING: Any = object()
+UNKNOWN: Any = object()  # an argument of a call that is only planned: nothing about it can be decided
+_UNTIDY = frozenset(("", ".", ".."))
+_ABSOLUTE = ("/", "~", "")  # or empty: the first character of what is not simply below the root
+
+
+# What rules see of a call
+
+
+class Trail(NamedTuple):
+    """A place inside the workspace: the names that lead to it from the root, and the identities of those that
+    exist."""
+
+    parts: list[str]
+    ids: list[tuple[int, int]]
+
+
+class Facts:
+    """One call as rules see it, with what was found out about it while it is judged."""
+
+    __slots__ = ("_deadline", "_root_id", "_trails", "call", "root", "tool", "workspace")
+
+    def __init__(self, tool: CognitiveTool, call: Call, workspace: Workspace) -> None:
+        self.tool = tool
+        self.call = call
+        self.workspace = workspace
+        self.root = str(workspace.root)
+        self._deadline = 0.0
+        self._root_id: tuple[int, int] | None = None
+        self._trails: dict[str, Trail | None] | None = None
+
+    def seconds_left(self) -> float:
+        now = time.monotonic()
+        if not self._deadline:
+            self._deadline = now + MATCH_SECONDS
+        return self._deadline - now
+
+    def root_id(self) -> tuple[int, int]:
+        """The identity of the workspace's root."""
+        if self._root_id is None:
+            found = os.lstat(self.root)
+            self._root_id = (found.st_dev, found.st_ino)
+        return self._root_id
+
+    def trail(self, path: str) -> Trail | None:
+        """Where a path really leads; None is out of the workspace. Raises ToolError for no possible path."""
+        trails = self._trails
+        if trails is None:
+            trails = self._trails = {}
+        found: Trail | None = trails.get(path, _MISSING)
+        if found is _MISSING:
+            found = trails[path] = _trail(self.workspace, self.root, path)
+        return found
+
+
+def _trail(workspace: Workspace, root: str, path: str) -> Trail | None:
+    parts = path.split("/")
+    if not _UNTIDY.isdisjoint(parts):
+        parts = [part for part in parts if part not in ("", ".")]
+    if path[:1] not in _ABSOLUTE and ".." not in parts:
+        ids = _ids(root, parts)
+        if ids is not None:
+            return Trail(parts, ids)
+    real = workspace.locate(path)
+    if real != workspace.root and workspace.root not in real.parents:
+        return None
+    parts = list(real.relative_to(workspace.root).parts)
+    ids = _ids(root, parts)
+    if ids is None:
+        raise ToolError(f"{path} changed while it was looked at.")
+    return Trail(parts, ids)
+
+
+def _ids(root: str, parts: list[str]) -> list[tuple[int, int]] | None:
+    """Who the files on the way are, as far as they exist; None when one is a link or cannot be seen."""
+    found: list[tuple[int, int]] = []
+    try:
+        for part in parts:
+            root = f"{root}/{part}"
+            seen = os.lstat(root)
+            if stat.S_ISLNK(seen.st_mode):
+                return None
+            found.append((seen.st_dev, seen.st_ino))
+    except (FileNotFoundError, NotADirectoryError):
+        return found
+    except (OSError, ValueError):
+        return None
+    return found
+
+
+# Predicates
+
+Predicate: TypeAlias = Callable[[Any, Facts], Truth]
+
+
+def anything(value: Any, facts: Facts) -> Truth:
+    return True
+
+
+def all_of(parts: Sequence[Predicate]) -> Predicate:
+    if not parts:
+        return anything
+    if len(parts) == 1:
+        return parts[0]
+
+    def test(value: Any, facts: Facts) -> Truth:
+        truth: Truth = True
+        for part in parts:
+            said = part(value, facts)
+            if said is False:
+                return False
+            truth = truth and said
+        return truth
+
+    return test
+
+
+def any_of(parts: Sequence[Predicate]) -> Predicate:
+    if len(parts) == 1:
+        return parts[0]
+
+    def test(value: Any, facts: Facts) -> Truth:
+        truth: Truth = False
+        for part in parts:
+            said = part(value, facts)
+            if said:
+                return True
+            if said is None:
+                truth = None
+        return truth
+
+    return test
+
+
+def negated(part: Predicate) -> Predicate:
+    def test(value: Any, facts: Facts) -> Truth:
+        said = part(value, facts)
+        return None if said is None else not said
+
+    return test
+
+
+def _unequal(value: Any) -> Truth:
+    """Plain data that is not what it was compared with differs from it; anything else cannot be told."""
+    plain = value is None or isinstance(value, (bool, int, float, str, list, tuple, dict))
+    return False if plain else None
+
+
+def _is_number(value: Any) -> bool:
+    """NaN is not more, less or equal: nothing can be said of it."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
+
+
+def equals_text(wanted: str) -> Predicate:
+    def test(value: Any, facts: Facts) -> Truth:
+        if isinstance(value, WorkspacePath):
+            return _same_path(value, wanted, facts)
+        return value == wanted if isinstance(value, str) else _unequal(value)
+
+    return test
+
+
+def _same_path(value: WorkspacePath, wanted: str, facts: Facts) -> Truth:
+    """Whether a path that the door has resolved is the place that a rule names, however that is spelt there.
+    What is the same file by another name, which no link tells, cannot be decided."""
+    if value == wanted:
+        return True
+    try:
+        place = facts.trail(value)
+    except ToolError:
+        return None
+    if place is None or wanted[:1] in _ABSOLUTE or ".." in wanted:
+        return _spelt_alike(value, wanted, facts)
+    exists = len(place.ids) == len(place.parts)
+    try:
+        found = os.stat(f"{facts.root}/{wanted}")  # noqa: PTH116  a Path costs as much again
+    except FileNotFoundError:  # what exists is no place that does not
+        return False if exists else _spelt_alike(value, wanted, facts)
+    except NotADirectoryError:  # a slash behind a file
+        return _spelt_alike(value, wanted, facts)
+    except (OSError, ValueError):
+        return None
+    if not exists or (found.st_dev, found.st_ino) != (place.ids[-1] if place.ids else facts.root_id()):
+        return False
+    if found.st_nlink == 1 or stat.S_ISDIR(found.st_mode):
+        return True  # also where the file system has another spelling for the name
+    return _spelt_alike(value, wanted, facts) or None
+
+
+def _spelt_alike(value: WorkspacePath, wanted: str, facts: Facts) -> Truth:
+    try:
+        return facts.workspace.canonical(wanted) == value
+    except ToolError:
+        return None
+
+
+def equals_number(wanted: float) -> Predicate:
+    def test(value: Any, facts: Facts) -> Truth:
+        return value == wanted if _is_number(value) else _unequal(value)
+
+    return test
+
+
+def identical(wanted: bool | None) -> Predicate:
+    def test(value: Any, facts: Facts) -> Truth:
+        return True if value is wanted else _unequal(value)
+
+    return test
+
+
+def equals_list(items: Sequence[Predicate], more: bool) -> Predicate:
+    count = len(items)
+
+    def test(value: Any, facts: Facts) -> Truth:
+        if not isinstance(value, (list, tuple)):
+            return _unequal(value)
+        if len(value) < count or (len(value) > count and not more):
+            return False
+        truth: Truth = True
+        for item, each in zip(items, value, strict=False):
+            said = item(each, facts)
+            if said is False:
+                return False
+            truth = truth and said
+        return truth
+
+    return test
+
+
+def equals_dict(items: Mapping[str, Predicate]) -> Predicate:
+    each = all_of([at_key(name, predicate) for name, predicate in items.items()])
+
+    def test(value: Any, facts: Facts) -> Truth:
+        if not isinstance(value, Mapping):
+            return _unequal(value)
+        return False if value.keys() != items.keys() else each(value, facts)
+
+    return test
+
+
+def at_key(name: str, predicate: Predicate) -> Predicate:
+    def test(value: Any, facts: Facts) -> Truth:
+        if not isinstance(value, Mapping):
+            return None
+        return predicate(value[name], facts) if name in value else False
+
+    return test
+
+
+def compares(sign: str, bound: float) -> Predicate:
+    compare: Callable[[float, float], bool] = {
+        ">": lambda value, bound: value > bound,
+        ">=": lambda value, bound: value >= bound,
+        "<": lambda value, bound: value < bound,
+        "<=": lambda value, bound: value <= bound,
+    }[sign]
+
+    def test(value: Any, facts: Facts) -> Truth:
+        return compare(value, bound) if _is_number(value) else None
+
+    return test
+
+
+def length(predicate: Predicate) -> Predicate:
+    def test(value: Any, facts: Facts) -> Truth:
+        return predicate(len(value), facts) if isinstance(value, (str, list, tuple, Mapping)) else None
+
+    return test
+
+
+def of_items(predicate: Predicate, *, every: bool) -> Predicate:
+    """``any`` and ``every``: of no items ``any`` is false and ``every`` is true."""
+
+    def test(value: Any, facts: Facts) -> Truth:
+        if not isinstance(value, (list, tuple)):
+            return None
+        truth: Truth = every
+        for item in value:
+            said = predicate(item, facts)
+            if said is (not every):
+                return said
+            if said is None:
+                truth = None
+        return truth
+
+    return test
+
+
+def matches(pattern: Any) -> Predicate:
+    """The pattern is found somewhere in the text. One without any repetition cannot take long."""
+    quick = not set("*+?{(").intersection(pattern.pattern)
+
+    def test(value: Any, facts: Facts) -> Truth:
+        if not isinstance(value, str):
+            return None
+        if quick and len(value) < 10_000:
+            return pattern.search(value) is not None
+        left = facts.seconds_left()
+        if left <= 0:
+            return None
+        try:
+            return pattern.search(value, timeout=left) is not None
+        except TimeoutError:
+            return None
+
+    return test
+
+
+def under(folder: str) -> Predicate:
+    """The path is the folder, or in it, once links are resolved. A path that leads out is under nothing."""
+
+    simple = folder[:1] not in _ABSOLUTE
+
+    def test(value: Any, facts: Facts) -> Truth:
+        if not isinstance(value, str):
+            return None
+        try:
+            place = facts.trail(value)
+            if place is None:
+                return False
+            if simple and (known := _leads_through(place, folder, facts)) is not None:
+                return known
+            base = facts.trail(folder)
+        except ToolError:
+            return None
+        return base is not None and place.parts[: len(base.parts)] == base.parts
+
+    return test
+
+
+def _leads_through(place: Trail, folder: str, facts: Facts) -> bool | None:
+    """Whether the folder is on the way to the place, told by its identity: one look, whatever links lead to
+    it, and whatever other spellings the file system has for it. None when it does not exist, and the place
+    does not either."""
+    try:
+        found = os.stat(f"{facts.root}/{folder}")  # noqa: PTH116  a Path costs as much again
+    except FileNotFoundError:
+        return False if len(place.ids) == len(place.parts) else None  # what exists lies in what exists
+    except OSError:
+        return None
+    identity = (found.st_dev, found.st_ino)
+    return identity in place.ids or identity == facts.root_id()
+
+
+def paths_in(value: Any) -> Iterator[str]:
+    """The texts in a value that holds paths."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, tuple, Mapping)):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from paths_in(item)
+
+
+ANY_PATH = "path"  # in a rule for any tool: each path that a call names, whatever its argument's name
+
+
+def each_path(predicate: Predicate, *, every: bool) -> Predicate:
+    """Of all paths that a call names, by their type or in an argument named ``path``: whether the predicate
+    holds of one, or of ``every`` one. Of no paths it does not."""
+
+    def test(args: Any, facts: Facts) -> Truth:
+        typed = {param.name for param in facts.tool.path_params}
+        values: list[Any] = [args[ANY_PATH]] if ANY_PATH in args and ANY_PATH not in typed else []
+        for name in typed & args.keys():
+            values += [UNKNOWN] if args[name] is UNKNOWN else paths_in(args[name])
+        said = [
+            (True if predicate is anything else None) if value is UNKNOWN else predicate(value, facts)
+            for value in values
+        ]
+        if not said:
+            return False
+        decides = not every
+        return decides if decides in said else None if None in said else every
+
+    return test
+
+
+def argument(name: str, predicate: Predicate, missing: Truth) -> Predicate:
+    def test(args: Any, facts: Facts) -> Truth:
+        value = args.get(name, _MISSING)
+        if value is UNKNOWN:
+            return True if predicate is anything else None
+        return missing if value is _MISSING else predicate(value, facts)
+
+    return test
+
+
+def only_these(names: frozenset[str]) -> Predicate:
+    """All other arguments are what they are when they are left out."""
+
+    def test(args: Any, facts: Facts) -> Truth:
+        truth: Truth = True
+        for param in facts.tool.params:
+            value = args.get(param.name, param.default)
+            if param.name in names or value is param.default:
+                continue
+            if value is UNKNOWN:
+                truth = None
+            elif (type(value), value) != (type(param.default), param.default):
+                return False
+        return truth
+
+    return test

@@ -1,0 +1,210 @@
+"""Scopes: an allow rule over one tool, granted by a person for a while, and the one to offer for a call.
+
+Knows the language of policy files; it must not know who grants, for how long, or where grants are kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from quoth.tools.call.context import Call, ToolError
+from quoth.tools.errors import InvalidCallError, UsageError
+from quoth.tools.lisp.forms import CallForm, print_string, print_value
+from quoth.tools.policy.predicates import Facts, paths_in
+from quoth.tools.policy.language import Rule, read_orders
+from quoth.tools.registry.parameters import WorkspacePath, with_paths
+from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.call.workspace import Workspace
+
+PATHS = {"path", "file", "folder", "dir", "directory", "cwd", "source", "target", "destination"}
+_ORDER = re.compile(r"\s*\(\s*(allow|ask|deny|quota|cooldown)[\s(]")
+KEPT_WORDS = 2  # of an argument vector: ["git" "push" ...]
+
+
+def resolved(
+    tool: CognitiveTool, form: CallForm, args: Mapping[str, Any], workspace: Workspace
+) -> tuple[CallForm, dict[str, Any]]:
+    """A checked call with each path in its one spelling, in the form and in the arguments. A default that is
+    a link, or leads out, is named in the form too: whatever is bound to the form is bound to that place.
+    Raises InvalidCallError."""
+    found, given = dict(args), dict(form.args)
+    seen: dict[str, WorkspacePath] = {}
+
+    def spelt(path: str) -> WorkspacePath:
+        if path not in seen:  # looked up once: form and arguments never differ
+            seen[path] = workspace.canonical(path)
+        return seen[path]
+
+    for param in tool.path_params:
+        name = param.name
+        if name not in args:
+            continue
+        try:
+            found[name] = with_paths(param.type, args[name], spelt)
+        except ToolError as error:
+            raise InvalidCallError(f"{tool.name}: :{name}: {error}") from None
+        if name in given or found[name] != args[name]:
+            given[name] = with_paths(param.type, args[name], lambda path: str(spelt(path)))
+    return CallForm(tool.name, given), found
+
+
+def as_written(tool: CognitiveTool, args: Mapping[str, Any]) -> tuple[str, ...]:
+    """What people should know of paths that were written in another way than they are judged and shown."""
+    return tuple(
+        f":{param.name} was written {print_string(path.written)}"
+        for param in tool.path_params
+        if not param.secret
+        for path in paths_in(args.get(param.name))
+        if isinstance(path, WorkspacePath) and path.written != path
+    )
+
+
+def checked(tool: CognitiveTool, form: CallForm, workspace: Workspace) -> tuple[CallForm, dict[str, Any]]:
+    """A call as the door will see it: its form, each argument by its name, and its arguments as the body sees
+    them. Raises InvalidCallError."""
+    return resolved(tool, *tool.checked(form), workspace)
+
+
+def arguments(tool: CognitiveTool, form: CallForm, workspace: Workspace) -> dict[str, Any]:
+    """The arguments of a form as the body sees them. Raises InvalidCallError."""
+    return checked(tool, form, workspace)[1]
+
+
+def bound_form(tool: CognitiveTool, form: CallForm, workspace: Workspace) -> CallForm:
+    """The form as the door will see it, each argument by its name. Raises InvalidCallError."""
+    return checked(tool, form, workspace)[0]
+
+
+def read_scope(text: str, tool: CognitiveTool) -> Rule:
+    """The one allow rule that ``text`` spells, with or without the word ``allow``; about this tool by name.
+    Raises UsageError with a caret, or a sentence."""
+    begins = _ORDER.match(text)
+    written = text if begins and begins[1] != tool.name else f"(allow {text})"
+    orders = read_orders(written, "scope")
+    if len(orders.rules) != 1 or orders.limits:
+        raise UsageError('A scope is one rule, such as (allow (write-file :path (under "src"))).')
+    (rule,) = orders.rules
+    if rule.kind != "allow" or rule.tool != tool.name:
+        raise UsageError(
+            f"A scope allows calls of {tool.name}, the tool that was asked for; not {rule.text}."
+        )
+    secret = {param.name: param.secret for param in tool.params}
+    for name, place in rule.arguments.items():
+        if name not in secret:
+            raise UsageError(place.complaint(f"{tool.name} has no argument :{name}."))
+        if secret[name] and name not in rule.open:
+            raise UsageError(place.complaint(f":{name} is secret, and a rule is not; write :{name} _."))
+    return rule
+
+
+def covers(rule: Rule, tool: CognitiveTool, call: Call, workspace: Workspace) -> bool:
+    """Whether the rule allows this call; what cannot be decided is not allowed."""
+    try:
+        args = arguments(tool, call.form, workspace)
+    except InvalidCallError:
+        return False
+    return rule.concerns(tool) and rule.test(args, Facts(tool, call, workspace)) is True
+
+
+def suggested(tool: CognitiveTool, form: CallForm) -> str:
+    """The narrow rule that would allow this call and those most like it: the same folder and any text for it,
+    the same program and first word; else the very same arguments, and no others. A secret is never part of a
+    rule, and so it is left open."""
+    secret = {param.name for param in tool.params if param.secret}
+    closed = {param.name for param in tool.params if param.choices}
+    in_folder = any(is_path(name, value) and name not in secret for name, value in form.args.items())
+    clauses = []
+    for name, value in sorted(form.args.items()):
+        if name in secret:
+            clause = "_"
+        elif is_path(name, value):
+            clause = _under(value)
+        elif in_folder and isinstance(value, str) and name not in closed:
+            clause = "_"
+        elif "runs" in tool.effects and _is_vector(value):
+            clause = _vector(value)
+        else:
+            clause = _literal(value)
+        clauses.append(f" :{name} {clause}")
+    return f"(allow ({tool.name}{''.join(clauses)} :only))"
+
+
+def left_open(text: str) -> str:
+    """What the rule of a scope does not say, in a sentence; empty when it says all."""
+    (rule,) = read_orders(text, "scope").rules
+    parts = [f":{name}" for name in rule.open]
+    parts += [
+        f"the rest of {clause.split()[0]}" for clause in sorted(rule.clauses) if clause.endswith("...]")
+    ]
+    parts += [] if rule.only else ["every argument that it does not name"]
+    said = " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
+    return f"It leaves {said} open." if parts else ""
+
+
+def is_path(name: str, value: Any) -> bool:
+    """Whether a text is the path of a file or folder, by the name of its argument. That is a guess, for tools
+    whose parameters do not say so by their type."""
+    return isinstance(value, str) and bool(value) and name.rpartition("-")[2] in PATHS
+
+
+def path_arguments(tool: CognitiveTool, args: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that are paths, by their type or, where a text has none to say so, by their name."""
+    typed = {param.name for param in tool.path_params}
+    return {name: value for name, value in args.items() if name in typed or is_path(name, value)}
+
+
+def touched(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> list[str]:
+    """The files and folders a call names, where they really are: inside the workspace, or in full."""
+    found = []
+    for value in path_arguments(tool, args).values():
+        for path in paths_in(value):
+            with contextlib.suppress(ToolError):
+                found.append(workspace.spelling(workspace.locate(path)))
+    return found
+
+
+def guessed(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> dict[str, str]:
+    """Where the arguments lead that are paths by their names alone, as far as that is not what they say. The
+    form does not tell, so what is approved is bound to this too."""
+    found = {}
+    for name, value in path_arguments(tool, args).items():
+        if isinstance(value, str) and not isinstance(value, WorkspacePath):
+            with contextlib.suppress(ToolError):
+                if (real := workspace.spelling(workspace.locate(value))) != value:
+                    found[name] = real
+    return found
+
+
+def _under(path: str) -> str:
+    """The folder of a path; the very path where that is the whole workspace, or where it may lead out of it,
+    for nothing there is under a folder."""
+    inside = PurePath(path)
+    leads_out = inside.is_absolute() or ".." in inside.parts or inside.as_posix().startswith("~")
+    if leads_out or inside.parent == PurePath():
+        return print_string(path)
+    return f"(under {print_string(inside.parent.as_posix())})"
+
+
+def _literal(value: Any) -> str:
+    """A value as rules spell it: a program that stands as an argument is a text there."""
+    if isinstance(value, str):
+        return print_string(value)
+    if isinstance(value, (list, tuple)):
+        return f"[{' '.join(map(_literal, value))}]"
+    if isinstance(value, dict):
+        pairs = (f"{print_string(str(key))} {_literal(item)}" for key, item in value.items())
+        return "{" + " ".join(pairs) + "}"
+    return print_value(value)
+
+
+def _is_vector(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(word, str) for word in value)
+
+
+def _vector(words: Any) -> str:
+    kept = " ".join(print_string(word) for word in words[:KEPT_WORDS])
+    return f"[{kept} ...]" if len(words) > KEPT_WORDS else f"[{kept}]"

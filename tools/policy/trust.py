@@ -1,0 +1,74 @@
+"""Which text of a workspace's policy a person has trusted: its SHA-256, kept in the state folder.
+
+Knows no rules. Nothing inside a workspace can reach what is kept here, so a workspace cannot trust itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+from pathlib import Path
+
+from quoth.tools.errors import UsageError
+from quoth.tools.storage.database import private_file, private_folder, state_dir
+
+
+def digest_of(data: bytes) -> str:
+    """SHA-256 in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+class Trust:
+    """One small file for each workspace that a person has trusted, by its real path."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or state_dir() / "trust"
+
+    def _file(self, root: Path) -> Path:
+        return self.folder / f"{digest_of(os.fsencode(root.resolve()))[:32]}.json"
+
+    def trusted(self, root: Path) -> str | None:
+        """The SHA-256 that was trusted here, None when nothing was. Raises UsageError when that cannot be
+        told."""
+        file = self._file(root)
+        try:
+            digest = json.loads(file.read_bytes())["sha256"]
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError, TypeError, KeyError):
+            digest = None
+        if not isinstance(digest, str):
+            raise UsageError(f"The record of trust {file} cannot be read; remove it and run: quoth trust")
+        return digest
+
+    def trust(self, root: Path, data: bytes) -> str:
+        """Trust this text in this workspace, and no other from now on; return its SHA-256."""
+        digest = digest_of(data)
+        record = {"sha256": digest, "workspace": os.fsencode(root.resolve()).decode(errors="replace")}
+        scratch = self.folder / f".{secrets.token_hex(8)}"
+        try:
+            private_folder(self.folder)
+            private_file(scratch)
+            with scratch.open("wb") as file:
+                file.write(json.dumps(record, ensure_ascii=False).encode())
+                file.flush()
+                os.fsync(file.fileno())
+            scratch.replace(self._file(root))
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                scratch.unlink()
+            raise UsageError(f"The trust cannot be kept in {self.folder}: {error.strerror}.") from None
+        return digest
+
+    def forget(self, root: Path) -> bool:
+        """Trust nothing here any more; False when nothing was trusted."""
+        try:
+            self._file(root).unlink()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise UsageError(f"The trust in {root} cannot be taken back: {error.strerror}.") from None
+        return True

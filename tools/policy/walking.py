@@ -1,0 +1,98 @@
+"""Which files a tool that walks through folders may show and read: what the rules say of each of them.
+
+Knows policies and calls; must not know the door. A deny and an ask count alike: nobody can be asked about a
+thousand files. A rule that matches the call as it was made has been answered by then, and is not asked anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from quoth.tools.call.context import Call
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.policy.policy import Policy, RulesPolicy
+from quoth.tools.policy.predicates import ANY_PATH, Facts
+from quoth.tools.policy.language import Rule
+from quoth.tools.registry.parameters import WorkspacePath, with_paths
+from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.call.workspace import Workspace
+
+May = Callable[[str], bool]
+
+
+class Walk:
+    """What one call may do with the files it comes upon; ``reader`` is the tool that reads a file."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        tool: CognitiveTool,
+        call: Call,
+        args: Mapping[str, Any],
+        workspace: Workspace,
+        reader: CognitiveTool | None,
+    ) -> None:
+        self._tool, self._call, self._args = tool, call, args
+        self._workspace = workspace
+        self._reader = reader
+        rules = policy if isinstance(policy, RulesPolicy) else RulesPolicy()
+        facts = Facts(tool, call, workspace)
+        own = rules.strict(tool)
+        answered = {id(rule) for rule in own if rule.counts(rule.test(args, facts))}
+        self._own = [rule for rule in own if id(rule) not in answered and _tells_paths(rule, tool)]
+        self._reads: list[Rule] = []
+        self._never = False
+        if reader is not None and reader is not tool:
+            left = [rule for rule in rules.strict(reader) if id(rule) not in answered]
+            self._reads = [rule for rule in left if _tells_paths(rule, reader)]
+            rest = [rule for rule in left if not _tells_paths(rule, reader)]
+            self._never = bool(rest) and self._stopped(rest, reader, {"path": WorkspacePath(".")})
+
+    def may_list(self, path: str) -> bool:
+        """Whether the file may be named: no rule about this tool, or about any, speaks against it."""
+        return not self._own or not self._stopped(self._own, self._tool, self._instead(path))
+
+    def may_read(self, path: str) -> bool:
+        """Whether the file may be read, too: neither does a rule about reading files."""
+        if self._never:
+            return False
+        if not self.may_list(path):
+            return False
+        return (
+            not self._reads
+            or self._reader is None
+            or not self._stopped(self._reads, self._reader, {"path": WorkspacePath(path)})
+        )
+
+    def _instead(self, path: str) -> dict[str, Any]:
+        """The arguments of the call, had it named this file."""
+        here = WorkspacePath(path)
+        args = dict(self._args)
+        for param in self._tool.path_params:
+            args[param.name] = with_paths(param.type, _unmarked(args.get(param.name)), lambda _: here)
+        if isinstance(args.get(ANY_PATH), str):
+            args[ANY_PATH] = here
+        return args
+
+    def _stopped(self, rules: list[Rule], tool: CognitiveTool, args: dict[str, Any]) -> bool:
+        defaults = {param.name: param.default for param in tool.params if not param.required}
+        given = {**defaults, **args}
+        form = CallForm(tool.name, {name: str(v) if isinstance(v, str) else v for name, v in args.items()})
+        facts = Facts(tool, replace(self._call, form=form), self._workspace)
+        return any(rule.counts(rule.test(given, facts)) for rule in rules)
+
+
+def _tells_paths(rule: Rule, tool: CognitiveTool) -> bool:
+    """Whether a rule may say one thing of one file and another of the next."""
+    return any(name == ANY_PATH or name in {p.name for p in tool.path_params} for name in rule.arguments)
+
+
+def _unmarked(value: Any) -> Any:
+    """A value with its paths as they would be given anew."""
+    if isinstance(value, (list, tuple)):
+        return [_unmarked(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _unmarked(item) for name, item in value.items()}
+    return str(value) if isinstance(value, WorkspacePath) else value

@@ -1,0 +1,397 @@
+"""Lisp programs: read, check, compile to what the sandbox runs.
+
+Knows the form of programs; it runs nothing and knows no sandbox. Compiling Hy expands macros, and expanding
+the wrong macro runs code in this process; so every node is checked against an allow-list before Hy sees it,
+and a new version of Hy adds nothing in silence.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dis
+import sys
+import types
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import hy
+import hy.models as m
+from hy.compiler import hy_compile
+
+from quoth.tools.program import explain as teach
+from quoth.tools.program.closed_compiler import ClosedCompiler, sealed
+from quoth.tools.call.context import ToolError
+from quoth.tools.lisp.forms import MAX_HARD_KEYS, show
+from quoth.tools.program.rewriter import rewrite
+from quoth.tools.lisp.reader import Limits, ReadError, read_all
+from quoth.tools.lisp.syntax import TooMuch
+from quoth.tools.program.linter import spot
+
+# Core macros whose expansion is pure: it makes Python syntax and runs nothing while compiling.
+PURE_MACROS = frozenset(
+    hy.mangle(name)
+    for name in """
+    and or not is is-not in not-in if cond when do let setv setx fn defn return for while break continue
+    lfor sfor dfor gfor get cut chainc try except else finally raise assert match import
+    global nonlocal unpack-iterable unpack-mapping annotate . defclass
+    + - * / // % ** @ & | ^ << >> bnot < <= > >= = !=
+    += -= *= /= //= %= **= &= |= ^= <<= >>=
+    """.split()  # noqa: SIM905
+)
+INSTEAD = {
+    "quote": 'write a text as f"…" outside of it',
+    "quasiquote": "write a list as [1 2]",
+    "del": "(.pop d k) takes a key out of a dictionary; a name needs no end",
+    "with": "call read-file instead of opening files",
+    "require": "only functions can be used here",
+    "do_mac": "nothing runs while a program is compiled",
+    "eval_and_compile": "nothing runs while a program is compiled",
+    "eval_when_compile": "nothing runs while a program is compiled",
+    "py": "write Lisp",
+    "pys": "write Lisp",
+}
+# Every form is gone through once for each that it stands in: by idioms that look for names, by Hy's patterns.
+MAX_WORK = 30_000
+# Functions of the host that a program calls without knowing; it cannot say these names.
+ANSWER = "__answer"  # hands the value over: as an argument it keeps shared parts shared, while the sandbox's
+# own result writes them out again and again
+BRANCH = "__branch"  # goes on so many times, each time with another number, and once more with all the values
+JOIN = "__join"  # ends a branch with its value
+FAILED = "__failed"  # ends a branch with what it raised
+_ITEMS = "__items"  # a name of ours, too
+# What they do without the program's knowing; the names in them are those of the sandbox's wall.
+PRELUDES = {
+    "pmap": f"""\
+def pmap(function, *sequences):
+    if not sequences:
+        raise __TypeError("pmap takes a function and one list or several")
+    items = __list(__zip(*sequences))
+    if not items:
+        return []
+    place = {BRANCH}(__len(items))
+    if __type(place) == __list:
+        return place
+    try:  # nothing of a branch may reach what stands around its pmap
+        {JOIN}(function(*items[place]))
+    except __BaseException as error:
+        {FAILED}(__type(error).__name__, __str(error))
+""",
+}
+PROGRAM_LIMITS = Limits(max_chars=100_000, max_depth=60, max_forms=10_000, max_digits=1000, booleans=True)
+# What would run a text, or give the names of the sandbox as a dictionary: both go past the check of names.
+_PAST_THE_CHECK = frozenset({"exec", "locals", "globals", "vars"})
+
+
+class ProgramError(ToolError):
+    """The program cannot be run as it is; the text gives line, column, the line itself and a caret."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A checked and compiled program: its text, the Python the sandbox will run, and the names it gives
+    values to that outlive it."""
+
+    text: str
+    python: str
+    globals: tuple[str, ...] = ()
+
+
+def compile_program(text: str, names: Iterable[str] = ()) -> Program:
+    """Read, rewrite, check and compile. ``names`` are the tools'. Raises ProgramError, with a caret."""
+    return _compiled(text, tuple(names))
+
+
+@lru_cache(maxsize=64)  # the same program again: carried on, dry and then in earnest, in a loop
+def _compiled(text: str, names: tuple[str, ...]) -> Program:
+    body, value = _trees(text, names)
+    uses_hy = any(isinstance(n, ast.Name) and n.id == "hy" for t in (body, value) for n in ast.walk(t))
+    try:
+        fitted = [_Fitted().visit(tree) for tree in (body, value)]
+        statements, answer = map(ast.unparse, fitted)
+    except RecursionError:
+        raise ProgramError(TOO_DEEP) from None
+    except ValueError:
+        raise _unwritable(fitted, text) from None
+    if uses_hy:
+        raise ProgramError('Keywords are only argument names in a program; a text is written "name".')
+    used = {node.id for tree in (body, value) for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    preludes = "".join(source for name, source in PRELUDES.items() if name in used)
+    given = tuple(dict.fromkeys(_globals(body.body)))
+    return Program(text, f"{preludes}{statements}\n{ANSWER}({answer})", given)
+
+
+def _unwritable(trees: Iterable[ast.AST], text: str) -> ProgramError:
+    """Before Python 3.12 what stands inside of an f-string has no backslashes and few kinds of quotes."""
+    for node in (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)):
+        try:
+            ast.unparse(node)
+        except ValueError:
+            said = 'this f"…" holds a text with \\ or quotes; give that a name before, (setv x …) f"{x}"'
+            return _at(text, node.lineno, node.col_offset, said)
+    return ProgramError(TOO_DEEP)
+
+
+def _trees(text: str, names: tuple[str, ...]) -> tuple[Any, Any]:
+    """The statements and the value of a checked program, as Python's syntax with the program's places."""
+    try:
+        forms = read_all(text, PROGRAM_LIMITS)
+    except ReadError as error:
+        lesson = teach.unreadable(text, error)
+        if lesson is not None:
+            raise _at(text, lesson.line, lesson.column, lesson.message) from None
+        raise ProgramError(f"{error}\n{error.caret()}") from None
+    if not forms:
+        raise ProgramError("The program is empty.")
+    try:
+        forms = rewrite(forms, names)
+        lesson = spot(forms, text, names)
+    except TooMuch as error:
+        raise _refusal(error.node, text, "the program is too long; make two of it") from None
+    except RecursionError:
+        raise ProgramError(TOO_DEEP) from None
+    if lesson is not None:
+        raise _at(text, lesson.line, lesson.column, lesson.message)
+    for form in forms:  # after the rewriting: nothing comes into a program that is not checked
+        check(form, text)
+    _check_numbers(forms, text)
+    try:
+        whole = m.Expression([m.Symbol("do"), *forms]).replace(forms[0], recursive=False)
+        body, value = hy_compile(
+            sealed(whole), None, get_expr=True, import_stdlib=False, compiler=_compiler(text)
+        )
+    except RecursionError:
+        raise ProgramError(TOO_DEEP) from None
+    except ProgramError:
+        raise
+    except Exception as error:
+        if "maximum recursion depth" in str(error):  # Hy wraps what a macro raises
+            raise ProgramError(TOO_DEEP) from None
+        raise _compile_error(error, text) from None
+    return body, value
+
+
+@dataclass(frozen=True)
+class FreeName:
+    """A use of a name that the program gives no value itself, mangled, and where it stands."""
+
+    name: str
+    line: int
+    column: int
+
+
+def free_names(text: str, names: Iterable[str] = ()) -> list[FreeName]:
+    """What a program takes from outside: tools, builtins, what nobody has defined. Python's own compiler
+    tells which names those are. Raises ProgramError."""
+    body, value = _trees(text, tuple(names))
+    try:
+        tree = ast.fix_missing_locations(ast.Module([*body.body, ast.Expr(value.body)], []))
+    except RecursionError:
+        raise ProgramError(TOO_DEEP) from None
+    for node in ast.walk(tree):
+        if isinstance(
+            node, (ast.expr, ast.stmt, ast.excepthandler, ast.pattern, ast.arg, ast.keyword, ast.alias)
+        ):
+            node.end_lineno, node.end_col_offset = node.lineno, node.col_offset  # Hy's may come before these
+    try:
+        with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
+            codes = [compile(tree, "program", "exec", dont_inherit=True)]
+    except SyntaxError as error:
+        raise _at(text, error.lineno or 1, max(1, (error.offset or 1) - 1), str(error.msg)) from None
+    except RecursionError:
+        raise ProgramError(TOO_DEEP) from None
+    uses: list[FreeName] = []
+    given: set[str] = set()
+    for code in codes:
+        codes += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]
+        steps = list(dis.get_instructions(code))
+        own = {step.argval for step in steps if step.opname == "STORE_NAME"}
+        given |= {step.argval for step in steps if step.opname == "STORE_GLOBAL"}
+        given |= own if code is codes[0] else set()  # else those of a class, known in it alone
+        for step in steps:
+            place = step.positions
+            if step.opname in _LOADS and step.argval not in own and place and place.lineno:
+                uses.append(FreeName(step.argval, place.lineno, place.col_offset or 1))
+    return sorted(
+        {use for use in uses if use.name not in given and not use.name.startswith("__")},
+        key=lambda use: (use.line, use.column, use.name),
+    )
+
+
+_LOADS = frozenset({"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"})
+
+
+def _globals(statements: Iterable[ast.AST]) -> Iterator[str]:
+    """The names that get a value or a function outside of functions, but for those Hy made up."""
+    for node in statements:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names, inside = [node.name], []
+        elif isinstance(node, ast.Lambda):
+            continue
+        else:
+            names = [node.id] if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else []
+            inside = list(ast.iter_child_nodes(node))
+        yield from (name for name in names if not name.startswith("_hy"))
+        yield from _globals(inside)
+
+
+TOO_DEEP = "The program is nested too deeply, or one operator has too many operands."
+
+# What some Python has and the sandbox has not; a test asks the sandbox.
+LACKING = frozenset(
+    """
+    BaseExceptionGroup BlockingIOError BrokenPipeError BufferError BytesWarning ChildProcessError
+    ConnectionAbortedError ConnectionError ConnectionRefusedError ConnectionResetError DeprecationWarning
+    EOFError EncodingWarning EnvironmentError ExceptionGroup FloatingPointError FutureWarning GeneratorExit
+    IOError ImportWarning IndentationError InterruptedError PendingDeprecationWarning ProcessLookupError
+    PythonFinalizationError ReferenceError ResourceWarning RuntimeWarning StopAsyncIteration SyntaxWarning
+    SystemError TabError UnicodeError UnicodeTranslateError UnicodeWarning UserWarning Warning aiter anext
+    ascii breakpoint bytearray callable classmethod compile copyright credits delattr dir exec exit
+    globals help input issubclass license locals memoryview quit staticmethod super vars
+    """.split()  # noqa: SIM905
+)
+# The sandbox has Python's builtins; a tool of the same name (eval) goes by another one inside.
+_BUILTINS = frozenset(dir(builtins))
+
+
+def alias(name: str) -> str:
+    return f"TOOL_{name}" if name in _BUILTINS else name  # no tool has a name in capitals
+
+
+class _Fitted(ast.NodeTransformer):
+    """What Hy makes, as the sandbox takes it: ``eval`` means the tool, and a comprehension with statements in
+    it, which Hy writes as a generator, collects its items in a list."""
+
+    inside = 0  # so many functions
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        if not self.inside:
+            raise ProgramError(
+                "return stands outside of a function; a program's value is that of its last form."
+            )
+        return self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        self.inside += 1
+        self.generic_visit(node)
+        self.inside -= 1
+        if any(isinstance(inner, ast.Yield) for inner in ast.walk(node)):  # a program itself cannot say yield
+            node.body = [
+                *ast.parse(f"{_ITEMS} = []").body,
+                *(_Collected().visit(statement) for statement in node.body),
+                *ast.parse(f"return {_ITEMS}").body,
+            ]
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.copy_location(ast.Name(alias(node.id), node.ctx), node) if node.id == "eval" else node
+
+
+class _Collected(ast.NodeTransformer):
+    def visit_Yield(self, node: ast.Yield) -> ast.Call:
+        items = ast.Attribute(ast.Name(_ITEMS, ast.Load()), "append", ast.Load())
+        return ast.copy_location(ast.Call(items, [node.value or ast.Constant(None)], []), node)
+
+
+def check(form: Any, text: str) -> None:
+    """Refuse every node whose compilation could reach this process, or would take too long. The walk keeps
+    its own stack."""
+    pending, work = [(form, 0)], 0
+    while pending:
+        node, depth = pending.pop()
+        work += depth
+        if work > MAX_WORK:
+            raise _refusal(
+                form, text, "the program has too many forms inside forms; make parts of it functions"
+            )
+        if isinstance(node, m.Symbol):
+            _check_symbol(node, text)
+        elif isinstance(node, m.Expression) and node:
+            _check_head(node, text)
+        if isinstance(node, m.Sequence):
+            pending.extend((item, depth + isinstance(node, m.Expression)) for item in node)
+
+
+def _check_numbers(forms: list[Any], text: str) -> None:
+    """Python's compiler keeps the numbers of a program in a dictionary."""
+    pending, huge = list(forms), 0
+    while pending:
+        node = pending.pop()
+        huge += isinstance(node, m.Integer) and abs(node) > sys.hash_info.modulus
+        if huge > MAX_HARD_KEYS:
+            raise _refusal(node, text, f"a program has at most {MAX_HARD_KEYS} numbers as large as this one")
+        if isinstance(node, m.Sequence):
+            pending.extend(reversed(node))
+
+
+def _check_symbol(node: Any, text: str) -> None:
+    """No name leads to Hy's own module or to Python's internals, however it is spelt."""
+    for part in str(node).split("."):
+        try:
+            name = hy.mangle(part) if part else ""
+        except Exception:
+            raise _refusal(node, text, f"{part} is no name") from None
+        if name == "hy":
+            raise _refusal(node, text, "the module hy cannot be reached from a program")
+        if name.startswith(("__", "_hy")):
+            raise _refusal(node, text, f"{part} is internal and cannot be used in a program")
+    if hy.mangle(str(node).partition(".")[0] or "_") in _PAST_THE_CHECK:
+        raise _refusal(node, text, f"{node} cannot be used in a program", "write the forms themselves")
+
+
+def _check_head(node: Any, text: str) -> None:
+    """The head of a form is no macro but an allowed one, however Hy comes by its name."""
+    head = node[0]
+    try:
+        name = _expanded_name(head)
+    except Exception:
+        return  # a part of it is no name, and is refused for that
+    if name in _core_macros() and name not in PURE_MACROS:
+        said = head if isinstance(head, m.Symbol) else head[1]
+        raise _refusal(head, text, f"{said} cannot be used in a program", INSTEAD.get(name))
+    if name is not None and isinstance(head, m.Expression) and len(head) < 3:
+        raise _refusal(head, text, f"{show(head)} is no attribute of a value", "a call is (f x)")
+
+
+def _expanded_name(head: Any) -> str | None:
+    """The name under which Hy's macroexpand looks for a macro at this head, if it does."""
+    if isinstance(head, m.Symbol):
+        return str(hy.mangle(head))
+    dotted = isinstance(head, m.Expression) and head and head[0] == m.Symbol(".")
+    if dotted and all(isinstance(part, m.Symbol) for part in head):
+        return ".".join(map(hy.mangle, head[1:]))
+    return None
+
+
+def _core_macros() -> dict[str, Any]:
+    macros: dict[str, Any] = getattr(builtins, "_hy_macros", {})
+    return macros
+
+
+def _compiler(text: str) -> ClosedCompiler:
+    core = _core_macros()
+    return ClosedCompiler({name: core[name] for name in PURE_MACROS & core.keys()}, text)
+
+
+def _refusal(node: Any, text: str, why: str, hint: str | None = None) -> ProgramError:
+    line, column = getattr(node, "start_line", 1) or 1, getattr(node, "start_column", 1) or 1
+    return _at(text, line, column, why + (f"; {hint}" if hint else ""))
+
+
+def _at(text: str, line: int, column: int, why: str) -> ProgramError:
+    lines = text.split("\n")
+    error = ReadError(why, line, column, source_line=lines[min(line, len(lines)) - 1])
+    return ProgramError(f"{error}\n{error.caret()}")
+
+
+def _compile_error(error: Exception, text: str) -> ProgramError:
+    message = str(getattr(error, "msg", None) or error).strip()
+    last = [line.strip() for line in message.splitlines() if line.strip()] or [type(error).__name__]
+    why = last[-1].split(": ", 1)[-1]
+    line, column = getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1
+    if any(words in why for words in ("end of macro call", "[ … ]", "some(", "binding target")):  # Hy's own
+        why = teach.misused(text, line, column) or why
+    return _at(text, line, column, why)

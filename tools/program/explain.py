@@ -1,0 +1,160 @@
+"""What to say of programs that cannot be read, do not compile, or fail while they run.
+
+It only finds words for what fails anyway, and runs nothing. It must not know the sandbox, tools (only their
+names), or doors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import hy
+import hy.models as m
+
+from quoth.tools.errors import did_you_mean, nearest
+from quoth.tools.lisp.forms import print_string
+from quoth.tools.program.hint import LIMITS, MAX_FIXED, MAX_PYTHON, Lesson, Source, reads, short, told
+from quoth.tools.lisp.reader import ReadError, read_all
+from quoth.tools.lisp.syntax import head_of
+from quoth.tools.program.from_python import INFIX, whole_python
+
+# ---- texts that cannot be read
+
+_SINGLE = re.compile(r"'([^'\"()\[\]{}\n]*)'")
+_NAMED_TEXT = re.compile(r"([A-Za-z_][\w-]*)=(?=\")")
+
+
+def unreadable(text: str, error: ReadError) -> Lesson | None:
+    """What to say of a text the reader refuses, if more than it says itself."""
+
+    def lesson(what: str, fixed: str | None) -> Lesson | None:
+        if fixed is None or len(fixed) > MAX_FIXED or "\n" in fixed or not reads(fixed):
+            return None
+        return Lesson(error.line, error.column, told(what, fixed))
+
+    stripped = text.strip()
+    if len(stripped) > MAX_PYTHON:
+        return None
+    python = whole_python(text)
+    if python:
+        return lesson("this is Python", python)
+    if "no form after this '" in error.message or "a symbol" in error.message or _SINGLE.search(stripped):
+        found = lesson("a text stands in double quotes", _SINGLE.sub(r'"\1"', stripped))
+        if found:
+            return found
+    if "no string has the prefix" in error.message and _NAMED_TEXT.search(stripped):
+        return lesson("an argument's name is a keyword before its value", _NAMED_TEXT.sub(r":\1 ", stripped))
+    if error.message.startswith("there is no open form"):
+        before = text[: error.offset].strip()
+        if before and before[0] not in "([{" and reads(f"({before})"):
+            return lesson("the ( before the first word is missing", f"({stripped}")
+        rest = text[error.offset + 1 :].strip()
+        return lesson(f"there is one {text[error.offset]} too many", f"{before} {rest}".strip())
+    closers = re.search(r"add ([)\]}]+) at the end", error.hint)
+    if error.incomplete and closers:
+        return lesson(f"{error.message}; {error.hint}", stripped + closers[1])
+    if error.message.startswith("this ") and "does not close" in error.message:
+        for opener in ")]}":
+            for fixed in (
+                text[: error.offset] + opener + text[error.offset + 1 :],
+                text[: error.offset] + opener + text[error.offset :],
+            ):
+                if reads(fixed):
+                    return lesson(error.message, fixed.strip())
+    return None
+
+
+# ---- programs that do not compile
+
+USAGE: Final = {
+    "match": '(match x 1 "a"  _ "b")',
+    "try": "(try (/ 1 0) (except [e Exception] (str e)))",
+    "except": "(try (/ 1 0) (except [e Exception] (str e)))",
+    "cut": "(cut [1 2 3] 0 2)",
+    "import": "(import math [sqrt])",
+    "defn": "(defn double [x] (* x 2))",
+    "fn": "(fn [x] (* x 2))",
+    "let": "(let [x 1  y 2] (+ x y))",
+    "for": "(for [x [1 2]] (print x))",
+    "lfor": "(lfor x [1 2] (* x x))",
+    "dfor": "(dfor x [1 2]  x (* x x))",
+    "raise": '(raise (ValueError "no"))',
+    "in": '(in "a" "abc")',
+    "is": "(is x None)",
+    "not": "(not x)",
+}
+
+
+def misused(text: str, line: int, column: int) -> str | None:
+    """What to say of a form Hy cannot compile: how the innermost special form there is written."""
+    try:
+        pending = list(read_all(text, LIMITS))
+    except ReadError:
+        return None
+    found = None
+    while pending:
+        node = pending.pop()
+        if not isinstance(node, m.Sequence):
+            continue
+        start, stop = (node.start_line, node.start_column), (node.end_line, node.end_column)
+        if start <= (line, column) <= stop:
+            found = head_of(node) if head_of(node) in USAGE else found
+            pending = list(node)
+    return told(f"{found} does not fit here", USAGE[found]) if found else None
+
+
+# ---- programs that fail
+
+
+def undefined(name: str, text: str, names: Iterable[str]) -> str:
+    """A name that was not defined when the program came to it."""
+    known = list(names)
+    said = f"The program uses {short(name, 80)}, which is not defined."
+    close = nearest(name, known)
+    hint = did_you_mean(name, known)
+    try:
+        pending: list[Any] = list(read_all(text, LIMITS))
+    except ReadError:
+        return said + hint
+    source = Source(text)
+    while pending:
+        node = pending.pop()
+        if not isinstance(node, m.Sequence):
+            continue
+        whole = source.of(node)
+        spelt = str(node[0]) if _same(head_of(node), name) else ""
+        if spelt and close and spelt in whole and len(whole) <= MAX_FIXED:
+            return f"{said}{hint} Write {whole.replace(spelt, close, 1)}."
+        if head_of(node) == "." or isinstance(node, (m.FString, m.FComponent)):
+            continue
+        for item in node[1:] if isinstance(node, m.Expression) else node:
+            word = item[1] if head_of(item) == "." and len(item) > 2 else item
+            plain = re.fullmatch(r"[A-Za-z][\w./-]*", name) and name not in INFIX
+            if not close and plain and isinstance(word, m.Symbol) and _same(str(word), name):
+                (start, _), (first, last) = source.span(node), source.span(item)
+                quoted = print_string(source.of(item))
+                fixed = whole[: first - start] + quoted + whole[last - start :]
+                if len(fixed) <= MAX_FIXED:
+                    return f"{said} Set it first; a text stands in quotes: {fixed}."
+        pending.extend(node[::-1])
+    return said + hint
+
+
+def _same(spelt: str, name: str) -> bool:
+    try:
+        return bool(spelt) and hy.mangle(spelt) == hy.mangle(name)
+    except Exception:
+        return False
+
+
+def failed(kind: str, message: str, text: str, names: Iterable[str]) -> str | None:
+    """What to say of an exception nobody caught, if more than its own words."""
+    if kind == "NameError" and "'" in message:
+        name = str(hy.unmangle(message.split("'")[1])).replace("_", "-")
+        return undefined(name, text, names)
+    found = re.match(r"'(\w+)' object is not callable", message)
+    if kind == "TypeError" and found:
+        return f"The program calls a value ({found[1]}): x is it, (x) calls it, (get x 0) is a part."
+    return None

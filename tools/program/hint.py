@@ -1,0 +1,82 @@
+"""What a lesson is: a short message at a place of a program, with the corrected form in it.
+
+It must not know any mistake, the sandbox, or tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import hy.models as m
+
+from quoth.tools.lisp.forms import print_string
+from quoth.tools.lisp.reader import Limits, ReadError, read_all
+
+MAX_LESSON = 200  # characters of a message
+MAX_FIXED = 110  # of the form it shows; a longer one helps less than a general example
+MAX_PYTHON = 2_000  # of a text that is tried as Python
+LIMITS = Limits(max_chars=MAX_PYTHON, max_depth=60, max_forms=1_000, booleans=True)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    line: int
+    column: int
+    message: str
+
+
+def told(what: str, fixed: str | None, example: str = "") -> str:
+    """A message that shows the corrected form, or an example when there is none or it is too long."""
+    if fixed is not None and (len(fixed) > MAX_FIXED or "\n" in fixed or not reads(fixed)):
+        fixed = None
+    shown = fixed or example
+    message = f"{what}; write {shown}" if shown else what
+    return message if len(message) <= MAX_LESSON else message[: MAX_LESSON - 1] + "…"
+
+
+def reads(text: str) -> bool:
+    try:
+        return bool(read_all(text, LIMITS))
+    except ReadError:
+        return False
+
+
+def short(text: str, limit: int = 40) -> str:
+    text = "".join(c if c.isprintable() else "\ufffd" for c in text[:limit])
+    return text if len(text) < limit else text[: limit - 1] + "…"
+
+
+class Source:
+    """The program's text by nodes."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.starts = [0]
+        for line in text.split("\n"):
+            self.starts.append(self.starts[-1] + len(line) + 1)
+
+    def span(self, node: Any) -> tuple[int, int]:
+        start = self.starts[node.start_line - 1] + node.start_column - 1
+        return start, self.starts[node.end_line - 1] + node.end_column
+
+    def of(self, node: Any) -> str:
+        start, stop = self.span(node)
+        return " ".join(self.text[start:stop].split("\n"))
+
+    def all(self, nodes: Iterable[Any]) -> str:
+        return " ".join(map(self.of, nodes))
+
+    def clean(self, node: Any) -> str:
+        """The node without commas and JSON's colons."""
+        if isinstance(node, (m.List, m.Dict, m.Expression)) and self.of(node)[:1] in "([{":
+            opener, closer = self.of(node)[0], self.of(node)[-1]
+            parts = [part for item in node if (part := self.clean(item))]
+            return opener + " ".join(parts) + closer
+        text = self.of(node).rstrip(",")
+        if isinstance(node, m.Keyword) and not node.name:
+            return ""
+        if isinstance(node, m.Symbol) and text.endswith(":"):
+            return print_string(text[:-1])
+        return text

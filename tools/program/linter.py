@@ -1,0 +1,311 @@
+"""The spotter: the first mistake in a program that can be read, and the corrected form.
+
+It only finds words for what fails anyway, and runs nothing. It must not know the sandbox, tools (only their
+names), or doors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import hy
+import hy.models as m
+
+from quoth.tools.program.foreign_words import EXAMPLES, FOREIGN, HOLE, TAKES, WHY
+from quoth.tools.lisp.forms import print_string
+from quoth.tools.program.idioms import IDIOMS, RULES
+from quoth.tools.program.hint import LIMITS, MAX_PYTHON, Lesson, Source, short, told
+from quoth.tools.program.rewriter import rewrite
+from quoth.tools.lisp.reader import ReadError, read_all
+from quoth.tools.lisp.syntax import head_of, is_core, symbols_in
+from quoth.tools.program.linter_forms import SPECIAL, SpecialForms
+from quoth.tools.program.from_python import BUILTINS, INFIX, from_python, whole_python
+
+_SMART = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"'})
+_NO_FUNCTION = frozenset("None True False".split())  # noqa: SIM905
+_PERCENT = re.compile(r"(?<=\s)%([12]?)(?=[\s)\]])")
+_PATH = re.compile(r"(?:[\w.~-]*/)+[\w.*-]*\Z")
+_FILES = frozenset("org md txt py hy json csv toml yml yaml html js ts log cfg ini xml rst sh".split())  # noqa: SIM905
+_METHODS = frozenset(
+    "split rsplit splitlines strip lower upper replace startswith endswith join items keys values".split()  # noqa: SIM905
+)
+
+
+def spot(forms: Sequence[Any], text: str, names: Iterable[str] = ()) -> Lesson | None:
+    """The first mistake in rewritten ``forms`` that would fail while compiling or running."""
+    if not forms:
+        return None
+    source = Source(text)
+    word = isinstance(forms[0], m.Symbol) or head_of(forms[0]) == "."
+    infix = len(forms) > 1 and str(forms[1]) in INFIX
+    python = whole_python(text) if word or infix else None
+    if python and (len(forms) > 1 or python.startswith("(")):
+        return Lesson(forms[0].start_line, forms[0].start_column, told("this is Python", python))
+    tools = frozenset(names)
+    seen = _Spotter(source, tools, _said(forms) | {str(hy.mangle(tool)) for tool in tools})
+    for node, said in seen.walk(forms):
+        return Lesson(node.start_line, node.start_column, said)
+    return None
+
+
+def _said(forms: Sequence[Any]) -> frozenset[str]:
+    """Every name that stands anywhere but at the head of a form: the program may have bound it."""
+    found: set[str] = set()
+    pending: list[Any] = [m.List(forms)]
+    while pending:
+        node = pending.pop()
+        form, dotted = isinstance(node, m.Expression), head_of(node) == "."
+        for place, item in enumerate(node):
+            if isinstance(item, m.Symbol) and not dotted and (place or not form):
+                found.update(symbols_in(item))
+            elif isinstance(item, m.Sequence):
+                pending.append(item)
+    return frozenset(found)
+
+
+def _stands(fixed: str) -> bool:
+    """Whether the outermost form is right."""
+    try:
+        lesson = spot(rewrite(read_all(fixed, LIMITS)), fixed)
+    except (ReadError, RecursionError):
+        return False
+    return lesson is None or lesson.column > 1
+
+
+_MAPPING = frozenset({"pmap", "map", "sorted", "reduce"})  # whose first argument may be an operator
+
+
+class _Spotter:
+    def __init__(self, source: Source, tools: frozenset[str], bound: frozenset[str]) -> None:
+        self.source = source
+        self.special = SpecialForms(source)
+        self.tools = tools
+        self.bound = bound
+
+    def walk(self, forms: Sequence[Any]) -> Iterator[tuple[Any, str]]:
+        """Every mistake, outer ones first. It keeps its own stack; ``inside`` a function return may stand."""
+        pending: list[tuple[Any, bool]] = [(form, False) for form in reversed(forms)]
+        said = self.top(forms)
+        if said:
+            yield said
+        while pending:
+            node, inside = pending.pop()
+            if isinstance(node, m.Symbol):
+                message = self.symbol(node)
+            elif isinstance(node, (m.Integer, m.Float)):
+                message = self.number(node)
+            elif isinstance(node, m.Expression):
+                message = self.expression(node, inside)
+            elif isinstance(node, (m.List, m.Dict, m.Tuple)):
+                message = self.collection(node)
+            else:
+                message = None
+            if message:
+                yield node, message
+            if isinstance(node, m.Sequence):
+                head = head_of(node)
+                if head in ("import", "quote", "quasiquote", "annotate", "."):
+                    continue
+                inside = inside or head in ("fn", "defn", "defclass")
+                pending.extend((item, inside) for item in reversed(node))
+
+    def free(self, name: str) -> bool:
+        try:
+            return hy.mangle(name) not in self.bound
+        except Exception:
+            return True
+
+    def top(self, forms: Sequence[Any]) -> tuple[Any, str] | None:
+        """x = 5 among other forms, and a call whose bracket stands behind its name."""
+        for place, form in enumerate(forms[:-1]):
+            after = forms[place + 1]
+            if not isinstance(form, m.Symbol):
+                continue
+            if str(after) in ("=", ":=") and place + 2 < len(forms):
+                fixed = f"(setv {self.source.of(form)} {self.source.of(forms[place + 2])})"
+                return form, told("a variable is set by setv", fixed)
+            if isinstance(after, m.Expression) and self.source.span(form)[1] == self.source.span(after)[0]:
+                whole = self.source.of(form) + self.source.of(after)
+                fixed = from_python(whole) or f"({self.source.of(form)} {self.source.all(after)})"
+                return form, told("the bracket stands before the name", fixed)
+        return None
+
+    def symbol(self, node: Any) -> str | None:
+        return self.word(node, str(node), self.free(str(node)))
+
+    def word(self, node: Any, name: str, free: bool) -> str | None:
+        if name[0] in "“”„«»‘’":
+            fixed = self.source.text.strip().translate(_SMART)
+            return told('a text stands in plain double quotes, "so"', fixed)
+        if name == "," or (name.endswith(",") and len(name) > 1):
+            return told("values stand side by side, without commas", None, name.rstrip(",") or "[1 2]")
+        if name.endswith(":") and len(name) > 1:
+            return told("no colon stands behind a word", name.rstrip(":"))
+        if name.startswith("@") and len(name) > 1:
+            return told("a variable is its name alone", name[1:])
+        if _PATH.match(name) and len(name.strip("/.")) > 1 and free and name not in RULES:
+            return told("a text stands in double quotes", print_string(name))
+        return None
+
+    def number(self, node: Any) -> str | None:
+        """1,2,3 is read as 123; only 1,000 can be meant so."""
+        text = self.source.of(node).rstrip(",")
+        if (
+            "," not in text
+            or text[0] not in "-0123456789"
+            or re.fullmatch(r"-?\d{1,3}(,\d{3})+(\.\d*)?", text)
+        ):
+            return None
+        return told("values stand side by side, without commas", text.replace(",", " "))
+
+    def collection(self, node: Any) -> str | None:
+        of = self.source.of
+        if isinstance(node, m.Tuple):
+            whole = of(node)
+            if not _PERCENT.search(whole):
+                return None
+            names = "it it2" if "%2" in whole else "it"
+            body = _PERCENT.sub(lambda found: "it2" if found[1] == "2" else "it", whole[1:])
+            return told("#( begins a tuple; a function is (fn [x] …)", f"(fn [{names}] {body})")
+        if isinstance(node, m.List) and {"for", "in"} <= {str(item) for item in node}:
+            return told(
+                "a list of computed values is made by lfor", from_python(of(node)), "(lfor x [1 2] (* x x))"
+            )
+        if isinstance(node, m.Dict) and re.search(r"'\s*:", of(node)) and from_python(of(node)):
+            return told(
+                "a dictionary holds keys and values, without colons and commas", from_python(of(node))
+            )
+        if any(str(item).endswith(",") and isinstance(item, m.Symbol) for item in node) or any(
+            isinstance(item, m.Keyword) and not item.name for item in node
+        ):
+            what = "a dictionary holds keys and values, without colons and commas"
+            if isinstance(node, m.List):
+                what = "values stand side by side, without commas"
+            return told(what, from_python(of(node)) or self.source.clean(node))
+        if isinstance(node, m.Dict):
+            odd = len(node) % 2 and not any(head_of(item) == "unpack-mapping" for item in node)
+            if odd:
+                return told("a dictionary has a value for each key", of(node)[:-1] + " None}")
+        elif node and isinstance(node[0], m.Symbol) and str(node[0]) in self.tools and len(node) > 1:
+            return told("[ begins a list; a call stands in ( )", f"({self.source.all(node)})")
+        return None
+
+    def expression(self, node: Any, inside: bool) -> str | None:
+        of, name = self.source.of, head_of(node)
+        opened = self.source.text[self.source.span(node)[0]] == "("
+        if name == "." and not opened:  # a dotted name
+            file = len(node) > 2 and isinstance(node[1], m.Symbol) and str(node[-1]) in _FILES
+            if file and str(node[1]) != "None" and self.unknown(str(node[1])):
+                return told("a text stands in double quotes", print_string(of(node)))
+            return self.word(node, of(node), self.unknown(str(node[1])))
+        if not node or not opened:
+            return None
+        head = node[0]
+        if any(isinstance(item, m.Symbol) and str(item).endswith(",") for item in node):
+            return told("values stand side by side, without commas", self.source.clean(node))
+        if infix := self.infix(node):
+            return infix
+        if isinstance(head, m.Keyword):
+            return told(
+                "what is called has no colon", f"({head.name} {self.source.all(node[1:])})".replace(" )", ")")
+            )
+        if isinstance(head, m.String):
+            if self.called_before(node):
+                return self.called_before(node)
+            if len(node) > 1 and str(head) in self.tools:
+                return told("what is called has no quotes", f"({head} {self.source.all(node[1:])})")
+            return told("a text is no function; a list is [ ]", f"[{self.source.all(node)}]")
+        if isinstance(head, (m.Integer, m.Float)) or (name in _NO_FUNCTION):
+            if self.called_before(node):
+                return self.called_before(node)
+            fixed = of(head) if len(node) == 1 else f"[{self.source.all(node)}]"
+            return told(f"{short(of(head))} is no function", fixed)
+        if len(node) == 1 and head_of(head) in INFIX:
+            return told("the value of a form is no function", of(head))
+        if name == "return" and not inside:
+            return told("a program's value is that of its last form", self.source.all(node[1:]) or "None")
+        if name == "lambda":
+            python = from_python(of(node)[1:-1]) if ":" in of(node) else None
+            return told("a function is (fn [x] …)", python, "(fn [x] (* x 2))")
+        if name in SPECIAL:
+            return self.special.said(node, name)
+        ours = (name == "values" and len(node) == 1) or (name == "set" and len(node) == 2)  # Python's set
+        if not ours and self.free(name) and (name in FOREIGN or name in _METHODS):
+            return self.foreign(node, name)
+        if is_core(name):
+            return None
+        if name in RULES and self.unknown(name):
+            row = next(row for row in IDIOMS if name in row.names.split())
+            return told(f"{name} does not fit here", row.written.replace(row.names.split()[0], name, 1))
+        if isinstance(node[-1], m.Keyword) and len(node) > 1 and node[-1].name:
+            given = self.source.all(node)
+            return told(f"the argument {of(node[-1])} has no value", f"({given} None)")
+        return self.named(node)
+
+    def unknown(self, name: str) -> bool:
+        """Not a tool, not Python's, and nowhere but in such a place: it cannot be defined."""
+        return self.free(name) and name not in BUILTINS and not is_core(name)
+
+    def called_before(self, node: Any) -> str | None:
+        """f("x") inside a form: the bracket stands behind the name."""
+        start, stop = self.source.span(node)
+        found = re.search(r"[A-Za-z_][\w.-]*\Z", self.source.text[:start])
+        if not found:
+            return None
+        whole = found[0] + self.source.text[start:stop]
+        return told(
+            "the bracket stands before the name",
+            from_python(whole) or f"({found[0]} {self.source.all(node)})",
+        )
+
+    def infix(self, node: Any) -> str | None:
+        name = head_of(node)
+        if len(node) < 3 or name in RULES or name in _MAPPING or (name and is_core(name)):
+            return None
+        op = ":=" if isinstance(node[1], m.Keyword) and node[1].name == "=" else str(node[1])
+        if op not in INFIX | {":="} or not isinstance(node[1], (m.Symbol, m.Keyword)):
+            return None
+        whole = self.source.of(node)
+        fixed = None if re.search(r"\w-\w", whole) else from_python(whole[1:-1].replace(":=", "="))
+        if fixed is None:
+            sign = {"=": "setv", ":=": "setv", "==": "="}.get(op, op)
+            fixed = f"({sign} {self.source.of(node[0])} {self.source.all(node[2:])})"
+        return told("the operator comes first", fixed)
+
+    def named(self, node: Any) -> str | None:
+        """path=x and path: and --path as names of arguments."""
+        for place, item in enumerate(node[1:], 1):
+            found = isinstance(item, m.Symbol) and re.fullmatch(
+                r"(?:--?)?([A-Za-z_][\w-]*)(=|:)?(.*)", str(item), re.DOTALL
+            )
+            if not found or (not found[2] and not str(item).startswith("--")) or str(item).startswith("->"):
+                continue
+            if found[2] == "=" and not found[3]:
+                continue
+            value = f" {found[3]}" if found[3] else ""
+            rest = self.source.all(node[place + 1 :])
+            before = self.source.all(node[:place])
+            fixed = f"({before} :{found[1]}{value}{' ' if rest else ''}{rest})"
+            return told("an argument's name is a keyword before its value", fixed)
+        return None
+
+    def foreign(self, node: Any, name: str) -> str | None:
+        given = [self.source.of(item) for item in node[1:]]
+        if name in _METHODS:
+            return told(f"{name} is a method", f"(.{name} {' '.join(given)})" if given else f'(.{name} "a")')
+        shape = FOREIGN[name]
+        if name == "case" and len(given) > 2 and len(given) % 2 == 0:
+            given.insert(-1, "_")  # Clojure's last form is the rest
+        places = {"*": " ".join(given), **{str(i): text for i, text in enumerate(given, 1)}}
+        if given:
+            places["-1"] = given[-1]
+        least, most = TAKES.get(shape, (1, MAX_PYTHON))
+        try:
+            fixed = HOLE.sub(lambda found: places[found[1]], shape)
+            if not least <= len(given) <= most or not _stands(fixed):
+                raise KeyError
+        except KeyError:
+            fixed = HOLE.sub("x", EXAMPLES.get(shape, shape))
+        return told(WHY.get(name, f"{name} is not known here"), fixed.replace("{{}}", "{}"))

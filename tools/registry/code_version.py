@@ -1,0 +1,168 @@
+"""What the code of a tool is made of: its file, and the local files that this imports, and so on.
+
+Knows how Python and Hy write imports; it imports and runs nothing. Local is what lies in none of the folders
+of the interpreter's own and installed packages, nor in our own. A module that is named by something computed
+while the program runs, and a file that is only read, are not found.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import re
+import sys
+import sysconfig
+from collections.abc import Iterator
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import hy.models as m
+
+from quoth.tools.errors import QuothError
+from quoth.tools.lisp.reader import read_all
+
+SUFFIXES = (".py", ".hy")
+MAX_FILES = 1000
+_OURS = Path(__file__).resolve().parent.parent
+_WORDS = re.compile(r"\.*[^\W\d][\w.-]*")  # in a file that cannot be read any of its words may be a module
+
+
+def code_of(module: str) -> str:
+    """SHA-256 over the bytes, as they are now, of all files that a module is made of, and the names of those
+    it imports; its own file may have another name. Empty for our own modules, and where there is no file."""
+    start = _file_of(module)
+    if start is None or _is_foreign(start):
+        return ""
+    found: dict[Path, bytes] = {}
+    pending = [start]
+    while pending and len(found) < MAX_FILES:
+        path = pending.pop()
+        if path not in found:
+            with contextlib.suppress(OSError):
+                found[path] = path.read_bytes()
+                pending += _imported(path, found[path])
+    told = sorted(
+        (os.path.relpath(path, start.parent) if path != start else "", sha256(data).hexdigest())
+        for path, data in found.items()
+    )
+    return sha256(repr(told).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+@lru_cache(256)
+def own_code(module: str) -> str:
+    """The same of a module that ships: of its own file alone."""
+    file = _file_of(module)
+    return "" if file is None else sha256(file.read_bytes()).hexdigest()
+
+
+def _file_of(module: str) -> Path | None:
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return Path(file).resolve() if file else None
+
+
+@lru_cache(256)
+def _imported(path: Path, content: bytes) -> tuple[Path, ...]:
+    """The local files that a file with this content imports."""
+    names = set(_names(content.decode("utf-8", "replace"), path.suffix))
+    return tuple(sorted({file for name in names for file in _files(name, path.parent)}))
+
+
+def _names(text: str, suffix: str) -> Iterator[str]:
+    """The modules a file names, relative ones with their dots."""
+    try:
+        yield from list(_of_python(ast.parse(text)) if suffix == ".py" else _of_hy(read_all(text)))
+    except (SyntaxError, ValueError, QuothError, RecursionError):
+        yield from (word.replace("-", "_") for word in _WORDS.findall(text))
+
+
+def _of_python(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = "." * node.level + (node.module or "")
+            yield base
+            yield from (_inside(base, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if called in ("import_module", "__import__") and isinstance(node.args[0].value, str):
+                yield node.args[0].value
+
+
+def _of_hy(forms: Any) -> Iterator[str]:
+    pending = list(forms)
+    while pending:
+        form = pending.pop()
+        if not isinstance(form, m.Sequence) or not form:
+            continue
+        pending.extend(form)
+        name = _dotted(form)
+        if name.startswith(("hy.I.", "hy.R.")):
+            yield name[5:].replace("/", ".")
+        head = str(form[0]) if isinstance(form[0], m.Symbol) else ""
+        if head in ("import", "require"):
+            base = ""
+            for item in form[1:]:
+                if isinstance(item, m.List):
+                    yield from (_inside(base, _dotted(one)) for one in item)
+                elif name := _dotted(item):
+                    base = name
+                    yield base
+        elif _dotted(form[0]).endswith(("import_module", "import-module", "__import__")):
+            yield from (str(item) for item in form[1:2] if isinstance(item, m.String))
+
+
+def _inside(base: str, name: str) -> str:
+    """What is imported out of a module may be a module too."""
+    return base + name if base.endswith(".") else f"{base}.{name}"
+
+
+def _dotted(form: Any) -> str:
+    """A name as Python knows it, whose parts may have been read one by one."""
+    if isinstance(form, m.Symbol):
+        return str(form).replace("-", "_")
+    if not isinstance(form, m.Expression) or len(form) < 2 or not all(isinstance(i, m.Symbol) for i in form):
+        return ""
+    first, *rest = map(str, form)
+    if set(first) != {"."}:
+        return ""
+    text = "".join([first, ".".join(rest[1:])]) if rest[0] == "None" else ".".join(rest)
+    return text.replace("-", "_")
+
+
+def _files(name: str, folder: Path) -> Iterator[Path]:
+    """The local files that importing ``name`` runs, seen from a file in ``folder``."""
+    bare = name.lstrip(".")
+    if bare != name:
+        for _ in range(len(name) - len(bare) - 1):
+            folder = folder.parent
+        roots = [folder]
+    else:
+        roots = [folder, *_roots()]
+    parts = [part for part in bare.split(".") if part]
+    for root in roots:
+        for part in parts or [""]:
+            root = root / part
+            for file in (f"{root}{end}" for end in ("/__init__.py", "/__init__.hy", *SUFFIXES)):
+                if (path := Path(file)).is_file() and not _is_foreign(real := path.resolve()):
+                    yield real
+
+
+def _roots() -> list[Path]:
+    """Where modules are looked for, our own and installed ones aside."""
+    return [root for root in (Path(entry).resolve() for entry in sys.path) if not _is_foreign(root)]
+
+
+@lru_cache(4096)
+def _is_foreign(path: Path) -> bool:
+    return any(folder == path or folder in path.parents for folder in _foreign())
+
+
+@lru_cache(1)
+def _foreign() -> tuple[Path, ...]:
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    ours = [_OURS / package for package in ("agent", "neuro", "tools")]
+    return tuple({*ours, *(Path(sysconfig.get_paths()[name]).resolve() for name in names)})

@@ -1,0 +1,198 @@
+"""Making tools: the plain functions behind ``def-cognitive-tool`` and its Python twin ``@cognitive_tool``.
+
+Knows the table, and nothing of doors or models. Everything is checked here, at load, so that a misspelt
+option can never drop a guard in silence.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import inspect
+import textwrap
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from quoth.tools.errors import DefinitionError, did_you_mean
+from quoth.tools.lisp.forms import CallForm, from_model, kebab
+from quoth.tools.hy_loader import PACKAGES
+from quoth.tools.registry.parameters import REQUIRED, Param, Secret, bind, make_param
+from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+
+# The options of a definition besides :parameters, :guard and :body, in the order they are documented.
+OPTIONS = (
+    "effects",
+    "cost",
+    "gate",
+    "gate-failure",
+    "cooldown",
+    "daily-limit",
+    "timeout",
+    "tag",
+    "allow-repeat",
+    "shown",
+    "examples",
+    "replace",
+)
+
+_target: contextvars.ContextVar[ToolTable] = contextvars.ContextVar("quoth_table", default=cognitive_tools)
+
+
+@contextlib.contextmanager
+def registering_in(table: ToolTable) -> Iterator[ToolTable]:
+    """Within it, definitions go into ``table`` and not into the global one."""
+    token = _target.set(table)
+    try:
+        yield table
+    finally:
+        _target.reset(token)
+
+
+def define_tool(
+    name: str,
+    description: str,
+    *,
+    parameters: Mapping[str, Mapping[str, Any]],
+    body: Callable[..., Any],
+    guard: Callable[..., Any] | None = None,
+    source: str = "",
+    form: str = "",
+    module: str = "",
+    **options: Any,
+) -> CognitiveTool:
+    """Build a tool and register it in the current table.
+
+    ``parameters`` maps each name to its spec (``type doc default choices min max secret``); ``options`` are
+    OPTIONS with underscores. Raises DefinitionError (a ValueError) saying which option of which tool is
+    wrong.
+    """
+    for option in options:
+        if option.replace("_", "-") not in OPTIONS:
+            raise DefinitionError(f"{name}: unknown option :{option}." + did_you_mean(option, OPTIONS))
+    if not isinstance(description, str):
+        raise DefinitionError(f"{name} needs a description: the model chooses by it.")
+    params = tuple(make_param(name, param, spec) for param, spec in parameters.items())
+    examples = tuple(_example(name, params, example) for example in options.pop("examples", ()) or ())
+    effects = options.pop("effects", ()) or ()
+    if not isinstance(effects, (list, tuple)):
+        raise DefinitionError(f"{name}: :effects is a list, such as [:reads].")
+    options["effects"] = tuple(_word(value) for value in effects)
+    for option in ("cost", "gate_failure"):
+        if option in options:
+            options[option] = _word(options[option])
+    tool = CognitiveTool(
+        name=name,
+        description=inspect.cleandoc(description),
+        params=params,
+        examples=examples,
+        source=source,
+        form=form,
+        module=module,
+        code=_code_of(module),
+        _guard=guard,
+        _body=body,
+        **options,
+    )
+    return _target.get().register(tool)
+
+
+def _code_of(module: str) -> str:
+    if module.partition(".")[0] in PACKAGES:
+        return ""
+    from quoth.tools.registry.code_version import code_of
+
+    return code_of(module)
+
+
+def _word(value: Any) -> str:
+    """``:reads`` or ``"reads"`` as ``reads``."""
+    return str(getattr(value, "name", value))
+
+
+def _example(name: str, params: Sequence[Param], example: Any) -> CallForm:
+    if isinstance(example, str):
+        from quoth.tools.lisp.reader import read_one
+
+        example = read_one(example)
+    form = example if isinstance(example, CallForm) else from_model(example)
+    if form.tool != name:
+        raise DefinitionError(f"{name}: an example calls {form.tool}; examples call the tool itself.")
+    bound = bind(name, params, form.args, form.positional)
+    known = [param.name for param in params]
+    for arg in bound:
+        if arg not in known:
+            raise DefinitionError(
+                f"{name}: an example has the unknown argument :{arg}." + did_you_mean(arg, known)
+            )
+    for param in params:
+        if param.required and param.name not in bound:
+            raise DefinitionError(f"{name}: an example lacks the argument :{param.name}.")
+    return form
+
+
+def cognitive_tool(
+    function: Callable[..., Any] | None = None,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    guard: Callable[..., Any] | None = None,
+    **options: Any,
+) -> Any:
+    """The Python twin of ``def-cognitive-tool``: the function is the body, its signature the parameters.
+
+    ``Annotated[str, "what it is"]`` documents a parameter, ``Annotated[str, Secret("what it is")]`` a secret
+    one; parameters named ``ctx`` and ``call`` are filled by the door and not shown. Options are those of the
+    macro (``effects=["reads"]``, ``timeout=5`` …).
+    Returns the CognitiveTool; the bare function is not reachable through it.
+    """
+
+    def define(function: Callable[..., Any]) -> CognitiveTool:
+        tool = name or kebab(function.__name__)
+        text = description or inspect.getdoc(function) or ""
+        try:
+            source = textwrap.dedent(inspect.getsource(function))
+        except (OSError, TypeError):
+            source = ""
+        return define_tool(
+            tool,
+            text,
+            parameters=_parameters_of(tool, function),
+            body=function,
+            guard=guard,
+            source=source,
+            module=function.__module__,
+            **options,
+        )
+
+    return define if function is None else define(function)
+
+
+def _parameters_of(tool: str, function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except Exception as error:  # annotations are any expression at all
+        raise DefinitionError(f"{tool}: its annotations cannot be read ({error}).") from None
+    found: dict[str, dict[str, Any]] = {}
+    for param in inspect.signature(function).parameters.values():
+        if param.name in ("ctx", "call"):
+            continue
+        if param.kind in (param.VAR_POSITIONAL, param.VAR_KEYWORD, param.POSITIONAL_ONLY):
+            raise DefinitionError(
+                f"{tool}: *{param.name} cannot be a tool's parameter; each needs its own name."
+            )
+        if kebab(param.name).replace("-", "_") != param.name:
+            raise DefinitionError(
+                f"{tool}, parameter {param.name}: "
+                "a parameter's name is lower-case letters, digits and underscores."
+            )
+        if param.name not in hints:
+            raise DefinitionError(f"{tool}, parameter {param.name}: it needs a type annotation.")
+        hint, doc = hints[param.name], ""
+        if typing.get_origin(hint) is typing.Annotated:
+            hint, *notes = typing.get_args(hint)
+            doc = next((note for note in notes if isinstance(note, str)), "")
+        default = REQUIRED if param.default is param.empty else param.default
+        spec = {"type": hint, "doc": str(doc), "default": default, "secret": isinstance(doc, Secret)}
+        found[kebab(param.name)] = spec
+    return found

@@ -1,0 +1,177 @@
+"What the macros of tools/macros.hy expand to: functions from models to models, called while compiling.
+They know how a definition is written and nothing of what a tool does; values are checked in tools/registry/define.py."
+
+(import
+  difflib [get-close-matches]
+  quoth.tools.registry.define [OPTIONS]
+  quoth.tools.lisp.forms [show]
+  quoth.tools.registry.parameters [NAME RESERVED SPEC-KEYS])
+
+(setv TYPES {"form" 'hy.I.quoth/tools/lisp/forms.Code  "path" 'hy.I.quoth/tools/registry/parameters.WorkspacePath})
+  ; The types of parameters that are no types of Python.
+
+;; * Reading a definition
+
+(setv TOOL-KEYS #("parameters" "guard" "body" #* OPTIONS))
+
+(defn option-table [compiler items known owner]
+  "The options of a definition as a dictionary of models; a key that is not KNOWN is an error at that key."
+  (setv found {}  index 0)
+  (while (< index (len items))
+    (setv key (get items index))
+    (when (not (isinstance key hy.models.Keyword))
+      (fail compiler key f"{owner}: an option such as :{(get known 0)} is expected here, not {(show key)}."))
+    (when (not-in key.name known)
+      (fail compiler key (+ f"{owner}: there is no option :{key.name}; the options are "
+                            (.join " " (gfor name known (+ ":" name))) "." (suggestion key.name known))))
+    (when (in key.name found)
+      (fail compiler key f"{owner}: :{key.name} stands twice."))
+    (when (>= (+ index 1) (len items))
+      (fail compiler key f"{owner}: :{key.name} has no value."))
+    (setv (get found key.name) (get items (+ index 1)))
+    (+= index 2))
+  found)
+
+(defn suggestion [word known]
+  (setv close (get-close-matches word known :n 1))
+  (if close f" Did you mean :{(get close 0)}?" ""))
+
+(defn fail [compiler model message]
+  "Stop compiling with a caret at MODEL."
+  (raise (compiler._syntax-error model message)))
+
+(defn must-describe [compiler name description]
+  (when (not (isinstance description hy.models.String))
+    (fail compiler description f"{name} needs a description in quotes before its options.")))
+
+;; * The definition of a tool
+
+(defn expand-tool [compiler name description items]
+  "The expansion of def-cognitive-tool: one call of quoth.tools.registry.define.define-tool."
+  (when (not (isinstance name hy.models.Symbol))
+    (fail compiler name f"A tool's name is a symbol, not {(show name)}."))
+  (when (not (NAME.match (str name)))
+    (fail compiler name f"{name}: a tool's name is lower-case letters, digits and hyphens."))
+  (must-describe compiler name description)
+  (setv options (option-table compiler items TOOL-KEYS (str name)))
+  (when (not-in "body" options)
+    (fail compiler name f"{name} has no :body."))
+  (setv params (parameter-table compiler name (.get options "parameters" '[])))
+  (setv names (lfor param params (get param 0)))
+  `(hy.I.quoth/tools/registry/define.define-tool ~(str name) ~description
+     :parameters {~@(gfor  param params
+                           item [(str (get param 0)) (parameter-spec compiler name #* param)]
+                           item)}
+     :guard ~(if (in "guard" options) (function (get options "guard") (+ '[call ctx deny ask] names)) 'None)
+     :body ~(function (get options "body") (+ '[call ctx] names))
+     :source ~(source-text compiler)
+     :form ~(show compiler.this)
+     :module __name__
+     ~@(gfor  key OPTIONS  :if (in key options)
+              item [(hy.models.Keyword key) (option-value key (get options key))]
+              item)))
+
+(defn option-value [key value]
+  "Examples are data; every other option is evaluated where the tool is defined."
+  (if (= key "examples") `(quote ~value) value))
+
+(defn parameter-table [compiler tool params]
+  "[name {spec} …] as a list of #(name spec)."
+  (when (not (isinstance params hy.models.List))
+    (fail compiler params f"{tool}: :parameters is a list, [name {{:type str :doc \"…\"}} …]."))
+  (setv table []  index 0)
+  (while (< index (len params))
+    (setv name (get params index))
+    (when (not (and (isinstance name hy.models.Symbol) (NAME.match (str name))))
+      (fail compiler name f"{tool}: a parameter's name is expected here, not {(show name)}."))
+    (when (in (str name) RESERVED)
+      (fail compiler name f"{tool}: {name} is already bound in guard and body; choose another name."))
+    (when (in name (gfor row table (get row 0)))
+      (fail compiler name f"{tool}: the parameter {name} stands twice."))
+    (setv spec (if (< (+ index 1) (len params)) (get params (+ index 1)) None))
+    (when (not (isinstance spec hy.models.Dict))
+      (fail compiler (if (is spec None) name spec)
+            f"{tool}: {name} needs a spec such as {{:type str :doc \"what it is\"}}."))
+    (.append table #(name spec))
+    (+= index 2))
+  table)
+
+(defn parameter-spec [compiler tool name spec]
+  "{:type str …} as a dictionary with string keys; the type `form` stands for a Lisp program as text, `path`
+  for a file or folder of the workspace."
+  (setv pairs (option-table compiler spec SPEC-KEYS f"{tool}, parameter {name}"))
+  (when (in "type" pairs)
+    (setv (get pairs "type") (bound-type (get pairs "type"))))
+  `{~@(gfor  #(key value) (.items pairs)  item [key value]  item)})
+
+(defn bound-type [form]
+  "A type as it is written, with the names of TYPES bound: path, (get list path), (| path None)."
+  (cond
+    (isinstance form hy.models.Symbol)
+      (.get TYPES (str form) form)
+    (and (isinstance form hy.models.Expression) form)
+      (hy.models.Expression [(get form 0) #* (map bound-type (cut form 1 None))])
+    (isinstance form #(hy.models.List hy.models.Tuple))
+      ((type form) (map bound-type form))
+    True
+      form))
+
+(defn function [form names]
+  "A function of NAMES whose body is FORM, asynchronous when it awaits."
+  (if (awaits? form)
+      `(fn :async [~@names] ~form)
+      `(fn [~@names] ~form)))
+
+(defn awaits? [form]
+  "Whether FORM awaits by itself (or has an :async clause), not in a function defined inside it."
+  (and (isinstance form hy.models.Sequence)
+       (bool form)
+       (not-in (get form 0) ['fn 'defn 'quote])
+       (or (= (get form 0) 'await)
+           (in :async form)
+           (any (gfor item form (awaits? item))))))
+
+(defn source-text [compiler]
+  "The text the definition was written as, comments included; printed from its models where there is no file."
+  (setv form compiler.this  source (getattr compiler "source" None))
+  (if (and source (getattr form "end_line" None))
+      (do
+        (setv lines (cut (.split source "\n") (- form.start-line 1) form.end-line))
+        (setv (get lines -1) (cut (get lines -1) 0 form.end-column))
+        (setv (get lines 0) (cut (get lines 0) (- form.start-column 1) None))
+        (.join "\n" lines))
+      (show form)))
+
+;; * Kinds of tools built on it
+
+(defn expand-shell-tool [compiler name description items]
+  "A tool whose body runs one program, without a shell; parameters that stand in :argv are filled in."
+  (must-describe compiler name description)
+  (setv options (option-table compiler items #("argv" "cwd" "guard" "parameters" #* OPTIONS) (str name)))
+  (when (not (isinstance (.get options "argv") hy.models.List))
+    (fail compiler name f"{name} needs :argv, a list of texts and parameters; it is never given to a shell."))
+  (setv argv (.pop options "argv")  cwd (.pop options "cwd" "."))
+  (.setdefault options "effects" '[:runs])
+  (setv limit (.get options "timeout" 30))
+  `(def-cognitive-tool ~name ~description
+     ~@(gfor  #(key value) (.items options)  item [(hy.models.Keyword key) value]  item)
+     :body (await (hy.I.quoth/tools/builtin/process.run-argv ~argv :cwd ~cwd :timeout ~limit :ctx ctx))))
+
+(defn expand-http-tool [compiler name description items]
+  "A tool whose body makes one HTTP request; parameters that stand in :query or :json are filled in."
+  (must-describe compiler name description)
+  (setv options (option-table compiler items
+                              #("url" "method" "query" "json" "headers" "guard" "parameters" #* OPTIONS)
+                              (str name)))
+  (when (not-in "url" options)
+    (fail compiler name f"{name} needs :url."))
+  (setv request (lfor  key ["method" "query" "json" "headers"]
+                       :if (in key options)
+                       item [(hy.models.Keyword key) (.pop options key)]
+                       item)
+        url (.pop options "url"))
+  (.setdefault options "effects" '[:net])
+  (setv limit (.get options "timeout" 30))
+  `(def-cognitive-tool ~name ~description
+     ~@(gfor  #(key value) (.items options)  item [(hy.models.Keyword key) value]  item)
+     :body (await (hy.I.quoth/tools/builtin/process.http-request ~url ~@request :timeout ~limit :ctx ctx))))

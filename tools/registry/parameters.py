@@ -1,0 +1,481 @@
+"""Parameters of a tool: what is declared, checked at load, and the strict pydantic model made from it.
+
+Knows nothing of guards, bodies or doors. The declaration is checked when a tool is defined; pydantic itself
+is imported, and the model compiled, at the first use, because importing it costs as much as starting Python
+twice.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import types
+import typing
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from quoth.tools.errors import DefinitionError, InvalidCallError, did_you_mean, nearest
+from quoth.tools.lisp.forms import MAX_DEPTH, Code, kebab, print_value, too_deep
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
+RESERVED = ("call", "ctx", "deny", "ask")
+SPEC_KEYS = ("type", "doc", "default", "choices", "min", "max", "secret", "hidden")
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED: Final = _Required()
+_PLAIN: dict[Any, str] = {
+    str: "str",
+    int: "int",
+    float: "float",
+    bool: "bool",
+    list: "list",
+    dict: "dict",
+    type(None): "None",
+    None: "None",
+    Any: "any",
+    Code: "form",
+}
+
+
+class WorkspacePath(str):
+    """The type of a parameter that names a file or folder: ``path`` in Hy, ``list[WorkspacePath]`` for many.
+
+    The value is a text. Once the door has resolved it, it is the one spelling of the real place: relative to
+    the workspace inside of it, absolute outside. ``written`` is the spelling that was given, for people."""
+
+    written: str
+
+    def __new__(cls, text: str, written: str | None = None) -> WorkspacePath:
+        made = super().__new__(cls, text)
+        made.written = text if written is None else written
+        return made
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        return handler(str)
+
+
+_PLAIN[WorkspacePath] = "path"
+TEXTS = (str, WorkspacePath)  # what a model writes as a text
+
+
+class Secret(str):
+    """The doc of a secret parameter, for tools written in Python: ``Annotated[str, Secret("The key")]``."""
+
+
+@dataclass(frozen=True)
+class Param:
+    """One declared parameter. ``default`` is REQUIRED when the call must give it.
+
+    The value of a ``secret`` one is for the tool alone: it stands neither in the audit nor in any question.
+    A ``hidden`` one is taken where it is named, and stands in no view: it is no part of what the tool is for.
+    """
+
+    name: str
+    type: Any = str
+    doc: str = ""
+    default: Any = REQUIRED
+    choices: tuple[Any, ...] = ()
+    min: float | None = None
+    max: float | None = None
+    secret: bool = False
+    hidden: bool = False
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+    @property
+    def python_name(self) -> str:
+        return self.name.replace("-", "_")
+
+    @property
+    def holds_paths(self) -> bool:
+        """Whether its type is a path, or has paths in it."""
+        return has_paths(self.type)
+
+    def signature(self) -> str:
+        """``:pattern str``, or ``[:limit int 50]`` when it may be left out."""
+        kind = " | ".join(print_value(c) for c in self.choices) or type_name(self.type)
+        text = f":{self.name} {kind}"
+        if self.required:
+            return text
+        return f"[{text}]" if self.default is None else f"[{text} = {print_value(self.default)}]"
+
+
+def has_paths(hint: Any) -> bool:
+    """Whether a type is WorkspacePath, or has it inside."""
+    return hint is WorkspacePath or any(has_paths(arg) for arg in typing.get_args(hint))
+
+
+def with_paths(hint: Any, value: Any, change: Callable[[str], str]) -> Any:
+    """``value`` with each path in it changed; ``hint`` says where they are."""
+    if hint is WorkspacePath:
+        return change(value) if isinstance(value, str) and not isinstance(value, WorkspacePath) else value
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is list and isinstance(value, (list, tuple)):
+        return [with_paths(args[0], item, change) for item in value]
+    if origin is dict and isinstance(value, Mapping):
+        return {name: with_paths(args[1], item, change) for name, item in value.items()}
+    if origin in (typing.Union, types.UnionType, typing.Annotated):
+        for arg in args:
+            value = with_paths(arg, value, change)
+    return value
+
+
+def type_name(hint: Any, path: str = "path") -> str:
+    """How a type is shown: ``str``, ``list of int``, ``str or None``, ``form``; and ``path``, or as ``path``
+    says, for to a model a path is a text like any."""
+    if hint is WorkspacePath:
+        return path
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is list:
+        return f"list of {type_name(args[0], path)}"
+    if origin is dict:
+        return f"dict of {type_name(args[1], path)}"
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(type_name(arg, path) for arg in args)
+    if origin is typing.Literal:
+        return " | ".join(print_value(arg) for arg in args)
+    if origin is typing.Annotated:
+        return type_name(args[0], path)
+    return getattr(hint, "__name__", str(hint))
+
+
+def _known_type(hint: Any) -> bool:
+    if hint in _PLAIN or hasattr(hint, "__get_pydantic_core_schema__"):
+        return True
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return True
+    if origin is typing.Annotated:
+        return _known_type(args[0])
+    return origin in (list, dict, typing.Union, types.UnionType) and all(_known_type(arg) for arg in args)
+
+
+def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
+    """A checked Param. Raises DefinitionError naming the tool, the parameter and what would be right."""
+    where = f"{tool}, parameter {name}"
+    if not NAME.match(name):
+        raise DefinitionError(f"{where}: a parameter's name is lower-case letters, digits and hyphens.")
+    if name in RESERVED or keyword.iskeyword(name.replace("-", "_")):
+        raise DefinitionError(f"{where}: {name} is reserved; choose another name.")
+    for key in spec:
+        if key not in SPEC_KEYS:
+            raise DefinitionError(
+                f"{where}: unknown key :{key}; the keys are {', '.join(':' + k for k in SPEC_KEYS)}."
+                + did_you_mean(key, SPEC_KEYS)
+            )
+    hint = spec.get("type", str)
+    if not _known_type(hint):
+        raise DefinitionError(
+            f"{where}: {type_name(hint)} is no type for a parameter; "
+            "use str, int, float, bool, list, dict, form, path, or (get list str), (| str None)."
+        )
+    choices = _checked_choices(where, hint, spec.get("choices"))
+    for bound in ("min", "max"):
+        limit = spec.get(bound)
+        if limit is None:
+            continue
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)):
+            raise DefinitionError(f"{where}: :{bound} is a number, not {print_value(limit)}.")
+        if not set(typing.get_args(hint) or (hint,)) <= {int, float, type(None)}:
+            raise DefinitionError(f"{where}: :{bound} is for int and float, not for {type_name(hint)}.")
+    for flag in ("secret", "hidden"):
+        if not isinstance(spec.get(flag, False), bool):
+            raise DefinitionError(f"{where}: :{flag} is True or False, not {print_value(spec[flag])}.")
+    param = Param(
+        name=name,
+        type=hint,
+        doc=str(spec.get("doc", "")),
+        default=spec.get("default", REQUIRED),
+        choices=choices,
+        min=spec.get("min"),
+        max=spec.get("max"),
+        secret=spec.get("secret", False),
+        hidden=spec.get("hidden", False),
+    )
+    _check_default(where, param)
+    if param.hidden and param.required:
+        raise DefinitionError(f"{where}: a :hidden parameter needs a :default, for nobody is told of it.")
+    return param
+
+
+def _checked_choices(where: str, hint: Any, given: Any) -> tuple[Any, ...]:
+    if given is None:
+        return ()
+    if not isinstance(given, (list, tuple)) or not given:
+        raise DefinitionError(
+            f"{where}: :choices is a list with at least one value, not {print_value(given)}."
+        )
+    if hint not in (str, int, bool):
+        raise DefinitionError(f"{where}: :choices are for str, int and bool, not for {type_name(hint)}.")
+    for choice in given:
+        if type(choice) is not hint:
+            raise DefinitionError(
+                f"{where}: the choice {print_value(choice)} is not of its type, {type_name(hint)}."
+            )
+    return tuple(given)
+
+
+def _check_default(where: str, param: Param) -> None:
+    default = param.default
+    if default is REQUIRED or default is None:
+        return
+    if param.choices and default not in param.choices:
+        raise DefinitionError(f"{where}: the default {print_value(default)} is not among its choices.")
+    expected = float if param.type is float and not isinstance(default, bool) else param.type
+    accepts = (int, float) if expected is float else str if expected is WorkspacePath else expected
+    if param.type in (str, int, float, bool, list, dict, WorkspacePath) and (
+        not isinstance(default, accepts) or (isinstance(default, bool) and param.type is not bool)
+    ):
+        raise DefinitionError(
+            f"{where}: the default {print_value(default)} is not of its type, {type_name(param.type)}."
+        )
+    if (param.min is not None and default < param.min) or (param.max is not None and default > param.max):
+        raise DefinitionError(f"{where}: the default {print_value(default)} is outside its :min and :max.")
+
+
+@lru_cache(maxsize=1)
+def strict_model() -> type[BaseModel]:
+    """StrictModel: the base of every input model. Unknown keys and wrong types are errors (seed 002)."""
+    from pydantic import BaseModel, ConfigDict
+
+    class StrictModel(BaseModel):
+        model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=False)
+
+    return StrictModel
+
+
+def build_model(tool: str, params: Sequence[Param]) -> type[BaseModel]:
+    """The strict input model of a tool; field names are the parameters' canonical names by alias."""
+    from pydantic import Field, create_model
+
+    fields: dict[str, Any] = {}
+    for param in params:
+        hint = param.type
+        if hint is Code:
+            hint = str
+        if param.choices:
+            hint = typing.Literal[param.choices]
+        if param.default is None:
+            hint = hint | None if not isinstance(hint, str) else hint
+        bounds: dict[str, Any] = {"ge": param.min, "le": param.max}
+        fields[_field(param)] = (  # a name of its own: pydantic keeps "json", "copy", "model_…" for itself
+            hint,
+            Field(
+                default=... if param.required else param.default,
+                alias=param.name,
+                description=param.doc or None,
+                **{key: value for key, value in bounds.items() if value is not None},
+            ),
+        )
+    return create_model(
+        "".join(part.title() for part in tool.split("-")) + "Input", __base__=strict_model(), **fields
+    )
+
+
+def _field(param: Param) -> str:
+    return f"arg_{param.python_name}"
+
+
+def json_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The model's JSON Schema without ``$ref`` and titles, ``additionalProperties`` false."""
+    schema = model.model_json_schema(by_alias=True)
+    definitions = schema.pop("$defs", {})
+
+    def inline(node: Any, within: tuple[str, ...] = ()) -> Any:
+        if isinstance(node, list):
+            return [inline(item, within) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node:
+            name = node["$ref"].rsplit("/", 1)[1]
+            if name in within:
+                raise DefinitionError(f"The type {name} contains itself; a tool's parameter cannot.")
+            return inline(definitions[name], (*within, name))
+        tidy = {}
+        for key, value in node.items():
+            if key == "properties":  # its keys are names, not words of JSON Schema
+                tidy[key] = {name: inline(item, within) for name, item in value.items()}
+            elif key in ("default", "const", "enum", "examples"):
+                tidy[key] = value
+            elif key != "title":
+                tidy[key] = inline(value, within)
+        return tidy
+
+    tidy: dict[str, Any] = inline(schema)
+    tidy.pop("description", None)
+    tidy.setdefault("properties", {})
+    return tidy
+
+
+def bind(
+    tool: str, params: Sequence[Param], args: Mapping[str, Any], positional: Sequence[Any]
+) -> dict[str, Any]:
+    """Arguments by canonical name: positional ones take the parameters not named, in order."""
+    bound = {kebab(name): value for name, value in args.items()}
+    for value in (*bound.values(), *positional):
+        if too_deep(value):
+            raise InvalidCallError(f"{tool}: an argument is nested deeper than {MAX_DEPTH}.")
+    offered = [param.name for param in params if not param.hidden]
+    free = [name for name in offered if name not in bound]
+    if len(positional) > len(free):
+        extra = print_value(positional[len(free)])
+        raise InvalidCallError(f"{tool} takes {count(len(offered), 'argument')}; {extra} is one too many.")
+    bound.update(zip(free, positional, strict=False))
+    return bound
+
+
+def count(number: int, noun: str) -> str:
+    """``1 argument``, ``2 arguments``, ``no arguments``."""
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+
+
+def validate(
+    tool: str,
+    params: Sequence[Param],
+    model: type[BaseModel],
+    bound: Mapping[str, Any],
+    later: Container[str] = (),
+) -> dict[str, Any]:
+    """The typed arguments by canonical name, defaults filled in. Raises InvalidCallError with every fault,
+    up to MAX_FAULTS.
+
+    Of the arguments ``later`` the values are not known yet; nothing is said of them, and when there are any
+    of no default there are no typed arguments."""
+    from pydantic import ValidationError
+
+    by_name = {param.name: param for param in params}
+    data = {name: _literal(value, by_name.get(name)) for name, value in bound.items() if name not in later}
+    data = {
+        name: value for name, value in data.items() if not (value is None and _left_out(by_name.get(name)))
+    }
+    faults = [
+        f":{name} takes plain data, not {_expression(code, by_name[name])}"
+        for name, value in data.items()
+        if name in by_name and (code := _code_in(value)) is not None
+    ]
+    faults += [f":{name} holds half a character (a lone surrogate)" for name in data if _halved(data[name])]
+    if faults:
+        raise InvalidCallError(_sentence(tool, faults))
+    try:
+        made = model.model_validate({k: str(v) if isinstance(v, Code) else v for k, v in data.items()})
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        if said := _faults(
+            [one for one in details if kebab(str((*one["loc"], "")[0])) not in later], by_name
+        ):
+            raise InvalidCallError(_sentence(tool, said)) from None
+        return {}
+    values = {param.name: getattr(made, _field(param)) for param in params}
+    return {
+        name: Code(value) if by_name[name].type is Code and value is not None else value
+        for name, value in values.items()
+    }
+
+
+def _left_out(param: Param | None) -> bool:
+    """Whether None for this parameter can only mean that it is left out, as models and Common Lisp write
+    it."""
+    return param is not None and not param.required and param.type in (str, int, float, bool, WorkspacePath)
+
+
+def _literal(value: Any, param: Param | None) -> Any:
+    """The value as its parameter wants it: a program as text, anything else as the data it spells."""
+    if param is not None and param.type is Code:
+        return str(value) if isinstance(value, str) else print_value(value)
+    if isinstance(value, Code):
+        return value if value.data is None else _literal(value.data, param)
+    if isinstance(value, Mapping):
+        return {key: _literal(item, param) for key, item in value.items()}
+    return [_literal(item, param) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _code_in(value: Any) -> Code | None:
+    """The first expression inside a value, however deep in lists and dictionaries."""
+    if isinstance(value, Code):
+        return value
+    children: Iterable[Any] = ()
+    if isinstance(value, Mapping):
+        children = value.values()
+    elif isinstance(value, list):
+        children = value
+    return next((found for child in children if (found := _code_in(child)) is not None), None)
+
+
+def _halved(value: Any) -> bool:
+    """Whether a text inside a value cannot be written to any file or socket."""
+    if isinstance(value, str):
+        return not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value)
+    if isinstance(value, Mapping):
+        return any(_halved(key) or _halved(item) for key, item in value.items())
+    return isinstance(value, list) and any(_halved(item) for item in value)
+
+
+def _expression(code: str, param: Param) -> str:
+    return "an expression" if param.secret else f"the expression {code}{_program_hint(code)}"
+
+
+def _program_hint(code: str) -> str:
+    if code.startswith(("(", "`", "'", "~")):
+        return " (programs go into the eval tool)"
+    return f'; a text is written "{code}"'
+
+
+MAX_FAULTS = 20  # that are told of one call; a reply may hold thousands
+
+
+def _sentence(tool: str, faults: Sequence[str]) -> str:
+    more = ["and more"] if len(faults) > MAX_FAULTS else []
+    return f"{tool}: " + "; ".join([*faults[:MAX_FAULTS], *more]) + "."
+
+
+def _faults(details: Iterable[Any], by_name: Mapping[str, Param]) -> list[str]:
+    """Each pydantic error as a clause about the argument, in the order of the call."""
+    faults: list[str] = []
+    for detail in details:
+        if len(faults) > MAX_FAULTS:
+            break
+        location = [str(part) for part in detail["loc"]]
+        name = kebab(location[0]) if location else ""
+        inside = "".join(f"[{part}]" for part in location[1:] if part in _path(detail))
+        if detail["type"] == "missing" and len(location) == 1:
+            fault = f":{name} is missing"
+        elif detail["type"] == "extra_forbidden" and len(location) == 1:
+            close = nearest(name, by_name)
+            names = ", ".join(f":{known}" for known, param in by_name.items() if not param.hidden)
+            hint = f"did you mean :{close}?" if close else f"it takes {names}" if names else "it takes none"
+            fault = f":{name} is unknown ({hint})"
+        else:
+            given = _shown(detail["input"], by_name.get(name))
+            wanted = detail["msg"].removeprefix("Input should be ").removeprefix("Value should be ")
+            if name in by_name and not inside and not detail["type"].endswith(("_equal", "_than")):
+                wanted = by_name[name].signature().strip("[]").split(" = ")[0].removeprefix(f":{name} ")
+            fault = f":{name}{inside} should be {wanted}, not {given}"
+        if fault not in faults:
+            faults.append(fault)
+    return faults
+
+
+def _shown(value: Any, param: Param | None) -> str:
+    """A value at fault, briefly, for whoever gave it; a secret one is not repeated even to them."""
+    given = "[secret]" if param is not None and param.secret else print_value(value)
+    return given if len(given) <= 80 else given[:77] + "…"
+
+
+def _path(detail: Any) -> list[str]:
+    """Location parts that are places in the data (indexes, keys), not pydantic's union branches."""
+    return [str(part) for part in detail["loc"][1:] if isinstance(part, int) or not str(part).islower()]

@@ -1,0 +1,248 @@
+"""The table of cognitive tools: what there is to call, by name.
+
+Knows nothing of doors, models or loops. It never runs a guard or a body: those are reached only by
+tools/door/door.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from quoth.tools.errors import DefinitionError, DuplicateToolError, UnknownToolError
+from quoth.tools.lisp.forms import CallForm, canonical, kebab
+from quoth.tools.registry.parameters import NAME, Param, bind, build_model, json_schema, validate
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+EFFECTS = ("reads", "writes", "runs", "net", "memory")
+COSTS = ("free", "cheap", "expensive")
+
+
+@dataclass(frozen=True, eq=False)
+class CognitiveTool:
+    """A tool: a name and description, parameters, a guard and a body (seed 001), and its standing orders.
+
+    ``effects`` says what the body may touch (none of EFFECTS = pure); ``timeout`` is in seconds;
+    ``cooldown`` in seconds per user and ``daily_limit`` in calls per user and day, 0 meaning none (seed 000).
+    One that is not ``shown`` is in no belt; it can be looked up, and called, all the same.
+    ``source`` is the text the tool was written as, ``form`` that text as one canonical form, ``code`` stands
+    for its file and the local files this imports, as they were when it was made (tools/registry/code_version.py).
+    """
+
+    name: str
+    description: str
+    params: tuple[Param, ...] = ()
+    effects: tuple[str, ...] = ()
+    cost: Literal["free", "cheap", "expensive"] = "free"
+    gate: bool = False
+    gate_failure: Literal["closed", "open"] = "closed"
+    cooldown: float = 0
+    daily_limit: int = 0
+    timeout: float = 30.0
+    tag: str = ""
+    allow_repeat: bool = False
+    shown: bool = True
+    examples: tuple[CallForm, ...] = ()
+    source: str = ""
+    form: str = ""
+    module: str = ""
+    code: str = ""
+    replace: bool = False
+    _guard: Callable[..., Any] | None = field(default=None, repr=False)
+    _body: Callable[..., Any] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not NAME.match(self.name):
+            raise DefinitionError(f"{self.name}: a tool's name is lower-case letters, digits and hyphens.")
+        if not isinstance(self.description, str) or not self.description.strip():
+            raise DefinitionError(f"{self.name} needs a description: the model chooses by it.")
+        for effect in self.effects:
+            if effect not in EFFECTS:
+                raise DefinitionError(
+                    f"{self.name}: unknown effect :{effect}; the effects are "
+                    + ", ".join(f":{known}" for known in EFFECTS)
+                    + "."
+                )
+        if self.cost not in COSTS:
+            raise DefinitionError(f"{self.name}: :cost is :free, :cheap or :expensive, not :{self.cost}.")
+        if self.gate_failure not in ("closed", "open"):
+            raise DefinitionError(f"{self.name}: :gate-failure is :closed or :open.")
+        if not _is_number(self.timeout) or not self.timeout > 0:
+            raise DefinitionError(f"{self.name}: :timeout is a number of seconds above 0.")
+        if not (_is_number(self.cooldown) and _is_number(self.daily_limit)):
+            raise DefinitionError(f"{self.name}: :cooldown and :daily-limit are numbers.")
+        if not (self.cooldown >= 0 and self.daily_limit >= 0):
+            raise DefinitionError(f"{self.name}: :cooldown and :daily-limit are not negative.")
+        for option in ("gate", "allow_repeat", "shown", "replace"):
+            if not isinstance(getattr(self, option), bool):
+                raise DefinitionError(f"{self.name}: :{option.replace('_', '-')} is True or False.")
+        if not isinstance(self.tag, str):
+            raise DefinitionError(f"{self.name}: :tag is a text.")
+        names = [param.name for param in self.params]
+        for name in names:
+            if names.count(name) > 1:
+                raise DefinitionError(f"{self.name}: the parameter {name} stands twice.")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"{self.name} is called through the door: agent.call('({self.name} …)').")
+
+    @property
+    def guarded(self) -> bool:
+        return self._guard is not None
+
+    @cached_property
+    def path_params(self) -> tuple[Param, ...]:
+        """The parameters that hold paths."""
+        return tuple(param for param in self.params if param.holds_paths)
+
+    @cached_property
+    def offered(self) -> tuple[Param, ...]:
+        """The parameters that are shown."""
+        return tuple(param for param in self.params if not param.hidden)
+
+    @cached_property
+    def model(self) -> type[BaseModel]:
+        """The strict input model, compiled at first use."""
+        return build_model(self.name, self.params)
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of the arguments: inline, no ``$ref``, ``additionalProperties`` false."""
+        schema = json_schema(self.model)
+        for param in self.params:
+            if param.hidden:
+                schema["properties"].pop(param.name, None)
+        return schema
+
+    def signature(self) -> str:
+        """``(grep-search :pattern str [:path str = "."])``."""
+        return "(" + " ".join([self.name, *(param.signature() for param in self.offered)]) + ")"
+
+    def checked(self, form: CallForm) -> tuple[CallForm, dict[str, Any]]:
+        """A call of this tool as its canonical self, each given argument by its name, and the arguments as
+        the body sees them, defaults included; its paths are still as they were written (tools/policy/scope.py
+        resolves them). Raises InvalidCallError."""
+        bound = bind(self.name, self.params, form.args, form.positional)
+        args = validate(self.name, self.params, self.model, bound)
+        return CallForm(self.name, {name: args[name] for name in bound}), args
+
+    def describe(self) -> dict[str, Any]:
+        """Everything a caller may know of the tool, as JSON data."""
+        return {**self._orders(), "parameters": self.schema}
+
+    def _orders(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "description": self.description,
+            "signature": self.signature(),
+            "effects": list(self.effects),
+            "cost": self.cost,
+            "guarded": self.guarded,
+            "gate": self.gate,
+            "gate_failure": self.gate_failure,
+            "cooldown": self.cooldown,
+            "daily_limit": self.daily_limit,
+            "timeout": self.timeout,
+            "tag": self.tag,
+            "allow_repeat": self.allow_repeat,
+            "examples": [canonical(example) for example in self.examples],
+            **({} if self.shown else {"shown": False}),
+        }
+
+    @cached_property
+    def version(self) -> str:
+        """SHA-256 of what the tool is: its description, schema, standing orders, source text, and the code it
+        is made of; of a tool that ships that is its file."""
+        from quoth.tools.registry.code_version import own_code
+
+        made = [self.describe(), self.source, self.code or own_code(self.module)]
+        data = json.dumps(made, sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(data.encode()).hexdigest()
+
+    @cached_property
+    def outline(self) -> str:
+        """16 hex digits that tell this tool from what it was before it was changed. Unlike ``version``, to
+        which approvals are bound, it is had without compiling the input model."""
+        params = [repr(param) for param in self.params]
+        data = json.dumps([self._orders(), params, self.source], sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(data.encode()).hexdigest()[:16]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+class ToolTable:
+    """Tools by name. The global one is ``cognitive_tools``; tests and agents make private ones."""
+
+    def __init__(self, tools: Iterator[CognitiveTool] | tuple[CognitiveTool, ...] = ()) -> None:
+        self._tools: dict[str, CognitiveTool] = {}
+        for tool in tools:
+            self.register(tool)
+
+    def register(self, tool: CognitiveTool, *, replace: bool = False) -> CognitiveTool:
+        """Add a tool. Raises DuplicateToolError unless ``replace`` (or the tool's own ``:replace True``)."""
+        if tool.name in self._tools and not (replace or tool.replace):
+            raise DuplicateToolError(
+                f"There is already a tool named {tool.name}; "
+                "write :replace True to put this one in its place."
+            )
+        self._tools[tool.name] = tool
+        self.__dict__.pop("schema_hash", None)
+        self.__dict__.pop("secrets", None)
+        self.__dict__.pop("shown", None)
+        return tool
+
+    def get(self, name: str) -> CognitiveTool:
+        """The tool of that name, whatever its case and hyphens. Raises UnknownToolError."""
+        tool = self._tools.get(name) or self._tools.get(kebab(name))
+        if tool is None:
+            raise UnknownToolError(name, self._tools)
+        return tool
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        return sorted(self._tools)
+
+    def tools(self) -> list[CognitiveTool]:
+        """All tools, sorted by name."""
+        return [self._tools[name] for name in self.names()]
+
+    def copy(self) -> ToolTable:
+        return ToolTable(tuple(self.tools()))
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (name in self._tools or kebab(name) in self._tools)
+
+    def __iter__(self) -> Iterator[CognitiveTool]:
+        return iter(self.tools())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    @cached_property
+    def secrets(self) -> frozenset[str]:
+        """The names of all secret parameters of all tools."""
+        return frozenset(param.name for tool in self for param in tool.params if param.secret)
+
+    @cached_property
+    def shown(self) -> ToolTable:
+        """The table of those a model is shown: this one, if that is all of them."""
+        seen = tuple(tool for tool in self if tool.shown)
+        return self if len(seen) == len(self) else ToolTable(seen)
+
+    @cached_property
+    def schema_hash(self) -> str:
+        """SHA-256 over all a model is shown of every tool, sorted by name: equal tables, equal hash (seed
+        003)."""
+        data = json.dumps([tool.describe() for tool in self.tools()], sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(data.encode()).hexdigest()
+
+
+cognitive_tools = ToolTable()

@@ -1,0 +1,704 @@
+"""The sandbox: Monty workers, one run of a program in them, its inner calls handed back to the host.
+
+Knows compiled programs and Monty; it knows no door and no store: whoever runs a program says what a call
+means.
+
+A run is a tree of paths. The program itself is the path "", and each branch of a ``pmap`` is one below it.
+Where a path branches, its whole state is copied (Monty can write a suspended program down) and every copy
+goes on in a worker of its own, so that any function can be mapped, and any call in it can wait. While it
+waits for its branches, or while others want a worker, a path is written down and its worker given back; so
+programs that run programs cannot starve each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import base64
+import contextlib
+import hashlib
+import re
+import signal
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import PurePath
+from typing import Any
+
+import hy
+
+from quoth.tools.program import explain as teach
+from quoth.tools.call.context import Status, ToolError, plain
+from quoth.tools.lisp.forms import HARD_KEYS, MAX_DEPTH, MAX_EASY_KEY, MAX_HARD_KEYS, CallForm, canonical, from_model, kebab
+from quoth.tools.program.compiler import ANSWER, BRANCH, FAILED, JOIN, TOO_DEEP, Program, ProgramError, alias
+from quoth.tools.lisp.reader import ReadError, read_one
+
+MAX_OUTPUT = 100_000
+MAX_VALUE = 2_000_000  # characters of a value that crosses the sandbox's wall, or of an argument
+MAX_MESSAGE = 2_000
+MAX_DUMPED = 64 * 1024 * 1024  # bytes of the paths of a program that stand still
+MAX_NAME = 200  # characters of the name of an argument
+MAX_WORKERS = 32
+MAX_AT_ONCE = 8  # branches of one pmap
+OWN = (ANSWER, BRANCH, JOIN, FAILED)
+VALUES = "values"  # the function that lists what the session keeps
+
+
+@dataclass(frozen=True)
+class SandboxLimits:
+    """Bounds of one run: seconds of execution (waiting for calls not counted), bytes, call depth, inner
+    calls (a branch counts as one)."""
+
+    seconds: float = 5.0
+    memory: int = 128 * 1024 * 1024
+    recursion: int = 200
+    calls: int = 500
+
+
+class InnerFailure(Exception):
+    """An inner call did not end ok. In the sandbox it is an exception the program may catch."""
+
+    def __init__(self, status: Status, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class InnerPending(Exception):
+    """An inner call waits for a person: the program stands still at it."""
+
+
+class Waiting(Exception):
+    """Raised by ``Sandbox.run`` when the program has come to stand still: ``state`` is where, as JSON data to
+    go on from (empty: too large to be kept), and ``message`` what it waits for."""
+
+    def __init__(self, state: dict[str, Any], message: str) -> None:
+        super().__init__(message)
+        self.state = state
+        self.message = message
+
+
+# What leaves the sandbox is looked at in there first, within the program's limits. The host rebuilds sets and
+# keys, and Python hashes a tuple by all that it holds: sixty tuples, each twice in the next, would keep this
+# process busy for ever, out of reach of any deadline; so would numbers that all have one hash (the squares of
+# how many there may be are counted). Objects stay inside, for one may hold such a set.
+_TOO_LARGE = f"The value is too large: written out it has more than {MAX_VALUE} characters."
+_NO_DATA = "cannot leave the program; use texts, numbers, lists and dictionaries."
+# It uses its own names for what it needs: a program may give len another meaning, but cannot say __len.
+_WALL = f"""
+import datetime as __datetime, pathlib as __pathlib
+__dict, __error, __isinstance, __len, __sum, __type = dict, ValueError, isinstance, len, sum, type
+__list, __str, __zip, __BaseException, __TypeError = list, str, zip, BaseException, TypeError
+__int, __EASY, __HASHED = int, (str, bytes, bool, type(None)), (set, frozenset, type({{}}.keys()))
+__PLAIN = (str, int, float, bool, type(None), bytes)
+__MANY = (list, tuple, set, frozenset, type({{}}.keys()), type({{}}.values()), type({{}}.items()))
+__OTHER = (__datetime.date, __datetime.time, __datetime.timedelta, __pathlib.Path)
+def __fits(*level):
+    left, hard = {MAX_VALUE // 8}, {10 * MAX_HARD_KEYS**2}
+    while level:
+        level = [value for value in level if __type(value) not in __PLAIN]
+        many = [value for value in level if __type(value) in __MANY]
+        left -= __sum([__len(items) for items in many])
+        if left < 0:
+            raise __error("{_TOO_LARGE}")
+        for keys in [items for items in many if __type(items) in __HASHED]:
+            keys = [key for key in keys if __type(key) not in __EASY]
+            easy = [key for key in keys if __type(key) == __int and -{MAX_EASY_KEY} < key < {MAX_EASY_KEY}]
+            number = __len(keys) - __len(easy)
+            hard -= number**2 if number <= {MAX_HARD_KEYS} else hard + 1
+        if hard < 0:
+            raise __error("{HARD_KEYS}")
+        odd = [] if __len(many) == __len(level) else [value for value in level if __type(value) not in __MANY]
+        level = [item for items in many for item in items]
+        for value in odd:
+            if __isinstance(value, __dict):
+                level += [value.keys(), value.values()]
+            elif not __isinstance(value, __OTHER):
+                raise __error(f"A {{__type(value).__name__}} {_NO_DATA}")
+def __guarded(call):
+    def tool(*args, **kwargs):
+        __fits(args, kwargs)
+        return call(*args, **kwargs)
+    return tool
+{ANSWER}, {BRANCH}, {JOIN}, {FAILED} = [
+    __guarded(call) for call in (__wall_{ANSWER}, __wall_{BRANCH}, __wall_{JOIN}, __wall_{FAILED})
+]
+"""
+# What a session keeps has its wall in it; another wall is another version of what is kept.
+WALL_VERSION = hashlib.sha256(_WALL.encode()).hexdigest()[:16]
+
+
+def outside(name: str) -> str:
+    """What the host's own function is called in the sandbox; the program's name is that of its guard."""
+    return f"__wall_{name}"
+
+
+def walled(python: str, functions: Iterable[str], *, begun: bool) -> str:
+    """A program with a guard before every one of these functions of the host that it says. In a session that
+    has ``begun`` the wall itself stands already."""
+    guards = [f"{name} = __guarded({outside(name)})\n" for name in functions if name in python]
+    return "".join(("" if begun else _WALL, *guards, python))
+
+
+# Makes an inner call; the name is that of this very use of the tool, the same however often the program is
+# carried on. Returns the value, or raises InnerFailure or InnerPending.
+InnerCall = Callable[[CallForm, str], Awaitable[Any]]
+# Told what a program leaves behind: the sandbox's state, and name, type and length of each value.
+KeepValues = Callable[[bytes, list[dict[str, Any]]], None]
+
+
+@dataclass
+class _Run:
+    """What one run has done so far, on all its paths."""
+
+    outside: dict[str, str]  # the tools by the names of the host's functions
+    call: InnerCall
+    limits: SandboxLimits
+    values: list[dict[str, Any]]
+    calls: int = 0
+    made: dict[str, Counter[str]] = field(default_factory=dict)
+    printed: dict[str, str] = field(default_factory=dict)
+    failures: list[InnerFailure] = field(default_factory=list)
+    answer: Any = None
+    dumped: int = 0  # bytes of the paths that stand still
+    finish: Callable[[Any], Awaitable[None]] | None = None
+
+    def count(self, calls: int = 1) -> None:
+        self.calls += calls
+        if self.calls > self.limits.calls:
+            raise ProgramError("The program was stopped: it made more calls than it may.")
+
+    def name(self, path: str, form: CallForm) -> str:
+        """The name of the next use of this very call on a path."""
+        made = self.made.setdefault(path, Counter())
+        made[form.digest] += 1
+        return f"{path}{form.digest[:16]}.{made[form.digest]}"
+
+    def written(self) -> dict[str, Any]:
+        made = {path: dict(counter) for path, counter in self.made.items()}
+        failures = [[failure.status, failure.message] for failure in self.failures]
+        return {"calls": self.calls, "made": made, "printed": dict(self.printed), "failures": failures}
+
+    def read(self, state: Mapping[str, Any]) -> None:
+        self.calls = state["calls"]
+        self.made = {path: Counter(counter) for path, counter in state["made"].items()}
+        self.printed = dict(state["printed"])
+        self.failures = [InnerFailure(status, message) for status, message in state["failures"]]
+
+
+class _Paused(Exception):
+    """A path stands still; ``node`` says where, ``messages`` what it waits for."""
+
+    def __init__(self, node: dict[str, Any], messages: Sequence[str]) -> None:
+        super().__init__()
+        self.node = node
+        self.messages = messages
+
+    def at(self, run: _Run, blob: bytes) -> _Paused:
+        """The same, of a path that was written down as ``blob``. What is too much is not kept: the program
+        will be run again from its beginning."""
+        run.dumped += len(blob)
+        kept = _text(blob) if run.dumped <= MAX_DUMPED else ""
+        return _Paused({**self.node, "blob": kept}, self.messages)
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """How a branch of a pmap ended."""
+
+    value: Any = None
+    failure: tuple[str, str] | None = None  # the kind of the exception and what it says
+
+
+class Sandbox:
+    """A pool of crash-isolated Monty workers, started at the first program and stopped with ``aclose``."""
+
+    def __init__(self, limits: SandboxLimits | None = None) -> None:
+        self.limits = limits or SandboxLimits()
+        self._pool: Any = None
+        self._starting = asyncio.Lock()
+        self._free = asyncio.Semaphore(MAX_WORKERS)
+        self._wanted = asyncio.Event()  # set while a path waits for a worker
+        self._waiting = 0
+
+    async def run(
+        self,
+        program: Program,
+        names: Iterable[str],
+        call: InnerCall,
+        *,
+        state: Mapping[str, Any] | None = None,
+        values: bytes | None = None,
+        listing: Sequence[dict[str, Any]] = (),
+        keep: KeepValues | None = None,
+    ) -> tuple[Any, str]:
+        """The program's value and what it printed. ``call`` answers each use of one of the tool ``names``.
+
+        With ``state`` it goes on from where an earlier run came to wait; ``values`` are what the session had
+        kept, as they were given to ``keep`` with their listing: name, type and length of each. Raises
+        ProgramError, the InnerFailure nobody caught, or Waiting."""
+        import pydantic_monty as monty
+
+        tools = {alias(hy.mangle(name)): name for name in names}
+        run = _Run({outside(name): tool for name, tool in tools.items()}, call, self.limits, list(listing))
+        if keep is not None and program.globals:
+            known = dict.fromkeys([*(hy.mangle(value["name"]) for value in listing), *program.globals])
+            run.finish = lambda session: _keep(session, known, keep)
+        try:
+            if state is not None:
+                run.read(state)
+                await self._go_on(run, "", state["node"])
+            else:
+
+                async def begin(session: Any, printed: Any) -> Any:
+                    if values is not None:
+                        await session.load_session(values)
+                    return await session.feed_start(
+                        walled(program.python, tools, begun=values is not None),
+                        external_lookup=_lookup(run),
+                        print_callback=printed,
+                    )
+
+                await self._drive(run, "", begin)
+        except _Paused as paused:
+            # One sentence each: a person decides them one by one.
+            message = "\n".join(dict.fromkeys(paused.messages))
+            state = {**run.written(), "node": paused.node} if run.dumped <= MAX_DUMPED else {}
+            raise Waiting(state, message) from None
+        except monty.MontyError as error:
+            raise runtime_error(error, run.failures, tools.values(), program.text) from None
+        return run.answer, run.printed.get("", "")
+
+    @contextlib.asynccontextmanager
+    async def worker(self) -> AsyncIterator[Any]:
+        """A Monty session in a worker of its own, once one is free."""
+        pool = await self._started()
+        if self._free.locked():
+            self._waiting += 1
+            self._wanted.set()
+            try:
+                await self._free.acquire()
+            finally:
+                self._waiting -= 1
+                if not self._waiting:
+                    self._wanted.clear()
+        else:
+            await self._free.acquire()
+        try:
+            async with pool.checkout(limits=self._resource_limits()) as session:
+                yield session
+        finally:
+            self._free.release()
+
+    async def _drive(self, run: _Run, path: str, begin: Callable[[Any, Any], Awaitable[Any]]) -> _Branch:
+        """Run a path to its end, in as many workers one after the other as it takes."""
+        import pydantic_monty as monty
+
+        while True:
+            printed = monty.CollectString(MAX_OUTPUT)
+            earlier = run.printed.get(path, "")
+            try:
+                async with self.worker() as session:
+                    step = await begin(session, printed)
+                    ended = await self._until_it_waits(run, path, session, step)
+            finally:
+                run.printed[path] = (earlier + printed.output)[:MAX_OUTPUT]
+            if isinstance(ended, _Branch):
+                return ended
+            blob, answer = ended
+            try:
+                begin = _resumed(run, blob, await answer())
+            except _Paused as paused:
+                raise paused.at(run, blob) from None
+
+    async def _until_it_waits(
+        self, run: _Run, path: str, session: Any, step: Any
+    ) -> _Branch | tuple[bytes, Callable[[], Awaitable[Any]]]:
+        """Go on until the path ends, or until its worker is to be given back: then what it was written down
+        as, and how to come by the answer it waits for."""
+        import pydantic_monty as monty
+
+        while True:
+            if path and (isinstance(step, monty.MontyComplete) or _is(step, ANSWER)):
+                raise ProgramError("A branch of the program left its pmap.")
+            if isinstance(step, monty.MontyComplete):
+                if run.finish is not None:
+                    await run.finish(session)
+                return _Branch()
+            if not isinstance(step, monty.AsyncFunctionSnapshot):
+                step = await step.resume_auto()
+            elif step.is_os_function:
+                step = await step.resume_not_handled()
+            elif step.function_name == outside(ANSWER):
+                run.answer = across(step.args[0])
+                step = await step.resume({"return_value": None})
+            elif step.function_name == outside(BRANCH):
+                blob = step.dump()
+                return blob, partial(self._branches, run, path, blob, step.args[0])
+            elif step.function_name == outside(JOIN):
+                return _Branch(across(step.args[0]))
+            elif step.function_name == outside(FAILED):
+                return _Branch(failure=(short(str(step.args[0]), MAX_NAME), short(str(step.args[1]))))
+            elif step.function_name in run.outside:
+                answer = asyncio.ensure_future(_inner(run, path, step))
+                if not await self._done_or_wanted(answer):
+                    return step.dump(), partial(_of, answer)
+                try:
+                    step = await step.resume(answer.result())
+                except _Paused as paused:
+                    raise paused.at(run, step.dump()) from None
+            elif step.function_name == VALUES:
+                step = await step.resume({"return_value": run.values})
+            else:
+                message = f"name '{step.function_name}' is not defined"
+                step = await step.resume({"exc_type": "NameError", "message": message})
+
+    async def _done_or_wanted(self, answer: asyncio.Future[Any]) -> bool:
+        """Wait for the answer of a call, or until somebody wants a worker: whether the answer is there."""
+        wanted = asyncio.ensure_future(self._wanted.wait())
+        try:
+            await asyncio.wait({answer, wanted}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            answer.cancel()
+            await asyncio.wait({answer}, timeout=2.0)
+            raise
+        finally:
+            wanted.cancel()
+        return answer.done()
+
+    async def _branches(self, run: _Run, path: str, blob: bytes, number: int) -> dict[str, Any]:
+        """Go down every branch, and answer with the list of their values or the first failure. Raises
+        _Paused when one of them waits; the others go on to their ends first."""
+        run.count(number)
+        made = run.made.setdefault(path, Counter())
+        made["branches"] += 1
+        fork = f"{path}{made['branches']}"
+        return await self._join(run, path, blob, fork, [None] * number)
+
+    async def _join(
+        self, run: _Run, path: str, blob: bytes, fork: str, nodes: Sequence[dict[str, Any] | None]
+    ) -> dict[str, Any]:
+        turns = asyncio.Semaphore(MAX_AT_ONCE)
+
+        async def go(place: int, node: dict[str, Any] | None) -> dict[str, Any]:
+            below = f"{fork}-{place}/"
+            if node is not None and "ended" in node:
+                return node
+            async with turns:
+                try:
+                    if node is None:
+                        ended = await self._drive(run, below, _resumed(run, blob, {"return_value": place}))
+                    else:
+                        ended = await self._go_on(run, below, node)
+                except _Paused as paused:
+                    return {**paused.node, "messages": list(paused.messages)}
+            return {"ended": True, "value": packed(ended.value), "failure": ended.failure}
+
+        tasks = [asyncio.ensure_future(go(place, node)) for place, node in enumerate(nodes)]
+        try:
+            await asyncio.wait(tasks)  # one that fails hurts no other
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        ended = [task.result() for task in tasks]
+        if messages := [message for node in ended for message in node.get("messages", ())]:
+            raise _Paused({"at": "branches", "fork": fork, "nodes": ended}, messages)
+        for place in range(len(nodes)):  # what they printed, in their order
+            below = f"{fork}-{place}/"
+            run.printed[path] = (run.printed.get(path, "") + run.printed.pop(below, ""))[:MAX_OUTPUT]
+        for node in ended:
+            if node["failure"] is not None:
+                return _exception(*node["failure"])
+        return {"return_value": [unpacked(node["value"]) for node in ended]}
+
+    async def _go_on(self, run: _Run, path: str, node: Mapping[str, Any]) -> _Branch:
+        """Go on from where a path was written down."""
+        blob = base64.b64decode(node["blob"])
+        try:
+            if node["at"] == "branches":
+                answer = await self._join(run, path, blob, node["fork"], node["nodes"])
+            else:
+                answer = await _answered(run, from_model(read_one(node["form"])), node["name"])
+        except _Paused as paused:
+            raise paused.at(run, blob) from None
+        return await self._drive(run, path, _resumed(run, blob, answer))
+
+    def _resource_limits(self) -> Any:
+        return {
+            "max_feed_duration_secs": self.limits.seconds,
+            "max_memory": self.limits.memory,
+            "max_recursion_depth": self.limits.recursion,
+            "max_suspensions": 2 * self.limits.calls + 200,  # names that are looked up count too
+            "max_total_sleep_secs": self.limits.seconds,
+        }
+
+    async def _started(self) -> Any:
+        async with self._starting:
+            if self._pool is None:
+                import pydantic_monty as monty
+
+                pool = monty.AsyncMonty(
+                    max_processes=MAX_WORKERS, checkout_timeout=30.0, request_timeout=60.0
+                )
+                with _deaf():
+                    await pool.__aenter__()
+                self._pool = pool
+                atexit.unregister(_let_threads_leave)
+                atexit.register(_let_threads_leave)
+        return self._pool
+
+    async def aclose(self) -> None:
+        """Stop the workers. May be called twice."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.__aexit__(None, None, None)
+
+
+@contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """What is begun within it does not hear what a terminal tells all its programs at once, such as Ctrl-C:
+    that is for us, and a program that is asked about must outlive it. Monty's threads, and the workers they
+    start then and later, have the mask of the thread that begins them; what is for us waits for a moment."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _let_threads_leave() -> None:
+    """Monty's own threads wake our event loop and may still be inside Python when the program ends. One that
+    is there when the interpreter shuts down aborts the process (seen: exit code 134, one run in twenty on a
+    busy machine); a moment without the GIL lets them out."""
+    time.sleep(0.1)
+
+
+def _resumed(run: _Run, blob: bytes, answer: Any) -> Callable[[Any, Any], Awaitable[Any]]:
+    """Begin a session with a path that was written down, and the answer it waited for."""
+
+    async def begin(session: Any, printed: Any) -> Any:
+        step = await session.load_snapshot(blob, external_lookup=_lookup(run), print_callback=printed)
+        return await step.resume(answer)
+
+    return begin
+
+
+async def _of(answer: asyncio.Future[Any]) -> Any:
+    return await answer
+
+
+def _is(step: Any, function: str) -> bool:
+    return getattr(step, "function_name", None) == outside(function)
+
+
+def _lookup(run: _Run) -> dict[str, Any]:
+    return placeholders((*run.outside, *map(outside, OWN), VALUES))
+
+
+def placeholders(names: Iterable[str]) -> dict[str, Any]:
+    """For the sandbox: that these names are functions, whose calls the host answers."""
+    return dict.fromkeys(names, _placeholder)
+
+
+def _placeholder(*_: Any, **__: Any) -> None:
+    """Tells the sandbox that a name is a function; its calls are answered by ``Sandbox.run``."""
+
+
+def _text(blob: bytes) -> str:
+    return base64.b64encode(blob).decode()
+
+
+# Inner calls
+
+
+async def _inner(run: _Run, path: str, step: Any) -> Any:
+    """Answer one use of a tool: its value, or the exception it is inside the program."""
+    tool = run.outside[step.function_name]
+    run.count()
+    try:
+        named: dict[str, Any] = {}
+        for spelt, value in step.kwargs.items():
+            if (name := kebab(spelt)) in named or len(name) > MAX_NAME:
+                why = "stands twice" if name in named else "is no name"
+                raise ProgramError(f"The argument :{short(name, MAX_NAME)} {why}.")
+            named[name] = plain(across(value))
+        form = CallForm(tool, named, tuple(plain(across(value)) for value in step.args))
+        require_readable(form)
+    except (ProgramError, ToolError) as error:
+        return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}
+    return await _answered(run, form, run.name(path, form))
+
+
+def require_readable(form: CallForm) -> None:
+    """A person may be asked about any call, and then it is kept as text. Raises ProgramError for one that
+    could not be read back."""
+    text = canonical(form)
+    if len(text) > 20_000 or "0x" in text or re.search(r"\d{1000}", text):
+        try:
+            read_one(text)
+        except ReadError as error:
+            raise ProgramError(f"Its arguments are too large to be kept: {error}.") from None
+
+
+async def _answered(run: _Run, form: CallForm, name: str) -> Any:
+    try:
+        return {"return_value": await run.call(form, name)}
+    except InnerFailure as failure:
+        run.failures.append(failure)
+        kinds = {"denied": "PermissionError", "timeout": "TimeoutError", "invalid": "TypeError"}
+        return {"exc_type": kinds.get(failure.status, "RuntimeError"), "message": failure.message}
+    except InnerPending as pending:
+        raise _Paused({"at": "call", "form": canonical(form), "name": name}, [str(pending)]) from None
+
+
+_EXCEPTIONS = frozenset(
+    """ArithmeticError AssertionError AttributeError IndexError KeyError LookupError NameError OSError
+    OverflowError PermissionError RecursionError RuntimeError StopIteration TimeoutError TypeError
+    UnicodeError ValueError ZeroDivisionError""".split()  # noqa: SIM905
+)
+
+
+def _exception(kind: str, message: str) -> dict[str, Any]:
+    """What a branch failed with, to be raised where its pmap stands."""
+    if kind in _EXCEPTIONS:
+        return {"exc_type": kind, "message": message}
+    return {"exc_type": "RuntimeError", "message": f"{kind}: {message}"}
+
+
+def across(value: Any) -> Any:
+    """A copy of what the sandbox handed over: plain data of bounded size. Raises ProgramError otherwise.
+
+    A few shared lists can stand for more items than there are atoms, so the copy counts while it goes.
+    """
+    left = MAX_VALUE
+
+    def copy(item: Any, depth: int) -> Any:
+        nonlocal left
+        left -= len(item) + 8 if isinstance(item, (str, bytes)) else 8
+        if left < 0:
+            raise ProgramError(_TOO_LARGE)
+        if depth > MAX_DEPTH:
+            raise ProgramError(f"The value is nested deeper than {MAX_DEPTH}.")
+        if isinstance(item, dict):
+            return {hashable(copy(key, depth + 1)): copy(inner, depth + 1) for key, inner in item.items()}
+        if isinstance(item, (list, tuple)):
+            return [copy(inner, depth + 1) for inner in item]
+        if isinstance(item, (set, frozenset)):
+            return {hashable(copy(inner, depth + 1)) for inner in item}
+        if item is None or isinstance(item, (str, bytes, bool, int, float)):
+            return item
+        if hasattr(item, "isoformat"):
+            return item.isoformat()
+        if isinstance(item, PurePath):
+            return str(item)
+        raise ProgramError(f"A {type(item).__name__} {_NO_DATA}")
+
+    return copy(value, 0)
+
+
+def hashable(item: Any) -> Any:
+    """The copy of what was a key, so that it can be one."""
+    if isinstance(item, (list, set)):
+        return (tuple if isinstance(item, list) else frozenset)(map(hashable, item))
+    return item
+
+
+def packed(value: Any) -> Any:
+    """A value of a program as JSON data that ``unpacked`` makes the same of."""
+    if isinstance(value, dict):
+        return {"dict": [[packed(key), packed(item)] for key, item in value.items()]}
+    if isinstance(value, (set, frozenset)):
+        return {"set": [packed(item) for item in value]}
+    if isinstance(value, bytes):
+        return {"bytes": _text(value)}
+    if isinstance(value, int) and value.bit_length() > 10_000:  # more than Python prints
+        return {"int": hex(value)}
+    return [packed(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def unpacked(data: Any) -> Any:
+    if isinstance(data, list):
+        return [unpacked(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    ((kind, inner),) = data.items()
+    if kind == "bytes":
+        return base64.b64decode(inner)
+    if kind == "int":
+        return int(inner, 16)
+    if kind == "set":
+        return {hashable(unpacked(item)) for item in inner}
+    return {hashable(unpacked(key)): unpacked(item) for key, item in inner}
+
+
+# What a session keeps
+
+
+async def _keep(session: Any, names: Iterable[str], keep: KeepValues) -> None:
+    """Hand over what a program leaves behind for the next one of its session."""
+    state = await session.dump()
+    known = {outside(ANSWER): _placeholder}
+    step = await session.feed_start(_looks(names), external_lookup=known)
+    while getattr(step, "function_name", None) != outside(ANSWER):
+        step = await step.resume_auto()
+    keep(state, [dict(zip(("name", "type", "length"), row, strict=True)) for row in across(step.args[0])])
+
+
+def spelt(name: str) -> str:
+    """A name of Python's as the program writes it."""
+    try:
+        return str(hy.unmangle(name)).replace("_", "-")
+    except KeyError:  # it only looks as if it had been mangled
+        return name
+
+
+def _looks(names: Iterable[str]) -> str:
+    """A program that tells the type and length of each of these values."""
+    sized = "__type(%s) in (*__PLAIN[:1], *__PLAIN[-1:], *__MANY[:3], __dict)"
+    looks = "\n".join(
+        f"try:\n    __seen.append([{spelt(name)!r}, __type({name}).__name__,"
+        f" __len({name}) if {sized % name} else None])\nexcept NameError:\n    pass"
+        for name in names
+    )
+    return f"__seen = []\n{looks}\n{ANSWER}(__seen)"
+
+
+# Failures
+
+
+def short(text: str, limit: int = MAX_MESSAGE) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str], text: str) -> Exception:
+    """What ended the program: the inner call nobody caught, or its own mistake in one sentence."""
+    display = getattr(error, "display", None)
+    said = str(display("type-msg")) if callable(display) else str(error)
+    for failure in reversed(failures):
+        if failure.message in said:
+            return failure
+    said = short(said)
+    kind, _, message = said.strip().partition(": ")
+    lesson = teach.failed(kind, message.replace(outside(""), ""), text, tools)
+    if lesson is not None:
+        return ProgramError(lesson)
+    if "cannot suspend in this synchronous context" in message:
+        return ProgramError(
+            "A tool cannot be handed to map, filter or sorted; write (lfor x xs (the-tool x))."
+        )
+    if kind == "TimeoutError" and "limit exceeded" in message:
+        return ProgramError("The program was stopped: it ran longer than it may.")
+    if kind == "MemoryError" and ("limit exceeded" in message or "memory limit" in message):
+        return ProgramError("The program was stopped: it used more memory, or printed more, than it may.")
+    if kind == "ValueError" and message.endswith((_TOO_LARGE, HARD_KEYS, _NO_DATA)):
+        return ProgramError(message)
+    if "suspension limit" in message:
+        return ProgramError("The program was stopped: it made more calls than it may.")
+    if kind == "SyntaxError" and "too deeply nested" in message:
+        return ProgramError(TOO_DEEP)
+    if type(error).__name__ == "MontyCrashedError":
+        return ProgramError("The sandbox stopped the program: it used more time or memory than it may.")
+    return ProgramError(f"The program failed: {said.strip()}")

@@ -1,0 +1,208 @@
+"""Programs that stand still, and the values a session keeps between its programs: written down in the store.
+
+Knows the store and bytes; it must not know doors or what a program is. What the sandbox has written down is
+loaded back only if this machine wrote it: every row is authenticated (HMAC-SHA-256, RFC 2104) with a key in
+the user's data folder, outside of every workspace. A row that was changed is refused. One of another machine,
+or of another version of the sandbox, is not loaded either, but is no error: the program is run again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import time
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Protocol
+
+from quoth.tools.call.context import Call
+from quoth.tools.errors import UsageError
+from quoth.tools.storage.database import Store, private_folder, state_dir
+
+KEPT_SECONDS = 30 * 86400.0  # a call that waits may be carried on so long
+MAX_BYTES = 64 * 1024 * 1024
+NAME_BYTES, MAC_BYTES = 8, 32
+
+
+class SnapshotError(UsageError):
+    """What was kept has been changed since, and is not loaded."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a session keeps: the sandbox's state, and name, type and length of each value. ``generation`` is
+    that of what is there, or that which the new values were made from."""
+
+    state: bytes
+    listing: list[dict[str, Any]]
+    generation: str = ""
+
+
+def owner(call: Call) -> tuple[str, str] | None:
+    """Whose values a program may use and leave: its session's, where it is a turn's own; those inside of
+    other calls have none, nor have the forms of a flight plan: what an approved one means must not depend on
+    what another has defined."""
+    return (call.session, call.user) if not call.depth and call.session and call.route != "flight" else None
+
+
+class Snapshots(Protocol):
+    """Keeps where programs stand, by the key of their call, and the values of sessions."""
+
+    def keep(self, key: str, session: str, digest: str, state: Mapping[str, Any]) -> None: ...
+
+    def find(self, key: str, digest: str) -> dict[str, Any] | None:
+        """The state of a call whose program has this digest. Raises SnapshotError."""
+        ...
+
+    def drop(self, key: str) -> None:
+        """The call has ended."""
+
+    def values(self, session: str, user: str) -> Kept | None: ...
+
+    def keep_values(self, session: str, user: str, kept: Kept) -> Callable[[], str]:
+        """What writes them down. It returns a sentence when they cannot be kept, or nothing."""
+        ...
+
+
+class StoreSnapshots:
+    """Snapshots in the store of a workspace."""
+
+    def __init__(self, store: Callable[[], Store]) -> None:
+        self._store = store
+
+    def keep(self, key: str, session: str, digest: str, state: Mapping[str, Any]) -> None:
+        sealed = _sealed(name := f"call {key}", {"digest": digest, **state})
+        if sealed is not None:
+            self._put(name, session, sealed)
+
+    def find(self, key: str, digest: str) -> dict[str, Any] | None:
+        state = self._get(f"call {key}")
+        return state if state is not None and state.pop("digest") == digest else None
+
+    def drop(self, key: str) -> None:
+        self._store().execute("DELETE FROM snapshots WHERE name = ?", (f"call {key}",))
+
+    def values(self, session: str, user: str) -> Kept | None:
+        found = self._get(_place(session, user), "of the values of this session", "; use another session")
+        if found is None:
+            return None
+        return Kept(b64decode(found["state"]), found["listing"], found["generation"])
+
+    def keep_values(self, session: str, user: str, kept: Kept) -> Callable[[], str]:
+        place, generation = _place(session, user), secrets.token_hex(8)
+        state = {"state": b64encode(kept.state).decode(), "listing": kept.listing, "generation": generation}
+        sealed = _sealed(place, state)
+
+        def write() -> str:
+            if sealed is None:
+                return f"The values of the session are larger than {MAX_BYTES >> 20} MiB and were not kept."
+            try:
+                found = self._get(place)
+            except SnapshotError:
+                return (
+                    "What the session had kept has been changed in the store; the new values were not kept."
+                )
+            if (found["generation"] if found else "") != kept.generation:
+                return (
+                    "The values of the session have changed meanwhile; those of this program were not kept."
+                )
+            self._put(place, session, sealed)
+            return ""
+
+        return write
+
+    def _put(self, name: str, session: str, sealed: bytes) -> None:
+        with self._store().transaction() as run:
+            run("DELETE FROM snapshots WHERE at < ?", (time.time() - KEPT_SECONDS,))
+            run(
+                "INSERT OR REPLACE INTO snapshots (name, session, at, state) VALUES (?, ?, ?, ?)",
+                (name, session, time.time(), sealed),
+            )
+
+    def _get(self, name: str, what: str = "of the program", more: str = "") -> dict[str, Any] | None:
+        found = self._store().execute("SELECT state FROM snapshots WHERE name = ?", (name,))
+        if not found:
+            return None
+        sealed = bytes(found[0][0])
+        key = _secret()
+        packed = sealed[NAME_BYTES + MAC_BYTES :]
+        if sealed[:NAME_BYTES] != _key_name(key):
+            return None  # another machine wrote it
+        if not hmac.compare_digest(sealed[NAME_BYTES : NAME_BYTES + MAC_BYTES], _mac(key, name, packed)):
+            raise SnapshotError(f"What was kept {what} was changed in the store; it is not loaded{more}.")
+        state: dict[str, Any] = json.loads(zlib.decompress(packed))
+        return state if state.pop("sandbox") == sandbox_version() else None
+
+
+def _sealed(name: str, state: Mapping[str, Any]) -> bytes | None:
+    """What is kept of a state; nothing of one that is too large."""
+    text = json.dumps({**state, "sandbox": sandbox_version()})
+    if len(text) > 2 * MAX_BYTES:
+        return None
+    packed = zlib.compress(text.encode(), 1)
+    key = _secret()
+    return _key_name(key) + _mac(key, name, packed) + packed
+
+
+def _place(session: str, user: str) -> str:
+    return "values " + json.dumps([session, user])
+
+
+@cache
+def sandbox_version() -> str:
+    """Of what reads and writes states; those of another are not loaded."""
+    from quoth.tools.sandbox.runner import WALL_VERSION
+
+    return f"{version('pydantic-monty')} {version('pydantic-monty-runtime')} {WALL_VERSION}"
+
+
+def _key_name(key: bytes) -> bytes:
+    return hashlib.sha256(b"name of " + key).digest()[:NAME_BYTES]
+
+
+def _mac(key: bytes, name: str, packed: bytes) -> bytes:
+    return hmac.digest(key, name.encode() + b"\0" + packed, "sha256")
+
+
+def _secret() -> bytes:
+    """The key of this user on this machine, made at the first use; of two processes that make it at once,
+    both get the same."""
+    path = state_dir() / "snapshots.key"
+    if (key := _read(path)) is not None:
+        return key
+    private_folder(path.parent)
+    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    with os.fdopen(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+        file.write(secrets.token_bytes(32))
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(new, path)
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without links; of two that are made at once the last one stays
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+    key = _read(path)
+    if key is None:
+        raise UsageError(f"The key of the snapshots, {path}, is damaged; remove it.")
+    return key
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        key = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    if len(key) != 32:
+        raise UsageError(f"The key of the snapshots, {path}, is damaged; remove it.")
+    return key

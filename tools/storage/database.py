@@ -1,0 +1,514 @@
+"""The one SQLite file of a workspace: where it lies, its schema, its migrations, its connection.
+
+Knows nothing of tools or calls. The file lies in the user's data folder and never inside the workspace, so no
+file tool can reach it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import apsw
+
+from quoth.tools.errors import StoreError, UsageError
+
+# Each entry brings the schema from version n to n + 1; entries are never edited once released.
+MIGRATIONS = (
+    """
+    CREATE TABLE audit (
+        seq INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        ts TEXT NOT NULL,
+        session TEXT NOT NULL,
+        user TEXT NOT NULL,
+        route TEXT NOT NULL,
+        parent TEXT,
+        depth INTEGER NOT NULL,
+        round INTEGER NOT NULL,
+        place INTEGER NOT NULL,
+        tool TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        status TEXT NOT NULL,
+        stage TEXT NOT NULL,
+        duration_ms INTEGER NOT NULL,
+        side_effects TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX audit_session ON audit (session, seq);
+    """,
+    """
+    CREATE TABLE uses (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        tool TEXT NOT NULL,
+        user TEXT NOT NULL,
+        session TEXT NOT NULL,
+        call TEXT NOT NULL,
+        at REAL NOT NULL,
+        begun REAL
+    ) STRICT;
+    CREATE INDEX uses_at ON uses (tool, at);
+    CREATE INDEX uses_begun ON uses (tool, coalesce(begun, at));
+    """,
+    """
+    ALTER TABLE audit ADD COLUMN policy TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN rule TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN guard TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN gate TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN consent TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN message TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN form TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN schema_hash TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN prev TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN hash TEXT NOT NULL DEFAULT '';
+    CREATE TABLE audit_head (
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        seq INTEGER NOT NULL,
+        hash TEXT NOT NULL
+    ) STRICT;
+    INSERT INTO audit_head VALUES (1, 0, '');
+    """,
+    """
+    CREATE TABLE requests (
+        seq INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        digest TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        version TEXT NOT NULL,
+        form TEXT NOT NULL,
+        shown TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        touches TEXT NOT NULL,
+        user TEXT NOT NULL,
+        session TEXT NOT NULL,
+        route TEXT NOT NULL,
+        call TEXT NOT NULL,
+        parent TEXT,
+        message TEXT NOT NULL,
+        rule TEXT NOT NULL,
+        asked REAL NOT NULL,
+        expires REAL NOT NULL,
+        state TEXT NOT NULL,
+        decision TEXT NOT NULL DEFAULT '',
+        decided REAL,
+        decider TEXT NOT NULL DEFAULT '',
+        why TEXT NOT NULL DEFAULT '',
+        edited TEXT NOT NULL DEFAULT '',
+        used REAL,
+        used_by TEXT NOT NULL DEFAULT ''
+    ) STRICT;
+    CREATE INDEX requests_digest ON requests (digest, state);
+    CREATE INDEX requests_rule ON requests (tool, rule);
+    CREATE TABLE grants (
+        seq INTEGER PRIMARY KEY,
+        request TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        rule TEXT NOT NULL,
+        user TEXT NOT NULL,
+        session TEXT NOT NULL,
+        granter TEXT NOT NULL,
+        granted REAL NOT NULL,
+        expires REAL NOT NULL
+    ) STRICT;
+    CREATE INDEX grants_session ON grants (session, tool);
+    CREATE TABLE receipts (
+        seq INTEGER PRIMARY KEY,
+        key TEXT NOT NULL,
+        session TEXT NOT NULL,
+        message TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        version TEXT NOT NULL,
+        call TEXT NOT NULL,
+        at REAL NOT NULL,
+        repeats INTEGER NOT NULL,
+        changed INTEGER NOT NULL,
+        status TEXT NOT NULL,
+        result TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX receipts_key ON receipts (key);
+    CREATE INDEX receipts_session ON receipts (session, digest);
+    CREATE TABLE suspended (
+        session TEXT NOT NULL,
+        user TEXT NOT NULL,
+        at REAL NOT NULL,
+        state TEXT NOT NULL,
+        PRIMARY KEY (session, user)
+    ) STRICT;
+    ALTER TABLE audit ADD COLUMN repairs TEXT NOT NULL DEFAULT '';
+    """,
+    """
+    CREATE TABLE snapshots (
+        name TEXT PRIMARY KEY,
+        session TEXT NOT NULL,
+        at REAL NOT NULL,
+        state BLOB NOT NULL
+    ) STRICT;
+    """,
+    """
+    CREATE TABLE sub_agents (
+        key TEXT PRIMARY KEY,
+        digest TEXT NOT NULL,
+        at REAL NOT NULL,
+        state TEXT NOT NULL
+    ) STRICT;
+    """,
+    """
+    CREATE TABLE plans (
+        request TEXT PRIMARY KEY,
+        program TEXT NOT NULL,
+        shapes TEXT NOT NULL,
+        text TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX plans_program ON plans (program);
+    CREATE INDEX requests_used_by ON requests (used_by);
+    """,
+    """
+    CREATE TABLE events (
+        session TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        at TEXT NOT NULL,
+        run TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        parent INTEGER NOT NULL,
+        key TEXT NOT NULL,
+        form TEXT NOT NULL,
+        shown TEXT,
+        digest TEXT NOT NULL,
+        status TEXT NOT NULL,
+        PRIMARY KEY (session, seq)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX events_begin ON events (session, kind) WHERE kind IN ('session', 'stimulus', 'end');
+    CREATE INDEX events_secret ON events (session) WHERE shown IS NOT NULL;
+    DROP TABLE suspended;
+    DROP TABLE sub_agents;
+    """,
+    """
+    CREATE TABLE texts (
+        session TEXT NOT NULL,
+        user TEXT NOT NULL,
+        id TEXT NOT NULL,
+        at REAL NOT NULL,
+        text TEXT NOT NULL,
+        PRIMARY KEY (session, user, id)
+    ) STRICT;
+    """,
+    """
+    CREATE TABLE imported (
+        session TEXT PRIMARY KEY,
+        events INTEGER NOT NULL
+    ) STRICT;
+    """,
+    """
+    CREATE TABLE plan_steps (
+        seq INTEGER PRIMARY KEY,
+        plan TEXT NOT NULL,
+        step TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        tools TEXT NOT NULL,
+        decision TEXT NOT NULL,
+        user TEXT NOT NULL,
+        at REAL NOT NULL,
+        why TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX plan_steps_plan ON plan_steps (plan, step);
+    CREATE INDEX events_flight ON events (session) WHERE kind = 'flight';
+    """,
+    """
+    ALTER TABLE plan_steps ADD COLUMN body TEXT NOT NULL DEFAULT '';
+    """,
+    """
+    ALTER TABLE plan_steps ADD COLUMN seen TEXT NOT NULL DEFAULT '[]';
+    """,
+)
+
+
+class Statement(Protocol):
+    """Runs one statement of a transaction and returns its rows."""
+
+    def __call__(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]: ...
+
+
+def state_dir() -> Path:
+    """Where quoth keeps what must not be lost: ``$QUOTH_STATE``, or the platform's user data folder."""
+    if named := os.environ.get("QUOTH_STATE"):
+        return Path(named)
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("quoth", appauthor=False))
+
+
+def private_folder(folder: Path) -> None:
+    """Make a folder of the state, for nobody but its user to look into; what is open to others there, as
+    older versions left it, is closed. Raises OSError."""
+    state = state_dir()
+    if folder != state and state not in folder.parents:  # somebody else's, for a store of theirs
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return
+    for one in dict.fromkeys((state, folder)):
+        try:
+            one.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except FileExistsError:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(one)) from None
+        if one not in _CLOSED:
+            _CLOSED.add(one)
+            if _close(one, 0o700):
+                for entry in one.iterdir():
+                    if entry.is_file():
+                        _close(entry, 0o600)
+
+
+def private_file(path: Path) -> None:
+    """Make a file of the state, empty where there is none, for nobody but its user to read. Raises
+    OSError."""
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    _close(path, 0o600)
+
+
+_CLOSED: set[Path] = set()  # the folders this process has looked at
+
+
+def _close(path: Path, mode: int) -> bool:
+    """Take from others what they may do with a file or folder of ours. A folder that is shared on purpose, as
+    /tmp is, or the user's home, was only named as the place of the state, and stays as it is."""
+    with contextlib.suppress(OSError, RuntimeError):  # there may be no home
+        found = path.stat()
+        shared = stat.S_ISDIR(found.st_mode) and (found.st_mode & stat.S_ISVTX or path == Path.home())
+        if found.st_uid != os.geteuid() or shared:
+            return False
+        if found.st_mode & 0o077:
+            path.chmod(mode)
+        return True
+    return False
+
+
+def store_path(workspace: Path) -> Path:
+    """The store of a workspace: one file for each real path."""
+    key = hashlib.sha256(str(workspace.resolve()).encode()).hexdigest()[:16]
+    return state_dir() / "workspaces" / f"{workspace.resolve().name or 'root'}-{key}.sqlite"
+
+
+@contextlib.contextmanager
+def existing_store(workspace: Path) -> Iterator[Store | None]:
+    """The store of a workspace, open; None where nothing was ever kept, for looking makes none. Where nothing
+    can be written, on a full disk or one that may only be read, it can still be looked at. Raises UsageError
+    for what is no folder."""
+    if not workspace.is_dir():
+        raise UsageError(f"The workspace {workspace} is not a folder.")
+    path = store_path(workspace)
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        yield None
+        return
+    except OSError as error:
+        raise UsageError(f"The store {path} cannot be opened: {error.strerror}.") from None
+    try:
+        store = Store(path)
+    except UsageError as error:
+        said = str(error)
+        try:
+            store = Store(path, looking=said.removeprefix(CANNOT_OPEN.format(path, "")[:-1]).rstrip("."))
+        except UsageError as other:
+            raise (other if OLDER in str(other) else error) from None
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+# What is no mistake of ours, and how it is told.
+TROUBLE: dict[type[apsw.Error], str] = {
+    apsw.FullError: "the disk is full; make room, then go on with quoth resume, or quoth fly",
+    apsw.BusyError: "another process keeps it locked",
+    apsw.LockedError: "another process keeps it locked",
+    apsw.ReadOnlyError: "it may only be read",
+    apsw.CantOpenError: "a file of it cannot be opened",
+    apsw.CorruptError: "it is damaged",
+    apsw.NotADBError: "it is damaged",
+    apsw.IOError: "the disk has failed",
+}
+BUSY_MS = 10_000  # how long one process waits for another
+CANNOT_OPEN = "The store {} cannot be opened: {}."
+OLDER = "is of an older quoth and must be brought up to date"
+BROKEN = "A part of this transaction has failed, so all of it is undone."
+
+
+class Store:
+    """An open store. Every write is one transaction, synced before it returns; threads take turns. A
+    transaction that is begun within another of the same thread joins it.
+
+    With ``looking``, the reason why it cannot be written, it is opened to be read and nothing else."""
+
+    def __init__(self, path: Path | str, *, looking: str = "") -> None:
+        self.path = path
+        self._looking = looking
+        self._lock = threading.RLock()
+        self._depth = 0  # how many transactions of the thread that holds the lock are open
+        self._broken = False  # one of them has failed, so that none may be committed
+        self.undone = 0  # how many have been
+        try:
+            if looking:
+                self._db = _opened_to_look(Path(path))
+            else:
+                self._db = self._opened()
+            self._migrate()
+        except StoreError as error:
+            self._let_go()
+            raise UsageError(CANNOT_OPEN.format(path, error.why)) from None
+        except (apsw.Error, OSError) as error:
+            self._let_go()
+            raise UsageError(CANNOT_OPEN.format(path, error)) from None
+
+    def _let_go(self) -> None:
+        """Of a connection that failed: another one, that only looks, would share its troubles."""
+        with contextlib.suppress(AttributeError, apsw.Error):
+            self._db.close()
+
+    def _opened(self) -> apsw.Connection:
+        path = self.path
+        if path != ":memory:":
+            private_folder(Path(path).parent)
+            for name in (
+                f"{path}",
+                f"{path}-wal",
+                f"{path}-shm",
+            ):  # SQLite gives the others the mode of the first
+                if name == f"{path}" or os.path.exists(name):  # noqa: PTH110
+                    private_file(Path(name))
+        self._db = apsw.Connection(str(path))
+        self._db.set_busy_timeout(BUSY_MS)
+        self._write_ahead()
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._db.execute("PRAGMA secure_delete = ON")  # the true forms of calls that were decided
+        return self._db
+
+    def _write_ahead(self) -> None:
+        """Switch to the write-ahead log. SQLite does not wait by itself here: of two processes that open a
+        new store at once, one is told that it is locked. So the waiting is done here."""
+        end = time.monotonic() + BUSY_MS / 1000
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                return
+            except apsw.BusyError:
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(0.01)
+
+    def _migrate(self) -> None:
+        if self._version() == len(MIGRATIONS):
+            return
+        if self._looking:
+            raise UsageError(
+                f"The store {self.path} {OLDER} before it can be read, but it cannot be written:"
+                f" {self._looking}."
+            )
+        with self.transaction() as run:
+            version = self._version()  # another process may have been quicker
+            for step in MIGRATIONS[version:]:
+                run(step)
+            run(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    def _version(self) -> int:
+        ((version,),) = self.execute("PRAGMA user_version")
+        if version > len(MIGRATIONS):
+            raise UsageError(f"The store {self.path} was made by a newer quoth; this one cannot read it.")
+        return int(version)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Statement]:
+        """Statements that happen together or not at all, and that no other writer, of this process or
+        another, can come between: what they read is still so when they write.
+
+        One that is begun within another is a part of it: there is one commit, and one sync, at the end of the
+        outermost. Where a part has failed the whole is undone, also when somebody caught what it raised."""
+        with self._lock, self._told():
+            if not self._depth:
+                self._db.execute("BEGIN" if self._looking else "BEGIN IMMEDIATE")
+                self._broken = False
+            self._depth += 1
+            try:
+                yield self._statement
+                if self._broken:
+                    raise RuntimeError(BROKEN)
+                if self._depth == 1:
+                    self._db.execute("COMMIT")
+            except BaseException:
+                self._broken = True
+                if self._depth == 1:
+                    self.undone += 1
+                    if self._db.in_transaction:
+                        self._db.execute("ROLLBACK")
+                raise
+            finally:
+                self._depth -= 1
+
+    def _statement(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
+        """One statement of the open transaction; none once a part of it has failed, for SQLite may have
+        undone it already and would keep this one alone."""
+        if self._broken:
+            raise RuntimeError(BROKEN)
+        return list(self._db.execute(sql, tuple(values)))
+
+    def execute(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement in a transaction of its own, or in the one this thread has open, and return its
+        rows."""
+        with self._lock:
+            if self._depth:
+                return self._statement(sql, values)
+            with self._told():
+                return list(self._db.execute(sql, tuple(values)))
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Trouble with the disk is told in a sentence."""
+        try:
+            yield
+        except apsw.Error as error:
+            why = TROUBLE.get(type(error))
+            if why is None:
+                raise
+            if self._looking and isinstance(error, apsw.ReadOnlyError):
+                why = self._looking
+            raise StoreError(f"The store {self.path} could not be used", why) from None
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+
+def _opened_to_look(path: Path) -> apsw.Connection:
+    """A connection that writes nothing, not even the index that readers of a write-ahead log share."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    log = path.with_name(f"{path.name}-wal")
+    for how in ("readonly_shm=1", "immutable=1"):
+        if how == "immutable=1" and log.exists() and log.stat().st_size:  # it would not be read
+            return _opened_copy(path, log)
+        with contextlib.suppress(apsw.Error):
+            found = apsw.Connection(f"{path.absolute().as_uri()}?{how}", flags=flags)
+            found.set_busy_timeout(BUSY_MS)
+            found.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+            return found
+    raise apsw.CantOpenError("unable to open database file")
+
+
+def _opened_copy(path: Path, log: Path) -> apsw.Connection:
+    """The store and its write-ahead log elsewhere, where SQLite can make the index it needs."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "copy.sqlite")
+        shutil.copyfile(path, copy)
+        shutil.copyfile(log, copy.with_name("copy.sqlite-wal"))
+        found = apsw.Connection(str(copy))
+        found.execute("PRAGMA query_only = ON")
+        found.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        return found

@@ -1,0 +1,80 @@
+"""Locks between processes: small files in the user's state folder, held by flock.
+
+Knows names only; it must not know what they stand for. A lock ends with its process, however that ends, so
+none is ever stale: a file that is left behind is held by nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from quoth.tools.errors import UsageError
+from quoth.tools.storage.database import private_folder, state_dir
+
+LOOK_SECONDS = 0.1  # somebody who only looks holds a lock for a moment
+WAIT_SECONDS = 10.0
+PAUSE_SECONDS = 0.005
+
+
+@contextlib.contextmanager
+def hold(name: str, refusal: str = "", seconds: float | None = None) -> Iterator[None]:
+    """Within it nobody else, in this process or another, holds the lock. Raises UsageError with ``refusal``
+    when somebody does, ``seconds`` long; without them a refusal comes at once, and else it waits for
+    WAIT_SECONDS at most."""
+    path = _path(name)
+    lock = -1
+    try:
+        try:
+            private_folder(path.parent)
+            lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            if seconds is None:
+                seconds = LOOK_SECONDS if refusal else WAIT_SECONDS
+            taken = _taken_within(lock, seconds)
+        except OSError as error:
+            raise UsageError(f"The lock {path} cannot be taken: {error.strerror}.") from None
+        if not taken:
+            raise UsageError(refusal or f"The lock {path} is held by another process.")
+        yield
+    finally:
+        if lock >= 0:
+            os.close(lock)
+
+
+def is_held(name: str) -> bool:
+    """Whether anybody holds the lock now. Nothing is made where nobody ever has."""
+    try:
+        lock = os.open(_path(name), os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    try:
+        return not _taken(lock, fcntl.LOCK_SH)  # shared, so that who looks does not stop others who look
+    finally:
+        os.close(lock)
+
+
+def _taken_within(lock: int, seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while not _taken(lock, fcntl.LOCK_EX):
+        if time.monotonic() > end:
+            return False
+        time.sleep(PAUSE_SECONDS)
+    return True
+
+
+def _taken(lock: int, how: int) -> bool:
+    try:
+        fcntl.flock(lock, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _path(name: str) -> Path:
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return state_dir() / "locks" / f"{digest[:32]}.lock"
