@@ -17,37 +17,37 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
-from quoth.agent.session.drift import Changes, changes_of
+from quoth.agent.run.model_service import check_known, with_own_model
 from quoth.agent.run.recorder import Differs, RecordedBackend, RecordedDoor, facts_of
 from quoth.agent.run.run import Listener, Reply, Run, RunLimits
-from quoth.agent.run.model_service import check_known, with_own_model
-from quoth.agent.session.session import Past, RunLog, Session, Unfinished, read_messages
-from quoth.agent.session.index import find_session, new_session
 from quoth.agent.run.subagents import chosen, services_for
-from quoth.tools.loading import ToolSource, load_tools, with_search
+from quoth.agent.session.drift import Changes, changes_of
+from quoth.agent.session.index import find_session, new_session
+from quoth.agent.session.session import Past, RunLog, Session, Unfinished, read_messages
 from quoth.neuro.backends.base import Backend, Messages
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, choose_dialect, dialect_named
-from quoth.tools.history.audit import Audit, StoreAudit
-from quoth.tools.consent.broker import Broker, Person, SayYes
 from quoth.tools.call.context import Route, ToolContext, ToolResult
+from quoth.tools.call.services import Services
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.consent.broker import Broker, Person, SayYes
 from quoth.tools.door.door import Door, Gate, new_call
 from quoth.tools.errors import InvalidCallError, UsageError
-from quoth.tools.lisp.forms import CallForm, Code, from_model
-from quoth.tools.hy_loader import cache_dir
-from quoth.tools.policy.limits import StoreLimits
+from quoth.tools.history.audit import Audit, StoreAudit
 from quoth.tools.history.long_results import OnlyNames, StorePages
+from quoth.tools.history.receipts import StoreReceipts
+from quoth.tools.history.transcript import StoreCallLog, Transcript, read_form
+from quoth.tools.hy_loader import cache_dir
+from quoth.tools.lisp.forms import CallForm, Code, from_model
+from quoth.tools.lisp.reader import ReadError, read_one
+from quoth.tools.loading import ToolSource, load_tools, with_search
+from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.policy.policy import load_policy, policy_files
 from quoth.tools.policy.quotas import Rule
-from quoth.tools.history.receipts import StoreReceipts
+from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
-from quoth.tools.call.services import Services
-from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store, state_dir, store_path
-from quoth.tools.registry.table import ToolTable
-from quoth.tools.history.transcript import StoreCallLog, Transcript, read_form
-from quoth.tools.call.workspace import Workspace
 
 if TYPE_CHECKING:
     from quoth.agent.flight.engine import FlightReport
@@ -73,15 +73,15 @@ class AsyncAgent:
     ``workspace`` is the one folder its file tools may touch. ``tools`` are ``.hy`` files or CognitiveTools
     beside those that ship (``table`` replaces them all). ``model`` is a spec (``local``, ``openai:…``,
     ``scripted:…``), a Backend (which is not closed with the agent), or None for the default, chosen at the
-    first run. ``dialect`` is how it is to call tools (neuro/prompt/dialects.py), by the model's family if None; a
-    ``belt`` to search shows one line a tool, for a table that is too large to show. ``policy`` is a file of
-    rules beside those of the user and of the workspace (tools/policy/policy.py).
-    ``consent`` answers what policy and guards ask: ``"yes"``, an object with ``request`` (tools/consent/broker.py,
-    Person), or None: such a call is pending at once, ``broker`` takes the decision, and ``resume`` goes on.
-    ``limits`` are those of each run; ``max_reply_tokens`` is the one of a reply (agent/run/run.py, RunLimits).
+    first run. ``dialect`` is how it is to call tools (neuro/prompt/dialects.py), by the model's family if
+    None; a ``belt`` to search shows one line a tool, for a table that is too large to show. ``policy`` is a
+    file of rules beside those of the user and of the workspace (tools/policy/policy.py). ``consent`` answers
+    what policy and guards ask: ``"yes"``, an object with ``request`` (tools/consent/broker.py, Person), or
+    None: such a call is pending at once, ``broker`` takes the decision, and ``resume`` goes on. ``limits``
+    are those of each run; ``max_reply_tokens`` is the one of a reply (agent/run/run.py, RunLimits).
     ``quotas`` are limits beside those the tools and the policy declare, ``zone`` is where a day of theirs
-    begins. ``services`` are what tools may use beside the workspace (tools/call/services.py; the model is this one
-    if they hold none); ``knowledge``, ``confidence`` and ``agent_id`` are what they may know. Raises
+    begins. ``services`` are what tools may use beside the workspace (tools/call/services.py; the model is
+    this one if they hold none); ``knowledge``, ``confidence`` and ``agent_id`` are what they may know. Raises
     UsageError for what cannot be used, with a sentence.
     """
 
@@ -246,8 +246,8 @@ class AsyncAgent:
     ) -> ToolResult:
         """A Lisp program in the sandbox: a call of the ``eval`` tool. Its inner calls pass the door too.
 
-        With ``dry_run`` the value is a plan of what it may call (tools/dryrun/call_plan.py), and nothing is done but
-        reading; ``"pure"`` does not even read."""
+        With ``dry_run`` the value is a plan of what it may call (tools/dryrun/call_plan.py), and nothing is
+        done but reading; ``"pure"`` does not even read."""
         more = {"dry-run": dry_run} if dry_run else {}
         return await self.call(CallForm("eval", {"form": Code(program), **more}), route=route)
 

@@ -24,9 +24,9 @@ from typing import Any
 
 from quoth.tools.errors import UsageError, did_you_mean
 
-PACKAGES = ("tools", "neuro", "agent")
+PACKAGE = "quoth"
 # What decides how a definition expands: the macros, and the Hy functions they call while compiling.
-_MACROS = tuple(Path(__file__).with_name(name) for name in ("macros.hy", "expand.hy"))
+_MACROS = tuple(Path(__file__).parent / name for name in ("macros.hy", "registry/expand.hy"))
 
 
 def cache_dir() -> Path:
@@ -97,13 +97,13 @@ def _store(entry: Path, data: bytes) -> None:
 
 
 class _Finder:
-    """Finds the ``.hy`` modules of our three packages and gives them the caching loader."""
+    """Finds the ``.hy`` modules of our own package and gives them the caching loader."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         package, _, name = fullname.rpartition(".")
-        if path is None or fullname.partition(".")[0] not in PACKAGES or not package:
+        if path is None or fullname.partition(".")[0] != PACKAGE or not package:
             return None
         for folder in path:
             file = os.path.join(folder, name + ".hy")  # noqa: PTH118  on the path of every import

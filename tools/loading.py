@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 
-from quoth.tools.registry.define import registering_in
 from quoth.tools.errors import UsageError
 from quoth.tools.hy_loader import load_hy_file
+from quoth.tools.registry.define import registering_in
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
 ToolSource = str | Path | CognitiveTool

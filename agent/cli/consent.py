@@ -1,7 +1,7 @@
 """The commands ``quoth pending``, ``approve`` and ``deny``: what waits, and what becomes of it.
 
-Knows options and the broker; how a request looks is for agent/terminal/requests.py. A program that a tool has started
-decides nothing.
+Knows options and the broker; how a request looks is for agent/terminal/requests.py. A program that a tool has
+started decides nothing.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from quoth.agent.cli import flight as flight_cli
-from quoth.agent.terminal.requests import Decided, decide, listing, page, question_of, require_person
-from quoth.agent.terminal.output import complain, is_terminal, print_json, print_line, shown
 from quoth.agent.cli.session import open_store, place_of, take_over
+from quoth.agent.terminal.output import complain, is_terminal, print_json, print_line, shown
+from quoth.agent.terminal.requests import Decided, decide, listing, page, question_of, require_person
 from quoth.tools.errors import UsageError
 from quoth.tools.visible import visible
 
@@ -240,10 +240,10 @@ def _agent_of(options: argparse.Namespace, session: str, user: str) -> AsyncAgen
 @contextlib.contextmanager
 def _broker(options: argparse.Namespace) -> Iterator[Broker | None]:
     """The broker of the workspace, which knows no tools; None where nothing was ever asked."""
-    from quoth.tools.history.audit import StoreAudit
-    from quoth.tools.consent.broker import Broker
-    from quoth.tools.registry.table import ToolTable
     from quoth.tools.call.workspace import Workspace
+    from quoth.tools.consent.broker import Broker
+    from quoth.tools.history.audit import StoreAudit
+    from quoth.tools.registry.table import ToolTable
 
     with open_store(options) as store:
         if store is None:

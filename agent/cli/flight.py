@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.terminal.requests import require_person
 from quoth.agent.terminal.output import complain, print_json, print_line
+from quoth.agent.terminal.requests import require_person
 from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -134,11 +134,11 @@ def _show(options: argparse.Namespace, agent: AsyncAgent, report: FlightReport) 
 def _go_on(options: argparse.Namespace, path: str, *, whole: bool) -> None:
     """Where a flight of this plan has not ended, take over what it was begun with, as ``quoth resume`` does
     with a session; or, but for the ``whole``, its tools and policy."""
-    from quoth.agent.client import user_name
-    from quoth.agent.flight.plan_file import PlanFile
-    from quoth.agent.flight.log import flights, read_flight
-    from quoth.agent.session.session import Session
     from quoth.agent.cli.session import open_store, take_over
+    from quoth.agent.client import user_name
+    from quoth.agent.flight.log import flights, read_flight
+    from quoth.agent.flight.plan_file import PlanFile
+    from quoth.agent.session.session import Session
     from quoth.tools.history.transcript import Transcript
 
     user = getattr(options, "user", None) or user_name()
@@ -265,12 +265,12 @@ def _decide(options: argparse.Namespace, kind: Any, why: str) -> int:
     """Record a decision about the steps, show it in the file, and say what it covers."""
     from quoth.agent.cli.main import _with_agent
     from quoth.agent.flight.approval import coverage, record
-    from quoth.agent.flight.plan_file import Mark, PlanFile
     from quoth.agent.flight.approval_view import coverage_data, page
+    from quoth.agent.flight.plan_file import Mark, PlanFile
     from quoth.agent.plan.check import check as faults_of
+    from quoth.tools.call.workspace import flying
     from quoth.tools.consent.broker import Decision
     from quoth.tools.storage.file_lock import is_held
-    from quoth.tools.call.workspace import flying
 
     require_person()
     _go_on(options, options.id, whole=False)

@@ -11,10 +11,23 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from quoth.agent.cli import consent as consent_cli, flight as flight_cli, policy as policy_cli, replay as replay_cli, session as session_cli
+from quoth.agent.cli import consent as consent_cli
+from quoth.agent.cli import flight as flight_cli
+from quoth.agent.cli import policy as policy_cli
+from quoth.agent.cli import replay as replay_cli
+from quoth.agent.cli import session as session_cli
 from quoth.agent.cli.audit import add_audit, audit
+from quoth.agent.terminal.output import (
+    OutputError,
+    complain,
+    is_terminal,
+    let_go_of_stdout,
+    open_streams,
+    print_json,
+    print_line,
+    results_only,
+)
 from quoth.agent.terminal.requests import is_inside, require_person
-from quoth.agent.terminal.output import OutputError, complain, is_terminal, let_go_of_stdout, open_streams, print_json, print_line, results_only
 from quoth.tools.errors import QuothError, StoreError, UsageError, did_you_mean
 
 if TYPE_CHECKING:

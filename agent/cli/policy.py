@@ -15,8 +15,8 @@ from quoth.tools.errors import UsageError
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
-    from quoth.tools.policy.policy import Explanation, Layer, Match
     from quoth.tools.policy.language import Limit
+    from quoth.tools.policy.policy import Explanation, Layer, Match
 
 DONE, FAILED = 0, 1
 
@@ -51,9 +51,9 @@ def policy(options: argparse.Namespace) -> int:
 def check(options: argparse.Namespace) -> int:
     """Findings on stdout; exit code 1 when there are any."""
     from quoth.agent.cli.main import _table
-    from quoth.tools.policy.policy import RulesPolicy
-    from quoth.tools.policy.lint import check as findings_of
     from quoth.tools.call.workspace import Workspace
+    from quoth.tools.policy.lint import check as findings_of
+    from quoth.tools.policy.policy import RulesPolicy
 
     layers = _layers(options)
     workspace = Workspace(_root(getattr(options, "workspace", ".")))
@@ -91,8 +91,8 @@ def explain(options: argparse.Namespace) -> int:
     from quoth.agent.cli.main import _agent, _text
     from quoth.tools.door.door import new_call
     from quoth.tools.lisp.forms import canonical, from_model
-    from quoth.tools.policy.scope import as_written, checked
     from quoth.tools.lisp.reader import ReadError, read_one
+    from quoth.tools.policy.scope import as_written, checked
 
     agent = _agent(options)
     for note in agent.policy.notes:

@@ -1,7 +1,7 @@
 """The commands ``quoth replay`` and ``lift``: a session once more, and a session as a program.
 
-Knows options and how results are printed; what a replay and a lifted program are is for agent/replay/replay.py and
-agent/session/lift.py.
+Knows options and how results are printed; what a replay and a lifted program are is for
+agent/replay/replay.py and agent/session/lift.py.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def _session(options: argparse.Namespace) -> tuple[str, list[Event], int]:
     """The session that is named, checked; its events, and how many of them were written elsewhere."""
     from quoth.agent.replay.replay import session_in_file, session_in_store
     from quoth.agent.session.index import find_session, last_session
-    from quoth.tools.storage.database import existing_store
     from quoth.tools.history.transcript import Transcript
+    from quoth.tools.storage.database import existing_store
 
     wanted = options.of or getattr(options, "session", None)
     if wanted is None and not options.last:
@@ -121,8 +121,8 @@ async def _replayed(options: argparse.Namespace, session: str, events: list[Even
 
 def lift(options: argparse.Namespace) -> int:
     """The program on stdout, or in a file."""
-    from quoth.agent.session.lift import lifted
     from quoth.agent.cli.session import write_new
+    from quoth.agent.session.lift import lifted
 
     session, events, _ = _session(options)
     found = lifted(session, events, options.run)

@@ -1,7 +1,7 @@
 """The commands ``quoth sessions``, ``log``, ``fork``, ``export``, ``import``, ``rm`` and ``resume``.
 
-Knows options, and where the work is done: agent/session/index.py, agent/session/render.py, tools/history/transfer.py. Looking makes no
-store where there is none.
+Knows options, and where the work is done: agent/session/index.py, agent/session/render.py,
+tools/history/transfer.py. Looking makes no store where there is none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.terminal.output import complain, is_terminal, may_draw, print_drawn, print_json, print_line, shown
+from quoth.agent.terminal.output import (
+    complain,
+    is_terminal,
+    may_draw,
+    print_drawn,
+    print_json,
+    print_line,
+    shown,
+)
 from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -94,8 +102,8 @@ def _line(one: Any, width: int) -> str:
 
 def log(options: argparse.Namespace) -> int:
     """A session, or one event of it, on stdout."""
-    from quoth.agent.session.render import as_org, as_text, fault_of, one_event
     from quoth.agent.session.index import find_event, last_session
+    from quoth.agent.session.render import as_org, as_text, fault_of, one_event
     from quoth.tools.history.transcript import Transcript
 
     wanted = options.of or getattr(options, "session", None)
@@ -184,8 +192,8 @@ def export(options: argparse.Namespace) -> int:
     """A session as a text, on stdout or in a new file."""
     from quoth import __version__
     from quoth.agent.session.index import find_session
-    from quoth.tools.history.transfer import written
     from quoth.tools.history.transcript import Transcript
+    from quoth.tools.history.transfer import written
 
     with open_store(options) as store:
         session = find_session(store, options.of)
@@ -218,8 +226,8 @@ def write_new(path: Path, text: str) -> None:
 
 def import_session(options: argparse.Namespace) -> int:
     """A session from a text, under its own id or another."""
-    from quoth.agent.terminal.requests import is_inside
     from quoth.agent.session.index import take_in
+    from quoth.agent.terminal.requests import is_inside
     from quoth.tools.history.transfer import A_WORD, is_word, read_written
     from quoth.tools.storage.database import Store, store_path
 
@@ -264,9 +272,9 @@ def _read(file: str) -> str:
 
 def remove(options: argparse.Namespace) -> int:
     """Take sessions out of the store, after a person said so."""
-    from quoth.agent.terminal.requests import is_inside
-    from quoth.agent.session.session import alone
     from quoth.agent.session.index import find_session
+    from quoth.agent.session.session import alone
+    from quoth.agent.terminal.requests import is_inside
     from quoth.tools.history.transcript import Transcript
 
     if is_inside():
@@ -305,8 +313,8 @@ def resume(options: argparse.Namespace) -> int:
     """Go on with a session; the exit code is the gravest of its calls and runs."""
     from quoth.agent.cli.main import EXIT_OF_RUN, _show_result, _with_agent, limits_of
     from quoth.agent.flight.log import flown_in
-    from quoth.agent.terminal.progress import Progress
     from quoth.agent.run.run import Reply
+    from quoth.agent.terminal.progress import Progress
 
     words = list(options.text)
     if options.of is not None and (options.last or getattr(options, "session", options.of) != options.of):

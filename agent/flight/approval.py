@@ -3,8 +3,9 @@
 Knows plans, the store and the broker. What counts is a digest of the step and of the tools it names; the word
 in the file counts for nothing. An approval answers what policy would ask of the calls that the step's forms
 make with arguments that stand in them and that the person was shown, once in each attempt, through the
-approval of a program's plan as a whole (tools/consent/plan_approvals.py). It answers no question of a model's calls, none
-about a value that is known only while the plan is flown, and nothing that a rule or a guard denies.
+approval of a program's plan as a whole (tools/consent/plan_approvals.py). It answers no question of a model's
+calls, none about a value that is known only while the plan is flown, and nothing that a rule or a guard
+denies.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from quoth.tools.org.babel import Var
-from quoth.agent.plan.model import Form, Part, Plan
 from quoth.agent.plan.check import reads_only
 from quoth.agent.plan.check_forms import tool_uses
-from quoth.tools.consent import plan_approvals as plans
-from quoth.tools.history.audit import Audit
-from quoth.tools.consent.broker import Broker, Decision
+from quoth.agent.plan.model import Form, Part, Plan
 from quoth.tools.call.context import Call
-from quoth.tools.lisp.forms import CallForm
 from quoth.tools.call.redaction import SECRET, redact
-from quoth.tools.storage.database import Store
+from quoth.tools.consent import plan_approvals as plans
+from quoth.tools.consent.broker import Broker, Decision
+from quoth.tools.history.audit import Audit
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.org.babel import Var
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.storage.database import Store
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent

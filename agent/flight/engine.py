@@ -18,19 +18,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from quoth.agent.flight.log import FlightLog, Standing, begin_flight, flights, read_flight
 from quoth.agent.flight.plan_file import Mark, PlanFile
 from quoth.agent.flight.status import Standings, lets_pass
-from quoth.agent.flight.log import FlightLog, Standing, begin_flight, flights, read_flight
 from quoth.agent.flight.step import Aboard, Made, attempt, result_of, results_of
-from quoth.agent.plan.model import PHASES, Part, Plan
 from quoth.agent.plan.check import check
+from quoth.agent.plan.model import PHASES, Part, Plan
 from quoth.agent.run.run import show_value
 from quoth.agent.session.session import Session
 from quoth.neuro.backends.base import Usage
-from quoth.tools.errors import UsageError, did_you_mean
-from quoth.tools.storage.file_lock import hold
-from quoth.tools.storage.database import Store, store_path
 from quoth.tools.call.workspace import flying
+from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.storage.database import Store, store_path
+from quoth.tools.storage.file_lock import hold
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quoth.agent.session.session import Past, Session
-from quoth.tools.storage.database import Store
 from quoth.tools.history.transcript import Event, Transcript
+from quoth.tools.storage.database import Store
 
 OVER = ("done", "failed", "denied", "skipped")  # a step that is so has ended
 STOPPED = ("waits", "interrupted")  # one that is so is gone on with

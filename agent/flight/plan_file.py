@@ -17,11 +17,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from quoth.tools.org.sections import OrgParts
-from quoth.agent.plan.model import Part, Plan
 from quoth.agent.plan.markdown_reader import read_markdown
+from quoth.agent.plan.model import Part, Plan
 from quoth.agent.plan.org_reader import read_plan
 from quoth.tools.errors import QuothError, UsageError
+from quoth.tools.org.sections import OrgParts
 from quoth.tools.storage.file_lock import hold
 
 MARKDOWN = (".md", ".markdown")

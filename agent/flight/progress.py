@@ -14,9 +14,9 @@ from typing import Any, TextIO
 
 from quoth.agent.flight.engine import StepReport
 from quoth.agent.plan.model import Part, Plan
-from quoth.agent.terminal.progress import Progress
 from quoth.agent.run.run import CallRecord, Inner, shortened
 from quoth.agent.terminal.output import may_draw, shown
+from quoth.agent.terminal.progress import Progress
 from quoth.tools.lisp.forms import CallForm
 
 COLORS = {"DONE": "green", "FAILED": "red", "DENIED": "red", "SKIPPED": "yellow", "RUNNING": "cyan",

@@ -16,26 +16,26 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.agent.flight.approval import Approval, approval_of, called, cover, is_covered, knows_all, variables
 from quoth.agent.flight.log import FlightLog
-from quoth.agent.plan.model import RESULT, Form, Part, Plan
 from quoth.agent.plan.check import reads_only
+from quoth.agent.plan.model import RESULT, Form, Part, Plan
 from quoth.agent.run.prices import cost_of
 from quoth.agent.run.recorder import RecordedBackend, RecordedDoor, facts_of
 from quoth.agent.run.run import Inner, Reply, Run, SubAgent, shortened, show_value, told
-from quoth.agent.session.session import Past, RunLog, read_messages
 from quoth.agent.run.subagents import Team, chosen, services_for
+from quoth.agent.session.session import Past, RunLog, read_messages
 from quoth.neuro.backends.base import Backend, Messages, Usage
-from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.backends.context_window import longest_reply, window_of
-from quoth.tools.call.deadline import Clock, within
+from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.tools.call.context import Call, ToolContext, ToolError, ToolResult
+from quoth.tools.call.deadline import Clock, within
 from quoth.tools.door.door import new_call
 from quoth.tools.errors import UsageError
-from quoth.tools.lisp.forms import CallForm, Code, print_value
 from quoth.tools.history.long_results import StorePages, more_form
-from quoth.tools.program.compiler import PROGRAM_LIMITS
-from quoth.tools.storage.database import Store
-from quoth.tools.registry.table import ToolTable
 from quoth.tools.history.transcript import Event
+from quoth.tools.lisp.forms import CallForm, Code, print_value
+from quoth.tools.program.compiler import PROGRAM_LIMITS
+from quoth.tools.registry.table import ToolTable
+from quoth.tools.storage.database import Store
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent

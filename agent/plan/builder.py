@@ -10,7 +10,24 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from quoth.agent.plan.model import BUDGETS, INHERITED, MAX_RETRY, ON_FAIL, OWN, PHASES, TODO_WORDS, Budget, Data, Fault, Form, Part, Plan, Section, Setting, phase_of
+from quoth.agent.plan.model import (
+    BUDGETS,
+    INHERITED,
+    MAX_RETRY,
+    ON_FAIL,
+    OWN,
+    PHASES,
+    TODO_WORDS,
+    Budget,
+    Data,
+    Fault,
+    Form,
+    Part,
+    Plan,
+    Section,
+    Setting,
+    phase_of,
+)
 from quoth.agent.plan.suggestions import OURS, meant_property, meant_word, no_word
 from quoth.tools.errors import did_you_mean, nearest
 from quoth.tools.policy.language import Place, Source

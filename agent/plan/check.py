@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from quoth.agent.plan.model import RESULT, TODO_LINE, Data, Fault, Form, Part, Plan, Setting, line_of
 from quoth.agent.plan.check_forms import form_faults, forms_in, tool_uses, unknown_in
+from quoth.agent.plan.model import RESULT, TODO_LINE, Data, Fault, Form, Part, Plan, Setting, line_of
 from quoth.neuro.backends.select import PROVIDERS
 from quoth.tools.errors import did_you_mean
 from quoth.tools.policy.language import Place

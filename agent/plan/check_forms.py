@@ -14,16 +14,23 @@ from typing import Any
 
 import hy
 import hy.models as m
-
 from quoth.tools.errors import InvalidCallError, did_you_mean
 from quoth.tools.lisp.forms import Code, from_model
-from quoth.tools.program.compiler import LACKING, PRELUDES, PROGRAM_LIMITS, FreeName, ProgramError, compile_program, free_names
-from quoth.tools.program.rewriter import rewrite
-from quoth.tools.registry.parameters import bind, validate
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.lisp.syntax import bound_in, head_of, mangled, plain
-from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.program.compiler import (
+    LACKING,
+    PRELUDES,
+    PROGRAM_LIMITS,
+    FreeName,
+    ProgramError,
+    compile_program,
+    free_names,
+)
 from quoth.tools.program.from_python import BUILTINS
+from quoth.tools.program.rewriter import rewrite
+from quoth.tools.registry.parameters import bind, validate
+from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 _PLACED = re.compile(r"line (\d+), column (\d+): (.*)", re.DOTALL)
 _SYMBOL = re.compile(r"[^\s()\[\]{}\"';]+")

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import re
 
+from quoth.agent.plan.builder import build
+from quoth.agent.plan.model import LANGUAGES, TODO_WORDS, Fault, Form, Plan, Section, Setting, phase_of
+from quoth.agent.plan.suggestions import meant_fence, meant_markdown
 from quoth.tools.org import babel
 from quoth.tools.org.babel import HeaderError, Var
 from quoth.tools.org.edit import dedent
-from quoth.agent.plan.model import LANGUAGES, TODO_WORDS, Fault, Form, Plan, Section, Setting, phase_of
-from quoth.agent.plan.builder import build
-from quoth.agent.plan.suggestions import meant_fence, meant_markdown
 from quoth.tools.policy.language import Place, Source
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")

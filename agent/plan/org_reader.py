@@ -9,13 +9,24 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from quoth.agent.plan.builder import build
+from quoth.agent.plan.model import (
+    LANGUAGES,
+    TODO_LINE,
+    TODO_WORDS,
+    Data,
+    Fault,
+    Form,
+    Plan,
+    Section,
+    Setting,
+    phase_of,
+)
+from quoth.agent.plan.suggestions import FENCES, is_ours, meant_block, meant_keyword, meant_line
 from quoth.tools.org import babel
 from quoth.tools.org.babel import Header, HeaderError, Var
 from quoth.tools.org.document import Element, Entry, Org, load
 from quoth.tools.org.edit import dedent, name_of, unescape
-from quoth.agent.plan.model import LANGUAGES, TODO_LINE, TODO_WORDS, Data, Fault, Form, Plan, Section, Setting, phase_of
-from quoth.agent.plan.builder import build
-from quoth.agent.plan.suggestions import FENCES, is_ours, meant_block, meant_keyword, meant_line
 from quoth.tools.policy.language import Place, Source
 
 _OPENED = re.compile(r"[ \t]*#\+begin_(src|example|quote|export|comment|verse)\b", re.IGNORECASE)

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from quoth.neuro.backends.base import Backend, Messages, Usage
 from quoth.tools.call.context import ToolError
-from quoth.tools.errors import UsageError
 from quoth.tools.call.services import NO_MODEL, Services
+from quoth.tools.errors import UsageError
 
 
 class OwnModel:

@@ -15,7 +15,16 @@ from typing import Any
 
 from quoth.agent.run.run import Run
 from quoth.agent.session.session import Past, PastCall, RunLog, completion_of, reply_data
-from quoth.neuro.backends.base import Backend, Completion, ContextFullError, Message, Messages, ModelError, ToolsRefusedError, Usage
+from quoth.neuro.backends.base import (
+    Backend,
+    Completion,
+    ContextFullError,
+    Message,
+    Messages,
+    ModelError,
+    ToolsRefusedError,
+    Usage,
+)
 from quoth.tools.call.context import Call, Status, ToolContext, ToolResult
 from quoth.tools.door.door import Door
 from quoth.tools.errors import StoreError, UsageError

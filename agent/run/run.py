@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from quoth.agent.run.budget import Budget
 from quoth.agent.session.quotation import quoted
 from quoth.neuro.backends.base import Backend, Messages, Usage
+from quoth.neuro.backends.context_window import Gauge
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, NativeFound
 from quoth.neuro.reading.result import FoundCall
-from quoth.neuro.backends.context_window import Gauge
 from quoth.tools.call.context import Route, ToolContext, ToolResult
 from quoth.tools.door.door import Door
-from quoth.tools.lisp.forms import CallForm, print_value
 from quoth.tools.history.receipts import WINDOW_SECONDS
+from quoth.tools.lisp.forms import CallForm, print_value
 
 if TYPE_CHECKING:
     from quoth.agent.run.recorder import RecordedDoor

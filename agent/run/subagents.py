@@ -1,8 +1,9 @@
 """The team an agent gives its tools: other models, and sub-agents that do a part of the work of a call.
 
-Knows runs, doors and how a run that waits is kept; the tools think and cognitive-loop (tools/builtin/agents.hy)
-know only the service. A sub-agent is a run of the same loop, one call deeper: its door is its caller's with
-fewer tools, what it spends is its caller's, and what it does has the call it works for as its parent.
+Knows runs, doors and how a run that waits is kept; the tools think and cognitive-loop
+(tools/builtin/agents.hy) know only the service. A sub-agent is a run of the same loop, one call deeper: its
+door is its caller's with fewer tools, what it spends is its caller's, and what it does has the call it works
+for as its parent.
 """
 
 from __future__ import annotations
@@ -14,20 +15,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.run.budget import Budget, SpentError
+from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.recorder import RecordedBackend, RecordedDoor, facts_of
 from quoth.agent.run.run import Inner, Listener, Reply, Run, SubAgent
-from quoth.agent.run.model_service import OwnModel
 from quoth.agent.session.session import Past, RunLog, Session, read_messages
 from quoth.neuro.backends.base import Backend, Messages, Usage
 from quoth.neuro.backends.select import PROVIDERS
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import Dialect
-from quoth.tools.call.context import ALLOW, Call, Status, ToolContext, ToolError, ToolFailure, Verdict, ask, deny, running_context
+from quoth.tools.call.context import (
+    ALLOW,
+    Call,
+    Status,
+    ToolContext,
+    ToolError,
+    ToolFailure,
+    Verdict,
+    ask,
+    deny,
+    running_context,
+)
+from quoth.tools.call.services import NO_TEAM, ModelProvider, Services
 from quoth.tools.door.door import Door
 from quoth.tools.errors import UnknownToolError, UsageError
-from quoth.tools.call.services import NO_TEAM, ModelProvider, Services
-from quoth.tools.registry.table import ToolTable
 from quoth.tools.history.transcript import key_in
+from quoth.tools.registry.table import ToolTable
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 from quoth.agent.session.render import fault_of
 from quoth.agent.session.session import Session
-from quoth.tools.history.transfer import NEEDED, copy_session, copy_texts
 from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.history.transcript import Event, Kind, Transcript, TranscriptError
+from quoth.tools.history.transfer import NEEDED, copy_session, copy_texts
 from quoth.tools.sandbox.snapshots import SnapshotError, StoreSnapshots
 from quoth.tools.storage.database import Store
-from quoth.tools.history.transcript import Event, Kind, Transcript, TranscriptError
 
 PLACE_DIGITS = 18
 T = TypeVar("T")

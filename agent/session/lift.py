@@ -15,14 +15,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import hy
-
-from quoth.tools.errors import UsageError, did_you_mean
-from quoth.tools.lisp.forms import CallForm, Code, print_value
-from quoth.tools.program.compiler import INSTEAD, PRELUDES, PROGRAM_LIMITS, PURE_MACROS, ProgramError, compile_program
 from quoth.tools.call.redaction import SECRET
-from quoth.tools.registry.parameters import count
-from quoth.tools.lisp.reader import ReadError, read_all
+from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.history.transcript import Event, read_form
+from quoth.tools.lisp.forms import CallForm, Code, print_value
+from quoth.tools.lisp.reader import ReadError, read_all
+from quoth.tools.program.compiler import (
+    INSTEAD,
+    PRELUDES,
+    PROGRAM_LIMITS,
+    PURE_MACROS,
+    ProgramError,
+    compile_program,
+)
+from quoth.tools.registry.parameters import count
 
 EVAL = "eval"
 WORDS_OF_NAME = 4

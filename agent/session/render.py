@@ -14,9 +14,9 @@ from typing import Any
 from quoth.agent.run.run import show_value
 from quoth.agent.terminal.output import shown
 from quoth.tools.errors import InvalidCallError
+from quoth.tools.history.transcript import LIMITS, Event, TranscriptError, read_form
 from quoth.tools.lisp.forms import CallForm, Code, from_model, pretty, print_value
 from quoth.tools.lisp.reader import ReadError, read_all, read_one
-from quoth.tools.history.transcript import LIMITS, Event, TranscriptError, read_form
 from quoth.tools.visible import visible
 
 HEAD_LINES, TAIL_LINES = 8, 3

@@ -1,7 +1,7 @@
 """A session: what it was opened with, its runs, what of it is unfinished, and who drives it now.
 
-Knows the transcript (tools/history/transcript.py) and how a run is found again in it; it must not know doors, models
-or terminals. There is no other record of a session: what it stands at is what its events come to.
+Knows the transcript (tools/history/transcript.py) and how a run is found again in it; it must not know doors,
+models or terminals. There is no other record of a session: what it stands at is what its events come to.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from quoth.agent.session.quotation import Sources
 from quoth.agent.run.run import Reply
+from quoth.agent.session.quotation import Sources
 from quoth.neuro.backends.base import Completion, Message, Messages, NativeCall, Usage
 from quoth.tools.call.context import ToolResult
 from quoth.tools.errors import UsageError
+from quoth.tools.history.transcript import Event, Kind, Transcript, read_form
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.storage.file_lock import hold
-from quoth.tools.history.transcript import Event, Kind, Transcript, read_form
 
 FINISHED = ("done", "failed")
 GOING_ON = ("request", "reply", "call", "receipt", "fault")  # none of them is the last event of a run

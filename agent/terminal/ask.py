@@ -1,6 +1,7 @@
 """A person at a terminal who is asked about a call, and what the answers mean.
 
-Knows the broker's decisions (tools/consent/broker.py). No tool and no model can reach this; it is given by the host.
+Knows the broker's decisions (tools/consent/broker.py). No tool and no model can reach this; it is given by
+the host.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ import sys
 from pathlib import Path
 
 from quoth.agent.terminal.input import StdinLines
-from quoth.tools.consent.broker import LONGEST_SECONDS, SCOPE_SECONDS, Decision
 from quoth.tools.call.context import Call
+from quoth.tools.call.redaction import Redactor
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.consent.broker import LONGEST_SECONDS, SCOPE_SECONDS, Decision
 from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, from_model
-from quoth.tools.call.redaction import Redactor
-from quoth.tools.policy.scope import arguments, covers, left_open, read_scope, suggested
 from quoth.tools.lisp.reader import ReadError, read_one
+from quoth.tools.policy.scope import arguments, covers, left_open, read_scope, suggested
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.visible import mixed, visible
-from quoth.tools.call.workspace import Workspace
 
 ANSWER_SECONDS = 600.0
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

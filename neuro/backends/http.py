@@ -22,8 +22,17 @@ from functools import cached_property
 from typing import Any, NoReturn, Protocol
 
 import httpx
-
-from quoth.neuro.backends.base import Completion, ContextFullError, Messages, ModelError, NativeCall, ToolChoice, ToolsRefusedError, Usage, to_json
+from quoth.neuro.backends.base import (
+    Completion,
+    ContextFullError,
+    Messages,
+    ModelError,
+    NativeCall,
+    ToolChoice,
+    ToolsRefusedError,
+    Usage,
+    to_json,
+)
 from quoth.neuro.backends.context_window import fewer, overflow
 from quoth.tools.errors import UsageError
 

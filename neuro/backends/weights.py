@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quoth.neuro.backends.base import ModelError
-from quoth.tools import hy_loader as hycache
+from quoth.tools import hy_loader
 from quoth.tools.errors import UsageError, did_you_mean
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
@@ -119,7 +119,7 @@ def local_available() -> str | None:
 
 
 def _models() -> Path:
-    return hycache.cache_dir() / "models"
+    return hy_loader.cache_dir() / "models"
 
 
 def _parts(model: Weights) -> list[Path | None]:

@@ -201,7 +201,8 @@ def _one_line(text: str) -> str:
 
 
 class BeltCatalog:
-    """What the tools ``describe`` and ``search-tools`` may see of a table (tools/call/context.py, Catalog)."""
+    """What the tools ``describe`` and ``search-tools`` may see of a table (tools/call/context.py,
+    Catalog)."""
 
     def __init__(self, table: ToolTable) -> None:
         self._table = table

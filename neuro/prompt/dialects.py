@@ -12,18 +12,18 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, get_args
 
-from quoth.neuro.prompt import instructions as rules
 from quoth.neuro.backends.base import Completion, NativeCall
+from quoth.neuro.prompt import instructions as rules
 from quoth.neuro.prompt.belt import belt, belt_bytes
 from quoth.neuro.prompt.grammar import JSON as JSON_SPELLING
 from quoth.neuro.prompt.grammar import LISP, Spelling, grammar
 from quoth.neuro.prompt.grammar import PLIST as PLIST_SPELLING
 from quoth.neuro.prompt.grammar import TAGS as TAGS_SPELLING
+from quoth.neuro.prompt.schemas import wire_name
+from quoth.neuro.prompt.tags import spell_tag, tag_arguments, tagged
 from quoth.neuro.reading.json_calls import NAMESPACE
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.result import Fault, FoundCall, Reading
-from quoth.neuro.prompt.schemas import wire_name
-from quoth.neuro.prompt.tags import spell_tag, tag_arguments, tagged
 from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import CallForm, Code, from_json, kebab, plist, to_json
 from quoth.tools.registry.parameters import Param

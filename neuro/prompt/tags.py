@@ -1,8 +1,8 @@
 """Response tags, the first chat bot's dialect (seed 000): a line ``RESEARCH: some query`` is a call.
 
-Knows tools and their tags; where a tag stands in a reply is found by neuro/reading/reply.py. What a tool takes
-behind its tag: a JSON object with the names of its parameters; or else plain text, of which each required
-parameter but the last takes one word (or a text in double quotes) and the last the rest of the line.
+Knows tools and their tags; where a tag stands in a reply is found by neuro/reading/reply.py. What a tool
+takes behind its tag: a JSON object with the names of its parameters; or else plain text, of which each
+required parameter but the last takes one word (or a text in double quotes) and the last the rest of the line.
 """
 
 from __future__ import annotations

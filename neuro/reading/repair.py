@@ -11,8 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import hy.models as m
-
-from quoth.neuro.reading.literals import PYTHON_WORDS, SINGLE_QUOTES, SMART_QUOTES, NotRead, read_literal, smart_text, tail_repair, unescape
+from quoth.neuro.reading.literals import (
+    PYTHON_WORDS,
+    SINGLE_QUOTES,
+    SMART_QUOTES,
+    NotRead,
+    read_literal,
+    smart_text,
+    tail_repair,
+    unescape,
+)
 from quoth.tools.lisp.forms import FALSE, NOTHING, TRUE, kebab, print_string, print_value
 
 UNCLOSED = "this text in curly quotes is never closed"

@@ -10,6 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from quoth import Agent
+from quoth.neuro.backends.base import Completion, Messages
+from quoth.tools.call.context import ALLOW, Call, Verdict, deny
+from quoth.tools.errors import DuplicateToolError, UsageError
+from quoth.tools.history.audit import MemoryAudit
+from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.storage.database import store_path
 from words import (
     Spy,
     TalkingFunction,
@@ -23,14 +30,6 @@ from words import (
     threads,
     tool,
 )
-
-from quoth import Agent
-from quoth.neuro.backends.base import Completion, Messages
-from quoth.tools.history.audit import MemoryAudit
-from quoth.tools.call.context import ALLOW, Call, Verdict, deny
-from quoth.tools.errors import DuplicateToolError, UsageError
-from quoth.tools.storage.database import store_path
-from quoth.tools.registry.table import CognitiveTool
 
 GREET = """
 (require quoth.tools.macros [def-cognitive-tool])

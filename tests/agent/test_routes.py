@@ -1,7 +1,8 @@
 """Law: one door. Each way a call can come is stopped by a denying guard and by a denying rule, and a tool
 that walks through files leaves out those that a rule denies, whichever way it was called.
 
-A new route is added to ROUTES (tools/call/context.py), or the door refuses it; and to WAYS here, or this fails.
+A new route is added to ROUTES (tools/call/context.py), or the door refuses it; and to WAYS here, or this
+fails.
 """
 
 from __future__ import annotations
@@ -17,14 +18,13 @@ from typing import Any, get_args
 
 import hy
 import pytest
-from words import Spy, files, form, gateway, lines, quoth, scripted, sources, tool
-
 from quoth.agent.client import AsyncAgent
 from quoth.neuro.prompt.dialects import DIALECTS
-from quoth.tools.history.audit import StoreAudit
-from quoth.tools.consent.broker import Decision
 from quoth.tools.call.context import ROUTES, Route
+from quoth.tools.consent.broker import Decision
+from quoth.tools.history.audit import StoreAudit
 from quoth.tools.storage.database import Store, store_path
+from words import Spy, files, form, gateway, lines, quoth, scripted, sources, tool
 
 TOOLS = """
 (require quoth.tools.macros [def-cognitive-tool])

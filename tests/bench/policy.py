@@ -15,12 +15,12 @@ from importlib import import_module
 from pathlib import Path
 
 from quoth.tools.call.context import ToolContext
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import STAGES, Door, Outcome, Passage, new_call
 from quoth.tools.lisp.forms import from_model
-from quoth.tools.policy.policy import RulesPolicy, parse_layer
 from quoth.tools.lisp.reader import read_one
+from quoth.tools.policy.policy import RulesPolicy, parse_layer
 from quoth.tools.registry.table import cognitive_tools
-from quoth.tools.call.workspace import Workspace
 
 CALLS = (
     '(write-file :path "src/a.py" :content "x = 1")',

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Spy, agent, complaint, files, lines, shipped
-
 from quoth import Agent
 from quoth.tools.call.context import ALLOW, ToolContext, ToolError
-from quoth.tools.storage.file_lock import hold
-from quoth.tools.storage.database import state_dir
 from quoth.tools.call.workspace import TURNS, Workspace
+from quoth.tools.storage.database import state_dir
+from quoth.tools.storage.file_lock import hold
+from words import Spy, agent, complaint, files, lines, shipped
 
 SLOTS = 16
 MANY = f"""(pmap (fn [i] (edit-file :path "{{}}" :old (+ "slot " (str i) ";") :new (+ "done " (str i) ";")))

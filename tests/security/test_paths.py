@@ -13,20 +13,19 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from words import Gateway, agent, complaint, desk, files, form, lines, load, shipped, tool
-
 from quoth.agent.cli.main import main
-from quoth.tools.consent.broker import Decision
 from quoth.tools.call.context import ToolContext, ToolError
-from quoth.tools.registry.define import cognitive_tool, registering_in
-from quoth.tools.door.door import new_call
-from quoth.tools.policy.policy import RulesPolicy, parse_layer
-from quoth.tools.policy.lint import check
-from quoth.tools.registry.parameters import WorkspacePath
-from quoth.tools.policy.scope import checked
-from quoth.tools.storage.database import Store
-from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.call.workspace import Workspace
+from quoth.tools.consent.broker import Decision
+from quoth.tools.door.door import new_call
+from quoth.tools.policy.lint import check
+from quoth.tools.policy.policy import RulesPolicy, parse_layer
+from quoth.tools.policy.scope import checked
+from quoth.tools.registry.define import cognitive_tool, registering_in
+from quoth.tools.registry.parameters import WorkspacePath
+from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+from quoth.tools.storage.database import Store
+from words import Gateway, agent, complaint, desk, files, form, lines, load, shipped, tool
 
 SECRET = "the key is under the mat"
 

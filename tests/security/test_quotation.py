@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import files, form, lines, quoth, scripted, tool
-
 from quoth.agent.client import AsyncAgent
 from quoth.agent.session.quotation import close, words
 from quoth.neuro.prompt.dialects import DIALECTS, without_tools
-from quoth.tools.consent.broker import Decision, SayYes
 from quoth.tools.call.context import deny
+from quoth.tools.consent.broker import Decision, SayYes
 from quoth.tools.lisp.forms import CallForm, Code
 from quoth.tools.registry.table import ToolTable, cognitive_tools
+from words import files, form, lines, quoth, scripted, tool
 
 # How a model announces what it repeats; {} is the repeated text.
 LEADS = (

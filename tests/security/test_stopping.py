@@ -12,12 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
-from words import CTRL_C, CTRL_D, Terminal, command, files, started, wait_until
-
 from quoth.agent.cli.main import main
-from quoth.tools.call.context import ToolContext
 from quoth.tools.builtin.process import run_argv
+from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
+from words import CTRL_C, CTRL_D, Terminal, command, files, started, wait_until
 
 QUESTION = "Allow it? [y/N/s/e/? for help, or why not] "
 WRITE = '(write-file :path "a" :content "b")'
@@ -100,7 +99,9 @@ def test_an_interrupt_while_it_starts_ends_it_with_a_word(
         [*start, *words], cwd=tmp_path, env=told, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr
-        assert any(line.endswith(" quoth.agent.entry\n") for line in process.stderr), "Python itself has started"
+        assert any(line.endswith(" quoth.agent.entry\n") for line in process.stderr), (
+            "Python itself has started"
+        )
         time.sleep(milliseconds / 1000)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()

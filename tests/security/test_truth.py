@@ -8,19 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Clock, desk, scripted, tool
-
 from quoth import Agent
 from quoth.agent.cli import main as cli
 from quoth.agent.flight.approval import record
 from quoth.agent.plan.org_reader import read_plan
-from quoth.tools.history.audit import MemoryAudit, StoreAudit
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker, Decision
 from quoth.tools.errors import StoreError, UsageError
-from quoth.tools.storage.database import Store, store_path
-from quoth.tools.registry.table import ToolTable
+from quoth.tools.history.audit import MemoryAudit, StoreAudit
 from quoth.tools.history.transcript import Transcript, TranscriptError
-from quoth.tools.call.workspace import Workspace
+from quoth.tools.registry.table import ToolTable
+from quoth.tools.storage.database import Store, store_path
+from words import Clock, desk, scripted, tool
 
 # A decision
 

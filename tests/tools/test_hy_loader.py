@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import files, rooms
-
-from quoth.tools import hy_loader as hycache
+from quoth.tools import hy_loader
 from quoth.tools.hy_loader import _CachingLoader, _entry, cache_dir, install, located
+from words import files, rooms
 
 
 @pytest.fixture
@@ -181,7 +180,7 @@ def test_the_loader_gives_the_same_code_from_the_cache(cache: Path, tmp_path: Pa
 
 
 def finder() -> Any:
-    return next(found for found in sys.meta_path if isinstance(found, hycache._Finder))
+    return next(found for found in sys.meta_path if isinstance(found, hy_loader._Finder))
 
 
 def test_only_our_own_packages_are_found_by_it(tmp_path: Path) -> None:
@@ -199,8 +198,8 @@ def test_it_is_installed_once() -> None:
     install()
     install()
     assert sys.meta_path == before
-    assert sum(isinstance(found, hycache._Finder) for found in sys.meta_path) == 1
-    assert isinstance(finder(), hycache._Finder)
+    assert sum(isinstance(found, hy_loader._Finder) for found in sys.meta_path) == 1
+    assert isinstance(finder(), hy_loader._Finder)
     assert importlib.machinery.PathFinder in sys.meta_path
 
 

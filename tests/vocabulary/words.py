@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from quoth import Agent
 from quoth.agent.client import AsyncAgent
 from quoth.agent.run.run import Reply
@@ -36,19 +35,19 @@ from quoth.neuro.backends.scripted import Scripted, ScriptedBackend
 from quoth.neuro.prompt.belt import belt
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.result import FoundCall
-from quoth.tools.history.audit import MemoryAudit, StoreAudit
-from quoth.tools.consent.broker import Broker, Decision, Request
 from quoth.tools.call.context import ToolContext, ToolResult
-from quoth.tools.registry.define import define_tool, registering_in
-from quoth.tools.door.door import Door, new_call
-from quoth.tools.lisp.forms import CallForm, from_model
-from quoth.tools.hy_loader import load_hy_file
-from quoth.tools.history.receipts import StoreReceipts
-from quoth.tools.sandbox.runner import Sandbox, SandboxLimits
-from quoth.tools.lisp.reader import read_one
-from quoth.tools.storage.database import Store
-from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.call.workspace import Workspace
+from quoth.tools.consent.broker import Broker, Decision, Request
+from quoth.tools.door.door import Door, new_call
+from quoth.tools.history.audit import MemoryAudit, StoreAudit
+from quoth.tools.history.receipts import StoreReceipts
+from quoth.tools.hy_loader import load_hy_file
+from quoth.tools.lisp.forms import CallForm, from_model
+from quoth.tools.lisp.reader import read_one
+from quoth.tools.registry.define import define_tool, registering_in
+from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+from quoth.tools.sandbox.runner import Sandbox, SandboxLimits
+from quoth.tools.storage.database import Store
 
 
 def form(text: str) -> CallForm:
@@ -232,7 +231,7 @@ def command() -> list[str]:
     if script.exists():
         return [str(script)]
     found = shutil.which("quoth")
-    return [found] if found else [sys.executable, "-m", "agent"]
+    return [found] if found else [sys.executable, "-m", "quoth"]
 
 
 def quoth(
@@ -420,7 +419,7 @@ def sandboxes() -> int:
 
 def rooms() -> list[Path]:
     """The folders of the three packages, wherever they are installed."""
-    return [Path(str(import_module(name).__file__)).parent for name in ("tools", "neuro", "agent")]
+    return [Path(str(import_module(f"quoth.{name}").__file__)).parent for name in ("tools", "neuro", "agent")]
 
 
 def sources(suffix: str) -> list[Path]:

@@ -3,13 +3,11 @@
 from functools import cache
 from importlib import import_module
 
-from quoth.tools import hy_loader as hycache
 from quoth.tools.registry.define import registering_in
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
-FAMILIES = ("core", "files", "search", "more", "team")
+FAMILIES = ("eval", "files", "search", "results", "agents")
 
-hycache.install()
 for family in FAMILIES:
     import_module(f"{__name__}.{family}")
 
@@ -18,5 +16,5 @@ for family in FAMILIES:
 def search_tools() -> tuple[CognitiveTool, ...]:
     """``describe`` and ``search-tools``, for a belt that shows one line a tool; in no table until added."""
     with registering_in(ToolTable()) as table:
-        import_module(f"{__name__}.describe")
+        import_module(f"{__name__}.catalog")
     return tuple(table)

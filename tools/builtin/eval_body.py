@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from quoth.tools.call.context import Call, ToolContext, ToolError, ToolFailure
-from quoth.tools.lisp.forms import CallForm
 from quoth.tools.consent.plan_approvals import program_digest
+from quoth.tools.lisp.forms import CallForm
 from quoth.tools.program.compiler import ProgramError, compile_program
 from quoth.tools.sandbox.runner import InnerFailure, InnerPending, Waiting, short
 from quoth.tools.sandbox.snapshots import Kept, SnapshotError, Snapshots, owner

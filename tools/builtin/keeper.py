@@ -1,8 +1,8 @@
 """Runs one program and keeps all that comes of it: ``keeper.py REPORT PARENT PROGRAM ARGUMENT…``.
 
-A script of its own, started by tools/builtin/process.py; it imports nothing of ours. On Linux it is a subreaper:
-whatever its program starts, in however many sessions, stays below it and is ended with it. Elsewhere that is
-the program's process group.
+A script of its own, started by tools/builtin/process.py; it imports nothing of ours. On Linux it is a
+subreaper: whatever its program starts, in however many sessions, stays below it and is ended with it.
+Elsewhere that is the program's process group.
 
 SIGTERM, or the end of PARENT: end all now. SIGUSR1: end all when the program has ended. To the descriptor
 REPORT it writes how that ended: ``exit CODE``, or ``errno NUMBER`` if it could not be started.

@@ -17,12 +17,21 @@ from quoth.tools.lisp.forms import CallForm, Value
 
 if TYPE_CHECKING:
     from quoth.tools.call.deadline import Clock
-    from quoth.tools.door.preview import Look
     from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope
-    from quoth.tools.sandbox.runner import Sandbox
-    from quoth.tools.call.services import MemoryStore, ModelProvider, PermissionBroker, Router, Services, SharedBlocks, SourceManager, Team
-    from quoth.tools.sandbox.snapshots import Snapshots
+    from quoth.tools.call.services import (
+        MemoryStore,
+        ModelProvider,
+        PermissionBroker,
+        Router,
+        Services,
+        SharedBlocks,
+        SourceManager,
+        Team,
+    )
     from quoth.tools.call.workspace import Workspace
+    from quoth.tools.door.preview import Look
+    from quoth.tools.sandbox.runner import Sandbox
+    from quoth.tools.sandbox.snapshots import Snapshots
 
 Status = Literal["ok", "error", "invalid", "unknown", "denied", "limited", "pending", "timeout", "cancelled"]
 STATUSES: tuple[Status, ...] = (
@@ -185,7 +194,9 @@ def _anything(path: str) -> bool:
 
 
 def _no_services() -> Services:
-    from quoth.tools.call.services import NO_SERVICES  # here: it imports this module, and a start need not wait for it
+    from quoth.tools.call.services import (
+        NO_SERVICES,  # here: it imports this module, and a start need not wait for it
+    )
 
     return NO_SERVICES
 

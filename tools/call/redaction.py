@@ -20,8 +20,8 @@ from typing import Any
 
 from quoth.tools.call.context import PERMISSION, encodable
 from quoth.tools.lisp.forms import MAX_DEPTH, CallForm, Code, canonical, kebab, print_string
-from quoth.tools.registry.parameters import Param
 from quoth.tools.lisp.reader import ReadError, read_one
+from quoth.tools.registry.parameters import Param
 
 SECRET = "[secret]"  # noqa: S105
 KEPT_CHARS = 2000  # of any one text

@@ -14,7 +14,15 @@ from quoth.tools.call.context import Call, ToolContext, ToolError, Verdict
 from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:  # what they hand over is imported when there is something to hand over
-    from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, SearchHit, SearchOptions, SearchScope, Source
+    from quoth.tools.call.service_types import (
+        Block,
+        BlockKind,
+        BlockPermission,
+        SearchHit,
+        SearchOptions,
+        SearchScope,
+        Source,
+    )
 
 
 class MemoryStore(Protocol):

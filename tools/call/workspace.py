@@ -21,8 +21,8 @@ from typing import BinaryIO
 
 from quoth.tools.call.context import ALLOW, ToolError, Verdict, current_context, deny
 from quoth.tools.errors import UsageError
-from quoth.tools.storage.file_lock import hold, is_held
 from quoth.tools.registry.parameters import WorkspacePath
+from quoth.tools.storage.file_lock import hold, is_held
 
 # Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.
 SKIPPED = {"node_modules", "__pycache__"}

@@ -17,9 +17,9 @@ person decides of it:
 An approval is marked as used, and synced, before the body begins: a process that is killed in between has
 used it. Only a call that came to wait again, for a decision its body needs, keeps it for when that very call
 is carried on. A plan, what a dry run found that a program may call, is approved as a whole, once: for one run
-of that very program, and in it for the calls that the plan names (tools/consent/plan_approvals.py). The true form is kept only
-while the request is open, and that of an edit until it is made; what is shown of either hides declared
-secrets.
+of that very program, and in it for the calls that the plan names (tools/consent/plan_approvals.py). The true
+form is kept only while the request is open, and that of an edit until it is made; what is shown of either
+hides declared secrets.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, get_args
 
-from quoth.tools.consent import plan_approvals as plans
-from quoth.tools.history.audit import Audit, StoreAudit
 from quoth.tools.call.context import ALLOW, PERMISSION, Call, Route, Verdict, ask, deny, encodable
+from quoth.tools.call.redaction import SECRET, Redactor, redact
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.consent import plan_approvals as plans
 from quoth.tools.door.door import BEGUN_BEFORE, QUOTED, Instead
 from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
+from quoth.tools.history.audit import Audit, StoreAudit
 from quoth.tools.lisp.forms import CallForm, Code, canonical, from_model
-from quoth.tools.policy.policy import by_effects
-from quoth.tools.call.redaction import SECRET, Redactor, redact
-from quoth.tools.registry.parameters import Param, count
-from quoth.tools.policy.scope import arguments, bound_form, covers, guessed, read_scope, suggested, touched
 from quoth.tools.lisp.reader import ReadError, read_one
-from quoth.tools.storage.database import Statement, Store
+from quoth.tools.policy.policy import by_effects
+from quoth.tools.policy.scope import arguments, bound_form, covers, guessed, read_scope, suggested, touched
+from quoth.tools.registry.parameters import Param, count
 from quoth.tools.registry.table import CognitiveTool, ToolTable
-from quoth.tools.call.workspace import Workspace
+from quoth.tools.storage.database import Statement, Store
 
 PENDING_SECONDS = 7 * 86400.0
 APPROVAL_SECONDS = 86400.0

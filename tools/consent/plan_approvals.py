@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from quoth.tools.call.context import Call
-from quoth.tools.lisp.forms import CallForm
 from quoth.tools.dryrun.unknowns import matches
-from quoth.tools.storage.database import Statement
+from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.storage.database import Statement
 
 PLAN = "plan?"  # names the plan's digest in the form of its request; no parameter can have that name
 KEPT = "DELETE FROM plans WHERE request NOT IN (SELECT id FROM requests)"

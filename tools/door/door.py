@@ -20,19 +20,36 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-from quoth.tools.history.audit import Audit, MemoryAudit
+from quoth.tools.call.context import (
+    ALLOW,
+    PERMISSION,
+    ROUTES,
+    Call,
+    GateDecision,
+    PermissionNeeded,
+    Status,
+    ToolContext,
+    ToolError,
+    ToolFailure,
+    ToolResult,
+    Verdict,
+    ask,
+    deny,
+    encodable,
+    plain,
+)
 from quoth.tools.call.deadline import Clock
-from quoth.tools.call.context import ALLOW, PERMISSION, ROUTES, Call, GateDecision, PermissionNeeded, Status, ToolContext, ToolError, ToolFailure, ToolResult, Verdict, ask, deny, encodable, plain
-from quoth.tools.errors import InvalidCallError, QuothError, StoreError, UnknownToolError
+from quoth.tools.call.redaction import Redactor, redact
 from quoth.tools.door.execution import brief, run_function
+from quoth.tools.errors import InvalidCallError, QuothError, StoreError, UnknownToolError
+from quoth.tools.history.audit import Audit, MemoryAudit
+from quoth.tools.history.receipts import NoReceipts, Receipts
+from quoth.tools.history.transcript import CallLog, NoCallLog
 from quoth.tools.lisp.forms import CallForm, from_json
 from quoth.tools.policy.policy import SILENT_EFFECTS, EffectsPolicy, Policy
 from quoth.tools.policy.predicates import UNKNOWN, paths_in
-from quoth.tools.history.receipts import NoReceipts, Receipts
-from quoth.tools.call.redaction import Redactor, redact
 from quoth.tools.policy.scope import as_written, checked
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
-from quoth.tools.history.transcript import CallLog, NoCallLog
 
 if TYPE_CHECKING:
     from quoth.tools.door.preview import Look

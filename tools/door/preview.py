@@ -17,8 +17,8 @@ from quoth.tools.errors import InvalidCallError, QuothError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.policy import EffectsPolicy, by_effects
 from quoth.tools.policy.predicates import UNKNOWN, paths_in
-from quoth.tools.registry.parameters import bind
 from quoth.tools.policy.scope import path_arguments, resolved
+from quoth.tools.registry.parameters import bind
 from quoth.tools.registry.table import CognitiveTool
 
 

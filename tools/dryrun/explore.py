@@ -1,10 +1,10 @@
 """Dry runs: a program gone through on all its paths, to see what it may call; nothing is done but reading.
 
-Knows the context of a call, careful programs (tools/dryrun/instrument.py) and sandbox workers; it must not know the
-door, the store or who asks. A call whose tool only reads, that is allowed, unlimited and known through and
-through is really made, so that the plan is about what is there; the value of any other is unknown. Where the
-program decides by an unknown its state is written down and goes on both ways. What a call may have written
-is not read any more.
+Knows the context of a call, careful programs (tools/dryrun/instrument.py) and sandbox workers; it must not
+know the door, the store or who asks. A call whose tool only reads, that is allowed, unlimited and known
+through and through is really made, so that the plan is about what is there; the value of any other is
+unknown. Where the program decides by an unknown its state is written down and goes on both ways. What a call
+may have written is not read any more.
 """
 
 from __future__ import annotations
@@ -18,19 +18,33 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import hy
-
-from quoth.tools.dryrun.instrument import for_dry_run
 from quoth.tools.call.context import Call, ToolContext, ToolError, ToolFailure, ToolResult, plain
-from quoth.tools.lisp.forms import CallForm, canonical, kebab
-from quoth.tools.dryrun.unknowns import Marks, hidden
+from quoth.tools.call.redaction import SECRET
+from quoth.tools.consent.plan_approvals import program_digest
 from quoth.tools.door.preview import Look
 from quoth.tools.dryrun.call_plan import Event, Note, Plan, Planned, Split, make_plan
-from quoth.tools.consent.plan_approvals import program_digest
-from quoth.tools.program.compiler import ANSWER, Program, ProgramError, alias, compile_program
-from quoth.tools.call.redaction import SECRET
-from quoth.tools.sandbox.runner import MAX_DUMPED, MAX_OUTPUT, MAX_VALUE, OWN, VALUES, InnerFailure, Sandbox, across, outside, placeholders, require_readable, runtime_error, short, walled
-from quoth.tools.sandbox.snapshots import owner
+from quoth.tools.dryrun.instrument import for_dry_run
 from quoth.tools.dryrun.runtime import CHOOSE, NOTE
+from quoth.tools.dryrun.unknowns import Marks, hidden
+from quoth.tools.lisp.forms import CallForm, canonical, kebab
+from quoth.tools.program.compiler import ANSWER, Program, ProgramError, alias, compile_program
+from quoth.tools.sandbox.runner import (
+    MAX_DUMPED,
+    MAX_OUTPUT,
+    MAX_VALUE,
+    OWN,
+    VALUES,
+    InnerFailure,
+    Sandbox,
+    across,
+    outside,
+    placeholders,
+    require_readable,
+    runtime_error,
+    short,
+    walled,
+)
+from quoth.tools.sandbox.snapshots import owner
 
 MAX_PATHS = 64
 MAX_DECISIONS = 20  # one after the other

@@ -1,7 +1,8 @@
 """A program made ready for a dry run: every operation asks first whether one of its operands is unknown.
 
-Knows the Python that programs compile to, and the names of the helpers (tools/dryrun/runtime.py); it runs nothing.
-What the helpers cannot decide they ask the host: so each condition, handler and case can be gone both ways.
+Knows the Python that programs compile to, and the names of the helpers (tools/dryrun/runtime.py); it runs
+nothing. What the helpers cannot decide they ask the host: so each condition, handler and case can be gone
+both ways.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import hy
-
-from quoth.tools.program.compiler import PRELUDES, Program
 from quoth.tools.dryrun.runtime import INSTEAD, helpers
+from quoth.tools.program.compiler import PRELUDES, Program
 
 _OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "+",

@@ -1,7 +1,7 @@
 """Unknowns on the host's side: found in what a program hands over, shown to people, made into patterns.
 
-Knows the marks (tools/dryrun/runtime.py) and plain data. A pattern says which values an argument may have: JSON
-data that can be kept, and matched against a call that comes later.
+Knows the marks (tools/dryrun/runtime.py) and plain data. A pattern says which values an argument may have:
+JSON data that can be kept, and matched against a call that comes later.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from quoth.tools.lisp.forms import CallForm, Picture, print_value
 from quoth.tools.dryrun.runtime import BEGIN, END
+from quoth.tools.lisp.forms import CallForm, Picture, print_value
 
 SHOWN_CHARS = 60
 ANY: dict[str, Any] = {"any": True}

@@ -25,8 +25,8 @@ from typing import Any, Protocol
 
 from quoth.tools.call.context import Call, Status, ToolResult, encodable
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.storage.database import Store
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.storage.database import Store
 
 WINDOW_SECONDS = 300.0
 KEPT_SECONDS = 30 * 86400.0  # a suspended call may be carried on so long

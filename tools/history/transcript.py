@@ -22,12 +22,12 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, Protocol, get_args
 
 from quoth.tools.call.context import Call, ToolResult
+from quoth.tools.call.redaction import SECRET, Redactor, bare_url, redact, sounds_secret, without
 from quoth.tools.errors import InvalidCallError, StoreError, UsageError
 from quoth.tools.lisp.forms import CallForm, Code, from_model, print_value
-from quoth.tools.call.redaction import SECRET, Redactor, bare_url, redact, sounds_secret, without
 from quoth.tools.lisp.reader import Limits, ReadError, read_one
-from quoth.tools.storage.database import Statement, Store
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.storage.database import Statement, Store
 
 Kind = Literal[
     "session",  # who opened it, with which tools, policy and model

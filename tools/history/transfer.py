@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from quoth.tools.errors import InvalidCallError
-from quoth.tools.lisp.forms import CallForm, from_model, print_string, print_value
-from quoth.tools.history.receipts import BEGUN, bound_to
 from quoth.tools.call.redaction import SECRET
+from quoth.tools.errors import InvalidCallError
+from quoth.tools.history.receipts import BEGUN, bound_to
+from quoth.tools.history.transcript import Event, Kind, Transcript, TranscriptError, read_event, read_form
+from quoth.tools.lisp.forms import CallForm, from_model, print_string, print_value
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.storage.database import Store
-from quoth.tools.history.transcript import Event, Kind, Transcript, TranscriptError, read_event, read_form
 
 FORMAT = 1
 HEADER = "quoth-session"
@@ -45,7 +45,8 @@ def copy_session(store: Store, events: Sequence[Event], session: str) -> None:
 
 
 def copy_texts(store: Store, session: str, new: str) -> None:
-    """Keep for a new session, too, the texts that its events name by their ids (tools/history/long_results.py)."""
+    """Keep for a new session, too, the texts that its events name by their ids
+    (tools/history/long_results.py)."""
     store.execute(
         "INSERT INTO texts (session, user, id, at, text) SELECT ?, user, id, at, text FROM texts"
         " WHERE session = ?",

@@ -17,7 +17,6 @@ from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import hy.models as m
-
 from quoth.tools.errors import InvalidCallError
 
 Value: TypeAlias = Any  # JSON data, or Code where an argument holds an expression

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from quoth.tools.org.document import Element, Entry, Org
 from quoth.tools.errors import QuothError
+from quoth.tools.org.document import Element, Entry, Org
 
 FEW = 10  # lines of a result from which on it stands in an example block, as in Org
 _ESCAPED = re.compile(r"^([ \t]*)(,*(?:\*|#\+))", re.MULTILINE)

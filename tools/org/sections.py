@@ -12,7 +12,14 @@ from functools import partial
 from itertools import pairwise
 
 from quoth.tools.org.document import Entry, Org, dump
-from quoth.tools.org.edit import add_to_drawer, find_results, name_of, put_entry_results, put_results, set_todo
+from quoth.tools.org.edit import (
+    add_to_drawer,
+    find_results,
+    name_of,
+    put_entry_results,
+    put_results,
+    set_todo,
+)
 
 
 class OrgParts:

@@ -30,15 +30,37 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import hy.models as m
-
 from quoth.tools.errors import QuothError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import FALSE, NOTHING, TRUE, kebab, show
-from quoth.tools.safe_regex import compiled
-from quoth.tools.policy.predicates import ANY_PATH, Facts, Predicate, Truth, all_of, any_of, anything, argument, at_key, compares, each_path, equals_dict, equals_list, equals_number, equals_text, identical, length, matches, negated, of_items, only_these, under
+from quoth.tools.lisp.reader import Limits, ReadError, read_all
+from quoth.tools.policy.predicates import (
+    ANY_PATH,
+    Facts,
+    Predicate,
+    Truth,
+    all_of,
+    any_of,
+    anything,
+    argument,
+    at_key,
+    compares,
+    each_path,
+    equals_dict,
+    equals_list,
+    equals_number,
+    equals_text,
+    identical,
+    length,
+    matches,
+    negated,
+    of_items,
+    only_these,
+    under,
+)
 from quoth.tools.policy.quotas import BYS, LONGEST, Cooldown, Quota
 from quoth.tools.registry.parameters import NAME
-from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.registry.table import COSTS, EFFECTS, CognitiveTool
+from quoth.tools.safe_regex import compiled
 
 Kind = Literal["deny", "ask", "allow"]
 KINDS: tuple[Kind, ...] = ("deny", "ask", "allow")  # the stronger first

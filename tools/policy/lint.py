@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from quoth.tools.call.context import ToolError
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import did_you_mean, nearest
 from quoth.tools.lisp.forms import Code, print_value
+from quoth.tools.policy.language import KINDS, Compared, Place, Rule
 from quoth.tools.policy.policy import Layer, RulesPolicy
 from quoth.tools.policy.predicates import ANY_PATH
-from quoth.tools.policy.language import KINDS, Compared, Place, Rule
-from quoth.tools.registry.parameters import Param, type_name
 from quoth.tools.policy.scope import is_path
+from quoth.tools.registry.parameters import Param, type_name
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.call.workspace import Workspace
 
 FindingKind = Literal[
     "unknown-tool", "unknown-argument", "mismatch", "cannot-hold", "duplicate", "conflict", "dead", "ignored"

@@ -23,10 +23,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from quoth.tools.call.context import Call, ToolContext, Verdict, ask, deny
 from quoth.tools.errors import UsageError
-from quoth.tools.policy.predicates import Facts, Truth, anything
 from quoth.tools.policy.language import KINDS, Key, Limit, Orders, Rule, read_orders
-from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.policy.predicates import Facts, Truth, anything
 from quoth.tools.policy.trust import Trust, digest_of
+from quoth.tools.registry.table import CognitiveTool
 
 SILENT_EFFECTS = frozenset({"reads"})
 IN_WORDS = {

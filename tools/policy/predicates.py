@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from quoth.tools.call.context import Call, ToolError
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.registry.parameters import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.call.workspace import Workspace
 
 MATCH_SECONDS = 0.1  # for all patterns that are tried on one call
 

@@ -1,6 +1,7 @@
 """What is counted: quotas and cooldowns, as rules and hosts say them and as they are kept.
 
-Knows numbers and words; how they are written is for tools/policy/language.py, and tools/policy/limits.py keeps them.
+Knows numbers and words; how they are written is for tools/policy/language.py, and tools/policy/limits.py
+keeps them.
 """
 
 from __future__ import annotations

@@ -12,13 +12,13 @@ from pathlib import PurePath
 from typing import Any
 
 from quoth.tools.call.context import Call, ToolError
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, print_string, print_value
-from quoth.tools.policy.predicates import Facts, paths_in
 from quoth.tools.policy.language import Rule, read_orders
+from quoth.tools.policy.predicates import Facts, paths_in
 from quoth.tools.registry.parameters import WorkspacePath, with_paths
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.call.workspace import Workspace
 
 PATHS = {"path", "file", "folder", "dir", "directory", "cwd", "source", "target", "destination"}
 _ORDER = re.compile(r"\s*\(\s*(allow|ask|deny|quota|cooldown)[\s(]")

@@ -21,15 +21,14 @@ from typing import Any
 import hy
 import hy.models as m
 from hy.compiler import hy_compile
-
-from quoth.tools.program import explain as teach
-from quoth.tools.program.closed_compiler import ClosedCompiler, sealed
 from quoth.tools.call.context import ToolError
 from quoth.tools.lisp.forms import MAX_HARD_KEYS, show
-from quoth.tools.program.rewriter import rewrite
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.lisp.syntax import TooMuch
+from quoth.tools.program import explain as teach
+from quoth.tools.program.closed_compiler import ClosedCompiler, sealed
 from quoth.tools.program.linter import spot
+from quoth.tools.program.rewriter import rewrite
 
 # Core macros whose expansion is pure: it makes Python syntax and runs nothing while compiling.
 PURE_MACROS = frozenset(

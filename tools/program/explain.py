@@ -12,13 +12,12 @@ from typing import Any, Final
 
 import hy
 import hy.models as m
-
 from quoth.tools.errors import did_you_mean, nearest
 from quoth.tools.lisp.forms import print_string
-from quoth.tools.program.hint import LIMITS, MAX_FIXED, MAX_PYTHON, Lesson, Source, reads, short, told
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.lisp.syntax import head_of
 from quoth.tools.program.from_python import INFIX, whole_python
+from quoth.tools.program.hint import LIMITS, MAX_FIXED, MAX_PYTHON, Lesson, Source, reads, short, told
 
 # ---- texts that cannot be read
 

@@ -8,9 +8,21 @@ from __future__ import annotations
 from typing import Any
 
 import hy.models as m
-
 from quoth.tools.lisp.forms import show
-from quoth.tools.lisp.syntax import CONSTANTS, Maker, Names, Rule, begins, head_of, is_constant, is_core, is_number, is_text, mangled, plain
+from quoth.tools.lisp.syntax import (
+    CONSTANTS,
+    Maker,
+    Names,
+    Rule,
+    begins,
+    head_of,
+    is_constant,
+    is_core,
+    is_number,
+    is_text,
+    mangled,
+    plain,
+)
 
 MAX_STEPS = 60  # of a threading form: each nests the program one level deeper
 

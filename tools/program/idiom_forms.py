@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import hy.models as m
-
 from quoth.tools.lisp.syntax import Maker, Names, begins, head_of, is_constant, mangled, symbols_in
 
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import hy.models as m
-
-from quoth.tools.program import idiom_calls as calls
-from quoth.tools.program import idiom_forms as control
 from quoth.tools.lisp.forms import show
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.lisp.syntax import CONSTANTS, Maker, Names, Rule, is_core, mangled, plain, symbols_in
+from quoth.tools.program import idiom_calls as calls
+from quoth.tools.program import idiom_forms as control
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,15 @@ from typing import Any
 
 import hy
 import hy.models as m
-
-from quoth.tools.program.foreign_words import EXAMPLES, FOREIGN, HOLE, TAKES, WHY
 from quoth.tools.lisp.forms import print_string
-from quoth.tools.program.idioms import IDIOMS, RULES
-from quoth.tools.program.hint import LIMITS, MAX_PYTHON, Lesson, Source, short, told
-from quoth.tools.program.rewriter import rewrite
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.lisp.syntax import head_of, is_core, symbols_in
-from quoth.tools.program.linter_forms import SPECIAL, SpecialForms
+from quoth.tools.program.foreign_words import EXAMPLES, FOREIGN, HOLE, TAKES, WHY
 from quoth.tools.program.from_python import BUILTINS, INFIX, from_python, whole_python
+from quoth.tools.program.hint import LIMITS, MAX_PYTHON, Lesson, Source, short, told
+from quoth.tools.program.idioms import IDIOMS, RULES
+from quoth.tools.program.linter_forms import SPECIAL, SpecialForms
+from quoth.tools.program.rewriter import rewrite
 
 _SMART = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"'})
 _NO_FUNCTION = frozenset("None True False".split())  # noqa: SIM905

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import hy.models as m
-
 from quoth.tools.errors import QuothError
 from quoth.tools.lisp.reader import read_all
 

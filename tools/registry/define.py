@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from quoth.tools.errors import DefinitionError, did_you_mean
-from quoth.tools.lisp.forms import CallForm, from_model, kebab
 from quoth.tools.hy_loader import PACKAGES
+from quoth.tools.lisp.forms import CallForm, from_model, kebab
 from quoth.tools.registry.parameters import REQUIRED, Param, Secret, bind, make_param
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 

@@ -28,12 +28,20 @@ from pathlib import PurePath
 from typing import Any
 
 import hy
-
-from quoth.tools.program import explain as teach
 from quoth.tools.call.context import Status, ToolError, plain
-from quoth.tools.lisp.forms import HARD_KEYS, MAX_DEPTH, MAX_EASY_KEY, MAX_HARD_KEYS, CallForm, canonical, from_model, kebab
-from quoth.tools.program.compiler import ANSWER, BRANCH, FAILED, JOIN, TOO_DEEP, Program, ProgramError, alias
+from quoth.tools.lisp.forms import (
+    HARD_KEYS,
+    MAX_DEPTH,
+    MAX_EASY_KEY,
+    MAX_HARD_KEYS,
+    CallForm,
+    canonical,
+    from_model,
+    kebab,
+)
 from quoth.tools.lisp.reader import ReadError, read_one
+from quoth.tools.program import explain as teach
+from quoth.tools.program.compiler import ANSWER, BRANCH, FAILED, JOIN, TOO_DEEP, Program, ProgramError, alias
 
 MAX_OUTPUT = 100_000
 MAX_VALUE = 2_000_000  # characters of a value that crosses the sandbox's wall, or of an argument

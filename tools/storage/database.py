@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import apsw
-
 from quoth.tools.errors import StoreError, UsageError
 
 # Each entry brings the schema from version n to n + 1; entries are never edited once released.

@@ -15,12 +15,11 @@ from typing import Any
 
 import pytest
 from loopback import QuietServer
-from words import Said, command, files, quoth, started, wait_until
-
 from quoth.agent.cli.main import LIMITS
 from quoth.agent.run.run import RunLimits
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.storage.database import Store, store_path
+from words import Said, command, files, quoth, started, wait_until
 
 GREET = """
 (require quoth.tools.macros [def-cognitive-tool])
@@ -713,9 +712,7 @@ def test_a_model_server_that_answers_is_heard(here: Path, server: str) -> None:
     assert (run["status"], run["reply"], run["usage"]["input_tokens"]) == ("done", "Done.", 7)
 
 
-HIDDEN = (
-    "import sys; sys.modules['xllamacpp'] = None; from quoth.agent.cli.main import main; sys.exit(main(sys.argv[1:]))"
-)
+HIDDEN = "import sys; sys.modules['xllamacpp'] = None; from quoth.agent.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
 
 @pytest.mark.parametrize(
@@ -727,7 +724,7 @@ HIDDEN = (
     ],
 )
 def test_a_missing_extra_is_named(here: Path, options: list[str], code: int | None, parts: list[str]) -> None:
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     done = subprocess.run(
         [sys.executable, "-c", HIDDEN, "run", "x", *options],
         cwd=here,

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import CTRL_C, Said, Terminal, command, files, lines, quoth
-
 from quoth.tools.storage.database import Store, store_path
+from words import CTRL_C, Said, Terminal, command, files, lines, quoth
 
 WRITE = '(write-file :path "src/a.txt" :content "x")'
 OTHER = '(write-file :path "src/b.txt" :content "x")'

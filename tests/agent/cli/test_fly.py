@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from words import Running, Said, Terminal, files, lines, quoth, started, wait_until
 
-PLANS = Path(__file__).parents[2] / "plans"
+PLANS = Path(__file__).parents[3] / "plans"
 TOOLS = """
 (require quoth.tools.macros [def-cognitive-tool])
 (import os signal time pathlib [Path])

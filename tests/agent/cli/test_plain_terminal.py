@@ -6,9 +6,8 @@ import io
 from pathlib import Path
 
 import pytest
-from words import CTRL_C, CTRL_D, Terminal, files, quoth
-
 from quoth.agent.terminal.progress import weights_progress
+from words import CTRL_C, CTRL_D, Terminal, files, quoth
 
 DUMB, PLAIN, COLOURS = {"TERM": "dumb"}, {"NO_COLOR": "1"}, {"NO_COLOR": "", "TERM": "xterm"}
 PLAN = """* PLAN Look

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Said, agent, complaint, files, quoth, story, table_of, tool
-
 from quoth.agent.cli.main import main
 from quoth.tools.errors import UsageError
-from quoth.tools.policy.quotas import BYS
 from quoth.tools.policy.language import PERS, UNITS, read_orders
+from quoth.tools.policy.quotas import BYS
 from quoth.tools.policy.trust import digest_of
+from words import Said, agent, complaint, files, quoth, story, table_of, tool
 
 RULES = """; what this project allows
 (deny (write-file :path (not (under "src"))) :why "only src")
@@ -281,8 +280,8 @@ def test_check_knows_the_tools_of_a_file(here: Path) -> None:
 )
 def test_rules_that_never_matter(tmp_path: Path, text: str, kinds: list[str]) -> None:
     from quoth.tools.loading import load_tools
-    from quoth.tools.policy.policy import RulesPolicy, parse_layer
     from quoth.tools.policy.lint import check
+    from quoth.tools.policy.policy import RulesPolicy, parse_layer
 
     policy = RulesPolicy([parse_layer("given", text.encode(), "p.hy")])
     assert [finding.kind for finding in check(policy, load_tools([]))] == kinds
@@ -301,8 +300,8 @@ def test_rules_that_never_matter(tmp_path: Path, text: str, kinds: list[str]) ->
     ],
 )
 def test_an_argument_compared_with_what_it_never_is(rule: str, messages: list[str]) -> None:
-    from quoth.tools.policy.policy import RulesPolicy, parse_layer
     from quoth.tools.policy.lint import check
+    from quoth.tools.policy.policy import RulesPolicy, parse_layer
 
     params = {
         "argv": {"type": list[str]},

@@ -9,23 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Agent, Clock, Said, Terminal, complaint, files, lines, quoth, scripted, tool
-
-from quoth.agent.client import AsyncAgent
-from quoth.agent.session.drift import Changes, changes_of
 from quoth.agent.cli.main import limits_of
-from quoth.agent.run.run import Reply, RunLimits
-from quoth.agent.session.session import Session, alone
 from quoth.agent.cli.session import take_over
+from quoth.agent.client import AsyncAgent
+from quoth.agent.run.run import Reply, RunLimits
+from quoth.agent.session.drift import Changes, changes_of
 from quoth.agent.session.index import find_event, find_session, fork_session, last_session, take_in
-from quoth.tools.history.audit import StoreAudit
-from quoth.tools.history.transfer import written
-from quoth.tools.consent.broker import Decision
+from quoth.agent.session.session import Session, alone
 from quoth.tools.call.context import ToolError
+from quoth.tools.consent.broker import Decision
 from quoth.tools.errors import UsageError
+from quoth.tools.history.audit import StoreAudit
 from quoth.tools.history.long_results import StorePages
-from quoth.tools.storage.database import Store, store_path
 from quoth.tools.history.transcript import Transcript, TranscriptError
+from quoth.tools.history.transfer import written
+from quoth.tools.storage.database import Store, store_path
+from words import Agent, Clock, Said, Terminal, complaint, files, lines, quoth, scripted, tool
 
 WRITE = '(write-file :path "a.txt" :content "x")'
 COUNT = """

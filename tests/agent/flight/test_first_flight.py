@@ -8,7 +8,7 @@ from pathlib import Path
 from words import files, quoth
 
 TASK = "What is the title of plans/self-test.org?"
-PLAN = Path(__file__).parent.parent.parent / "plans" / "self-test.org"
+PLAN = Path(__file__).parents[3] / "plans" / "self-test.org"
 
 
 def test_the_embedded_model_calls_a_tool_through_the_door_and_answers(tmp_path: Path) -> None:

@@ -15,8 +15,6 @@ from typing import Any
 import disks
 import pytest
 from field import Field, approve, block, denied, statuses, step
-from words import TalkingFunction, complaint, files, lines, scripted, tool
-
 from quoth import Agent, AsyncAgent
 from quoth.agent.run.run import RunLimits
 from quoth.neuro.backends.base import Messages
@@ -24,6 +22,7 @@ from quoth.neuro.prompt.dialects import DIALECTS
 from quoth.tools.consent.broker import Decision
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.storage.database import MIGRATIONS, Store, store_path
+from words import TalkingFunction, complaint, files, lines, scripted, tool
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 

@@ -9,13 +9,12 @@ import re
 from pathlib import Path
 
 import pytest
-from words import TalkingFunction
-
 from quoth import Agent
 from quoth.neuro.backends.base import Messages
 from quoth.tools.history.audit import MemoryAudit
+from words import TalkingFunction
 
-PLAN = Path(__file__).parents[2] / "plans" / "self-test.org"
+PLAN = Path(__file__).parents[3] / "plans" / "self-test.org"
 
 
 def phases() -> dict[str, str]:

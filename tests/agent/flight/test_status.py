@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 from field import Field, block, statuses, step
-
-from quoth.tools.org.document import Org, load
 from quoth.agent.plan.model import TODO_WORDS, Plan
 from quoth.tools.history.transcript import Transcript
+from quoth.tools.org.document import Org, load
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from quoth.agent.plan.check import check
 from quoth.agent.plan.org_reader import read_plan
 from quoth.tools.loading import load_tools
 from quoth.tools.registry.table import ToolTable
 
-PLANS = Path(__file__).parents[2] / "plans"
-DATA = Path(__file__).parent / "data"
+PLANS = Path(__file__).parents[3] / "plans"
+DATA = Path(__file__).parents[1] / "data"
 
 
 @pytest.fixture(scope="module")

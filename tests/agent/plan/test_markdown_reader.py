@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from quoth.agent.plan.model import Budget
 from quoth.agent.plan.check import check
 from quoth.agent.plan.markdown_reader import read_markdown
+from quoth.agent.plan.model import Budget
 from quoth.agent.plan.org_reader import read_plan
 from quoth.tools.loading import load_tools
 

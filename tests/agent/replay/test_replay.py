@@ -8,6 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from quoth.agent.client import AsyncAgent
+from quoth.agent.replay.replay import Replay, session_in_file
+from quoth.agent.run.run import RunLimits
+from quoth.agent.testing import replays
+from quoth.neuro.backends.base import ModelError
+from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.tools.call.context import ToolContext
+from quoth.tools.consent.broker import Decision
+from quoth.tools.errors import UsageError
+from quoth.tools.history.audit import StoreAudit
+from quoth.tools.history.transcript import Event, Transcript, TranscriptError, read_event
+from quoth.tools.history.transfer import written
+from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.storage.database import Store, store_path
 from words import (
     Agent,
     Spy,
@@ -19,21 +33,6 @@ from words import (
     table_of,
     tool,
 )
-
-from quoth.agent.client import AsyncAgent
-from quoth.agent.replay.replay import Replay, session_in_file
-from quoth.agent.run.run import RunLimits
-from quoth.agent.testing import replays
-from quoth.neuro.backends.base import ModelError
-from quoth.neuro.backends.scripted import ScriptedBackend
-from quoth.tools.history.audit import StoreAudit
-from quoth.tools.history.transfer import written
-from quoth.tools.consent.broker import Decision
-from quoth.tools.call.context import ToolContext
-from quoth.tools.errors import UsageError
-from quoth.tools.storage.database import Store, store_path
-from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.history.transcript import Event, Transcript, TranscriptError, read_event
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 

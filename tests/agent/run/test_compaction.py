@@ -15,25 +15,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loopback import KEY, failure, loopback, status
-from quoth.neuro.think import begin_conversation
-from words import TalkingFunction, quoth, scripted, story, table_of, tool
-
 from quoth import Agent
 from quoth.agent.run.compaction import FULL, SUMMARY, Compaction, gauge_of, keep, task_text
-from quoth.agent.terminal.progress import Progress
 from quoth.agent.run.run import Run, RunLimits
+from quoth.agent.terminal.progress import Progress
 from quoth.neuro.backends import wire
 from quoth.neuro.backends.base import Completion, ContextFullError, Messages, ModelError, Usage
+from quoth.neuro.backends.context_window import tokens_in
 from quoth.neuro.backends.openai import OpenAIBackend
 from quoth.neuro.prompt.dialects import CALL_FORM, NATIVE
-from quoth.neuro.backends.context_window import tokens_in
-from quoth.tools.history.audit import MemoryAudit
+from quoth.neuro.think import begin_conversation
 from quoth.tools.call.context import ToolContext
-from quoth.tools.door.door import Door
-from quoth.tools.history.long_results import StorePages
-from quoth.tools.storage.database import Store
-from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.call.workspace import Workspace
+from quoth.tools.door.door import Door
+from quoth.tools.history.audit import MemoryAudit
+from quoth.tools.history.long_results import StorePages
+from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+from quoth.tools.storage.database import Store
+from words import TalkingFunction, quoth, scripted, story, table_of, tool
 
 import_module("quoth.tools.builtin")
 TEXT = {"text": {"type": str, "default": ""}}

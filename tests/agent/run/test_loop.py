@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Spy, TalkingFunction, async_agent, scripted, story, table_of, tool
-
 from quoth import Agent
 from quoth.agent.client import AsyncAgent
 from quoth.agent.run.run import RunLimits
 from quoth.neuro.backends.base import Messages
-from quoth.tools.history.audit import MemoryAudit
 from quoth.tools.call.context import ToolError
+from quoth.tools.history.audit import MemoryAudit
 from quoth.tools.lisp.forms import Code
 from quoth.tools.registry.table import CognitiveTool, cognitive_tools
+from words import Spy, TalkingFunction, async_agent, scripted, story, table_of, tool
 
 TEXT = {"text": {"type": str, "default": ""}}
 

@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import TalkingFunction, agent, async_agent, complaint, files, story, tool
-
-from quoth import Agent
+from quoth import Agent, Services, ToolContext
 from quoth.neuro.backends.base import Completion, Messages
-from quoth import Services, ToolContext
-from quoth.tools.history.audit import MemoryAudit
 from quoth.tools.call.context import ToolError
-from quoth.tools.errors import UsageError
 from quoth.tools.call.services import NO_MEMORY, NO_MODEL
+from quoth.tools.errors import UsageError
+from quoth.tools.history.audit import MemoryAudit
 from quoth.tools.registry.table import CognitiveTool
+from words import TalkingFunction, agent, async_agent, complaint, files, story, tool
 
 
 def asking(**options: Any) -> CognitiveTool:

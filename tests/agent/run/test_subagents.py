@@ -13,20 +13,19 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from words import Spy, TalkingFunction, files, lines, quoth, scripted, table_of, tool
-
 from quoth.agent.client import AsyncAgent
 from quoth.agent.run.budget import Budget, SpentError
-from quoth.agent.terminal.progress import Progress
 from quoth.agent.run.run import Inner, Reply, RunLimits
+from quoth.agent.terminal.progress import Progress
 from quoth.neuro.backends.base import Completion, Messages, Usage
 from quoth.neuro.backends.scripted import ScriptedBackend
-from quoth.tools.history.audit import StoreAudit
-from quoth.tools.consent.broker import Decision
 from quoth.tools.call.context import ToolContext, ToolResult
-from quoth.tools.storage.database import Store, store_path
-from quoth.tools.registry.table import CognitiveTool, cognitive_tools
+from quoth.tools.consent.broker import Decision
+from quoth.tools.history.audit import StoreAudit
 from quoth.tools.history.transcript import Transcript
+from quoth.tools.registry.table import CognitiveTool, cognitive_tools
+from quoth.tools.storage.database import Store, store_path
+from words import Spy, TalkingFunction, files, lines, quoth, scripted, table_of, tool
 
 COST = Usage(input_tokens=10, output_tokens=1)
 

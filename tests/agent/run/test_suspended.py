@@ -12,6 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from quoth import Agent
+from quoth.agent.run.run import Reply, RunLimits
+from quoth.agent.session.session import Session, alone
+from quoth.neuro.backends.base import Messages
+from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.tools.call.context import ToolContext, ToolResult, Verdict
+from quoth.tools.consent.broker import Decision
+from quoth.tools.errors import UsageError
+from quoth.tools.history.transcript import Transcript
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.storage.database import Store, store_path
 from words import (
     Spy,
     TalkingFunction,
@@ -21,19 +33,6 @@ from words import (
     scripted,
     tool,
 )
-
-from quoth import Agent
-from quoth.agent.run.run import Reply, RunLimits
-from quoth.agent.session.session import Session, alone
-from quoth.neuro.backends.base import Messages
-from quoth.neuro.backends.scripted import ScriptedBackend
-from quoth.tools.consent.broker import Decision
-from quoth.tools.call.context import ToolContext, ToolResult, Verdict
-from quoth.tools.errors import UsageError
-from quoth.tools.lisp.forms import CallForm
-from quoth.tools.storage.database import Store, store_path
-from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.history.transcript import Transcript
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 

@@ -10,16 +10,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from words import Agent, complaint, files, lines, quoth, scripted, tool
-
 from quoth.agent.session.lift import Lifted, lifted
 from quoth.tools.consent.broker import Decision
 from quoth.tools.errors import UsageError
+from quoth.tools.history.receipts import WINDOW_SECONDS
+from quoth.tools.history.transcript import Event, Transcript, read_event, written_form
 from quoth.tools.lisp.forms import CallForm, Code
 from quoth.tools.program.compiler import compile_program
-from quoth.tools.history.receipts import WINDOW_SECONDS
 from quoth.tools.storage.database import Store, store_path
-from quoth.tools.history.transcript import Event, Transcript, read_event, written_form
+from words import Agent, complaint, files, lines, quoth, scripted, tool
 
 
 def agent(folder: Path, *replies: Any, **options: Any) -> Agent:

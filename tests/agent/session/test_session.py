@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Spy, TalkingFunction, complaint, scripted, tool
-
 from quoth import Agent
 from quoth.agent.session.session import Session
 from quoth.neuro.backends.base import Completion, Messages, ModelError, Usage
-from quoth.tools.consent.broker import Decision
 from quoth.tools.call.context import ToolResult
+from quoth.tools.consent.broker import Decision
 from quoth.tools.errors import UsageError
-from quoth.tools.storage.database import Store, store_path
 from quoth.tools.history.transcript import Event, Transcript
+from quoth.tools.storage.database import Store, store_path
+from words import Spy, TalkingFunction, complaint, scripted, tool
 
 
 class Diary:

@@ -21,9 +21,15 @@ from loopback import (
     sse,
     status,
 )
-
 from quoth.neuro.backends.anthropic import AnthropicBackend
-from quoth.neuro.backends.base import Backend, Messages, ModelError, NativeCall, ToolBackend, ToolsRefusedError
+from quoth.neuro.backends.base import (
+    Backend,
+    Messages,
+    ModelError,
+    NativeCall,
+    ToolBackend,
+    ToolsRefusedError,
+)
 from quoth.tools.errors import UsageError
 
 TOOLS = b'[{"name":"look","input_schema":{"type":"object"}}]'

@@ -9,14 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import KEY, Handler, Server, failure, loopback, said, sse
 from loopback import status as status_of
-
 from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.base import ContextFullError, Messages, ModelError
+from quoth.neuro.backends.context_window import (
+    UNKNOWN,
+    Gauge,
+    Window,
+    fewer,
+    message_tokens,
+    overflow,
+    tokens_in,
+    window_of,
+)
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.local import LocalBackend
 from quoth.neuro.backends.openai import OpenAIBackend
 from quoth.neuro.backends.scripted import ScriptedBackend
-from quoth.neuro.backends.context_window import UNKNOWN, Gauge, Window, fewer, message_tokens, overflow, tokens_in, window_of
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from quoth.neuro.backends.base import Backend, Messages, ModelError
 from quoth.neuro.backends.local import LocalBackend
 
@@ -207,7 +206,7 @@ else:
 def test_a_program_interrupted_or_ending_in_the_middle_ends_cleanly_and_llama_cpp_prints_nothing(
     how: str, code: int
 ) -> None:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, how],
         cwd=root,

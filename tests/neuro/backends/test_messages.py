@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from quoth.neuro.backends import base, wire
 from quoth.neuro.backends.base import Messages, NativeCall, Wire, as_kept
 

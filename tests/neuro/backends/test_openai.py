@@ -30,7 +30,6 @@ from loopback import (
     sse,
     status,
 )
-
 from quoth.neuro.backends.base import Backend, ModelError, NativeCall, ToolBackend, ToolsRefusedError
 from quoth.neuro.backends.openai import OpenAIBackend
 from quoth.tools.errors import UsageError

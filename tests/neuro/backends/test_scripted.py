@@ -10,11 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from quoth.neuro.backends import weights
 from quoth.neuro.backends.base import Backend, Completion, Messages, ModelError, ToolBackend
-from quoth.neuro.backends.select import choose_backend
 from quoth.neuro.backends.scripted import ScriptedBackend, load_scripted
+from quoth.neuro.backends.select import choose_backend
 from quoth.tools.errors import UsageError
 
 
@@ -237,7 +236,7 @@ def test_choosing_a_script_loads_neither_httpx_nor_llama_cpp(tmp_path: Path) -> 
         f"choose_backend('scripted:{path}'); "
         "print([name for name in ('httpx', 'xllamacpp', 'hy') if name in sys.modules])"
     )
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     ran = subprocess.run(
         [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True
     )

@@ -8,18 +8,31 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from words import complaint, form, table_of, tool
-
 from quoth.neuro.backends.base import Completion, NativeCall
 from quoth.neuro.prompt.belt import belt
-from quoth.neuro.prompt.dialects import CALL_FORM, DIALECTS, NATIVE, RUN, RUN_TEXT, SEARCHED, Dialect, NativeFault, answers, call_id, choose_dialect, refusal_note, without_tools
-from quoth.neuro.reading.reply import Reading
+from quoth.neuro.prompt.dialects import (
+    CALL_FORM,
+    DIALECTS,
+    NATIVE,
+    RUN,
+    RUN_TEXT,
+    SEARCHED,
+    Dialect,
+    NativeFault,
+    answers,
+    call_id,
+    choose_dialect,
+    refusal_note,
+    without_tools,
+)
 from quoth.neuro.prompt.instructions import GREP, READ
 from quoth.neuro.prompt.schemas import wire_name
+from quoth.neuro.reading.reply import Reading
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm, Code
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.registry.table import ToolTable
+from words import complaint, form, table_of, tool
 
 ANY = {"type": Any, "default": None}
 LONG = "a-very-long-name-" * 5 + "x"

@@ -13,12 +13,11 @@ import pytest
 from functions import DIALECTS, Function, function, kebab_names, tag_line, truths
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.repair import KEYS
+from quoth.neuro.reading.reply import read_reply
 from quoth.tools.lisp.forms import CallForm
 
-SAMPLE = Path(__file__).parent / "data"
+SAMPLE = Path(__file__).parents[1] / "data"
 BFCL = os.environ.get("QUOTH_BFCL", "")
 FOLDERS = [pytest.param(SAMPLE, id="sample"), *([pytest.param(Path(BFCL), id="bfcl")] if BFCL else [])]
 

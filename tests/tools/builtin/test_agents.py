@@ -6,16 +6,15 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from words import Gateway, gateway, shipped, tool
-
-from quoth.tools.loading import with_search
+from quoth import Services, UnknownToolError
 from quoth.neuro.prompt.belt import JSON_VIEWS, TEXT_VIEWS, BeltCatalog, belt, belt_json
 from quoth.neuro.prompt.dialects import CALL_FORM, DIALECTS
 from quoth.neuro.prompt.grammar import grammar
-from quoth import Services, UnknownToolError
 from quoth.tools.call.context import ALLOW, Call, ToolContext, ToolError, ToolFailure, Verdict, ask
 from quoth.tools.door.door import Door
+from quoth.tools.loading import with_search
 from quoth.tools.registry.table import ToolTable, cognitive_tools
+from words import Gateway, gateway, shipped, tool
 
 import_module("quoth.tools.builtin")
 HIDDEN = ("cognitive-loop", "think")

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import form
-
-from quoth.tools.history.audit import MemoryAudit
 from quoth.tools.builtin import search_tools
 from quoth.tools.call.context import ToolContext, ToolResult
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door, new_call
 from quoth.tools.errors import UnknownToolError
+from quoth.tools.history.audit import MemoryAudit
 from quoth.tools.registry.table import ToolTable, cognitive_tools
-from quoth.tools.call.workspace import Workspace
+from words import form
 
 
 class OneTool:

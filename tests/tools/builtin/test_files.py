@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Gateway, complaint, files, form, shipped
-
 from quoth import cognitive_tools
 from quoth.tools.call.context import ALLOW, ToolError
 from quoth.tools.lisp.forms import CallForm
+from words import Gateway, complaint, files, form, shipped
 
 
 class Yes:

@@ -9,20 +9,19 @@ from typing import Annotated, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from words import complaint, form, gateway, load, shipped, story, tool
-
 from quoth import Agent
 from quoth.agent.terminal.ask import AskTerminal
-from quoth.tools.consent.broker import Decision
 from quoth.tools.call.context import ToolContext, ToolError, Verdict, ask, deny
-from quoth.tools.registry.define import cognitive_tool, registering_in
+from quoth.tools.call.redaction import KEPT_CHARS, Redactor, redact, sounds_secret
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.consent.broker import Decision
 from quoth.tools.door.door import new_call
 from quoth.tools.errors import DefinitionError
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.call.redaction import KEPT_CHARS, Redactor, redact, sounds_secret
+from quoth.tools.registry.define import cognitive_tool, registering_in
 from quoth.tools.registry.parameters import Secret
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.call.workspace import Workspace
+from words import complaint, form, gateway, load, shipped, story, tool
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nq83v\n-----END RSA PRIVATE KEY-----"
 LOGIN = {"user": {}, "pin": {"secret": True}}

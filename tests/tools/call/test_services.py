@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Later, Spy, complaint, files, gateway, load, shipped, tool
-
 from quoth import Block, SearchHit, SearchOptions, Services, Source, ToolContext, Workspace
 from quoth.tools.call.context import ALLOW, Call, ToolError, Verdict, deny
+from quoth.tools.call.services import NO_SERVICES, PROTOCOLS, PermissionBroker
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.call.services import NO_SERVICES, PROTOCOLS, PermissionBroker
+from words import Later, Spy, complaint, files, gateway, load, shipped, tool
 
 # What a missing service says
 

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from words import complaint, files
-
 from quoth.tools.call.context import ALLOW, ToolContext, ToolError, enter_context
 from quoth.tools.call.workspace import Workspace, inside_workspace
+from words import complaint, files
 
 
 @pytest.fixture

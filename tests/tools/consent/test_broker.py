@@ -11,18 +11,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Clock, Desk, Spy, complaint, desk, files, form, gateway, shipped, tool
-
-from quoth.tools.history.audit import MemoryAudit, StoreAudit
-from quoth.tools.consent.broker import APPROVAL_SECONDS, DURATION_SECONDS, EDITED_SECONDS, KEPT_SECONDS, LONGEST_SECONDS, PENDING_SECONDS, SCOPE_SECONDS, Broker, Decision, SayYes
 from quoth.tools.call.context import ALLOW, Call, ToolContext, Verdict, ask, deny
+from quoth.tools.consent.broker import (
+    APPROVAL_SECONDS,
+    DURATION_SECONDS,
+    EDITED_SECONDS,
+    KEPT_SECONDS,
+    LONGEST_SECONDS,
+    PENDING_SECONDS,
+    SCOPE_SECONDS,
+    Broker,
+    Decision,
+    SayYes,
+)
 from quoth.tools.door.door import Door, Instead, NobodyToAsk
 from quoth.tools.errors import UsageError
+from quoth.tools.history.audit import MemoryAudit, StoreAudit
+from quoth.tools.history.receipts import StoreReceipts
 from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.policy.policy import RulesPolicy, parse_layer
-from quoth.tools.history.receipts import StoreReceipts
-from quoth.tools.storage.database import Store
 from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.storage.database import Store
+from words import Clock, Desk, Spy, complaint, desk, files, form, gateway, shipped, tool
 
 WAITS = "probe waits for a person's approval: it writes files (request {})."
 DAY = 86400.0

@@ -12,14 +12,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from words import Clock, Desk, Spy, desk, files, tool
-
-from quoth.tools.history.audit import MemoryAudit, StoreAudit
 from quoth.tools.consent.broker import APPROVAL_SECONDS, PENDING_SECONDS, request_digest
 from quoth.tools.errors import UsageError
+from quoth.tools.history.audit import MemoryAudit, StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical
-from quoth.tools.storage.database import Store
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.storage.database import Store
+from words import Clock, Desk, Spy, desk, files, tool
 
 
 def probe(body: Callable[..., Any], version: str = "1") -> CognitiveTool:

@@ -13,26 +13,38 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Gateway, Spy, gateway, shipped, tool
-
-import quoth.tools.door.door
-import quoth.tools.door.execution
-from quoth.tools.history.audit import MemoryAudit
-from quoth.tools.call.context import ALLOW, STATUSES, Call, GateDecision, ToolContext, ToolError, ToolFailure, ToolResult, Verdict, ask, current_context, deny
+from quoth.tools.call.context import (
+    ALLOW,
+    STATUSES,
+    Call,
+    GateDecision,
+    ToolContext,
+    ToolError,
+    ToolFailure,
+    ToolResult,
+    Verdict,
+    ask,
+    current_context,
+    deny,
+)
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.door import door as door_module
+from quoth.tools.door import execution
 from quoth.tools.door.door import STAGES, Door, Refusal, Reservation, dispatch, new_call
-from quoth.tools.lisp.forms import CallForm, Code
+from quoth.tools.history.audit import MemoryAudit
 from quoth.tools.history.receipts import Receipt
+from quoth.tools.lisp.forms import CallForm, Code
+from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import SandboxLimits
 from quoth.tools.storage.database import Store
-from quoth.tools.registry.table import ToolTable
-from quoth.tools.call.workspace import Workspace
+from words import Gateway, Spy, gateway, shipped, tool
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deadlines of the door itself, short enough for a test to pass them."""
-    monkeypatch.setattr(tools.door, "GATE_SECONDS", 0.2)
-    monkeypatch.setattr(tools.execute, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(door_module, "GATE_SECONDS", 0.2)
+    monkeypatch.setattr(execution, "GRACE_SECONDS", 0.2)
 
 
 class Says:
@@ -477,7 +489,7 @@ def test_only_a_clear_yes_of_the_guard_lets_the_call_on(
     guard: Any, status: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if reason == DEADLINE:
-        monkeypatch.setattr(tools.door, "GUARD_SECONDS", 0.2)
+        monkeypatch.setattr(door_module, "GUARD_SECONDS", 0.2)
     body = Spy("done")
     result = gateway(tool(body=body, guard=guard)).pass_through("(probe)")
     assert (result.status, result.message) == (status, f"probe was denied: {reason}." if reason else "")

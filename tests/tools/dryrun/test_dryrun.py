@@ -13,19 +13,18 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from words import Spy, files, gateway, lines, tool
-
-from quoth.tools.consent.broker import SayYes
 from quoth.tools.call.context import ALLOW, ToolContext, ToolResult, ask, deny
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.consent.broker import SayYes
 from quoth.tools.door.door import Door, new_call
-from quoth.tools.lisp.forms import CallForm, Code
 from quoth.tools.dryrun.unknowns import Marks, hidden, matches
+from quoth.tools.lisp.forms import CallForm, Code
 from quoth.tools.policy.limits import Quota, StoreLimits
 from quoth.tools.policy.policy import RulesPolicy, parse_layer
+from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.storage.database import Store
-from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
-from quoth.tools.call.workspace import Workspace
+from words import Spy, files, gateway, lines, tool
 
 TEXT: dict[str, dict[str, Any]] = {"x": {"type": Any, "default": None}}
 

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Clock, Desk, Spy, desk, form, gateway, shipped, tool
-
 from quoth.tools.call.context import ALLOW, ToolContext, Verdict, ask, deny
 from quoth.tools.door.door import NobodyToAsk
-from quoth.tools.policy.policy import by_effects
 from quoth.tools.history.receipts import KEPT_SECONDS, PRUNED_EVERY, WINDOW_SECONDS, NoReceipts, StoreReceipts
-from quoth.tools.storage.database import Store
+from quoth.tools.policy.policy import by_effects
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.storage.database import Store
+from words import Clock, Desk, Spy, desk, form, gateway, shipped, tool
 
 MODEL = {"route": "reply", "user": "bob", "session": "s", "message": "Look."}
 

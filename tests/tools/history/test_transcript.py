@@ -10,16 +10,24 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from words import Agent, Clock, complaint, form, scripted
-
-from quoth.tools.history.audit import StoreAudit
-from quoth.tools.history.transfer import NEEDED, POSSIBLE, copy_session, read_written, receipts_of, written
-from quoth.tools.errors import UsageError
-from quoth.tools.lisp.forms import CallForm, Code
-from quoth.tools.history.receipts import BEGUN, bound_to
 from quoth.tools.call.redaction import SECRET
+from quoth.tools.errors import UsageError
+from quoth.tools.history.audit import StoreAudit
+from quoth.tools.history.receipts import BEGUN, bound_to
+from quoth.tools.history.transcript import (
+    KINDS,
+    Event,
+    Transcript,
+    TranscriptError,
+    digest_of,
+    read_event,
+    read_form,
+    written_form,
+)
+from quoth.tools.history.transfer import NEEDED, POSSIBLE, copy_session, read_written, receipts_of, written
+from quoth.tools.lisp.forms import CallForm, Code
 from quoth.tools.storage.database import MIGRATIONS, Store, store_path
-from quoth.tools.history.transcript import KINDS, Event, Transcript, TranscriptError, digest_of, read_event, read_form, written_form
+from words import Agent, Clock, complaint, form, scripted
 
 
 @pytest.fixture
@@ -475,7 +483,7 @@ def test_receipts_are_those_of_the_new_session(transcript: Transcript, store: St
 
 # Stores of older versions
 
-FIRST = Path(__file__).parent / "data" / "store-1.sql"
+FIRST = Path(__file__).parents[1] / "data" / "store-1.sql"
 
 
 def test_a_store_of_the_first_version_opens_and_takes_a_session(tmp_path: Path) -> None:

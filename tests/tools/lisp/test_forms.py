@@ -10,11 +10,26 @@ import hy.models as m
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from words import complaint, form
-
 from quoth.tools.errors import InvalidCallError
-from quoth.tools.lisp.forms import CallForm, Code, canonical, from_json, from_model, is_plist_call, kebab, plist, pretty, print_string, print_value, show, to_json, to_value, too_deep
+from quoth.tools.lisp.forms import (
+    CallForm,
+    Code,
+    canonical,
+    from_json,
+    from_model,
+    is_plist_call,
+    kebab,
+    plist,
+    pretty,
+    print_string,
+    print_value,
+    show,
+    to_json,
+    to_value,
+    too_deep,
+)
 from quoth.tools.lisp.reader import Limits, ReadError, read_one
+from words import complaint, form
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}(-[a-z0-9]{1,4})?", fullmatch=True)
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=30)  # lone surrogates too

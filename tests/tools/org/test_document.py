@@ -11,15 +11,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from org_lines import LINES
+from quoth.tools.org.document import Org, dump, load
+from quoth.tools.org.edit import (
+    EditError,
+    add_to_drawer,
+    escape,
+    find_results,
+    put_entry_results,
+    put_results,
+    remove_property,
+    results_text,
+    set_property,
+    set_todo,
+    unescape,
+)
 from words import complaint
 
-from quoth.tools.org.document import Org, dump, load
-from quoth.tools.org.edit import EditError, add_to_drawer, escape, find_results, put_entry_results, put_results, remove_property, results_text, set_property, set_todo, unescape
-
-DATA = Path(__file__).parent / "data"
-PLANS = Path(__file__).parents[2] / "plans"
+DATA = Path(__file__).parents[2] / "agent" / "data"
+PLANS = Path(__file__).parents[3] / "plans"
 ORG_NEWS = Path("/usr/share/emacs")  # Debian's Emacs brings some real Org files along
-REAL = [DATA / "morning.org", *sorted(PLANS.glob("*.org")), *sorted(Path(__file__).parents[2].glob("*.org"))]
+REAL = [DATA / "morning.org", *sorted(PLANS.glob("*.org")), *sorted(Path(__file__).parents[3].glob("*.org"))]
 REAL += sorted(ORG_NEWS.glob("*/etc/ORG-NEWS"))
 
 ENDS = st.sampled_from(["\n", "\n", "\n", "\r\n", "\r\r\n"])

@@ -11,15 +11,14 @@ import subprocess
 from pathlib import Path
 
 from org_lines import LINES
-from words import command, files
-
+from quoth.agent.plan.model import TODO_WORDS
 from quoth.tools.org.document import Org, dump, load
 from quoth.tools.org.edit import add_to_drawer, put_entry_results, put_results, set_property, set_todo
-from quoth.agent.plan.model import TODO_WORDS
+from words import command, files
 
 EMACS = shutil.which("emacs")
-ROOT = Path(__file__).parents[2]
-MORNING = Path(__file__).parent / "data" / "morning.org"
+ROOT = Path(__file__).parents[3]
+MORNING = Path(__file__).parents[2] / "agent" / "data" / "morning.org"
 REAL = [MORNING, ROOT / "plans" / "self-test.org", ROOT / "README.org"]
 REAL += sorted(Path("/usr/share/emacs").glob("*/etc/ORG-NEWS"))
 

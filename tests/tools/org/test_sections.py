@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from org_lines import LINES
-
+from quoth.agent.plan.model import TODO_WORDS
 from quoth.tools.org import edit as org_edit
 from quoth.tools.org.document import Org, dump, load
 from quoth.tools.org.edit import EditError
 from quoth.tools.org.sections import OrgParts
-from quoth.agent.plan.model import TODO_WORDS
 
 HEADLINES = ["* PLAN a", "** DONE b", "* TODO"]
 texts = st.none() | st.text(alphabet="ab*# \n:|", max_size=40)

@@ -15,14 +15,13 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from words import Gateway, Spy, agent, complaint, files, gateway, shipped, story, tool
-
 from quoth.tools.call.context import ALLOW, Verdict, ask, deny
 from quoth.tools.door.door import Reservation, new_call
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.limits import Cooldown, Quota, Rule, StoreLimits
 from quoth.tools.storage.database import Store
+from words import Gateway, Spy, agent, complaint, files, gateway, shipped, story, tool
 
 
 class Clock:

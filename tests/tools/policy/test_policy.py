@@ -11,20 +11,27 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from words import Spy, complaint, files, form, gateway, shipped, table_of, tool
-
-import quoth.tools.policy.predicates
 from quoth.tools.call.context import Call, ToolContext, Verdict
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door, new_call
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import Code
-from quoth.tools.policy.policy import EffectsPolicy, Layer, LayerKind, RulesPolicy, load_policy, parse_layer, workspace_policy
-from quoth.tools.policy.quotas import Cooldown, Quota
+from quoth.tools.policy import predicates
 from quoth.tools.policy.language import Orders, Rule, read_orders
+from quoth.tools.policy.policy import (
+    EffectsPolicy,
+    Layer,
+    LayerKind,
+    RulesPolicy,
+    load_policy,
+    parse_layer,
+    workspace_policy,
+)
+from quoth.tools.policy.quotas import Cooldown, Quota
+from quoth.tools.policy.trust import Trust
 from quoth.tools.registry.parameters import bind, validate
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.policy.trust import Trust
-from quoth.tools.call.workspace import Workspace
+from words import Spy, complaint, files, form, gateway, shipped, table_of, tool
 
 FREE = tool(
     "free",
@@ -194,12 +201,12 @@ def test_a_predicate_holds_fails_or_cannot_be_decided(
 def test_a_value_that_is_no_plain_data_cannot_be_compared() -> None:
     rules = policy('(deny (free :text "a"))').layers[0].orders.rules
     args = {"text": timedelta(1)}
-    facts = tools.predicates.Facts(FREE, new_call(form("(free)")), Workspace("."))
+    facts = predicates.Facts(FREE, new_call(form("(free)")), Workspace("."))
     assert rules[0].test(args, facts) is None
 
 
 def test_a_pattern_that_takes_too_long_cannot_be_decided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools.predicates, "MATCH_SECONDS", 0.01)
+    monkeypatch.setattr(predicates, "MATCH_SECONDS", 0.01)
     slow = '(matches "(a|aa)+$")'
     value = f'"{"a" * 60}b"'
     assert deny_ask_allow(slow, "text", value) == UNDECIDED
@@ -539,7 +546,7 @@ VALUES = st.recursive(
 def test_a_predicate_and_its_opposite_never_both_hold(predicate: str, value: Any) -> None:
     def truth(text: str) -> Any:
         (rule,) = read_orders(f"(deny (free :text {text}))", "p").rules
-        facts = tools.predicates.Facts(FREE, new_call(form("(free)")), Workspace("."))
+        facts = predicates.Facts(FREE, new_call(form("(free)")), Workspace("."))
         return rule.test({"text": value}, facts)
 
     said, opposite = truth(predicate), truth(f"(not {predicate})")

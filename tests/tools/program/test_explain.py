@@ -10,20 +10,19 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from words import complaint
-
-from quoth.tools.program.foreign_words import FOREIGN
-from quoth.tools.lisp.forms import CallForm
-from quoth.tools.program.idioms import IDIOMS
-from quoth.tools.program.hint import MAX_LESSON
 from mistakes import MISTAKES, Mistake
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.reader import read_all
 from quoth.tools.program.compiler import PROGRAM_LIMITS, ProgramError, compile_program
+from quoth.tools.program.explain import USAGE, undefined
+from quoth.tools.program.foreign_words import FOREIGN
+from quoth.tools.program.from_python import from_python
+from quoth.tools.program.hint import MAX_LESSON
+from quoth.tools.program.idioms import IDIOMS
+from quoth.tools.program.linter import spot
 from quoth.tools.program.rewriter import rewrite
 from quoth.tools.sandbox.runner import Sandbox
-from quoth.tools.lisp.reader import read_all
-from quoth.tools.program.linter import spot
-from quoth.tools.program.explain import USAGE, undefined
-from quoth.tools.program.from_python import from_python
+from words import complaint
 
 TOOLS = ("echo", "read-file")
 PLACE = re.compile(r"line \d+, column \d+: ")

@@ -10,17 +10,16 @@ import hy.models as m
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from words import complaint
-
-from quoth.tools.program import compiler as program
 from quoth.tools.lisp.forms import CallForm, print_string, show
-from quoth.tools.program.idiom_calls import MAX_STEPS
-from quoth.tools.program.idioms import IDIOMS, RULES, VALUES, Idiom
-from quoth.tools.program.compiler import PROGRAM_LIMITS, ProgramError, compile_program
-from quoth.tools.program.rewriter import rewrite
-from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.lisp.reader import read_all
 from quoth.tools.lisp.syntax import CONSTANTS, is_core
+from quoth.tools.program import compiler as program
+from quoth.tools.program.compiler import PROGRAM_LIMITS, ProgramError, compile_program
+from quoth.tools.program.idiom_calls import MAX_STEPS
+from quoth.tools.program.idioms import IDIOMS, RULES, VALUES, Idiom
+from quoth.tools.program.rewriter import rewrite
+from quoth.tools.sandbox.runner import Sandbox
+from words import complaint
 
 TOOLS = ("echo", "even")
 Run = Callable[[str], Any]

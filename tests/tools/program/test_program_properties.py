@@ -16,7 +16,6 @@ import hy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from quoth.tools.lisp.forms import CallForm, print_string
 from quoth.tools.program.compiler import ProgramError, compile_program
 from quoth.tools.sandbox.runner import Sandbox, SandboxLimits, across

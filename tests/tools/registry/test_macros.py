@@ -15,14 +15,13 @@ from typing import Any
 
 import pytest
 from loopback import QuietServer
-from words import Gateway, complaint, files, form, gateway, load
-
-from quoth.tools.call.context import ToolContext
-from quoth.tools.errors import UsageError
 from quoth.tools.builtin.process import MAX_OUTPUT, run_argv
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.errors import UsageError
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.call.workspace import Workspace
+from words import Gateway, complaint, files, form, gateway, load
 
 HEAD = """\
 "Tools of a test."

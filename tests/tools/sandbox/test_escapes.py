@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Spy, agent, files, sandboxes, tool
-
 from quoth import Agent
 from quoth.tools.call.context import deny
 from quoth.tools.sandbox.runner import MAX_WORKERS, Sandbox, SandboxLimits
+from words import Spy, agent, files, sandboxes, tool
 
 SMALL = SandboxLimits(seconds=0.2, memory=48 * 1024 * 1024, calls=30)
 CANARY = ["alive"]  # for programs that reach for this very module
@@ -42,7 +41,7 @@ class Escape:
 
 
 def corpus() -> list[Escape]:
-    text = (Path(__file__).parent / "data" / "escapes.hy.txt").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[1] / "data" / "escapes.hy.txt").read_text(encoding="utf-8")
     found = []
     for entry in text.split("\n> ")[1:]:
         head, _, body = entry.partition("\n")

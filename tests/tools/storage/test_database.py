@@ -13,11 +13,10 @@ from typing import Any
 
 import apsw
 import pytest
-from words import Spy, complaint, gateway, tool
-
-from quoth.tools.history.audit import COLUMNS, MemoryAudit, StoreAudit
 from quoth.tools.errors import UsageError
+from quoth.tools.history.audit import COLUMNS, MemoryAudit, StoreAudit
 from quoth.tools.storage.database import MIGRATIONS, Store, state_dir, store_path
+from words import Spy, complaint, gateway, tool
 
 
 def row(number: int = 1, **more: Any) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""A flight plan flown: steps, approvals, what each came to."""

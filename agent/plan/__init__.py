@@ -1,0 +1,1 @@
+"""A flight plan as data: read, built, checked."""

@@ -1,0 +1,176 @@
+"""quoth: a Lisp-inspired, homoiconic agent loop. This is its public face, and ``quoth`` is all that is
+installed.
+
+Names are imported at first use, so that a command pays only for what it does. From Hy:
+``(require quoth [def-cognitive-tool def-shell-tool def-http-tool])``.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = (
+    False  # what a type checker takes for true; typing itself would be imported before agent/entry.py
+)
+if TYPE_CHECKING:
+    from collections.abc import KeysView
+    from typing import Any
+
+    from quoth.agent.client import Agent, AsyncAgent
+    from quoth.agent.flight.engine import FlightReport
+    from quoth.agent.run.run import Reply
+    from quoth.neuro.backends.base import Backend, Completion, Messages, ModelError, Usage
+    from quoth.neuro.backends.scripted import ScriptedBackend
+    from quoth.neuro.backends.select import choose_backend
+    from quoth.neuro.prompt.belt import belt
+    from quoth.neuro.reading.reply import read_reply
+    from quoth.neuro.reading.stream import ReplyStream
+    from quoth.tools.call.context import (
+        Call,
+        GateDecision,
+        ToolContext,
+        ToolError,
+        ToolResult,
+        Verdict,
+        ask,
+        current_context,
+        deny,
+    )
+    from quoth.tools.call.service_types import Block, SearchHit, SearchOptions, Source
+    from quoth.tools.call.services import Services
+    from quoth.tools.call.workspace import Workspace, inside_workspace
+    from quoth.tools.consent.broker import Decision
+    from quoth.tools.door.door import Door, dispatch, new_call
+    from quoth.tools.errors import (
+        DefinitionError,
+        DuplicateToolError,
+        InvalidCallError,
+        QuothError,
+        UnknownToolError,
+        UsageError,
+    )
+    from quoth.tools.lisp.forms import CallForm, Code
+    from quoth.tools.registry.define import cognitive_tool, define_tool, registering_in
+    from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "agent.client": "Agent AsyncAgent",
+    "agent.flight.engine": "FlightReport",
+    "agent.run.run": "Reply",
+    "neuro.backends.base": "Backend Completion Messages ModelError Usage",
+    "neuro.backends.scripted": "ScriptedBackend",
+    "neuro.backends.select": "choose_backend",
+    "neuro.prompt.belt": "belt",
+    "neuro.reading.reply": "read_reply",
+    "neuro.reading.stream": "ReplyStream",
+    "neuro.think": "think ask_neuro begin_conversation",
+    "tools.call.context": "Call GateDecision ToolContext ToolError ToolResult Verdict ask current_context "
+    "deny",
+    "tools.call.service_types": "Block SearchHit SearchOptions Source",
+    "tools.call.services": "Services",
+    "tools.call.workspace": "Workspace inside_workspace",
+    "tools.consent.broker": "Decision",
+    "tools.door.door": "Door dispatch new_call",
+    "tools.errors": "DefinitionError DuplicateToolError InvalidCallError QuothError UnknownToolError "
+    "UsageError",
+    "tools.lisp.forms": "CallForm Code",
+    "tools.registry.define": "cognitive_tool define_tool registering_in",
+    "tools.registry.table": "CognitiveTool ToolTable cognitive_tools",
+}
+_HOME_OF = {name: f"quoth.{module}" for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = [
+    "Agent",
+    "AsyncAgent",
+    "Backend",
+    "Block",
+    "Call",
+    "CallForm",
+    "Code",
+    "CognitiveTool",
+    "Completion",
+    "Decision",
+    "DefinitionError",
+    "Door",
+    "DuplicateToolError",
+    "FlightReport",
+    "GateDecision",
+    "InvalidCallError",
+    "Messages",
+    "ModelError",
+    "QuothError",
+    "Reply",
+    "ReplyStream",
+    "ScriptedBackend",
+    "SearchHit",
+    "SearchOptions",
+    "Services",
+    "Source",
+    "StrictModel",
+    "ToolContext",
+    "ToolError",
+    "ToolResult",
+    "ToolTable",
+    "UnknownToolError",
+    "Usage",
+    "UsageError",
+    "Verdict",
+    "Workspace",
+    "__version__",
+    "ask",
+    "ask_neuro",
+    "begin_conversation",
+    "belt",
+    "choose_backend",
+    "cognitive_tool",
+    "cognitive_tools",
+    "current_context",
+    "define_tool",
+    "deny",
+    "dispatch",
+    "inside_workspace",
+    "new_call",
+    "read_reply",
+    "registering_in",
+    "think",
+]
+
+
+class _Macros(dict):  # type: ignore[type-arg]  # Any is not imported here
+    """The macros for ``(require quoth […])``, loaded when somebody asks for one: Hy costs 30 ms."""
+
+    def _load(self) -> None:
+        if not super().__len__():
+            from importlib import import_module
+
+            self.update(import_module("quoth.tools.macros")._hy_macros)
+
+    def __len__(self) -> int:
+        self._load()
+        return super().__len__()
+
+    def __contains__(self, name: object) -> bool:
+        self._load()
+        return super().__contains__(name)
+
+    def keys(self) -> KeysView[str]:  # type: ignore[override]
+        self._load()
+        return super().keys()
+
+
+_hy_macros = _Macros()
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name == "StrictModel":
+        return import_module("quoth.tools.registry.parameters").strict_model()
+    if name in _HOME_OF:
+        value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+        return value
+    raise AttributeError(f"module 'quoth' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,1 @@
+"""A session run once more, answered by its transcript."""

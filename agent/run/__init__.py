@@ -1,0 +1,1 @@
+"""One run of the loop: its parts, its budget, its sub-agents, its record."""

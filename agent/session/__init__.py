@@ -1,0 +1,1 @@
+"""A session and its life: written, listed, shown, carried on."""

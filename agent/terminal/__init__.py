@@ -1,0 +1,1 @@
+"""A person at a terminal: what is shown and what is asked."""

@@ -1,0 +1,1 @@
+"""What a model is shown: belt, schemas, grammar, dialects."""

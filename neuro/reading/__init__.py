@@ -1,0 +1,1 @@
+"""A reply's text to calls; it runs nothing."""

@@ -1,0 +1,1 @@
+"""One call and what travels with it."""

@@ -1,0 +1,1 @@
+"""What a person was asked and what the person decided."""

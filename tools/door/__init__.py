@@ -1,0 +1,1 @@
+"""The one door that every call passes."""

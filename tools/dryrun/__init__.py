@@ -1,0 +1,1 @@
+"""Which calls a program may make, found without making those that do more than read."""

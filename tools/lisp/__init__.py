@@ -1,0 +1,1 @@
+"""Text to models to call forms and back; it runs nothing."""

@@ -1,0 +1,1 @@
+"""Org files, kept byte for byte. Knows nothing of plans."""

@@ -1,0 +1,1 @@
+"""Rules over calls: the language, its meaning, limits, trust."""

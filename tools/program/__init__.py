@@ -1,0 +1,1 @@
+"""A program read, rewritten, checked and compiled; none is run here."""
