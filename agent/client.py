@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import getpass
 import secrets
 import threading
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
@@ -17,40 +16,51 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
+from quoth.agent.reply import Listener, Reply
 from quoth.agent.run.model_service import check_known, with_own_model
 from quoth.agent.run.recorder import Differs, RecordedBackend, RecordedDoor, facts_of
-from quoth.agent.run.run import Listener, Reply, Run, RunLimits
+from quoth.agent.run.run import Run, RunLimits
 from quoth.agent.run.subagents import chosen, services_for
 from quoth.agent.session.drift import Changes, changes_of
 from quoth.agent.session.index import find_session, new_session
-from quoth.agent.session.session import Past, RunLog, Session, Unfinished, read_messages
-from quoth.neuro.backends.base import Backend, Messages
+from quoth.agent.session.past import Past
+from quoth.agent.session.run_log import RunLog
+from quoth.agent.session.session import Session, Unfinished, read_messages
+from quoth.agent.terminal.person import user_name
+from quoth.neuro.backends.base import Backend
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, choose_dialect, dialect_named
-from quoth.tools.call.context import Route, ToolContext, ToolResult
+from quoth.tools.call.call import Route, ToolResult, new_call
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.ports import Audit, Gate
 from quoth.tools.call.services import Services
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.consent.broker import Broker, Person, SayYes
-from quoth.tools.door.door import Door, Gate, new_call
+from quoth.tools.consent.broker import Broker
+from quoth.tools.consent.requests import Person, SayYes
+from quoth.tools.door.door import Door
 from quoth.tools.errors import InvalidCallError, UsageError
-from quoth.tools.history.audit import Audit, StoreAudit
+from quoth.tools.history.audit import StoreAudit
+from quoth.tools.history.call_log import StoreCallLog
+from quoth.tools.history.event import read_form
 from quoth.tools.history.long_results import OnlyNames, StorePages
 from quoth.tools.history.receipts import StoreReceipts
-from quoth.tools.history.transcript import StoreCallLog, Transcript, read_form
-from quoth.tools.hy_loader import cache_dir
-from quoth.tools.lisp.forms import CallForm, Code, from_model
+from quoth.tools.history.transcript import Transcript
+from quoth.tools.lisp.forms import CallForm, from_model
+from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.loading import ToolSource, load_tools, with_search
+from quoth.tools.policy.files import load_policy, policy_files
 from quoth.tools.policy.limits import StoreLimits
-from quoth.tools.policy.policy import load_policy, policy_files
 from quoth.tools.policy.quotas import Rule
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
-from quoth.tools.storage.database import Store, state_dir, store_path
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import cache_dir, state_dir, store_path
 
 if TYPE_CHECKING:
-    from quoth.agent.flight.engine import FlightReport
+    from quoth.agent.flight.report import FlightReport
     from quoth.agent.replay.replay import Given, Replay
 
 T = TypeVar("T")
@@ -324,7 +334,8 @@ class AsyncAgent:
         ``only`` and ``until`` choose the steps; with ``parallel`` those without order between them run at
         once. Raises UsageError for a plan with faults: then nothing is run."""
         self._require_open()
-        from quoth.agent.flight.engine import Wanted, fly
+        from quoth.agent.flight.engine import fly
+        from quoth.agent.flight.report import Wanted
 
         return await fly(self, path, Wanted(start, only, until, parallel, again), self._named)
 
@@ -693,13 +704,6 @@ def _with_whole_path(model: str) -> str:
     """The spec of a model, to be understood in any folder."""
     kind, _, path = model.partition(":")
     return f"{kind}:{Path(path).expanduser().resolve()}" if kind in ("scripted", "local") and path else model
-
-
-def user_name() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"
 
 
 class Agent:

@@ -9,11 +9,12 @@ thousand turns use no more stack than ten."
   asyncio
   dataclasses [dataclass replace]
   quoth.agent.run.compaction [kept part-shown reply-tokens]
-  quoth.agent.run.run [CallRecord Turn cut-off result-text]
+  quoth.agent.reply [CallRecord]
+  quoth.agent.run.run [Turn cut-off result-text]
   quoth.neuro.backends.base [ModelError]
   quoth.neuro.prompt.dialects [answers call-id]
   quoth.neuro.think [AFTER-RESULT NOW-ANSWER think]
-  quoth.tools.door.door [new-call]
+  quoth.tools.call.call [new-call]
   quoth.tools.errors [StoreError]
   quoth.tools.lisp.forms [CallForm]
   quoth.tools.call.redaction [Redactor])

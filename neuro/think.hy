@@ -3,7 +3,8 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
 
 (import
   dataclasses [dataclass]
-  quoth.neuro.backends.base [Messages ToolsRefusedError Usage]
+  quoth.neuro.backends.messages [Messages]
+  quoth.neuro.backends.base [ToolsRefusedError Usage]
   quoth.neuro.prompt.dialects [CALL-FORM Dialect refusal-note without-tools]
   quoth.neuro.reading.reply [Reading])
 

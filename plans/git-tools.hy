@@ -2,7 +2,7 @@
 They run a program, and a repository may hold settings that run others, so they ask before they do."
 
 (eval-when-compile (require quoth.tools.macros [def-shell-tool]))
-(import quoth.tools.call.context [deny])
+(import quoth.tools.call.call [deny])
 
 (defn revision [text]
   "Guard: a revision or range, and no option."

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Literal
 
 
 class QuothError(Exception):
@@ -75,3 +76,42 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`` Did you mean X?`` with its leading space, or the empty string."""
     close = nearest(word, known)
     return f" Did you mean {close}?" if close else ""
+
+
+Status = Literal["ok", "error", "invalid", "unknown", "denied", "limited", "pending", "timeout", "cancelled"]
+STATUSES: tuple[Status, ...] = (
+    "ok",
+    "error",
+    "invalid",
+    "unknown",
+    "denied",
+    "limited",
+    "pending",
+    "timeout",
+    "cancelled",
+)
+
+
+class ToolError(QuothError):
+    """Raised by a body for a failure the caller can act on; its text is shown to the model as it is."""
+
+
+class ToolFailure(Exception):
+    """Ends a body with a status of its own; for programs whose inner call was refused. Not for users'
+    tools."""
+
+    def __init__(self, status: Status, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+PERMISSION = "permission?"  # names what a body asks for, beside the arguments of its call; no parameter can
+
+
+class PermissionNeeded(ToolFailure):
+    """Ends a body that asks a person first: the door asks, and begins the body again when it is allowed."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__("pending", reason)
+        self.what = what

@@ -23,19 +23,11 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.storage.paths import cache_dir
 
 PACKAGE = "quoth"
 # What decides how a definition expands: the macros, and the Hy functions they call while compiling.
 _MACROS = tuple(Path(__file__).parent / name for name in ("macros.hy", "registry/expand.hy"))
-
-
-def cache_dir() -> Path:
-    """Where quoth keeps what can be made again: ``$QUOTH_CACHE``, or the platform's cache folder."""
-    if named := os.environ.get("QUOTH_CACHE"):
-        return Path(named)
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("quoth", appauthor=False))
 
 
 class _CachingLoader(importlib.machinery.SourceFileLoader):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from quoth.tools.call.context import ToolError
+from quoth.tools.errors import ToolError
 
 if TYPE_CHECKING:
     from regex import Pattern

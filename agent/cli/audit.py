@@ -77,7 +77,7 @@ def _trail(options: argparse.Namespace) -> Iterator[StoreAudit | None]:
 
 
 def _filters(options: argparse.Namespace) -> dict[str, str]:
-    from quoth.tools.call.context import STATUSES
+    from quoth.tools.errors import STATUSES
     from quoth.tools.lisp.forms import kebab
 
     filters: dict[str, str] = {}

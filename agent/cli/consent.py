@@ -15,15 +15,17 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from quoth.agent.cli import flight as flight_cli
-from quoth.agent.cli.session import open_store, place_of, take_over
+from quoth.agent.cli.common import open_store, place_of, take_over
 from quoth.agent.terminal.output import complain, is_terminal, print_json, print_line, shown
-from quoth.agent.terminal.requests import Decided, decide, listing, page, question_of, require_person
+from quoth.agent.terminal.person import require_person
+from quoth.agent.terminal.requests import Decided, decide, listing, page, question_of
 from quoth.tools.errors import UsageError
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
-    from quoth.tools.consent.broker import Broker, Decision, Request
+    from quoth.tools.consent.broker import Broker
+    from quoth.tools.consent.requests import Decision, Request
 
 
 def add_commands(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
@@ -76,7 +78,7 @@ def pending(options: argparse.Namespace) -> int:
 def approve(options: argparse.Namespace) -> int:
     """Record an approval, showing first what is granted beyond the one call."""
     from quoth.agent.terminal.ask import call_of, seconds_of
-    from quoth.tools.consent.broker import Decision
+    from quoth.tools.consent.requests import Decision
 
     if flight_cli.is_plan(options.id):
         return flight_cli.approve(options)
@@ -93,7 +95,7 @@ def approve(options: argparse.Namespace) -> int:
 
 def deny(options: argparse.Namespace) -> int:
     """Record a refusal."""
-    from quoth.tools.consent.broker import Decision
+    from quoth.tools.consent.requests import Decision
 
     if flight_cli.is_plan(options.id):
         return flight_cli.deny(options)
@@ -111,7 +113,7 @@ def _no_step(options: argparse.Namespace) -> None:
 def _decide(options: argparse.Namespace, decision: Decision) -> int:
     import dataclasses
 
-    from quoth.agent.client import user_name
+    from quoth.agent.terminal.person import user_name
 
     require_person()
     decision = dataclasses.replace(decision, by=getattr(options, "user", None) or user_name())
@@ -174,7 +176,7 @@ def _confirmed(options: argparse.Namespace, decision: Decision) -> bool:
 
 def dry_run(options: argparse.Namespace, program: str) -> int:
     """Show what a program may call; in a session that was named, leave a request for the whole."""
-    from quoth.agent.cli.main import _show_result, _with_agent
+    from quoth.agent.cli.common import _show_result, _with_agent
 
     async def work(agent: AsyncAgent) -> int:
         result = await agent.eval(program, dry_run=options.dry_run)
@@ -228,7 +230,7 @@ def _is_suspended(options: argparse.Namespace, session: str) -> bool:
 
 def _agent_of(options: argparse.Namespace, session: str, user: str) -> AsyncAgent:
     """An agent with the tools of a session, to check a decision with."""
-    from quoth.agent.cli.main import _agent
+    from quoth.agent.cli.common import _agent
 
     copy = argparse.Namespace(**vars(options))
     copy.user = user

@@ -14,13 +14,13 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.terminal.output import complain, print_json, print_line
-from quoth.agent.terminal.requests import require_person
+from quoth.agent.terminal.person import require_person
 from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
-    from quoth.agent.flight.engine import FlightReport, Wanted
     from quoth.agent.flight.plan_file import PlanFile
+    from quoth.agent.flight.report import FlightReport, Wanted
     from quoth.agent.plan.model import Part
 
 EXIT_OF_FLIGHT = {"done": 0, "failed": 1, "pending": 3, "interrupted": 130}
@@ -66,7 +66,7 @@ def fly(options: argparse.Namespace) -> int:
         return dry_run(options)
     import asyncio
 
-    from quoth.agent.cli.main import _with_agent
+    from quoth.agent.cli.common import _with_agent
     from quoth.agent.flight.progress import AskedAside, stderr_look
 
     _go_on(options, options.plan, whole=True)
@@ -102,14 +102,14 @@ def _refuse_together(options: argparse.Namespace) -> None:
 
 
 def _wanted(options: argparse.Namespace) -> Wanted:
-    from quoth.agent.flight.engine import Wanted
+    from quoth.agent.flight.report import Wanted
 
     names = (options.start or "", options.only or "", options.until or "")
     return Wanted(*names, options.parallel, options.again)
 
 
 def _show(options: argparse.Namespace, agent: AsyncAgent, report: FlightReport) -> None:
-    from quoth.agent.run.run import shortened
+    from quoth.agent.terminal.text import shortened
 
     if getattr(options, "json", False):
         print_json(report.to_json())
@@ -121,7 +121,7 @@ def _show(options: argparse.Namespace, agent: AsyncAgent, report: FlightReport) 
     for note in report.notes:
         complain(note)
     if report.status == "pending":
-        from quoth.agent.cli.session import place_of
+        from quoth.agent.cli.common import place_of
 
         place = place_of(options)
         for request in agent.broker.requests(session=report.session):
@@ -134,11 +134,11 @@ def _show(options: argparse.Namespace, agent: AsyncAgent, report: FlightReport) 
 def _go_on(options: argparse.Namespace, path: str, *, whole: bool) -> None:
     """Where a flight of this plan has not ended, take over what it was begun with, as ``quoth resume`` does
     with a session; or, but for the ``whole``, its tools and policy."""
-    from quoth.agent.cli.session import open_store, take_over
-    from quoth.agent.client import user_name
+    from quoth.agent.cli.common import open_store, take_over
     from quoth.agent.flight.log import flights, read_flight
     from quoth.agent.flight.plan_file import PlanFile
     from quoth.agent.session.session import Session
+    from quoth.agent.terminal.person import user_name
     from quoth.tools.history.transcript import Transcript
 
     user = getattr(options, "user", None) or user_name()
@@ -164,7 +164,7 @@ def _go_on(options: argparse.Namespace, path: str, *, whole: bool) -> None:
 
 def _as_given(options: argparse.Namespace) -> str:
     """The options that the next command needs, too."""
-    from quoth.agent.cli.session import place_of
+    from quoth.agent.cli.common import place_of
 
     given = [*getattr(options, "tools_before", ()), *getattr(options, "tools_after", ())]
     words = [f" --tools {shlex.quote(file)}" for file in given]
@@ -178,7 +178,7 @@ def _as_given(options: argparse.Namespace) -> str:
 
 def _file(options: argparse.Namespace, path: str) -> tuple[PlanFile, Any]:
     """The plan and the tools it is to be checked with."""
-    from quoth.agent.cli.main import _table
+    from quoth.agent.cli.common import _table
     from quoth.agent.flight.plan_file import PlanFile
 
     return PlanFile(path), _table(options)
@@ -217,7 +217,7 @@ def _how_many(options: argparse.Namespace, file: PlanFile) -> str:
 def dry_run(options: argparse.Namespace) -> int:
     """Show, step by step, which calls its forms would make, each with its verdict."""
     _go_on(options, options.plan, whole=False)
-    from quoth.agent.cli.main import _with_agent
+    from quoth.agent.cli.common import _with_agent
     from quoth.agent.flight.dry_run import dry_flight
 
     async def work(agent: AsyncAgent) -> int:
@@ -263,13 +263,13 @@ def deny(options: argparse.Namespace) -> int:
 
 def _decide(options: argparse.Namespace, kind: Any, why: str) -> int:
     """Record a decision about the steps, show it in the file, and say what it covers."""
-    from quoth.agent.cli.main import _with_agent
+    from quoth.agent.cli.common import _with_agent
     from quoth.agent.flight.approval import coverage, record
     from quoth.agent.flight.approval_view import coverage_data, page
     from quoth.agent.flight.plan_file import Mark, PlanFile
     from quoth.agent.plan.check import check as faults_of
     from quoth.tools.call.workspace import flying
-    from quoth.tools.consent.broker import Decision
+    from quoth.tools.consent.requests import Decision
     from quoth.tools.storage.file_lock import is_held
 
     require_person()

@@ -15,7 +15,7 @@ from quoth.tools.errors import UsageError
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
-    from quoth.tools.policy.language import Limit
+    from quoth.tools.policy.model import Limit
     from quoth.tools.policy.policy import Explanation, Layer, Match
 
 DONE, FAILED = 0, 1
@@ -50,7 +50,7 @@ def policy(options: argparse.Namespace) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Findings on stdout; exit code 1 when there are any."""
-    from quoth.agent.cli.main import _table
+    from quoth.agent.cli.common import _table
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.policy.lint import check as findings_of
     from quoth.tools.policy.policy import RulesPolicy
@@ -73,7 +73,7 @@ def check(options: argparse.Namespace) -> int:
 
 def _layers(options: argparse.Namespace) -> list[Layer]:
     """The file that is named; else all that may apply here, the workspace's own trusted or not."""
-    from quoth.tools.policy.policy import layers_to_check, read_layer, workspace_policy
+    from quoth.tools.policy.files import layers_to_check, read_layer, workspace_policy
 
     root = _root(getattr(options, "workspace", "."))
     if options.file is None:
@@ -88,8 +88,8 @@ def _layers(options: argparse.Namespace) -> list[Layer]:
 
 def explain(options: argparse.Namespace) -> int:
     """Every rule that matches a call, the one that decides, and what holds without rules."""
-    from quoth.agent.cli.main import _agent, _text
-    from quoth.tools.door.door import new_call
+    from quoth.agent.cli.common import _agent, _text
+    from quoth.tools.call.call import new_call
     from quoth.tools.lisp.forms import canonical, from_model
     from quoth.tools.lisp.reader import ReadError, read_one
     from quoth.tools.policy.scope import as_written, checked
@@ -171,8 +171,8 @@ def _rule_json(match: Match) -> dict[str, Any]:
 
 def trust(options: argparse.Namespace) -> int:
     """Trust what the workspace's policy says now, showing it; with none there, trust nothing there."""
-    from quoth.agent.terminal.requests import require_person
-    from quoth.tools.policy.policy import trust_workspace
+    from quoth.agent.terminal.person import require_person
+    from quoth.tools.policy.files import trust_workspace
 
     require_person()
     root = _root(options.dir or getattr(options, "workspace", "."))
@@ -207,7 +207,7 @@ def trust(options: argparse.Namespace) -> int:
 
 
 def _contents(layer: Layer) -> str:
-    from quoth.tools.registry.parameters import count
+    from quoth.tools.text import count
 
     orders = layer.orders
     return count(len(orders.rules), "rule") + (

@@ -17,7 +17,7 @@ from quoth.tools.errors import UsageError
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.replay.replay import Replay
-    from quoth.tools.history.transcript import Event
+    from quoth.tools.history.event import Event
 
 
 def add_commands(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
@@ -121,7 +121,7 @@ async def _replayed(options: argparse.Namespace, session: str, events: list[Even
 
 def lift(options: argparse.Namespace) -> int:
     """The program on stdout, or in a file."""
-    from quoth.agent.cli.session import write_new
+    from quoth.agent.cli.common import write_new
     from quoth.agent.session.lift import lifted
 
     session, events, _ = _session(options)

@@ -10,10 +10,10 @@ import argparse
 import shlex
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quoth.agent.cli.common import how_to_go_on, open_store, place_of, take_over, write_new
 from quoth.agent.terminal.output import (
     complain,
     is_terminal,
@@ -27,12 +27,11 @@ from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
-    from quoth.tools.storage.database import Store
 
 
 def add_commands(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
     """``command`` makes the parser of one command."""
-    from quoth.agent.cli.main import add_limits
+    from quoth.agent.cli.common import add_limits
 
     sessions = command("sessions", "List the sessions of this workspace, the latest at the end.")
     sessions.add_argument("--all", action="store_true", help="those of a person's single calls, too")
@@ -213,23 +212,13 @@ def export(options: argparse.Namespace) -> int:
     return 0
 
 
-def write_new(path: Path, text: str) -> None:
-    """Write a file that was not there. Raises UsageError."""
-    try:
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-    except FileExistsError:
-        raise UsageError(f"There is a file {path} already.") from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
-
-
 def import_session(options: argparse.Namespace) -> int:
     """A session from a text, under its own id or another."""
     from quoth.agent.session.index import take_in
-    from quoth.agent.terminal.requests import is_inside
+    from quoth.agent.terminal.person import is_inside
     from quoth.tools.history.transfer import A_WORD, is_word, read_written
-    from quoth.tools.storage.database import Store, store_path
+    from quoth.tools.storage.database import Store
+    from quoth.tools.storage.paths import store_path
 
     if is_inside():
         raise UsageError("A program that a tool runs cannot import sessions.")
@@ -274,7 +263,7 @@ def remove(options: argparse.Namespace) -> int:
     """Take sessions out of the store, after a person said so."""
     from quoth.agent.session.index import find_session
     from quoth.agent.session.session import alone
-    from quoth.agent.terminal.requests import is_inside
+    from quoth.agent.terminal.person import is_inside
     from quoth.tools.history.transcript import Transcript
 
     if is_inside():
@@ -311,9 +300,9 @@ def _confirmed(options: argparse.Namespace, question: str) -> bool:
 
 def resume(options: argparse.Namespace) -> int:
     """Go on with a session; the exit code is the gravest of its calls and runs."""
-    from quoth.agent.cli.main import EXIT_OF_RUN, _show_result, _with_agent, limits_of
+    from quoth.agent.cli.common import EXIT_OF_RUN, _show_result, _with_agent, limits_of
     from quoth.agent.flight.log import flown_in
-    from quoth.agent.run.run import Reply
+    from quoth.agent.reply import Reply
     from quoth.agent.terminal.progress import Progress
 
     words = list(options.text)
@@ -361,24 +350,6 @@ def resume(options: argparse.Namespace) -> int:
     return _with_agent(options, work, listener=Progress(), limits=limits_of(options, options.limits))
 
 
-def how_to_go_on(agent: AsyncAgent, options: argparse.Namespace) -> None:
-    """Tell a person what to do about the calls that wait, if any do."""
-    if not agent.waits:
-        return
-    place = place_of(options)
-    waiting = agent.broker.requests(session=agent.session)
-    ids = [request.id for request in waiting if request.user == agent.user]
-    for name in ids:
-        complain(f"To decide: quoth approve {name}{place}, or: quoth deny {name}{place} --why TEXT")
-    complain(f"{'Then go' if ids else 'To go'} on with: quoth resume {shlex.quote(agent.session)}{place}")
-
-
-def place_of(options: argparse.Namespace) -> str:
-    """The workspace, for a command that is to be typed next."""
-    workspace = getattr(options, "workspace", None)
-    return "" if workspace is None else f" --workspace {shlex.quote(workspace)}"
-
-
 def _waiting_session(options: argparse.Namespace) -> tuple[str, str, bool]:
     """The session to go on with, its user, and whether it has runs."""
     from quoth.agent.session.index import find_session, last_session, unfinished_sessions, users_of
@@ -417,60 +388,6 @@ def _one_user(options: argparse.Namespace, session: str, users: list[str]) -> st
     return str(named)
 
 
-def take_over(options: argparse.Namespace, session: str, user: str) -> None:
-    """Give the options the session was begun with to those that are not given now. A file of tools that is
-    not there any more is left out; AsyncAgent.changes tells of it."""
-    from quoth.agent.session.session import Session
-    from quoth.tools.call.redaction import SECRET
-    from quoth.tools.history.transcript import Transcript
-
-    given: dict[str, Any] = {}
-    foreign = False
-    with open_store(options) as store:
-        if store is not None:
-            known = Session(Transcript(lambda: store), session, user, Path())
-            given, foreign = known.given(), known.foreign()
-    options.session = session
-    options.limits = None if foreign else given.get("limits")
-    if not hasattr(options, "user"):
-        options.user = user
-    more: dict[str, Any] = {
-        name: given[name.replace("_", "-")]
-        for name in ("model", "base_url", "policy", "dialect", "belt")
-        if given.get(name.replace("_", "-")) and not hasattr(options, name)
-    }
-    if given.get("tools") and not (hasattr(options, "tools_before") or hasattr(options, "tools_after")):
-        more["tools_after"] = [file for file in given["tools"] if foreign or Path(file).exists()]
-    if foreign and (outside := [name for name in more if _reaches_out(name, more[name])]):
-        chosen = " ".join(_option(name, one) for name in outside for one in _listed(more[name]))
-        raise UsageError(
-            f"Session {session} was imported, and what runs code, makes rules or names a server is for you to"
-            f" choose: it had {chosen}. Give these, or others."
-        )
-    if SECRET in str(more.get("base_url", "")):
-        raise UsageError(
-            f"The address of the model's server held a secret, which is not kept when all has ended:"
-            f" {more['base_url']}. Give it again: --base-url URL"
-        )
-    for name, value in more.items():
-        setattr(options, name, value)
-
-
-def _reaches_out(name: str, value: Any) -> bool:
-    """Whether a setting runs code, loosens rules or sends the conversation to a server: nobody here has
-    chosen it if it was imported. So does every model but the embedded ones: its name is that of a file, of a
-    provider or of what a server has."""
-    from quoth.agent.run.subagents import EMBEDDED
-
-    if name == "model":
-        return value not in EMBEDDED
-    return name in ("tools_after", "policy", "base_url") and bool(value)
-
-
-def _listed(value: Any) -> list[str]:
-    return value if isinstance(value, list) else [value]
-
-
 def _option(name: str, value: str) -> str:
     return f"--{name.removesuffix('_after').replace('_', '-')} {shlex.quote(value)}"
 
@@ -478,8 +395,8 @@ def _option(name: str, value: str) -> str:
 def pick_up(options: argparse.Namespace) -> str:
     """For a REPL in a session that is known: take over what its conversation was begun with, and return the
     sentence that says so; nothing for a new conversation in a new session."""
-    from quoth.agent.client import user_name
     from quoth.agent.session.session import Session
+    from quoth.agent.terminal.person import user_name
     from quoth.tools.history.transcript import Transcript
 
     session = getattr(options, "session", None)
@@ -498,9 +415,3 @@ def pick_up(options: argparse.Namespace) -> str:
         return f"Going on with the conversation of session {session}, {messages} so far; ,new begins another."
     again = f"quoth resume {shlex.quote(session)}{place_of(options)} TEXT"
     return f"A new conversation in session {session}; to go on with that of its last run: {again}"
-
-
-def open_store(options: argparse.Namespace) -> AbstractContextManager[Store | None]:
-    from quoth.tools.storage.database import existing_store
-
-    return existing_store(Path(getattr(options, "workspace", ".")))

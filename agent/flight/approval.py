@@ -19,14 +19,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from quoth.agent.plan.blocks import called, knows_all, libraries, variables
 from quoth.agent.plan.check import reads_only
 from quoth.agent.plan.check_forms import tool_uses
 from quoth.agent.plan.model import Form, Part, Plan
-from quoth.tools.call.context import Call
+from quoth.tools.call.call import Call
+from quoth.tools.call.ports import Audit
 from quoth.tools.call.redaction import SECRET, redact
 from quoth.tools.consent import plan_approvals as plans
-from quoth.tools.consent.broker import Broker, Decision
-from quoth.tools.history.audit import Audit
+from quoth.tools.consent.broker import Broker
+from quoth.tools.consent.requests import Decision
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.org.babel import Var
 from quoth.tools.registry.table import ToolTable
@@ -127,23 +129,6 @@ def tools_digest(plan: Plan, step: Part, table: ToolTable) -> str:
     return hashlib.sha256(json.dumps(sorted(found.items())).encode()).hexdigest()
 
 
-def called(plan: Plan, form: Form) -> Form:
-    """The block whose text runs: the form itself, or the one that it calls."""
-    block = plan.block(form.call) if form.call else form
-    assert block is not None, "a plan is checked before it is looked at so"
-    return block
-
-
-def variables(plan: Plan, form: Form) -> list[Var]:
-    """The variables of a block; a call's own come in the place of those of the block it calls."""
-    return list({var.name: var for var in (*called(plan, form).vars, *form.vars)}.values())
-
-
-def knows_all(plan: Plan, form: Form) -> bool:
-    """Whether all that a block works with stands in the plan: no result of another block."""
-    return all(not var.ref or var.ref in plan.data for var in variables(plan, form))
-
-
 def is_covered(store: Store, call: Call, text: str) -> bool:
     """Whether the approval of a program was given to this run of it already, before it was broken off."""
     with store.transaction() as run:
@@ -226,18 +211,6 @@ def _changing(table: ToolTable, text: str, given: Sequence[Var]) -> list[str]:
     """The tools in a program that do more than to read."""
     uses = [use.tool for use in tool_uses(text, table, [var.name for var in given])]
     return list(dict.fromkeys(tool.name for tool in uses if not reads_only(tool)))
-
-
-def libraries(plan: Plan, form: Form) -> dict[str, Form]:
-    """The blocks outside of all steps that give a block its values, and those that give them theirs."""
-    found: dict[str, Form] = {}
-    pending = [var.ref for var in variables(plan, form)]
-    while pending:
-        name = pending.pop(0)
-        if name in plan.library and name not in found:
-            found[name] = plan.library[name]
-            pending += [var.ref for var in plan.library[name].vars]
-    return found
 
 
 def _parted(plan: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:

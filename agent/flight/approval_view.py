@@ -15,9 +15,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from quoth.agent.flight.approval import Coverage, called, libraries, variables
+from quoth.agent.flight.approval import Coverage
+from quoth.agent.plan.blocks import called, libraries, variables
 from quoth.agent.plan.model import BUDGETS, Form, Part, Plan
-from quoth.tools.lisp.forms import CallForm, Picture, print_value
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import Picture, print_value
 from quoth.tools.visible import mixed, visible
 
 WHOLE_CHARS, HEAD_CHARS = 2000, 200

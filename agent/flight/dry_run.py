@@ -9,9 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.flight.approval import approval_of, called, knows_all, variables
-from quoth.agent.flight.engine import Wanted, chosen_steps
+from quoth.agent.flight.approval import approval_of
+from quoth.agent.flight.engine import chosen_steps
 from quoth.agent.flight.plan_file import PlanFile
+from quoth.agent.flight.report import Wanted
+from quoth.agent.plan.blocks import called, knows_all, variables
 from quoth.agent.plan.check import check
 from quoth.agent.plan.check_forms import tool_uses
 from quoth.agent.plan.model import Form, Part, Plan

@@ -13,121 +13,37 @@ import contextlib
 import secrets
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from quoth.agent.flight.log import FlightLog, Standing, begin_flight, flights, read_flight
 from quoth.agent.flight.plan_file import Mark, PlanFile
+from quoth.agent.flight.report import WORDS, FlightReport, FlightStatus, StepReport, Wanted
+from quoth.agent.flight.results import Made, result_of, results_of
 from quoth.agent.flight.status import Standings, lets_pass
-from quoth.agent.flight.step import Aboard, Made, attempt, result_of, results_of
+from quoth.agent.flight.step import Aboard, attempt
 from quoth.agent.plan.check import check
 from quoth.agent.plan.model import PHASES, Part, Plan
-from quoth.agent.run.run import show_value
 from quoth.agent.session.session import Session
+from quoth.agent.terminal.text import show_value
 from quoth.neuro.backends.base import Usage
 from quoth.tools.call.workspace import flying
 from quoth.tools.errors import UsageError, did_you_mean
-from quoth.tools.storage.database import Store, store_path
+from quoth.tools.storage.database import Store
 from quoth.tools.storage.file_lock import hold
+from quoth.tools.storage.paths import store_path
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
 
-FlightStatus = Literal["done", "failed", "pending", "interrupted"]
 TOGETHER = 8  # steps at once, at most
 REASON_CHARS = 400  # of the reason in a line of the log
-WORDS = {
-    "": "PLAN",
-    "begun": "RUNNING",
-    "waits": "RUNNING",
-    "interrupted": "RUNNING",
-    "done": "DONE",
-    "failed": "FAILED",
-    "denied": "DENIED",
-    "skipped": "SKIPPED",
-}
 
 
 # What a group stands at that has come to nothing of its own yet.
 _STATUS = {"RUNNING": "begun", "FAILED": "failed", "DONE": "done"}
-
-
-@dataclass(frozen=True)
-class StepReport:
-    """What a step of a flight has come to. ``status`` is empty for one that was not reached; ``text`` is the
-    result, or the reason why there is none."""
-
-    id: str
-    title: str
-    place: str
-    status: str = ""
-    text: str = ""
-    seconds: float = 0.0
-    attempts: int = 0
-    usage: Usage = field(default_factory=Usage)
-
-    @property
-    def word(self) -> str:
-        return "WAITING" if self.status == "waits" else WORDS[self.status]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "title": self.title,
-            "place": self.place,
-            "status": self.word.lower() if self.status != "waits" else "waits",
-            "text": self.text,
-            "seconds": round(self.seconds, 3),
-            "attempts": self.attempts,
-            "tokens": self.usage.input_tokens + self.usage.output_tokens,
-        }
-
-
-@dataclass(frozen=True)
-class FlightReport:
-    """How a flight ended, for now. ``notes`` are what a person should know beside that."""
-
-    plan: str
-    session: str
-    status: FlightStatus
-    steps: tuple[StepReport, ...]
-    seconds: float = 0.0
-    notes: tuple[str, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        return self.status == "done"
-
-    def __str__(self) -> str:
-        """One line: how many steps came to what."""
-        words = dict.fromkeys([*WORDS.values(), "WAITING"])
-        counts = {word: sum(step.word == word for step in self.steps) for word in words}
-        said = ", ".join(f"{n} {word.lower()}" for word, n in counts.items() if n)
-        return f"{self.plan}: {self.status}: {said}; session {self.session}, {self.seconds:.1f} s."
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "plan": self.plan,
-            "session": self.session,
-            "status": self.status,
-            "steps": [step.to_json() for step in self.steps],
-            "seconds": round(self.seconds, 3),
-            "notes": list(self.notes),
-        }
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Which part of a plan to fly: from a step on, a step or group alone, up to the end of a phase; several
-    steps at once; all of it anew."""
-
-    start: str = ""
-    only: str = ""
-    until: str = ""
-    parallel: bool = False
-    again: bool = False
 
 
 async def fly(agent: AsyncAgent, path: str | Path, wanted: Wanted, session: str = "") -> FlightReport:

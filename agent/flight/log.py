@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from quoth.agent.session.session import Past, Session
-from quoth.tools.history.transcript import Event, Transcript
+from quoth.agent.session.past import Past
+from quoth.agent.session.session import Session
+from quoth.tools.history.event import Event
+from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage.database import Store
 
 OVER = ("done", "failed", "denied", "skipped")  # a step that is so has ended

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
-from quoth.agent.flight.engine import StepReport
+from quoth.agent.flight.report import StepReport
 from quoth.agent.plan.model import Part, Plan
-from quoth.agent.run.run import CallRecord, Inner, shortened
+from quoth.agent.reply import CallRecord, Inner
 from quoth.agent.terminal.output import may_draw, shown
 from quoth.agent.terminal.progress import Progress
+from quoth.agent.terminal.text import shortened
 from quoth.tools.lisp.forms import CallForm
 
 COLORS = {"DONE": "green", "FAILED": "red", "DENIED": "red", "SKIPPED": "yellow", "RUNNING": "cyan",

@@ -14,25 +14,31 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from quoth.agent.flight.approval import Approval, approval_of, called, cover, is_covered, knows_all, variables
+from quoth.agent.flight.approval import Approval, approval_of, cover, is_covered
 from quoth.agent.flight.log import FlightLog
+from quoth.agent.flight.results import Made, _key, result_of
+from quoth.agent.plan.blocks import called, knows_all, variables
 from quoth.agent.plan.check import reads_only
 from quoth.agent.plan.model import RESULT, Form, Part, Plan
+from quoth.agent.reply import Inner, Reply, SubAgent
 from quoth.agent.run.prices import cost_of
 from quoth.agent.run.recorder import RecordedBackend, RecordedDoor, facts_of
-from quoth.agent.run.run import Inner, Reply, Run, SubAgent, shortened, show_value, told
+from quoth.agent.run.run import Run
 from quoth.agent.run.subagents import Team, chosen, services_for
-from quoth.agent.session.session import Past, RunLog, read_messages
-from quoth.neuro.backends.base import Backend, Messages, Usage
+from quoth.agent.session.run_log import RunLog
+from quoth.agent.session.session import read_messages
+from quoth.agent.terminal.text import shortened, show_value, told
+from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.context_window import longest_reply, window_of
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.belt import BeltCatalog
-from quoth.tools.call.context import Call, ToolContext, ToolError, ToolResult
+from quoth.tools.call.call import Call, ToolResult, new_call
+from quoth.tools.call.context import ToolContext
 from quoth.tools.call.deadline import Clock, within
-from quoth.tools.door.door import new_call
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.history.long_results import StorePages, more_form
-from quoth.tools.history.transcript import Event
-from quoth.tools.lisp.forms import CallForm, Code, print_value
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import Code, print_value
 from quoth.tools.program.compiler import PROGRAM_LIMITS
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
@@ -40,7 +46,6 @@ from quoth.tools.storage.database import Store
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
 
-FILE_CHARS = 20_000  # of a result that is written into the file
 RESULT_CHARS = 200  # of a result that is told with a reason
 SHARE = 2  # earlier results may take so many times the room of one result, each of them half of it
 EVAL, MORE = "eval", "more"
@@ -436,11 +441,6 @@ class _Attempt:
 # Programs
 
 
-def _key(step: Part, form: Form) -> str:
-    """What the run of a block is called in its attempt."""
-    return str(step.running.index(form))
-
-
 def _program(form: Form, values: Mapping[str, Any], text: str) -> str:
     """The program that a block is with the values of its variables. Raises UsageError where one has no room:
     a program is written down whole."""
@@ -456,47 +456,3 @@ def _program(form: Form, values: Mapping[str, Any], text: str) -> str:
 
 
 # What has come of it
-
-
-@dataclass(frozen=True)
-class Made:
-    """An attempt that was made: its run, and what happened in it."""
-
-    run: str
-    past: Past
-
-    @property
-    def said(self) -> str | None:
-        """What the model said, if its run is done."""
-        end = self.past.end
-        return str(end.said["text"]) if end is not None and end.status == "done" else None
-
-    def receipt(self, name: str) -> Event | None:
-        """That of one of its programs, if that ended well."""
-        call = self.past.calls.get(f"{self.run}/{name}")
-        receipt = call.receipt if call is not None else None
-        return receipt if receipt is not None and receipt.status == "ok" else None
-
-    def value(self, name: str) -> Any:
-        found = self.receipt(name)
-        return None if found is None else found.said.get("value")
-
-
-def result_of(step: Part, made: Made, block: Form | None = None) -> Any:
-    """The value of a block, or of the step: that of its last block, else what the model said, else that its
-    expectation is true. Declared secrets are not in it."""
-    if block is not None or step.running:
-        return made.value(_key(step, block or step.running[-1]))
-    return made.said if step.objective else True
-
-
-def results_of(step: Part, made: Made) -> dict[int | None, str | None]:
-    """What an attempt has to show, done or not: the result of each block and, under None, what the model
-    said. What it has not made is None, and is not to be shown as if it had."""
-    shown: dict[int | None, str | None] = {}
-    for form in step.running:
-        if not form.silent:
-            key = _key(step, form)
-            well = made.receipt(key) is not None
-            shown[form.block] = shortened(show_value(made.value(key)), FILE_CHARS) if well else None
-    return shown | ({None: made.said} if step.objective else {})

@@ -30,7 +30,7 @@ from quoth.agent.plan.model import (
 )
 from quoth.agent.plan.suggestions import OURS, meant_property, meant_word, no_word
 from quoth.tools.errors import did_you_mean, nearest
-from quoth.tools.policy.language import Place, Source
+from quoth.tools.lisp.source import Place, Source
 
 _LIKE_A_PHASE = re.compile(r"(?:Phase\s+\w+\s*:\s*)?(\w+)\s*(?::|$)", re.IGNORECASE)
 

@@ -12,7 +12,7 @@ from quoth.agent.plan.check_forms import form_faults, forms_in, tool_uses, unkno
 from quoth.agent.plan.model import RESULT, TODO_LINE, Data, Fault, Form, Part, Plan, Setting, line_of
 from quoth.neuro.backends.select import PROVIDERS
 from quoth.tools.errors import did_you_mean
-from quoth.tools.policy.language import Place
+from quoth.tools.lisp.source import Place
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 # What an expectation knows, where the step comes to nothing, and where it does.

@@ -15,7 +15,8 @@ from typing import Any
 import hy
 import hy.models as m
 from quoth.tools.errors import InvalidCallError, did_you_mean
-from quoth.tools.lisp.forms import Code, from_model
+from quoth.tools.lisp.forms import from_model
+from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.lisp.syntax import bound_in, head_of, mangled, plain
 from quoth.tools.program.compiler import (

@@ -17,10 +17,10 @@ import re
 from quoth.agent.plan.builder import build
 from quoth.agent.plan.model import LANGUAGES, TODO_WORDS, Fault, Form, Plan, Section, Setting, phase_of
 from quoth.agent.plan.suggestions import meant_fence, meant_markdown
+from quoth.tools.lisp.source import Place, Source
 from quoth.tools.org import babel
 from quoth.tools.org.babel import HeaderError, Var
 from quoth.tools.org.edit import dedent
-from quoth.tools.policy.language import Place, Source
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
 _FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*(.*)$")

@@ -15,9 +15,9 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from quoth.tools.errors import UsageError, did_you_mean
-from quoth.tools.lisp.forms import print_value
+from quoth.tools.lisp.printer import print_value
+from quoth.tools.lisp.source import Place, Source
 from quoth.tools.org.babel import Var
-from quoth.tools.policy.language import Place, Source
 
 TODO_WORDS = ("PLAN", "APPROVED", "RUNNING", "DONE", "FAILED", "DENIED", "SKIPPED")
 TODO_LINE = "PLAN APPROVED RUNNING | DONE FAILED DENIED SKIPPED"

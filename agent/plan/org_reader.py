@@ -23,11 +23,11 @@ from quoth.agent.plan.model import (
     phase_of,
 )
 from quoth.agent.plan.suggestions import FENCES, is_ours, meant_block, meant_keyword, meant_line
+from quoth.tools.lisp.source import Place, Source
 from quoth.tools.org import babel
 from quoth.tools.org.babel import Header, HeaderError, Var
 from quoth.tools.org.document import Element, Entry, Org, load
 from quoth.tools.org.edit import dedent, name_of, unescape
-from quoth.tools.policy.language import Place, Source
 
 _OPENED = re.compile(r"[ \t]*#\+begin_(src|example|quote|export|comment|verse)\b", re.IGNORECASE)
 _CLOSED = re.compile(r"[ \t]*#\+end_(src|example|quote|export|comment|verse)\b", re.IGNORECASE)

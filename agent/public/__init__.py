@@ -15,39 +15,35 @@ if TYPE_CHECKING:
     from typing import Any
 
     from quoth.agent.client import Agent, AsyncAgent
-    from quoth.agent.flight.engine import FlightReport
-    from quoth.agent.run.run import Reply
-    from quoth.neuro.backends.base import Backend, Completion, Messages, ModelError, Usage
+    from quoth.agent.flight.report import FlightReport
+    from quoth.agent.reply import Reply
+    from quoth.neuro.backends.base import Backend, Completion, ModelError, Usage
+    from quoth.neuro.backends.messages import Messages
     from quoth.neuro.backends.scripted import ScriptedBackend
     from quoth.neuro.backends.select import choose_backend
     from quoth.neuro.prompt.belt import belt
     from quoth.neuro.reading.reply import read_reply
     from quoth.neuro.reading.stream import ReplyStream
-    from quoth.tools.call.context import (
-        Call,
-        GateDecision,
-        ToolContext,
-        ToolError,
-        ToolResult,
-        Verdict,
-        ask,
-        current_context,
-        deny,
-    )
+    from quoth.tools.call.call import Call, GateDecision, ToolResult, Verdict, ask, deny, new_call
+    from quoth.tools.call.context import ToolContext
+    from quoth.tools.call.current import current_context
+    from quoth.tools.call.guards import inside_workspace
     from quoth.tools.call.service_types import Block, SearchHit, SearchOptions, Source
     from quoth.tools.call.services import Services
-    from quoth.tools.call.workspace import Workspace, inside_workspace
-    from quoth.tools.consent.broker import Decision
-    from quoth.tools.door.door import Door, dispatch, new_call
+    from quoth.tools.call.workspace import Workspace
+    from quoth.tools.consent.requests import Decision
+    from quoth.tools.door.door import Door, dispatch
     from quoth.tools.errors import (
         DefinitionError,
         DuplicateToolError,
         InvalidCallError,
         QuothError,
+        ToolError,
         UnknownToolError,
         UsageError,
     )
-    from quoth.tools.lisp.forms import CallForm, Code
+    from quoth.tools.lisp.forms import CallForm
+    from quoth.tools.lisp.printer import Code
     from quoth.tools.registry.define import cognitive_tool, define_tool, registering_in
     from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 

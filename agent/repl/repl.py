@@ -14,17 +14,20 @@ from collections.abc import Collection, Coroutine
 from typing import Any, TypeVar
 
 from quoth.agent.client import AsyncAgent
-from quoth.agent.run.run import Reply, show_value, told
+from quoth.agent.reply import Reply
 from quoth.agent.terminal.input import StdinLines
+from quoth.agent.terminal.interrupt import interrupt_politely
 from quoth.agent.terminal.output import complain, is_dumb, print_json, print_line
-from quoth.agent.terminal.progress import Progress, interrupt_politely
+from quoth.agent.terminal.progress import Progress
 from quoth.agent.terminal.requests import decide, listing, page
-from quoth.tools.call.context import ToolResult
+from quoth.agent.terminal.text import show_value, told
+from quoth.tools.call.call import ToolResult
 from quoth.tools.call.redaction import bare_line
-from quoth.tools.consent.broker import Decision
+from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import QuothError, UsageError, did_you_mean
 from quoth.tools.lisp.reader import ReadError, read_all
-from quoth.tools.storage.database import private_file, private_folder, state_dir
+from quoth.tools.storage.database import private_file, private_folder
+from quoth.tools.storage.paths import state_dir
 
 T = TypeVar("T")
 

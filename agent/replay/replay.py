@@ -16,24 +16,29 @@ from typing import Any, Literal
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.flight.log import is_flown
-from quoth.agent.run.run import Reply, RunLimits, shortened
+from quoth.agent.reply import Reply
+from quoth.agent.run.run import RunLimits
 from quoth.agent.run.subagents import begin
-from quoth.agent.session.session import Past
-from quoth.neuro.backends.base import Messages
+from quoth.agent.session.past import Past
+from quoth.agent.terminal.text import shortened
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import choose_dialect, dialect_named
-from quoth.tools.call.context import Call, ToolResult
+from quoth.tools.call.call import PROGRAMS, Call, ToolResult, new_call
+from quoth.tools.call.ports import NoCallLog, NoReceipts
 from quoth.tools.call.redaction import SECRET
-from quoth.tools.door.door import PROGRAMS, new_call, only_reads
+from quoth.tools.door.stages import only_reads
 from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
-from quoth.tools.history.receipts import NoReceipts
-from quoth.tools.history.transcript import Event, NoCallLog, Transcript, TranscriptError, key_in, read_form
+from quoth.tools.history.call_log import key_in
+from quoth.tools.history.event import Event, TranscriptError, read_form
+from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.transfer import read_written
-from quoth.tools.lisp.forms import CallForm, canonical, print_string, print_value
+from quoth.tools.lisp.forms import CallForm, canonical
+from quoth.tools.lisp.printer import print_string, print_value
 from quoth.tools.loading import ToolSource
 from quoth.tools.policy.scope import bound_form
-from quoth.tools.registry.parameters import count
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
+from quoth.tools.text import count
 
 CALL_CHARS = 100  # of a call in the head of a diff
 What = Literal["stimulus", "request", "call", "end", "receipt"]

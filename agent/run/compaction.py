@@ -17,10 +17,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from quoth.neuro.backends.base import ContextFullError, Message, Messages, ModelError, ToolBackend, Usage
+from quoth.neuro.backends.base import ContextFullError, ModelError, ToolBackend, Usage
 from quoth.neuro.backends.context_window import Gauge, longest_reply, message_tokens, tokens_in, window_of
+from quoth.neuro.backends.messages import Message, Messages
 from quoth.tools.history.long_results import more_form
-from quoth.tools.registry.parameters import count
+from quoth.tools.text import count
 
 if TYPE_CHECKING:
     from quoth.agent.run.run import Run

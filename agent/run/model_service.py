@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from quoth.neuro.backends.base import Backend, Messages, Usage
-from quoth.tools.call.context import ToolError
+from quoth.neuro.backends.base import Backend, Usage
+from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.services import NO_MODEL, Services
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import ToolError, UsageError
 
 
 class OwnModel:

@@ -14,21 +14,23 @@ from dataclasses import replace
 from typing import Any
 
 from quoth.agent.run.run import Run
-from quoth.agent.session.session import Past, PastCall, RunLog, completion_of, reply_data
+from quoth.agent.session.past import Past, PastCall, completion_of, reply_data
+from quoth.agent.session.run_log import RunLog
 from quoth.neuro.backends.base import (
     Backend,
     Completion,
     ContextFullError,
-    Message,
-    Messages,
     ModelError,
     ToolsRefusedError,
     Usage,
 )
-from quoth.tools.call.context import Call, Status, ToolContext, ToolResult
+from quoth.neuro.backends.messages import Message, Messages
+from quoth.tools.call.call import Call, ToolResult
+from quoth.tools.call.context import ToolContext
 from quoth.tools.door.door import Door
-from quoth.tools.errors import StoreError, UsageError
-from quoth.tools.history.transcript import Event, key_in, secrets_in
+from quoth.tools.errors import Status, StoreError, UsageError
+from quoth.tools.history.call_log import key_in, secrets_in
+from quoth.tools.history.event import Event
 
 BEGUN = "It had begun when the session was broken off, and how it ended is not known."
 NOT_MADE = "It was not made: the session was broken off before it."

@@ -9,68 +9,27 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from quoth.agent.reply import CallRecord, Listener, Reply, RunStatus
 from quoth.agent.run.budget import Budget
 from quoth.agent.session.quotation import quoted
-from quoth.neuro.backends.base import Backend, Messages, Usage
+from quoth.agent.terminal.text import Aside, shortened, show_value
+from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.context_window import Gauge
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, NativeFound
 from quoth.neuro.reading.result import FoundCall
-from quoth.tools.call.context import Route, ToolContext, ToolResult
+from quoth.tools.call.call import Route
+from quoth.tools.call.context import ToolContext
 from quoth.tools.door.door import Door
 from quoth.tools.history.receipts import WINDOW_SECONDS
-from quoth.tools.lisp.forms import CallForm, print_value
 
 if TYPE_CHECKING:
     from quoth.agent.run.recorder import RecordedDoor
-    from quoth.agent.session.session import Past, RunLog
+    from quoth.agent.session.past import Past
+    from quoth.agent.session.run_log import RunLog
     from quoth.tools.history.long_results import Texts
-
-RunStatus = Literal["done", "failed", "pending", "interrupted"]
-Listener = Callable[[str, Any], None]
-
-
-@dataclass(frozen=True)
-class CallRecord:
-    """A call form of the run and the one result it got; ``shown`` is the form without declared secrets,
-    ``call_id`` is what the provider calls it."""
-
-    form: CallForm
-    result: ToolResult
-    shown: CallForm | None = None
-    call_id: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        return {"form": str(self.shown or self.form), **self.result.to_json()}
-
-
-@dataclass(frozen=True)
-class Reply:
-    """How a run ended. ``text`` is never empty: an answer, or the sentence that says why there is none."""
-
-    session: str
-    status: RunStatus
-    text: str
-    calls: tuple[CallRecord, ...] = ()
-    usage: Usage = field(default_factory=Usage)
-    steps: int = 0  # those of sub-agents are among them
-
-    def to_json(self) -> dict[str, Any]:
-        usage = {
-            "input_tokens": self.usage.input_tokens,
-            "output_tokens": self.usage.output_tokens,
-            "cached_tokens": self.usage.cached_tokens,
-            "seconds": round(self.usage.seconds, 3),
-            "steps": self.steps,
-        }
-        return {
-            "session": self.session,
-            "status": self.status,
-            "reply": self.text,
-            "calls": [call.to_json() for call in self.calls],
-            "usage": usage,
-        }
 
 
 @dataclass(frozen=True)
@@ -93,24 +52,6 @@ class RunLimits:
     result_chars: int = 6000
     tokens: int | None = None
     context: int | None = None
-
-
-@dataclass(frozen=True)
-class SubAgent:
-    """A sub-agent as a listener knows it: the id of the call it works for, and its task."""
-
-    call: str
-    task: str
-
-
-@dataclass(frozen=True)
-class Inner:
-    """An event of a sub-agent, as the listener of its caller hears it under the name ``inner``. ``path``
-    leads to the sub-agent, the outermost first; its length is the depth."""
-
-    path: tuple[SubAgent, ...]
-    event: str
-    data: Any
 
 
 @dataclass
@@ -219,50 +160,11 @@ class Run:
         return reply
 
 
-def show_value(value: Any) -> str:
-    """A result as a model reads it: texts as they are, a list one item a line, other data as Lisp."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and len(value) > 3:
-        return "\n".join(item if isinstance(item, str) else print_value(item) for item in value)
-    return print_value(value)
-
-
-# How the sentence of the door already says the status.
-_SAID = {
-    "denied": "denied",
-    "pending": "waits for",
-    "limited": "is limited",
-    "timeout": "did not finish",
-    "cancelled": "was cancelled",
-}
-
-
-def told(result: ToolResult) -> str:
-    """What a person is told of a call that is not ok: the status, unless the sentence says it, and the
-    sentence."""
-    said = _SAID.get(result.status)
-    return result.message if said and said in result.message else f"{result.status}: {result.message}"
-
-
 def cut_off(limit: int, used: int) -> str:
     """How a reply was cut off that has ``used`` so many tokens, 0 if nobody knows."""
     if 0 < used < limit * 9 // 10:
         return f"cut off after {used:,} tokens, the most its model could give"
     return f"cut off by the limit of {limit:,} tokens"
-
-
-Aside = Callable[[str, int], str]  # what is said beside a text that is left out, and the length of its head
-
-
-def shortened(text: str, limit: int, aside: Aside = lambda text, head: "") -> str:
-    """Head and tail of a long text, with what was left out said in the middle."""
-    if len(text) <= limit:
-        return text
-    head, tail = limit * 2 // 3, limit // 3
-    said = aside(text, head)
-    left = len(text) - head - tail
-    return f"{text[:head]}\n[… {left:,} characters left out{said} …]\n{text[-tail:]}"
 
 
 def result_text(record: CallRecord, limit: int, aside: Aside = lambda text, head: "") -> str:

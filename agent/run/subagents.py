@@ -14,31 +14,26 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quoth.agent.reply import Inner, Listener, Reply, SubAgent
 from quoth.agent.run.budget import Budget, SpentError
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.recorder import RecordedBackend, RecordedDoor, facts_of
-from quoth.agent.run.run import Inner, Listener, Reply, Run, SubAgent
-from quoth.agent.session.session import Past, RunLog, Session, read_messages
-from quoth.neuro.backends.base import Backend, Messages, Usage
+from quoth.agent.run.run import Run
+from quoth.agent.session.past import Past
+from quoth.agent.session.run_log import RunLog
+from quoth.agent.session.session import Session, read_messages
+from quoth.neuro.backends.base import Backend, Usage
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.select import PROVIDERS
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import Dialect
-from quoth.tools.call.context import (
-    ALLOW,
-    Call,
-    Status,
-    ToolContext,
-    ToolError,
-    ToolFailure,
-    Verdict,
-    ask,
-    deny,
-    running_context,
-)
+from quoth.tools.call.call import ALLOW, Call, Verdict, ask, deny
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.current import running_context
 from quoth.tools.call.services import NO_TEAM, ModelProvider, Services
 from quoth.tools.door.door import Door
-from quoth.tools.errors import UnknownToolError, UsageError
-from quoth.tools.history.transcript import key_in
+from quoth.tools.errors import Status, ToolError, ToolFailure, UnknownToolError, UsageError
+from quoth.tools.history.call_log import key_in
 from quoth.tools.registry.table import ToolTable
 
 if TYPE_CHECKING:

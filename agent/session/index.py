@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 from quoth.agent.session.render import fault_of
 from quoth.agent.session.session import Session
 from quoth.tools.errors import UsageError, did_you_mean
-from quoth.tools.history.transcript import Event, Kind, Transcript, TranscriptError
+from quoth.tools.history.event import Event, Kind, TranscriptError
+from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.transfer import NEEDED, copy_session, copy_texts
 from quoth.tools.sandbox.snapshots import SnapshotError, StoreSnapshots
 from quoth.tools.storage.database import Store

@@ -17,8 +17,9 @@ from typing import Any
 import hy
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.errors import UsageError, did_you_mean
-from quoth.tools.history.transcript import Event, read_form
-from quoth.tools.lisp.forms import CallForm, Code, print_value
+from quoth.tools.history.event import Event, read_form
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import Code, print_value
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.program.compiler import (
     INSTEAD,
@@ -28,7 +29,7 @@ from quoth.tools.program.compiler import (
     ProgramError,
     compile_program,
 )
-from quoth.tools.registry.parameters import count
+from quoth.tools.text import count
 
 EVAL = "eval"
 WORDS_OF_NAME = 4

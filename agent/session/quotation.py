@@ -16,20 +16,14 @@ from functools import cached_property
 from typing import Any
 
 import hy.models as m
+from quoth.tools.call.call import PROGRAMS
 from quoth.tools.call.redaction import Redactor
-from quoth.tools.door.door import PROGRAMS, only_reads
+from quoth.tools.door.stages import only_reads
 from quoth.tools.errors import InvalidCallError
-from quoth.tools.history.transcript import Transcript, read_form
-from quoth.tools.lisp.forms import (
-    CallForm,
-    canonical,
-    from_model,
-    head_name,
-    kebab,
-    print_string,
-    print_value,
-    show,
-)
+from quoth.tools.history.event import read_form
+from quoth.tools.history.transcript import Transcript
+from quoth.tools.lisp.forms import CallForm, canonical, from_model, head_name, kebab
+from quoth.tools.lisp.printer import print_string, print_value, show
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.registry.parameters import bind
 from quoth.tools.registry.table import ToolTable

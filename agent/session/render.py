@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from quoth.agent.run.run import show_value
 from quoth.agent.terminal.output import shown
+from quoth.agent.terminal.text import show_value
 from quoth.tools.errors import InvalidCallError
-from quoth.tools.history.transcript import LIMITS, Event, TranscriptError, read_form
-from quoth.tools.lisp.forms import CallForm, Code, from_model, pretty, print_value
+from quoth.tools.history.event import LIMITS, Event, TranscriptError, read_form
+from quoth.tools.lisp.forms import CallForm, from_model
+from quoth.tools.lisp.printer import Code, pretty, print_value
 from quoth.tools.lisp.reader import ReadError, read_all, read_one
 from quoth.tools.visible import visible
 

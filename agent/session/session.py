@@ -7,22 +7,19 @@ models or terminals. There is no other record of a session: what it stands at is
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from quoth.agent.run.run import Reply
+from quoth.agent.session.past import GOING_ON, Past, Talk, _native
 from quoth.agent.session.quotation import Sources
-from quoth.neuro.backends.base import Completion, Message, Messages, NativeCall, Usage
-from quoth.tools.call.context import ToolResult
+from quoth.neuro.backends.messages import Message, Messages
 from quoth.tools.errors import UsageError
-from quoth.tools.history.transcript import Event, Kind, Transcript, read_form
+from quoth.tools.history.event import Event, read_form
+from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.storage.file_lock import hold
-
-FINISHED = ("done", "failed")
-GOING_ON = ("request", "reply", "call", "receipt", "fault")  # none of them is the last event of a run
 
 
 def alone(store: Path, session: str) -> contextlib.AbstractContextManager[None]:
@@ -288,10 +285,6 @@ def _message(data: Mapping[str, Any]) -> Message:
     return message  # type: ignore[no-any-return]
 
 
-def _native(call: Mapping[str, Any]) -> NativeCall:
-    return NativeCall(id=call["id"], name=call["name"], arguments=call["arguments"])
-
-
 def _assistant(data: Mapping[str, Any]) -> Message:
     message: Message = {"role": "assistant", "content": data["text"]}
     if data.get("calls"):
@@ -309,186 +302,4 @@ def read_messages(kept: list[Message]) -> Messages:
     return messages
 
 
-@dataclass
-class Talk:
-    """A conversation and how many of its messages are in the transcript. ``number`` tells it from the others
-    of its run; ``reply`` is the text of the last answer, which is in the transcript as such."""
-
-    messages: Messages
-    count: int = 0
-    reply: str | None = None
-
-    def new(self) -> tuple[int, list[Message]]:
-        """Where what is not written down yet begins, and what it is."""
-        start = self.count
-        if self.reply is not None and start < len(self.messages):
-            message = self.messages[start]
-            if message["role"] == "assistant" and message["content"] == self.reply:
-                start += 1
-        return start, list(self.messages)[start:] if start else list(self.messages)
-
-
 # The past of a run
-
-
-@dataclass
-class PastCall:
-    """What is known of a call: whether its body had begun, and the latest receipt."""
-
-    begun: Event | None = None
-    receipt: Event | None = None
-
-    @property
-    def finished(self) -> bool:
-        """Whether it need not be made any more."""
-        return self.receipt is not None and self.receipt.status not in ("pending", "cancelled")
-
-    @property
-    def own(self) -> bool:
-        """Whether the run's loop made it, and no other call did."""
-        event = self.receipt or self.begun
-        return event is not None and "/" not in event.key.removeprefix(f"{event.run}/")
-
-    def result(self) -> ToolResult:
-        """What had come of it."""
-        assert self.receipt is not None, "a finished call has a receipt"
-        event, data = self.receipt, self.receipt.data
-        tool = _tool_of(self.begun)
-        audit = {
-            "tool": tool,
-            "status": data["status"],
-            "stage": data.get("stage", "body"),
-            "ts": event.at,
-        }
-        return ToolResult(
-            data["id"],
-            tool,
-            data["status"],
-            data.get("value"),
-            data.get("message", ""),
-            tuple(data.get("effects", ())),
-            audit,
-        )
-
-
-def _tool_of(event: Event | None) -> str:
-    return "" if event is None else read_form(event.data["form"]).tool
-
-
-@dataclass
-class Past:
-    """The past of a run, as far as it is not used up: what the model said, in order, and what came of the
-    calls, by key."""
-
-    stimulus: Event | None = None
-    exchanges: list[tuple[Event, Event]] = field(default_factory=list)  # request and reply
-    calls: dict[str, PastCall] = field(default_factory=dict)
-    faults: set[str] = field(default_factory=set)
-    spent: dict[str, Event] = field(default_factory=dict)
-    end: Event | None = None
-    place: int = 0  # of the next exchange
-    unused: int = 0  # finished calls that nobody has asked for yet
-
-    @classmethod
-    def of(cls, events: Iterator[Event]) -> Past:
-        past = cls()
-        requests: dict[int, Event] = {}
-        for event in events:
-            if event.kind in GOING_ON:  # the end before it was none
-                past.end = None
-            match event.kind:
-                case "stimulus":
-                    past.stimulus = event
-                case "request":
-                    past.without_failures()  # it was got over
-                    requests[event.seq] = event
-                case "reply":
-                    past.exchanges.append((requests[event.parent], event))
-                case "call":
-                    past.calls.setdefault(event.key, PastCall()).begun = event
-                case "receipt":
-                    past.calls.setdefault(event.key, PastCall()).receipt = event
-                case "fault":
-                    past.faults.add(event.key)
-                case "spent":
-                    past.spent[event.key] = event
-                case "end":
-                    past.end = event
-        past.unused = sum(1 for call in past.calls.values() if call.finished and call.own)
-        return past
-
-    def without_failures(self) -> Past:
-        """The same, but the model is asked again where it could not answer last."""
-        while self.exchanges and self.exchanges[-1][1].data.get("raised") == "model":
-            self.exchanges.pop()
-        return self
-
-    @property
-    def left(self) -> bool:
-        """Whether anything of it is still to come."""
-        return self.place < len(self.exchanges) or self.unused > 0
-
-    def next(self) -> tuple[Event, Event] | None:
-        if self.place >= len(self.exchanges):
-            return None
-        self.place += 1
-        return self.exchanges[self.place - 1]
-
-
-def completion_of(data: Mapping[str, Any]) -> Completion:
-    """The reply that an event tells of."""
-    calls = tuple(_native(call) for call in data.get("calls", ()))
-    usage = Usage(**data.get("usage", {}))
-    return Completion(data["text"], usage, data.get("finish", "stop"), calls, data.get("kept"))
-
-
-def reply_data(completion: Completion) -> dict[str, Any]:
-    """What is written down of a reply."""
-    data: dict[str, Any] = {"text": completion.text}
-    if completion.calls:
-        data["calls"] = [dict(call) for call in completion.calls]
-    if completion.finish != "stop":
-        data["finish"] = completion.finish
-    if completion.kept:
-        data["kept"] = dict(completion.kept)
-    data["usage"] = {k: v for k, v in vars(completion.usage).items() if v}
-    return data
-
-
-class RunLog:
-    """Writes the events of one run. ``reply`` is the place of the model's latest words, and ``recalled`` says
-    that they are of an earlier process, which may have begun with what they ask for."""
-
-    def __init__(self, session: Session, run: str) -> None:
-        self.session = session
-        self.run = run
-        self.reply = 0
-        self.recalled = False
-        self.broken = ""  # why what has happened could not be written down
-        self.numbers: dict[int, int] = {}  # of the run's conversations, by identity
-
-    def add(
-        self, kind: Kind, data: Mapping[str, Any], *, parent: int = 0, key: str = "", status: str = ""
-    ) -> int:
-        return self.session.transcript.add(
-            self.session.id, kind, data, run=self.run, parent=parent, key=key, status=status
-        )
-
-    def number(self, messages: Messages) -> int:
-        """Which of the run's conversations this is, from 1."""
-        return self.numbers.setdefault(id(messages), len(self.numbers) + 1)
-
-    def ended(self, reply: Reply, messages: Messages) -> None:
-        """The run has ended; what was told to the model last is kept for whoever goes on with it."""
-        talk = self.session.talk_of(messages)
-        start, rest = talk.new()
-        data: dict[str, Any] = {"status": reply.status, "text": reply.text, "steps": reply.steps}
-        if (number := self.number(messages)) != 1:
-            data["talk"] = number
-        if rest:
-            data |= {"from": start, "messages": rest}
-            talk.count, talk.reply = len(messages), None
-        self.add("end", data, parent=self.reply, status=reply.status)
-        if reply.status == "done":
-            self.session.transcript.forget_secrets(self.session.id, run=self.run)
-            self.session.forget_opening()

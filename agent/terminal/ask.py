@@ -13,10 +13,11 @@ import sys
 from pathlib import Path
 
 from quoth.agent.terminal.input import StdinLines
-from quoth.tools.call.context import Call
+from quoth.tools.call.call import Call
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.consent.broker import LONGEST_SECONDS, SCOPE_SECONDS, Decision
+from quoth.tools.consent.broker import LONGEST_SECONDS, SCOPE_SECONDS
+from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.reader import ReadError, read_one

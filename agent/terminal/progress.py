@@ -5,22 +5,21 @@ Knows how things look and nothing of how they are done.
 
 from __future__ import annotations
 
-import asyncio
 import io
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
-from quoth.agent.run.run import CallRecord, Inner, Reply, SubAgent, shortened, show_value
+from quoth.agent.reply import CallRecord, Inner, Reply, SubAgent
 from quoth.agent.terminal.output import complain, may_draw, shown
+from quoth.agent.terminal.text import shortened, show_value
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
-    from quoth.agent.client import AsyncAgent
+    pass
 
 SHOWN_LINES = 6
-PATIENCE = 0.5  # seconds in which most calls end
 
 
 def weights_progress() -> Callable[[int, int], None]:
@@ -43,21 +42,6 @@ def weights_progress() -> Callable[[int, int], None]:
             complain(f"Preparing the model (once), {total / 10**6:,.0f} MB")
 
     return show
-
-
-def interrupt_politely(agent: AsyncAgent) -> bool:
-    """Ask the run in progress to stop at its next safe point, and say what to do when that takes long.
-
-    False when there is none, or it was asked before: then whoever pressed Ctrl-C wants to stop at once."""
-    if not agent.interrupt():
-        return False
-
-    def explain() -> None:
-        if agent.stopping:
-            complain("Waiting for the call in progress; Ctrl-C again stops it at once.")
-
-    asyncio.get_running_loop().call_later(PATIENCE, explain)
-    return True
 
 
 class Progress:

@@ -5,34 +5,21 @@ Knows the broker and what a request holds; it must not know options, and asks no
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from quoth.tools.errors import UsageError
+from quoth.agent.terminal.person import require_person
 from quoth.tools.visible import mixed, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quoth.tools.consent.broker import Broker, Decision, Request
+    from quoth.tools.consent.broker import Broker
+    from quoth.tools.consent.requests import Decision, Request
 
 SHOWN_CHARS = 200
 UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60))
-
-
-def is_inside() -> bool:
-    """Whether this is a program that a tool has started, or was started by one."""
-    from quoth.tools.builtin.process import INSIDE
-
-    return bool(os.environ.get(INSIDE))
-
-
-def require_person() -> None:
-    """Raises UsageError inside of a program that a tool has started."""
-    if is_inside():
-        raise UsageError("A program that a tool runs cannot decide what tools may do.")
 
 
 # Deciding
@@ -64,7 +51,7 @@ class Decided:
         lines = []
         if self.offer:
             from quoth.tools.consent.broker import ENOUGH
-            from quoth.tools.policy.policy import user_policy
+            from quoth.tools.policy.files import user_policy
             from quoth.tools.policy.scope import left_open
 
             lines.append(
@@ -104,7 +91,7 @@ def listing(requests: Sequence[Request]) -> str:
 
 
 def _brief(request: Request) -> str:
-    from quoth.agent.run.run import shortened
+    from quoth.agent.terminal.text import shortened
 
     touches = f"; touches {', '.join(request.touches)}" if request.touches else ""
     lines = [

@@ -9,7 +9,7 @@ import json
 import sys
 from typing import Any
 
-from quoth.tools.lisp.forms import pretty, show
+from quoth.tools.lisp.printer import pretty, show
 from quoth.tools.registry.table import CognitiveTool
 
 

@@ -10,8 +10,9 @@ from functools import lru_cache
 from typing import Any
 
 from quoth.neuro.backends import wire
-from quoth.neuro.backends.base import Messages, NativeCall, ToolChoice, Usage, to_json
+from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.http import Answer, HttpBackend, Request, count_in, endpoint
+from quoth.neuro.backends.messages import Messages, NativeCall, to_json
 
 VERSION = "2023-06-01"
 THINKING = 8192  # tokens beyond the reply: newer models think unasked, and their limit counts thoughts too

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from quoth.neuro.backends.base import Message, Messages, to_json
+from quoth.neuro.backends.messages import Message, Messages, to_json
 
 UNKNOWN = 32_768  # tokens, for a model nobody knows anything of
 LONGEST_REPLY = 16_384  # tokens; a model that gives fewer at once says so, and is asked for those

@@ -25,15 +25,13 @@ import httpx
 from quoth.neuro.backends.base import (
     Completion,
     ContextFullError,
-    Messages,
     ModelError,
-    NativeCall,
     ToolChoice,
     ToolsRefusedError,
     Usage,
-    to_json,
 )
 from quoth.neuro.backends.context_window import fewer, overflow
+from quoth.neuro.backends.messages import Messages, NativeCall, to_json
 from quoth.tools.errors import UsageError
 
 LONGEST_WAIT = 30.0  # seconds; a server that asks for more is reported, not waited for

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from quoth.neuro.backends import wire
-from quoth.neuro.backends.base import Completion, ContextFullError, Messages, ModelError, Usage
+from quoth.neuro.backends.base import Completion, ContextFullError, ModelError, Usage
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.weights import KNOWN, explicit_weights, find_weights
 
 SEED = 20  # any fixed number: the same messages shall give the same reply

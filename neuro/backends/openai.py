@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quoth.neuro.backends import wire
-from quoth.neuro.backends.base import Messages, NativeCall, ToolChoice, Usage, to_json
+from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.http import Answer, HttpBackend, Request, count_in, endpoint
+from quoth.neuro.backends.messages import Messages, NativeCall, to_json
 
 THINKING = 4096  # tokens a reasoning model may think, for its limit counts thoughts and reply together
 

@@ -13,7 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from quoth.neuro.backends.base import Completion, Message, Messages, ModelError, NativeCall, Sent, ToolChoice
+from quoth.neuro.backends.base import Completion, ModelError, ToolChoice
+from quoth.neuro.backends.messages import Message, Messages, NativeCall, Sent
 from quoth.tools.errors import UsageError
 
 Scripted = str | Mapping[str, Any] | Completion

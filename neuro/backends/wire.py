@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quoth.neuro.backends.base import Message, NativeCall
+from quoth.neuro.backends.messages import Message, NativeCall
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import from_json
 

@@ -15,7 +15,8 @@ from typing import Any
 from quoth.neuro.prompt.schemas import anthropic_tools, json_lines, mcp_tools, openai_tools
 from quoth.neuro.prompt.tags import tag_line, tagged
 from quoth.tools.errors import UsageError, did_you_mean
-from quoth.tools.lisp.forms import plist, print_string, print_value
+from quoth.tools.lisp.forms import plist
+from quoth.tools.lisp.printer import print_string, print_value
 from quoth.tools.registry.parameters import Param, type_name
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 

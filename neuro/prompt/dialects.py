@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, get_args
 
-from quoth.neuro.backends.base import Completion, NativeCall
+from quoth.neuro.backends.base import Completion
+from quoth.neuro.backends.messages import NativeCall
 from quoth.neuro.prompt import instructions as rules
 from quoth.neuro.prompt.belt import belt, belt_bytes
 from quoth.neuro.prompt.grammar import JSON as JSON_SPELLING
@@ -25,7 +26,8 @@ from quoth.neuro.reading.json_calls import NAMESPACE
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.result import Fault, FoundCall, Reading
 from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
-from quoth.tools.lisp.forms import CallForm, Code, from_json, kebab, plist, to_json
+from quoth.tools.lisp.forms import CallForm, from_json, kebab, plist, to_json
+from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 

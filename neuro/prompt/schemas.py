@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from quoth.tools.lisp.forms import Code, print_value
+from quoth.tools.lisp.printer import Code, print_value
 from quoth.tools.registry.table import CognitiveTool
 
 LONGEST_NAME = 64  # OpenAI's limit

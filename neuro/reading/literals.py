@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from quoth.tools.errors import QuothError
-from quoth.tools.lisp.forms import HARD_KEYS, MAX_HARD_KEYS, CallForm, Code, canonical, is_hard_key, kebab
+from quoth.tools.lisp.forms import CallForm, canonical, kebab
+from quoth.tools.lisp.printer import HARD_KEYS, MAX_HARD_KEYS, Code, is_hard_key
 
 MAX_DEPTH = 100
 MAX_VALUES = 100_000

@@ -21,7 +21,8 @@ from quoth.neuro.reading.literals import (
     tail_repair,
     unescape,
 )
-from quoth.tools.lisp.forms import FALSE, NOTHING, TRUE, kebab, print_string, print_value
+from quoth.tools.lisp.forms import kebab
+from quoth.tools.lisp.printer import FALSE, NOTHING, TRUE, print_string, print_value
 
 UNCLOSED = "this text in curly quotes is never closed"
 UNCLOSED_TRIPLE = "this text in three quotes is never closed"

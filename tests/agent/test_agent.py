@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 from quoth import Agent
-from quoth.neuro.backends.base import Completion, Messages
-from quoth.tools.call.context import ALLOW, Call, Verdict, deny
+from quoth.neuro.backends.base import Completion
+from quoth.neuro.backends.messages import Messages
+from quoth.tools.call.call import ALLOW, Call, Verdict, deny
+from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.errors import DuplicateToolError, UsageError
-from quoth.tools.history.audit import MemoryAudit
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.storage.database import store_path
+from quoth.tools.storage.paths import store_path
 from words import (
     Spy,
     TalkingFunction,

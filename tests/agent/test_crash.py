@@ -20,12 +20,13 @@ from hypothesis import strategies as st
 from quoth.agent.cli import main as cli
 from quoth.agent.client import AsyncAgent
 from quoth.agent.run.recorder import BEGUN, NOT_MADE
-from quoth.tools.consent.broker import Decision
+from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import StoreError
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.storage.database import Store, store_path
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 from words import CTRL_C, Agent, Terminal, complaint, files, quoth, scripted, started, tool, wait_until
 
 FULL = "the disk is full; make room, then go on with quoth resume, or quoth fly."

@@ -10,7 +10,8 @@ from types import FrameType
 import pytest
 from quoth.agent.client import AsyncAgent
 from quoth.agent.run.run import RunLimits
-from quoth.neuro.backends.base import Completion, Messages, NativeCall
+from quoth.neuro.backends.base import Completion
+from quoth.neuro.backends.messages import Messages, NativeCall
 from quoth.neuro.backends.openai import OpenAIBackend
 
 STEPS = 240

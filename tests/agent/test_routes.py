@@ -20,10 +20,11 @@ import hy
 import pytest
 from quoth.agent.client import AsyncAgent
 from quoth.neuro.prompt.dialects import DIALECTS
-from quoth.tools.call.context import ROUTES, Route
-from quoth.tools.consent.broker import Decision
+from quoth.tools.call.call import ROUTES, Route
+from quoth.tools.consent.requests import Decision
 from quoth.tools.history.audit import StoreAudit
-from quoth.tools.storage.database import Store, store_path
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 from words import Spy, files, form, gateway, lines, quoth, scripted, sources, tool
 
 TOOLS = """

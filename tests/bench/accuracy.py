@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from bfcl import PARTS, Scored, scored
-from quoth.neuro.backends.base import Backend, Messages, ModelError
+from quoth.neuro.backends.base import Backend, ModelError
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.select import choose_backend
 from quoth.neuro.prompt.dialects import DIALECTS, RUN_TEXT, Dialect
 from quoth.tools.errors import InvalidCallError
-from quoth.tools.lisp.forms import CallForm, Code, from_model
+from quoth.tools.lisp.forms import CallForm, from_model
+from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.registry.parameters import bind, validate
 from quoth.tools.registry.table import ToolTable

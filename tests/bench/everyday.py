@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from quoth.agent.client import AsyncAgent
-from quoth.agent.run.run import Reply
+from quoth.agent.reply import Reply
 from quoth.agent.terminal.progress import Progress
 from quoth.neuro.backends.select import choose_backend
-from quoth.tools.call.context import Call, Verdict
-from quoth.tools.consent.broker import SayYes
+from quoth.tools.call.call import Call, Verdict
+from quoth.tools.consent.requests import SayYes
 from quoth.tools.loading import load_tools
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 

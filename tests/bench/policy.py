@@ -14,12 +14,15 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
 
+from quoth.tools.call.call import new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.door.door import STAGES, Door, Outcome, Passage, new_call
+from quoth.tools.door.door import Door
+from quoth.tools.door.stages import STAGES, Outcome, Passage
 from quoth.tools.lisp.forms import from_model
 from quoth.tools.lisp.reader import read_one
-from quoth.tools.policy.policy import RulesPolicy, parse_layer
+from quoth.tools.policy.files import parse_layer
+from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.table import cognitive_tools
 
 CALLS = (

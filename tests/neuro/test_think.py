@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from quoth.neuro.backends.base import Completion, Messages, ModelError, ToolsRefusedError
+from quoth.neuro.backends.base import Completion, ModelError, ToolsRefusedError
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.belt import belt, belt_bytes
 from quoth.neuro.prompt.dialects import CALL_FORM, DIALECTS, NATIVE
 from quoth.neuro.prompt.grammar import grammar

@@ -15,23 +15,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from quoth.agent.terminal.requests import question_of
-from quoth.tools.call.context import Call
+from quoth.tools.call.call import Call
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.consent.broker import Decision, request_digest
+from quoth.tools.consent.requests import Decision, request_digest
 from quoth.tools.errors import UsageError
-from quoth.tools.lisp.forms import (
-    CallForm,
-    Code,
-    canonical,
-    from_json,
-    from_model,
-    print_value,
-    show,
-    to_value,
-)
+from quoth.tools.lisp.forms import CallForm, canonical, from_json, from_model
+from quoth.tools.lisp.printer import Code, print_value, show, to_value
 from quoth.tools.lisp.reader import read_all, read_one
+from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.lint import check
-from quoth.tools.policy.policy import RulesPolicy, parse_layer
+from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.policy.scope import bound_form, covers, left_open, read_scope, suggested
 from quoth.tools.registry.code_version import own_code
 from quoth.tools.registry.define import registering_in

@@ -17,14 +17,19 @@ import pytest
 from quoth import Agent
 from quoth.agent.cli import main as cli
 from quoth.agent.repl.repl import _prompt_session
-from quoth.tools.call.context import ToolContext, ToolError, ask, current_context
+from quoth.tools.call.call import ask
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.current import current_context
 from quoth.tools.call.redaction import Redactor, bare_line, bare_url
-from quoth.tools.consent.broker import Decision
-from quoth.tools.lisp.forms import CallForm, Code
+from quoth.tools.consent.requests import Decision
+from quoth.tools.errors import ToolError
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import Code
 from quoth.tools.policy.trust import Trust
 from quoth.tools.sandbox.snapshots import _secret
-from quoth.tools.storage.database import MIGRATIONS, Store, private_folder, state_dir, store_path
+from quoth.tools.storage.database import MIGRATIONS, Store, private_folder
 from quoth.tools.storage.file_lock import hold
+from quoth.tools.storage.paths import state_dir, store_path
 from words import Later, files, scripted, tool
 
 # Secrets, when a run has ended

@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 from quoth import Agent
-from quoth.tools.call.context import ALLOW, ToolContext, ToolError
+from quoth.tools.call.call import ALLOW
+from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import TURNS, Workspace
-from quoth.tools.storage.database import state_dir
+from quoth.tools.errors import ToolError
 from quoth.tools.storage.file_lock import hold
+from quoth.tools.storage.paths import state_dir
 from words import Spy, agent, complaint, files, lines, shipped
 
 SLOTS = 16

@@ -14,12 +14,14 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from quoth.agent.cli.main import main
-from quoth.tools.call.context import ToolContext, ToolError
+from quoth.tools.call.call import new_call
+from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.consent.broker import Decision
-from quoth.tools.door.door import new_call
+from quoth.tools.consent.requests import Decision
+from quoth.tools.errors import ToolError
+from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.lint import check
-from quoth.tools.policy.policy import RulesPolicy, parse_layer
+from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.policy.scope import checked
 from quoth.tools.registry.define import cognitive_tool, registering_in
 from quoth.tools.registry.parameters import WorkspacePath
@@ -130,7 +132,7 @@ class Remembers:
         self.asked: list[Any] = []
 
     async def request(self, tool: Any, call: Any, reason: str) -> Any:
-        from quoth.tools.call.context import ALLOW
+        from quoth.tools.call.call import ALLOW
 
         self.asked.append(call.form)
         return ALLOW

@@ -12,9 +12,10 @@ import pytest
 from quoth.agent.client import AsyncAgent
 from quoth.agent.session.quotation import close, words
 from quoth.neuro.prompt.dialects import DIALECTS, without_tools
-from quoth.tools.call.context import deny
-from quoth.tools.consent.broker import Decision, SayYes
-from quoth.tools.lisp.forms import CallForm, Code
+from quoth.tools.call.call import deny
+from quoth.tools.consent.requests import Decision, SayYes
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.table import ToolTable, cognitive_tools
 from words import files, form, lines, quoth, scripted, tool
 

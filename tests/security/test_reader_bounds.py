@@ -14,7 +14,8 @@ from importlib import import_module
 import pytest
 from quoth.agent.session.quotation import close, words
 from quoth.neuro.reading.reply import read_reply
-from quoth.tools.lisp.forms import HARD_KEYS, CallForm
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import HARD_KEYS
 from quoth.tools.registry.table import cognitive_tools
 from words import gateway, tool
 

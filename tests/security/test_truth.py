@@ -12,13 +12,17 @@ from quoth import Agent
 from quoth.agent.cli import main as cli
 from quoth.agent.flight.approval import record
 from quoth.agent.plan.org_reader import read_plan
+from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.consent.broker import Broker, Decision
+from quoth.tools.consent.broker import Broker
+from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import StoreError, UsageError
-from quoth.tools.history.audit import MemoryAudit, StoreAudit
-from quoth.tools.history.transcript import Transcript, TranscriptError
+from quoth.tools.history.audit import StoreAudit
+from quoth.tools.history.event import TranscriptError
+from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.storage.database import Store, store_path
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 from words import Clock, desk, scripted, tool
 
 # A decision

@@ -15,9 +15,10 @@ from quoth.agent.cli.audit import _line
 from quoth.agent.terminal.ask import AskTerminal
 from quoth.agent.terminal.progress import Progress
 from quoth.agent.terminal.requests import Decided, listing, page, question_of
-from quoth.tools.call.context import Call
-from quoth.tools.consent.broker import Decision
-from quoth.tools.lisp.forms import CallForm, Code
+from quoth.tools.call.call import Call
+from quoth.tools.consent.requests import Decision
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import Code
 from quoth.tools.storage.database import Store
 from quoth.tools.visible import mixed, visible
 from words import Desk, desk, tool

@@ -13,7 +13,8 @@ import pytest
 from quoth import Agent
 from quoth.neuro.reading.reply import read_reply
 from quoth.tools.errors import InvalidCallError
-from quoth.tools.lisp.forms import HARD_KEYS, MAX_EASY_KEY, MAX_HARD_KEYS, from_model
+from quoth.tools.lisp.forms import from_model
+from quoth.tools.lisp.printer import HARD_KEYS, MAX_EASY_KEY, MAX_HARD_KEYS
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.program.compiler import ProgramError, compile_program, free_names
 from words import agent, complaint

@@ -135,7 +135,7 @@ def test_python_names_no_hy_module_in_an_import_statement() -> None:
         "from neuro import think",
         "from quoth.neuro.backends.base import Backend",
         "def f():\n    import quoth.agent.cli.main",
-        "if TYPE_CHECKING:\n    from quoth.agent.run.run import Reply",
+        "if TYPE_CHECKING:\n    from quoth.agent.reply import Reply",
         "from importlib import import_module\nimport_module('quoth.neuro.think')",
         "importlib.import_module('quoth.agent.loop')",
         "__import__('agent')",

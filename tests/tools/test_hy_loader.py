@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 from quoth.tools import hy_loader
-from quoth.tools.hy_loader import _CachingLoader, _entry, cache_dir, install, located
+from quoth.tools.hy_loader import _CachingLoader, _entry, install, located
+from quoth.tools.storage.paths import cache_dir
 from words import files, rooms
 
 

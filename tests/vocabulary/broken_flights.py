@@ -16,11 +16,12 @@ from typing import Any
 from quoth import Agent
 from quoth.agent.flight.plan_file import PlanFile
 from quoth.agent.session.session import Session
-from quoth.neuro.backends.base import Messages
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import ScriptedBackend
 from quoth.tools.call.context import ToolContext
 from quoth.tools.history.transcript import Transcript
-from quoth.tools.storage.database import Store, store_path
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 from words import files, lines, tool
 
 PROCESSES = multiprocessing.get_context("forkserver")

@@ -42,14 +42,14 @@ os.environ["QUOTH_INSIDE"] = ""
 import disks  # noqa: E402
 from quoth.agent.cli import main as cli  # noqa: E402
 from quoth.agent.client import AsyncAgent  # noqa: E402
+from quoth.agent.reply import Inner, Reply
 from quoth.agent.run.recorder import BEGUN, NOT_MADE, RecordedDoor  # noqa: E402
-from quoth.agent.run.run import Inner, Reply  # noqa: E402
 from quoth.agent.session.session import Session  # noqa: E402
-from quoth.neuro.backends.base import Completion, Messages, Usage  # noqa: E402
+from quoth.neuro.backends.base import Completion, Usage
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import ScriptedBackend  # noqa: E402
-from quoth.tools.call.context import ToolError  # noqa: E402
-from quoth.tools.consent.broker import Decision  # noqa: E402
-from quoth.tools.errors import QuothError, UsageError  # noqa: E402
+from quoth.tools.consent.requests import Decision
+from quoth.tools.errors import QuothError, ToolError, UsageError  # noqa: E402
 from quoth.tools.history import receipts as receipts_module  # noqa: E402
 from quoth.tools.history.audit import StoreAudit  # noqa: E402
 from quoth.tools.history.transcript import Transcript  # noqa: E402
@@ -57,7 +57,8 @@ from quoth.tools.loading import load_tools  # noqa: E402
 from quoth.tools.registry.define import define_tool, registering_in  # noqa: E402
 from quoth.tools.registry.table import CognitiveTool, ToolTable  # noqa: E402
 from quoth.tools.storage import database as store_module  # noqa: E402
-from quoth.tools.storage.database import Store, store_path  # noqa: E402
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 
 SESSION, USER = "s", "ann"
 LIFE_SECONDS = 60

@@ -9,7 +9,7 @@ from typing import Any
 from quoth import Agent, AsyncAgent, FlightReport
 from quoth.agent.plan.model import TODO_WORDS
 from quoth.tools.call.context import ToolContext
-from quoth.tools.consent.broker import Decision
+from quoth.tools.consent.requests import Decision
 from quoth.tools.org.document import load
 from quoth.tools.registry.table import CognitiveTool
 from words import files, lines, scripted, tool

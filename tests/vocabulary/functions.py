@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from quoth.tools.lisp.forms import CallForm, plist, print_string, print_value
+from quoth.tools.lisp.forms import CallForm, plist
+from quoth.tools.lisp.printer import print_string, print_value
 from quoth.tools.registry.define import define_tool, registering_in
 from quoth.tools.registry.parameters import RESERVED, bind, validate
 from quoth.tools.registry.table import CognitiveTool, ToolTable

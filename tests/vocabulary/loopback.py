@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from quoth.neuro.backends.base import Messages
+from quoth.neuro.backends.messages import Messages
 
 KEY = "sk-very-secret-1234"
 Answer = Callable[["Handler"], None]

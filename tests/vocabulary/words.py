@@ -29,17 +29,21 @@ from typing import Any
 import pytest
 from quoth import Agent
 from quoth.agent.client import AsyncAgent
-from quoth.agent.run.run import Reply
-from quoth.neuro.backends.base import Completion, Messages
+from quoth.agent.reply import Reply
+from quoth.neuro.backends.base import Completion
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import Scripted, ScriptedBackend
 from quoth.neuro.prompt.belt import belt
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.result import FoundCall
-from quoth.tools.call.context import ToolContext, ToolResult
+from quoth.tools.call.call import ToolResult, new_call
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.consent.broker import Broker, Decision, Request
-from quoth.tools.door.door import Door, new_call
-from quoth.tools.history.audit import MemoryAudit, StoreAudit
+from quoth.tools.consent.broker import Broker
+from quoth.tools.consent.requests import Decision, Request
+from quoth.tools.door.door import Door
+from quoth.tools.history.audit import StoreAudit
 from quoth.tools.history.receipts import StoreReceipts
 from quoth.tools.hy_loader import load_hy_file
 from quoth.tools.lisp.forms import CallForm, from_model

@@ -6,8 +6,8 @@ ctx.team and ctx.model."
   ; While compiling only: at run time Hy's require looks through the whole stack, 10 ms a file.
 (import
   typing [Any]
-  quoth.tools.call.context [ToolFailure]
-  quoth.tools.lisp.forms [print-value])
+  quoth.tools.errors [ToolFailure]
+  quoth.tools.lisp.printer [print-value])
 
 (setv VALUE-CHARS 20_000)
   ; Characters of a value that are shown; a larger one is asked about in slices.

@@ -5,7 +5,7 @@ ctx.catalog."
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
   ; While compiling only: at run time Hy's require looks through the whole stack, 10 ms a file.
 (import
-  quoth.tools.call.context [ToolError]
+  quoth.tools.errors [ToolError]
   quoth.tools.errors [UnknownToolError])
 
 (defn catalog-of [ctx]

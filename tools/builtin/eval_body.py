@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from quoth.tools.call.context import Call, ToolContext, ToolError, ToolFailure
-from quoth.tools.consent.plan_approvals import program_digest
+from quoth.tools.call.call import Call, owner
+from quoth.tools.call.context import Kept, Snapshots, ToolContext
+from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.program.compiler import ProgramError, compile_program
-from quoth.tools.sandbox.runner import InnerFailure, InnerPending, Waiting, short
-from quoth.tools.sandbox.snapshots import Kept, SnapshotError, Snapshots, owner
+from quoth.tools.program.compiler import ProgramError, compile_program, program_digest
+from quoth.tools.sandbox.failures import InnerFailure, InnerPending
+from quoth.tools.sandbox.runner import Waiting
+from quoth.tools.sandbox.snapshots import SnapshotError
+from quoth.tools.sandbox.transfer import short
 
 
 async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:

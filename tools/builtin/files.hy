@@ -5,9 +5,9 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   ; While compiling only: at run time Hy's require looks through the whole stack, 10 ms a file.
 (import
   fnmatch [fnmatch]
-  quoth.tools.call.context [ToolError]
-  quoth.tools.registry.parameters [count]
-  quoth.tools.call.workspace [inside-workspace])
+  quoth.tools.errors [ToolError]
+  quoth.tools.text [count]
+  quoth.tools.call.guards [inside-workspace])
 
 ;; * Bounds
 

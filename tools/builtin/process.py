@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from quoth.tools.call.context import ToolContext, ToolError, ToolFailure
+from quoth.tools.call.context import ToolContext
+from quoth.tools.errors import ToolError, ToolFailure
 
 MAX_OUTPUT = 100_000
 KEEPER = str(Path(__file__).with_name("keeper.py"))

@@ -3,7 +3,7 @@ Must not know where texts are kept: they are behind ctx.pages."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
   ; While compiling only: at run time Hy's require looks through the whole stack, 10 ms a file.
-(import quoth.tools.call.context [ToolError])
+(import quoth.tools.errors [ToolError])
 
 (defn page [id start ctx]
   "The page as it is, so that a program can put pages together; which page it is goes beside it."

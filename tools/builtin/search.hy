@@ -5,10 +5,11 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   ; While compiling only: at run time Hy's require looks through the whole stack, 10 ms a file.
 (import
   fnmatch [fnmatch]
-  quoth.tools.call.context [ToolError]
+  quoth.tools.errors [ToolError]
   quoth.tools.safe_regex [compiled]
-  quoth.tools.registry.parameters [count WorkspacePath]
-  quoth.tools.call.workspace [inside-workspace])
+  quoth.tools.text [count]
+  quoth.tools.registry.parameters [WorkspacePath]
+  quoth.tools.call.guards [inside-workspace])
 
 ;; * Bounds
 

@@ -5,18 +5,16 @@ Knows no table and no door. Everything here is set by the host: none of it can b
 
 from __future__ import annotations
 
-import contextvars
-import dataclasses
-import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Protocol
 
-from quoth.tools.errors import QuothError
-from quoth.tools.lisp.forms import CallForm, Value
+from quoth.tools.call.call import ToolResult
+from quoth.tools.lisp.forms import CallForm
 
 if TYPE_CHECKING:
     from quoth.tools.call.deadline import Clock
+    from quoth.tools.call.preview import Look
     from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope
     from quoth.tools.call.services import (
         MemoryStore,
@@ -29,127 +27,7 @@ if TYPE_CHECKING:
         Team,
     )
     from quoth.tools.call.workspace import Workspace
-    from quoth.tools.door.preview import Look
     from quoth.tools.sandbox.runner import Sandbox
-    from quoth.tools.sandbox.snapshots import Snapshots
-
-Status = Literal["ok", "error", "invalid", "unknown", "denied", "limited", "pending", "timeout", "cancelled"]
-STATUSES: tuple[Status, ...] = (
-    "ok",
-    "error",
-    "invalid",
-    "unknown",
-    "denied",
-    "limited",
-    "pending",
-    "timeout",
-    "cancelled",
-)
-
-
-# The ways a call can come to the door. One that is not named here is refused, so that each has its tests:
-# a model's reply; a person's form (quoth call), program (quoth eval) or line in the REPL; a Python program; a
-# form of a flight plan; from inside of a call, a program in the sandbox, the body of another tool, or a
-# sub-agent's model; and the replay of a session, which makes calls that only read again.
-Route = Literal["reply", "call", "eval", "repl", "python", "flight", "program", "tool", "agent", "replay"]
-ROUTES: tuple[Route, ...] = get_args(Route)
-
-
-class ToolError(QuothError):
-    """Raised by a body for a failure the caller can act on; its text is shown to the model as it is."""
-
-
-class ToolFailure(Exception):
-    """Ends a body with a status of its own; for programs whose inner call was refused. Not for users'
-    tools."""
-
-    def __init__(self, status: Status, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-
-
-PERMISSION = "permission?"  # names what a body asks for, beside the arguments of its call; no parameter can
-
-
-class PermissionNeeded(ToolFailure):
-    """Ends a body that asks a person first: the door asks, and begins the body again when it is allowed."""
-
-    def __init__(self, what: str, reason: str) -> None:
-        super().__init__("pending", reason)
-        self.what = what
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a guard, rule or gate says of a call: ``allow``, ``ask`` (a person decides) or ``deny``.
-
-    ``rule`` is the text of the policy's rule that decided, for the audit.
-    """
-
-    kind: Literal["allow", "ask", "deny"]
-    reason: str = ""
-    rule: str = field(default="", compare=False)
-
-
-@dataclass(frozen=True)
-class GateDecision:
-    """What a gate says (seed 000): whether the call is approved, and why not."""
-
-    approved: bool
-    reason: str = ""
-
-
-ALLOW = Verdict("allow")
-
-
-def deny(reason: str = "") -> Verdict:
-    """``(deny "why")``: the call is refused and the reason is its result."""
-    return Verdict("deny", reason)
-
-
-def ask(reason: str = "") -> Verdict:
-    """``(ask "why")``: the call waits until a person allows it."""
-    return Verdict("ask", reason)
-
-
-@dataclass(frozen=True)
-class Call:
-    """One passage through the door. All fields but ``form`` are marks set by the host.
-
-    ``depth`` counts nesting (a call made inside a program inside a call …), ``parent`` is the id of the call
-    that made this one, ``round`` is the turn of the loop and ``order`` the place within that turn.
-    ``message`` is what the user had said when the call was made. ``key`` names the call across interruptions:
-    a call that is carried on, ``resumed``, has the key of the one it carries on; a new one its own id.
-    ``repairs`` say what was mended when the call was read. ``turn`` tells one wish of the user from another
-    in the same words; it is empty where the words are enough. ``run`` is the run of the loop it is of, and
-    ``event`` the place in the transcript of what it comes from. ``quoted`` names where the words of a call,
-    read from the text of a reply, stand in what the model had read before: a person is asked.
-    """
-
-    id: str
-    form: CallForm
-    route: Route = "python"
-    user: str = ""
-    session: str = ""
-    depth: int = 0
-    parent: str | None = None
-    round: int = 0
-    order: int = 0
-    message: str = ""
-    key: str = ""
-    plan: str = ""  # the key of the run whose program, or a program in that program, makes this very call
-    resumed: bool = False
-    repairs: tuple[str, ...] = ()
-    written: tuple[str, ...] = ()  # how its paths were spelt, where that is not how they are judged
-    turn: str = ""
-    run: str = ""
-    event: int = 0
-    quoted: str = ""
-
-    @property
-    def tool(self) -> str:
-        return self.form.tool
 
 
 class Dispatch(Protocol):
@@ -294,93 +172,29 @@ class ToolContext:
 
 
 @dataclass(frozen=True)
-class ToolResult:
-    """What every call gets, exactly once, whatever happened to it.
+class Kept:
+    """What a session keeps: the sandbox's state, and name, type and length of each value. ``generation`` is
+    that of what is there, or that which the new values were made from."""
 
-    ``value`` is plain JSON data when ``status`` is ok. ``message`` is a sentence for a person or model when
-    it is not. ``audit`` carries tool, digest, status, duration_ms and ts (UTC).
-    """
-
-    id: str
-    tool: str
-    status: Status
-    value: Any = None
-    message: str = ""
-    side_effects: tuple[str, ...] = ()
-    audit: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def ok(self) -> bool:
-        return self.status == "ok"
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "tool": self.tool,
-            "status": self.status,
-            "value": self.value,
-            "message": self.message,
-            "side_effects": list(self.side_effects),
-            "audit": dict(self.audit),
-        }
+    state: bytes
+    listing: list[dict[str, Any]]
+    generation: str = ""
 
 
-_current: contextvars.ContextVar[ToolContext | None] = contextvars.ContextVar("quoth_context", default=None)
+class Snapshots(Protocol):
+    """Keeps where programs stand, by the key of their call, and the values of sessions."""
 
+    def keep(self, key: str, session: str, digest: str, state: Mapping[str, Any]) -> None: ...
 
-def current_context() -> ToolContext:
-    """The context of the call whose guard or body is running. Raises ToolError outside of one."""
-    context = _current.get()
-    if context is None:
-        raise ToolError("There is no call running; this works only inside the guard or body of a tool.")
-    return context
+    def find(self, key: str, digest: str) -> dict[str, Any] | None:
+        """The state of a call whose program has this digest. Raises SnapshotError."""
+        ...
 
+    def drop(self, key: str) -> None:
+        """The call has ended."""
 
-def running_context() -> ToolContext | None:
-    """The context of the call that is running, if one is."""
-    return _current.get()
+    def values(self, session: str, user: str) -> Kept | None: ...
 
-
-def enter_context(context: ToolContext) -> contextvars.Context:
-    """A copy of the present contextvars in which ``context`` is current; for the door."""
-    copy = contextvars.copy_context()
-    copy.run(_current.set, context)
-    return copy
-
-
-def encodable(text: str) -> str:
-    """The text, with lone surrogates escaped: nothing that cannot be written to a file or a socket."""
-    if text.isascii():
-        return text
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def plain(value: Value, depth: int = 0) -> Any:
-    """``value`` as JSON data. Raises ToolError for what has no honest JSON shape."""
-    if depth > 100:
-        raise ToolError("The value is nested deeper than 100.")
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        if value.bit_length() > 14_000:  # Python prints, and JSON holds, no more than 4300 digits
-            raise ToolError("The value is a number of more than 4000 digits; return it in another shape.")
-        return int(value)
-    if isinstance(value, str):
-        return encodable(str(value))
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, Mapping):
-        return {encodable(str(key)): plain(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item, depth + 1) for item in value]
-    if isinstance(value, (set, frozenset)):
-        return [plain(item, depth + 1) for item in sorted(value, key=repr)]
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    if hasattr(value, "model_dump"):
-        return plain(value.model_dump(), depth + 1)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return plain(dataclasses.asdict(value), depth + 1)
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    raise ToolError(f"A tool returned a {type(value).__name__}, which is no plain data.")
+    def keep_values(self, session: str, user: str, kept: Kept) -> Callable[[], str]:
+        """What writes them down. It returns a sentence when they cannot be kept, or nothing."""
+        ...

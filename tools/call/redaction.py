@@ -18,8 +18,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from quoth.tools.call.context import PERMISSION, encodable
-from quoth.tools.lisp.forms import MAX_DEPTH, CallForm, Code, canonical, kebab, print_string
+from quoth.tools.call.values import encodable
+from quoth.tools.errors import PERMISSION
+from quoth.tools.lisp.forms import CallForm, canonical, kebab
+from quoth.tools.lisp.printer import MAX_DEPTH, Code, print_string
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.registry.parameters import Param
 

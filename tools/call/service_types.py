@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from quoth.tools.call.context import ToolError
+from quoth.tools.errors import ToolError
 
 BlockKind = Literal["core", "working", "archival"]
 BlockPermission = Literal["read_only", "partner", "human", "append", "read_write", "admin"]

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from quoth.tools.call.context import Call, ToolContext, ToolError, Verdict
-from quoth.tools.errors import UsageError
+from quoth.tools.call.call import Call, Verdict
+from quoth.tools.call.context import ToolContext
+from quoth.tools.errors import ToolError, UsageError
 
 if TYPE_CHECKING:  # what they hand over is imported when there is something to hand over
     from quoth.tools.call.service_types import (

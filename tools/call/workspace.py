@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from quoth.tools.call.context import ALLOW, ToolError, Verdict, current_context, deny
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.registry.parameters import WorkspacePath
 from quoth.tools.storage.file_lock import hold, is_held
 
@@ -327,13 +326,3 @@ def written(path: str) -> str:
 def _why(error: BaseException) -> str:
     text = getattr(error, "strerror", None) or str(error)
     return str(text)[:1].lower() + str(text)[1:]
-
-
-def inside_workspace(path: str) -> Verdict:
-    """For guards: allow when ``path`` stays inside the workspace of the call, deny with the reason
-    otherwise."""
-    try:
-        current_context().workspace.resolve(path)
-    except ToolError as error:
-        return deny(str(error))
-    return ALLOW

@@ -25,30 +25,45 @@ hides declared secrets.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from types import MappingProxyType
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, get_args
 
-from quoth.tools.call.context import ALLOW, PERMISSION, Call, Route, Verdict, ask, deny, encodable
+from quoth.tools.call.call import Call, Verdict, ask, deny
+from quoth.tools.call.ports import BEGUN_BEFORE, Audit, Instead
 from quoth.tools.call.redaction import SECRET, Redactor, redact
+from quoth.tools.call.values import encodable
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent import plan_approvals as plans
-from quoth.tools.door.door import BEGUN_BEFORE, QUOTED, Instead
-from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
-from quoth.tools.history.audit import Audit, StoreAudit
-from quoth.tools.lisp.forms import CallForm, Code, canonical, from_model
+from quoth.tools.consent.requests import (
+    _SHOWN,
+    Decision,
+    Kind,
+    Person,
+    Request,
+    _clock_time,
+    _decision,
+    _shown,
+    _verdict,
+    _who,
+    request_digest,
+)
+from quoth.tools.door.stages import QUOTED
+from quoth.tools.errors import PERMISSION, InvalidCallError, UsageError, did_you_mean
+from quoth.tools.history.audit import StoreAudit
+from quoth.tools.lisp.forms import CallForm, canonical, from_model
+from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
-from quoth.tools.policy.policy import by_effects
+from quoth.tools.policy.effects import by_effects
 from quoth.tools.policy.scope import arguments, bound_form, covers, guessed, read_scope, suggested, touched
-from quoth.tools.registry.parameters import Param, count
+from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Statement, Store
+from quoth.tools.text import count
 
 PENDING_SECONDS = 7 * 86400.0
 APPROVAL_SECONDS = 86400.0
@@ -59,81 +74,7 @@ EDITED_SECONDS = 60.0  # the edited call is made at once; its approval is for no
 KEPT_SECONDS = 180 * 86400.0  # requests that are over are remembered so long, for offers and for people
 ENOUGH = 3  # equal approvals after which a rule is offered
 
-Kind = Literal["once", "duration", "scope", "edit", "deny"]
 _LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"  # none that is taken for another
-_SHOWN = (
-    "id, tool, shown, reason, touches, user, session, route, call, parent, message, rule, asked, expires, "
-    "state, decision, decided, decider, why"
-)
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What a person says of a request. ``by`` is who; ``seconds`` how long it holds (None: the usual time);
-    ``rule`` is the scope's, empty for the one that was suggested; ``form`` is the edited call."""
-
-    kind: Kind = "once"
-    by: str = ""
-    why: str = ""
-    seconds: float | None = None
-    rule: str = ""
-    form: CallForm | None = None
-
-
-class Person(Protocol):
-    """Somebody who can be asked at once: a Decision, a Verdict (allow is once), or None for not now.
-
-    One whose ``human`` is False decides without leaving requests behind; it teaches nobody a rule."""
-
-    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Decision | Verdict | None: ...
-
-
-class SayYes:
-    """Allows every question. For ``--yes`` and for hosts that have decided so."""
-
-    human = False
-
-    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | None:
-        return Verdict("allow", "everything was allowed beforehand")
-
-
-@dataclass(frozen=True)
-class Request:
-    """A request as people see it: nothing in it is a declared secret. Times are seconds since 1970."""
-
-    id: str
-    tool: str
-    form: str
-    reason: str
-    touches: tuple[str, ...]
-    user: str
-    session: str
-    route: Route
-    call: str
-    parent: str | None
-    message: str
-    rule: str
-    asked: float
-    expires: float
-    state: Literal["pending", "decided", "used"]
-    decision: str
-    decided: float | None
-    decider: str
-    why: str
-
-    def to_json(self) -> dict[str, Any]:
-        data = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        times = {name: _iso(data[name]) for name in ("asked", "expires", "decided")}
-        return data | times | {"touches": list(self.touches)}
-
-
-def request_digest(
-    form: CallForm, version: str, session: str, leads: Mapping[str, str] = MappingProxyType({})
-) -> str:
-    """What an approval is bound to: SHA-256 over what the form is, the tool's version, the session, and where
-    arguments lead that are paths by their names alone; any other path says so in the form."""
-    bound = [form.identity, version, session, *([dict(leads)] if leads else [])]
-    return hashlib.sha256(json.dumps(bound).encode()).hexdigest()
 
 
 class Broker:
@@ -664,43 +605,3 @@ def _params(asked: Request, form: CallForm) -> list[Param]:
         shown = from_model(read_one(asked.form)).args
         return [Param(name, secret=shown.get(name) == SECRET != value) for name, value in form.args.items()]
     return []
-
-
-def _decision(said: Any) -> Decision:
-    if isinstance(said, Decision):
-        return said
-    if isinstance(said, Verdict) and said.kind in ("allow", "deny"):
-        return Decision("once" if said.kind == "allow" else "deny", why=said.reason)
-    raise TypeError(f"{said!r} is no decision")
-
-
-def _verdict(said: Any) -> Verdict | None:
-    """The answer of one who leaves no requests behind."""
-    if isinstance(said, Decision) and said.kind == "deny":
-        return deny(said.why)
-    if isinstance(said, Decision) and said.kind in ("once", "duration", "scope"):
-        return ALLOW
-    if said is None or isinstance(said, Verdict):
-        return said
-    raise TypeError(f"{said!r} is no decision")
-
-
-def _shown(row: tuple[Any, ...]) -> Request:
-    values = list(row)
-    try:
-        values[4] = tuple(json.loads(values[4]))
-    except ValueError:  # one that was tampered with is shown nevertheless
-        values[4] = (str(values[4]),)
-    return Request(*values)
-
-
-def _who(name: str) -> str:
-    return name or "somebody"
-
-
-def _iso(when: float | None) -> str | None:
-    return None if when is None else datetime.fromtimestamp(when, UTC).isoformat(timespec="seconds")
-
-
-def _clock_time(when: float) -> str:
-    return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%d %H:%M UTC")

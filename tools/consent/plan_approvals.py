@@ -9,24 +9,19 @@ it always does.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from quoth.tools.call.context import Call
+from quoth.tools.call.call import Call
 from quoth.tools.dryrun.unknowns import matches
 from quoth.tools.lisp.forms import CallForm
+from quoth.tools.program.compiler import program_digest
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.storage.database import Statement
 
 PLAN = "plan?"  # names the plan's digest in the form of its request; no parameter can have that name
 KEPT = "DELETE FROM plans WHERE request NOT IN (SELECT id FROM requests)"
-
-
-def program_digest(text: str) -> str:
-    """What a plan, and the state of a program that waits, are bound to: the text of the program."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def program_of(call: Call) -> str | None:

@@ -14,9 +14,10 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from quoth.tools.call.context import ToolContext, ToolError, enter_context
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.current import enter_context
 from quoth.tools.call.deadline import Clock, within
-from quoth.tools.errors import StoreError
+from quoth.tools.errors import StoreError, ToolError
 
 GRACE_SECONDS = 5.0  # for a cancelled body to put things away
 

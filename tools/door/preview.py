@@ -8,43 +8,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from quoth.tools.call.context import Call, ToolContext, Verdict
-from quoth.tools.door.door import Door, Passage, ask_guard, ask_policy, check_arguments, look_up
+from quoth.tools.call.call import Call, Verdict
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.preview import Left, Look
+from quoth.tools.call.values import UNKNOWN
+from quoth.tools.door.door import Door
+from quoth.tools.door.stages import Passage, ask_guard, ask_policy, check_arguments, look_up
 from quoth.tools.errors import InvalidCallError, QuothError
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.policy.policy import EffectsPolicy, by_effects
-from quoth.tools.policy.predicates import UNKNOWN, paths_in
+from quoth.tools.policy.effects import EffectsPolicy, by_effects
+from quoth.tools.policy.predicates import paths_in
 from quoth.tools.policy.scope import path_arguments, resolved
 from quoth.tools.registry.parameters import bind
 from quoth.tools.registry.table import CognitiveTool
-
-
-@dataclass(frozen=True)
-class Left:
-    """What one limit leaves: so many calls, or (None) a sentence alone."""
-
-    count: int | None
-    words: str
-
-
-@dataclass(frozen=True)
-class Look:
-    """A call as the door sees it. ``paths`` are the files it names, None where that cannot be told;
-    ``secret`` names its arguments that are not shown."""
-
-    form: CallForm
-    verdict: Literal["allow", "ask", "deny", "invalid", "unknown"]
-    reason: str = ""
-    effects: tuple[str, ...] = ()
-    cost: str = "free"
-    gate: bool = False
-    version: str = ""
-    left: tuple[Left, ...] = ()
-    paths: tuple[str, ...] | None = None
-    secret: frozenset[str] = field(default_factory=frozenset)
 
 
 async def look_at(

@@ -18,33 +18,22 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import hy
-from quoth.tools.call.context import Call, ToolContext, ToolError, ToolFailure, ToolResult, plain
+from quoth.tools.call.call import Call, ToolResult, owner
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.preview import Look
 from quoth.tools.call.redaction import SECRET
-from quoth.tools.consent.plan_approvals import program_digest
-from quoth.tools.door.preview import Look
+from quoth.tools.call.values import plain
 from quoth.tools.dryrun.call_plan import Event, Note, Plan, Planned, Split, make_plan
 from quoth.tools.dryrun.instrument import for_dry_run
 from quoth.tools.dryrun.runtime import CHOOSE, NOTE
 from quoth.tools.dryrun.unknowns import Marks, hidden
+from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
-from quoth.tools.program.compiler import ANSWER, Program, ProgramError, alias, compile_program
-from quoth.tools.sandbox.runner import (
-    MAX_DUMPED,
-    MAX_OUTPUT,
-    MAX_VALUE,
-    OWN,
-    VALUES,
-    InnerFailure,
-    Sandbox,
-    across,
-    outside,
-    placeholders,
-    require_readable,
-    runtime_error,
-    short,
-    walled,
-)
-from quoth.tools.sandbox.snapshots import owner
+from quoth.tools.program.compiler import ANSWER, Program, ProgramError, alias, compile_program, program_digest
+from quoth.tools.sandbox.failures import InnerFailure, runtime_error
+from quoth.tools.sandbox.runner import MAX_DUMPED, MAX_OUTPUT, OWN, VALUES, Sandbox
+from quoth.tools.sandbox.transfer import MAX_VALUE, across, require_readable, short
+from quoth.tools.sandbox.wall import outside, placeholders, walled
 
 MAX_PATHS = 64
 MAX_DECISIONS = 20  # one after the other

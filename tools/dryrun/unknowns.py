@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from quoth.tools.dryrun.runtime import BEGIN, END
-from quoth.tools.lisp.forms import CallForm, Picture, print_value
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import Picture, print_value
 
 SHOWN_CHARS = 60
 ANY: dict[str, Any] = {"any": True}

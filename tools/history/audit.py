@@ -15,7 +15,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from quoth.tools.storage.database import Statement, Store
 
@@ -55,33 +55,6 @@ FILTERS = {
 }
 PAGE = 500
 FIRST = -(2**63)
-
-
-class Audit(Protocol):
-    """Takes one row a call. What ``write`` returns from is on disk. ``prepare`` raises when no row could be
-    written: the door asks before a body runs, so that nothing is done that cannot be recorded."""
-
-    def prepare(self) -> None: ...
-
-    def write(self, row: Mapping[str, Any]) -> None: ...
-
-    def rows(self) -> list[dict[str, Any]]: ...
-
-
-class MemoryAudit:
-    """Rows in a list, for private tables and tests."""
-
-    def __init__(self) -> None:
-        self._rows: list[dict[str, Any]] = []
-
-    def prepare(self) -> None:
-        """A list always takes a row."""
-
-    def write(self, row: Mapping[str, Any]) -> None:
-        self._rows.append(dict(row))
-
-    def rows(self) -> list[dict[str, Any]]:
-        return list(self._rows)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from quoth.tools.call.context import ToolError
-from quoth.tools.errors import StoreError, did_you_mean
-from quoth.tools.lisp.forms import print_string
+from quoth.tools.errors import StoreError, ToolError, did_you_mean
+from quoth.tools.lisp.printer import print_string
 from quoth.tools.storage.database import Store
 
 KEPT_SECONDS = 30 * 86400.0

@@ -20,10 +20,11 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from quoth.tools.call.context import Call, Status, ToolResult, encodable
+from quoth.tools.call.call import Call, ToolResult
+from quoth.tools.call.ports import Receipt
+from quoth.tools.call.values import encodable
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.storage.database import Store
@@ -35,53 +36,7 @@ BEGUN = "begun"  # the status of a row that is no receipt yet
 CHANGING = frozenset({"writes", "runs", "memory"})
 
 
-@dataclass(frozen=True)
-class Receipt:
-    """The result of an earlier call, and which call that was."""
-
-    call: str
-    status: Status
-    value: Any
-    message: str
-
-
-class Receipts(Protocol):
-    """Finds the receipt that answers a call, if there is one, and keeps what came of a call. ``decided`` says
-    that a person refused it, ``asked`` that one was asked."""
-
-    def find(self, tool: CognitiveTool, call: Call) -> Receipt | None: ...
-
-    def begins(self, tool: CognitiveTool, call: Call) -> None:
-        """The body of the call is about to begin."""
-
-    def begun(self, tool: CognitiveTool, call: Call) -> bool:
-        """Whether a body of this very call has begun, and how it ended is not known."""
-        ...
-
-    def keep(
-        self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
-    ) -> None: ...
-
-
 _Row = tuple[CognitiveTool, Call, str, str, bool, bool]  # with status, result, repeats, changed
-
-
-class NoReceipts:
-    """Stands where nothing is kept: every call is made."""
-
-    def begins(self, tool: CognitiveTool, call: Call) -> None:
-        """Nothing is kept."""
-
-    def begun(self, tool: CognitiveTool, call: Call) -> bool:
-        return False
-
-    def find(self, tool: CognitiveTool, call: Call) -> Receipt | None:
-        return None
-
-    def keep(
-        self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
-    ) -> None:
-        """Nothing is kept."""
 
 
 class StoreReceipts:

@@ -12,136 +12,33 @@ is the form without them, which alone stays. The digest is of that one: the same
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, Protocol, get_args
+from typing import Any, Final
 
-from quoth.tools.call.context import Call, ToolResult
-from quoth.tools.call.redaction import SECRET, Redactor, bare_url, redact, sounds_secret, without
+from quoth.tools.call.redaction import SECRET, bare_url, redact, sounds_secret, without
 from quoth.tools.errors import InvalidCallError, StoreError, UsageError
-from quoth.tools.lisp.forms import CallForm, Code, from_model, print_value
-from quoth.tools.lisp.reader import Limits, ReadError, read_one
-from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.history.event import (
+    LIMITS,
+    MARKS,
+    Event,
+    Kind,
+    TranscriptError,
+    digest_of,
+    event_form,
+    read_event,
+    written_form,
+)
+from quoth.tools.lisp.forms import CallForm, from_model
+from quoth.tools.lisp.printer import Code
+from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.storage.database import Statement, Store
 
-Kind = Literal[
-    "session",  # who opened it, with which tools, policy and model
-    "stimulus",  # a task, and how its run was begun
-    "request",  # the messages that were new to the model
-    "reply",  # what it said, or why it did not
-    "call",  # a call whose body is about to begin, or that was refused
-    "receipt",  # what came of it
-    "repair",  # what was mended when a call was read
-    "fault",  # what could not be read
-    "approval",  # what a person said of a call
-    "spent",  # what a call cost beside its own passage
-    "cleared",  # old results that are no longer shown in full
-    "summary",  # what the model goes on with in place of what was said
-    "interrupt",  # a person stopped the run
-    "end",  # how the run ended
-    "flight",  # a flight plan is flown, or how that ended
-    "step",  # what a step of it has come to
-]
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 _READS: Final = frozenset({"reads"})  # a call of a tool with no other effect may be made again
-MARKS = ("seq", "at", "run", "parent", "key")  # of every event, beside what it says
-LIMITS = Limits(max_chars=200_000_000, max_forms=20_000_000, max_digits=20_000)
 PAGE = 200
-_HALF: Final = re.compile(r"(\\\\)|\\(ud[89a-f])")  # half a character, which no text can hold
-
-
-class TranscriptError(UsageError):
-    """A transcript is not as it was written; the text says which event and what is wrong."""
-
-
-@dataclass(frozen=True)
-class Event:
-    """One event. ``seq`` is its place, from 1; ``parent`` the place of the one it belongs to (0: none);
-    ``run`` the run it is of (empty for what a person called); ``key`` names a call within the session, also
-    when it is carried on. ``at`` is UTC. ``text`` is the true form, ``shown`` the one without secrets."""
-
-    session: str
-    seq: int
-    at: str
-    run: str
-    kind: Kind
-    parent: int
-    key: str
-    text: str
-    shown: str
-    digest: str
-    status: str = ""  # of a receipt or an end
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """What it says, beside its marks. Raises TranscriptError where that cannot be read."""
-        args = dict(_read(self.text, self.id).args)
-        return {name: value for name, value in args.items() if name not in MARKS}
-
-    @property
-    def said(self) -> dict[str, Any]:
-        """The same without secrets, as it may be shown."""
-        args = dict(_read(self.shown, self.id).args)
-        return {name: value for name, value in args.items() if name not in MARKS}
-
-    @property
-    def id(self) -> str:
-        return f"{self.session}.{self.seq}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Without secrets, as it may be shown."""
-        return {
-            "id": self.id,
-            "seq": self.seq,
-            "at": self.at,
-            "kind": self.kind,
-            "run": self.run,
-            "parent": self.parent,
-            "key": self.key,
-            **{name.replace("-", "_"): value for name, value in self.said.items()},
-            "digest": self.digest,
-        }
-
-
-def event_form(kind: str, seq: int, at: str, run: str, parent: int, key: str, data: Mapping[str, Any]) -> str:
-    """The text of an event. What is empty is left out of the marks."""
-    marks = {"seq": seq, "at": at, "run": run, "parent": parent, "key": key}
-    parts = [f":{name} {print_value(value)}" for name, value in marks.items() if value]
-    parts += [f":{name} {print_value(value)}" for name, value in data.items()]
-    text = f"({kind} {' '.join(parts)})"
-    return _HALF.sub(lambda found: found[1] or rf"\\{found[2]}", text) if r"\ud" in text else text
-
-
-def digest_of(before: str, shown: str) -> str:
-    """The digest of an event: it holds all that came before it."""
-    return hashlib.sha256(f"{before}\n{shown}".encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def read_event(session: str, text: str, before: str) -> Event:
-    """The event that a form spells, after the one whose digest is ``before``. Raises TranscriptError."""
-    form = _read(text)
-    marks = {name: form.args.get(name) for name in MARKS}
-    if form.tool not in KINDS or not isinstance(marks["seq"], int) or not isinstance(marks["at"], str):
-        raise TranscriptError(f"This is no event of a transcript: {text[:80]}")
-    kind: Any = form.tool
-    return Event(
-        session,
-        marks["seq"],
-        marks["at"],
-        str(marks["run"] or ""),
-        kind,
-        int(marks["parent"] or 0),
-        str(marks["key"] or ""),
-        text,
-        text,
-        digest_of(before, text),
-        str(form.args.get("status", "")),
-    )
 
 
 def _is_marked(event: Event) -> bool:
@@ -153,51 +50,7 @@ def _is_marked(event: Event) -> bool:
     return all(getattr(event, name) == getattr(said, name) for name in (*MARKS, "kind", "status"))
 
 
-def _read(text: str, id: str = "") -> CallForm:
-    try:
-        return from_model(read_one(text, LIMITS))
-    except (ReadError, InvalidCallError) as error:
-        which = f"Event {id}" if id else "An event of the transcript"
-        raise TranscriptError(f"{which} cannot be read: {error}") from None
-
-
 # Calls as they are written down
-
-
-def written_form(form: CallForm) -> Any:
-    """A call as data of an event: the form itself, to be read as it stands. One with the text of a program
-    in it, which may be several forms with comments, says so where it would not read back the same."""
-    if not any(isinstance(value, Code) for value in (*form.args.values(), *form.positional)):
-        return Code(str(form))
-    try:
-        back = from_model(read_one(str(form), LIMITS))
-        if str(back) == str(form) and _kinds(back) == _kinds(form):
-            return Code(str(form))
-    except (ReadError, InvalidCallError):
-        pass
-    args = {name: _spelt(value) for name, value in form.args.items()}
-    return {"tool": form.tool, "args": args, "positional": [_spelt(value) for value in form.positional]}
-
-
-def _kinds(form: CallForm) -> list[bool]:
-    """Which of its arguments are programs: the text of one may be that of a string."""
-    return [isinstance(value, Code) for value in (*form.positional, *form.args.values())]
-
-
-def _spelt(value: Any) -> Any:
-    return {"code": str(value)} if isinstance(value, Code) else {"value": value}
-
-
-def read_form(data: Any) -> CallForm:
-    """The call that was written down."""
-    if not isinstance(data, Mapping):
-        return _read(str(data))
-    args = {name: _meant(value) for name, value in data["args"].items()}
-    return CallForm(data["tool"], args, tuple(_meant(value) for value in data["positional"]))
-
-
-def _meant(spelt: Mapping[str, Any]) -> Any:
-    return Code(spelt["code"]) if "code" in spelt else spelt["value"]
 
 
 # The store
@@ -543,132 +396,3 @@ def _event(row: Sequence[Any]) -> Event:
 
 
 # What the door writes
-
-
-class CallLog(Protocol):
-    """Told of every call that passes the door. ``consent`` is what a person said of it, if one was asked."""
-
-    def begins(self, tool: CognitiveTool, call: Call, consent: str) -> None:
-        """The body is about to begin."""
-
-    def ends(self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: str) -> None:
-        """The call has its result, which nobody has seen yet."""
-
-
-class NoCallLog:
-    """Stands where nothing is written down."""
-
-    def begins(self, tool: CognitiveTool, call: Call, consent: str) -> None:
-        """Nothing is kept."""
-
-    def ends(self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: str) -> None:
-        """Nothing is kept."""
-
-
-@dataclass
-class _Open:
-    """A call whose body has begun; ``seq`` is the place of its event once that is written."""
-
-    tool: CognitiveTool
-    call: Call
-    consent: str
-    seq: int = 0
-    undone: int = 0  # how many transactions had been undone when it was written
-
-
-class StoreCallLog:
-    """Calls in the transcript of their session. The event of a call that only reads is written with its
-    receipt: if it is killed before, it is simply made again. ``secrets`` are the parameters that the tools
-    have declared secret."""
-
-    def __init__(self, transcript: Transcript, secrets: Collection[str] = ()) -> None:
-        self._transcript = transcript
-        self._secrets = secrets
-        self._open: dict[str, _Open] = {}
-
-    def begins(self, tool: CognitiveTool, call: Call, consent: str) -> None:
-        if not call.session:
-            return
-        self._open[call.id] = _Open(tool, call, consent)
-        if not _READS.issuperset(tool.effects):
-            self.place(call.id)
-
-    def place(self, call: str | None) -> int:
-        """The place of the event of a call that has begun, which is written now if it was not; 0 for one
-        that is not known."""
-        found = self._open.get(call or "")
-        if found is None:
-            return 0
-        if found.seq and found.undone != self._transcript.undone:
-            found.undone = self._transcript.undone
-            if not self._transcript.holds(found.call.session, found.seq, key_in(found.call)):
-                found.seq = 0
-        if not found.seq:
-            found.undone = self._transcript.undone
-            found.seq = self._called(found.tool, found.call, found.consent)
-        return found.seq
-
-    def ends(self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: str) -> None:
-        if not call.session:
-            return
-        begun = self._open.get(call.id)
-        seq = self.place(call.id) if begun is not None and begun.seq else self._called(tool, call, consent)
-        self._open.pop(call.id, None)
-        stage = str(result.audit.get("stage", ""))
-        data: dict[str, Any] = {"id": call.id, "status": result.status}
-        if result.ok:
-            data["value"] = result.value
-        if result.message:
-            data["message"] = result.message
-        if result.side_effects:
-            data["effects"] = list(result.side_effects)
-        if stage != "body":
-            data["stage"] = stage
-        self._transcript.add(
-            call.session,
-            "fault" if stage == "reader" else "receipt",
-            data,
-            run=call.run,
-            parent=seq,
-            key=key_in(call),
-            status=result.status,
-        )
-        if not call.run and call.parent is None and result.status != "pending":
-            self._transcript.forget_secrets(call.session, key=key_in(call), asked=bool(consent))
-
-    def _called(self, tool: CognitiveTool | None, call: Call, consent: str) -> int:
-        if not call.tool:  # it could not be read
-            return call.event
-        self._hide(tool, call)
-        data: dict[str, Any] = {"id": call.id, "form": written_form(call.form)}
-        if not call.run:
-            data |= {"route": call.route, "user": call.user}
-        if tool is not None:
-            data["version"] = tool.version[:16]
-            if not _READS.issuperset(tool.effects):
-                data["does"] = list(tool.effects)
-        parent = call.event or self.place(call.parent)
-        marks = {"run": call.run, "key": key_in(call)}
-        seq = self._transcript.add(call.session, "call", data, parent=parent, **marks)
-        if call.repairs:
-            what = {"what": list(call.repairs)}
-            self._transcript.add(call.session, "repair", what, parent=seq, **marks)
-        if consent and consent != "pending":
-            self._transcript.add(call.session, "approval", {"said": consent}, parent=seq, **marks)
-        return seq
-
-    def _hide(self, tool: CognitiveTool | None, call: Call) -> None:
-        self._transcript.hide(call.session, secrets_in(call.form, tool, self._secrets))
-
-
-def secrets_in(form: CallForm, tool: CognitiveTool | None, names: Collection[str]) -> list[str]:
-    """The declared secrets of a call. ``names`` are the secret parameters of all tools."""
-    params = tool.params if tool is not None else ()
-    if not names and not any(param.secret for param in params):
-        return []
-    return Redactor(form, params, names, by_looks=False).found
-
-
-def key_in(call: Call) -> str:
-    """The name of a call within its session."""
-    return call.key.removeprefix(f"{call.session}/")

@@ -14,9 +14,11 @@ from typing import Any, Final
 
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.errors import InvalidCallError
+from quoth.tools.history.event import Event, Kind, TranscriptError, read_event, read_form
 from quoth.tools.history.receipts import BEGUN, bound_to
-from quoth.tools.history.transcript import Event, Kind, Transcript, TranscriptError, read_event, read_form
-from quoth.tools.lisp.forms import CallForm, from_model, print_string, print_value
+from quoth.tools.history.transcript import Transcript
+from quoth.tools.lisp.forms import CallForm, from_model
+from quoth.tools.lisp.printer import print_string, print_value
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.storage.database import Store
 

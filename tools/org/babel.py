@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quoth.tools.errors import QuothError, did_you_mean
-from quoth.tools.lisp.forms import Code, to_value
+from quoth.tools.lisp.printer import Code, to_value
 from quoth.tools.lisp.reader import ReadError, read_one
 
 # What Org knows to stand there; a plan obeys var, eval and results, the others are for Org itself.

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
-from quoth.tools.call.context import Call
-from quoth.tools.door.door import Refusal, Reservation
+from quoth.tools.call.call import Call
+from quoth.tools.call.ports import Refusal, Reservation
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.policy.quotas import SECONDS, By, Cooldown, Per, Quota, Rule

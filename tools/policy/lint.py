@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from quoth.tools.call.context import ToolError
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.errors import did_you_mean, nearest
-from quoth.tools.lisp.forms import Code, print_value
-from quoth.tools.policy.language import KINDS, Compared, Place, Rule
+from quoth.tools.errors import ToolError, did_you_mean, nearest
+from quoth.tools.lisp.printer import Code, print_value
+from quoth.tools.lisp.source import Place
+from quoth.tools.policy.model import KINDS, Compared, Rule
 from quoth.tools.policy.policy import Layer, RulesPolicy
 from quoth.tools.policy.predicates import ANY_PATH
 from quoth.tools.policy.scope import is_path

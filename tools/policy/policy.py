@@ -13,58 +13,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
-from quoth.tools.call.context import Call, ToolContext, Verdict, ask, deny
-from quoth.tools.errors import UsageError
-from quoth.tools.policy.language import KINDS, Key, Limit, Orders, Rule, read_orders
+from quoth.tools.call.call import Call, Verdict, deny
+from quoth.tools.call.context import ToolContext
+from quoth.tools.policy.effects import by_effects
+from quoth.tools.policy.model import KINDS, Key, Limit, Orders, Rule
 from quoth.tools.policy.predicates import Facts, Truth, anything
-from quoth.tools.policy.trust import Trust, digest_of
 from quoth.tools.registry.table import CognitiveTool
-
-SILENT_EFFECTS = frozenset({"reads"})
-IN_WORDS = {
-    "writes": "it writes files",
-    "runs": "it runs a program",
-    "net": "it uses the network",
-    "memory": "it changes memory",
-}
-FILE_NAME = "policy.hy"
-WORKSPACE_FOLDER = ".quoth"
-OWN_NAME = f"{WORKSPACE_FOLDER}/{FILE_NAME}"
-MAX_BYTES = 1_000_000
-
-
-class Policy(Protocol):
-    """Judges a validated call before its guard runs. ``args`` are the body's, defaults included."""
-
-    def judge(
-        self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext
-    ) -> Verdict: ...
-
-
-class EffectsPolicy:
-    """The built-in layer: a tool that only reads, or touches nothing, is allowed; any other is asked."""
-
-    def judge(
-        self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext
-    ) -> Verdict:
-        return by_effects(tool)
-
-
-def by_effects(tool: CognitiveTool) -> Verdict:
-    """What the built-in layer says of any call of this tool."""
-    felt = [IN_WORDS[effect] for effect in tool.effects if effect not in SILENT_EFFECTS]
-    if felt:
-        return ask(" and ".join(felt))
-    return Verdict("allow", "it only reads" if tool.effects else "it touches nothing")
-
 
 LayerKind = Literal["user", "workspace", "given"]
 
@@ -265,110 +224,3 @@ def _says(rule: Rule, truth: Truth) -> Verdict:
 
 
 # Where policies lie
-
-
-def user_policy() -> Path:
-    """``$QUOTH_CONFIG/policy.hy``, or in the platform's folder for configuration."""
-    if named := os.environ.get("QUOTH_CONFIG"):
-        return Path(named) / FILE_NAME
-    import platformdirs
-
-    return Path(platformdirs.user_config_dir("quoth", appauthor=False)) / FILE_NAME
-
-
-def workspace_policy(root: Path) -> Path:
-    """The workspace's own policy, which counts once it is trusted."""
-    return root / WORKSPACE_FOLDER / FILE_NAME
-
-
-def policy_files(root: Path, given: str | Path | None = None) -> tuple[Path, ...]:
-    """Everything a tool must not write if policies are to stay what they are."""
-    return (user_policy(), root / WORKSPACE_FOLDER, *([Path(given)] if given else []))
-
-
-def load_policy(root: Path, given: str | Path | None = None, *, counted: bool = False) -> RulesPolicy:
-    """The policy of a workspace: the user's, the workspace's own if it is trusted, and the one that was
-    ``given``. ``counted`` says that the door counts its quotas and cooldowns. Raises UsageError for a file
-    that cannot be read, or is not what was trusted."""
-    layers, notes = [], []
-    mine, own = user_policy(), workspace_policy(root)
-    if os.path.lexists(mine):
-        layers.append(read_layer("user", mine, _at_home(mine)))
-    trusted = Trust().trusted(root)
-    if trusted is not None:
-        data = read_bytes(own, f"{own} was trusted and is gone; restore it, or run: quoth trust")
-        if digest_of(data) != trusted:
-            raise UsageError(f"{own} has changed since it was trusted; read it, then run: quoth trust")
-        layers.append(parse_layer("workspace", data, OWN_NAME))
-    elif os.path.lexists(own):
-        notes.append(f"{own} is not trusted, so its rules are not kept; read it, then run: quoth trust")
-    if given is not None:
-        layers.append(read_layer("given", Path(given), str(given)))
-    return RulesPolicy(layers, counted=counted, notes=notes)
-
-
-def layers_to_check(root: Path, given: str | Path | None = None) -> tuple[list[Layer], list[str]]:
-    """What ``load_policy`` would take, and the workspace's own policy even where it is not trusted, with a
-    note about that."""
-    layers, notes = [], []
-    mine, own = user_policy(), workspace_policy(root)
-    if os.path.lexists(mine):
-        layers.append(read_layer("user", mine, _at_home(mine)))
-    if os.path.lexists(own):
-        data = read_bytes(own, f"{own} is gone.")
-        layers.append(parse_layer("workspace", data, OWN_NAME))
-        if Trust().trusted(root) != digest_of(data):
-            notes.append(f"{own} is not trusted as it is; read it, then run: quoth trust")
-    if given is not None:
-        layers.append(read_layer("given", Path(given), str(given)))
-    return layers, notes
-
-
-def trust_workspace(root: Path) -> tuple[Layer, str] | None:
-    """Trust the policy of a workspace as it is now: the layer it makes, and its SHA-256. None when there is
-    none any more, and it is forgotten. Raises UsageError for one that cannot be read, or was never there."""
-    own = workspace_policy(root)
-    if not os.path.lexists(own):
-        if Trust().forget(root):
-            return None
-        raise UsageError(f"There is no {OWN_NAME} in {root}.")
-    data = read_bytes(own, f"There is no {OWN_NAME} in {root}.")
-    layer = parse_layer("workspace", data, OWN_NAME)
-    return layer, Trust().trust(root, data)
-
-
-def read_layer(kind: LayerKind, path: Path, name: str) -> Layer:
-    """A policy file as a layer."""
-    return parse_layer(kind, read_bytes(path, f"There is no policy file {path}."), name)
-
-
-def parse_layer(kind: LayerKind, data: bytes, name: str) -> Layer:
-    """The text of a policy file as a layer."""
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise UsageError(f"{name} is not UTF-8 text.") from None
-    return Layer(kind, name, read_orders(text, name))
-
-
-def read_bytes(path: Path, missing: str) -> bytes:
-    """All of a regular file that is no larger than a policy can be. Raises UsageError."""
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise UsageError(f"{path} is no regular file.")
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except (FileNotFoundError, NotADirectoryError):
-        raise UsageError(missing) from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
-    if len(data) > MAX_BYTES:
-        raise UsageError(f"{path} is larger than {MAX_BYTES} bytes.")
-    return data
-
-
-def _at_home(path: Path) -> str:
-    try:
-        return f"~/{path.relative_to(Path.home())}"
-    except (ValueError, RuntimeError):
-        return str(path)

@@ -12,8 +12,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from quoth.tools.call.context import Call, ToolError
+from quoth.tools.call.call import Call
+from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import Workspace
+from quoth.tools.errors import ToolError
 from quoth.tools.registry.parameters import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool
 
@@ -21,7 +23,6 @@ MATCH_SECONDS = 0.1  # for all patterns that are tried on one call
 
 Truth: TypeAlias = bool | None
 _MISSING: Any = object()
-UNKNOWN: Any = object()  # an argument of a call that is only planned: nothing about it can be decided
 _UNTIDY = frozenset(("", ".", ".."))
 _ABSOLUTE = ("/", "~", "")  # or empty: the first character of what is not simply below the root
 

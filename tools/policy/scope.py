@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from quoth.tools.call.context import Call, ToolError
+from quoth.tools.call.call import Call
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.errors import InvalidCallError, UsageError
-from quoth.tools.lisp.forms import CallForm, print_string, print_value
-from quoth.tools.policy.language import Rule, read_orders
+from quoth.tools.errors import InvalidCallError, ToolError, UsageError
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import print_string, print_value
+from quoth.tools.policy.language import read_orders
+from quoth.tools.policy.model import Rule
 from quoth.tools.policy.predicates import Facts, paths_in
 from quoth.tools.registry.parameters import WorkspacePath, with_paths
 from quoth.tools.registry.table import CognitiveTool

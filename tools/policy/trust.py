@@ -13,7 +13,8 @@ import secrets
 from pathlib import Path
 
 from quoth.tools.errors import UsageError
-from quoth.tools.storage.database import private_file, private_folder, state_dir
+from quoth.tools.storage.database import private_file, private_folder
+from quoth.tools.storage.paths import state_dir
 
 
 def digest_of(data: bytes) -> str:

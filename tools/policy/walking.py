@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from quoth.tools.call.context import Call
+from quoth.tools.call.call import Call
+from quoth.tools.call.ports import Policy
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.policy.language import Rule
-from quoth.tools.policy.policy import Policy, RulesPolicy
+from quoth.tools.policy.model import Rule
+from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.policy.predicates import ANY_PATH, Facts
 from quoth.tools.registry.parameters import WorkspacePath, with_paths
 from quoth.tools.registry.table import CognitiveTool

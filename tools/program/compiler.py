@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import dis
+import hashlib
 import sys
 import types
 import warnings
@@ -21,8 +22,8 @@ from typing import Any
 import hy
 import hy.models as m
 from hy.compiler import hy_compile
-from quoth.tools.call.context import ToolError
-from quoth.tools.lisp.forms import MAX_HARD_KEYS, show
+from quoth.tools.errors import ToolError
+from quoth.tools.lisp.printer import MAX_HARD_KEYS, show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.lisp.syntax import TooMuch
 from quoth.tools.program import explain as teach
@@ -394,3 +395,8 @@ def _compile_error(error: Exception, text: str) -> ProgramError:
     if any(words in why for words in ("end of macro call", "[ … ]", "some(", "binding target")):  # Hy's own
         why = teach.misused(text, line, column) or why
     return _at(text, line, column, why)
+
+
+def program_digest(text: str) -> str:
+    """What a plan, and the state of a program that waits, are bound to: the text of the program."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

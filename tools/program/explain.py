@@ -13,7 +13,7 @@ from typing import Any, Final
 import hy
 import hy.models as m
 from quoth.tools.errors import did_you_mean, nearest
-from quoth.tools.lisp.forms import print_string
+from quoth.tools.lisp.printer import print_string
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.lisp.syntax import head_of
 from quoth.tools.program.from_python import INFIX, whole_python

@@ -11,7 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from quoth.tools.lisp.forms import kebab, print_string
+from quoth.tools.lisp.forms import kebab
+from quoth.tools.lisp.printer import print_string
 from quoth.tools.program.hint import MAX_PYTHON
 
 INFIX = frozenset("+ - * / // % ** < > <= >= = == != and or in is not-in".split())  # noqa: SIM905

@@ -4,10 +4,10 @@ They know how a definition is written and nothing of what a tool does; values ar
 (import
   difflib [get-close-matches]
   quoth.tools.registry.define [OPTIONS]
-  quoth.tools.lisp.forms [show]
+  quoth.tools.lisp.printer [show]
   quoth.tools.registry.parameters [NAME RESERVED SPEC-KEYS])
 
-(setv TYPES {"form" 'hy.I.quoth/tools/lisp/forms.Code  "path" 'hy.I.quoth/tools/registry/parameters.WorkspacePath})
+(setv TYPES {"form" 'hy.I.quoth/tools/lisp/printer.Code  "path" 'hy.I.quoth/tools/registry/parameters.WorkspacePath})
   ; The types of parameters that are no types of Python.
 
 ;; * Reading a definition

@@ -17,7 +17,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from quoth.tools.errors import DefinitionError, InvalidCallError, did_you_mean, nearest
-from quoth.tools.lisp.forms import MAX_DEPTH, Code, kebab, print_value, too_deep
+from quoth.tools.lisp.forms import kebab, too_deep
+from quoth.tools.lisp.printer import MAX_DEPTH, Code, print_value
+from quoth.tools.text import count
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -337,11 +339,6 @@ def bind(
         raise InvalidCallError(f"{tool} takes {count(len(offered), 'argument')}; {extra} is one too many.")
     bound.update(zip(free, positional, strict=False))
     return bound
-
-
-def count(number: int, noun: str) -> str:
-    """``1 argument``, ``2 arguments``, ``no arguments``."""
-    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
 
 
 def validate(

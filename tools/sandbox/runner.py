@@ -16,38 +16,34 @@ import asyncio
 import atexit
 import base64
 import contextlib
-import hashlib
-import re
 import signal
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import PurePath
 from typing import Any
 
 import hy
-from quoth.tools.call.context import Status, ToolError, plain
-from quoth.tools.lisp.forms import (
-    HARD_KEYS,
-    MAX_DEPTH,
-    MAX_EASY_KEY,
-    MAX_HARD_KEYS,
-    CallForm,
-    canonical,
-    from_model,
-    kebab,
+from quoth.tools.call.values import plain
+from quoth.tools.errors import ToolError
+from quoth.tools.lisp.forms import CallForm, canonical, from_model, kebab
+from quoth.tools.lisp.reader import read_one
+from quoth.tools.program.compiler import ANSWER, BRANCH, FAILED, JOIN, Program, ProgramError, alias
+from quoth.tools.sandbox.failures import InnerFailure, InnerPending, runtime_error
+from quoth.tools.sandbox.transfer import (
+    MAX_NAME,
+    _text,
+    across,
+    packed,
+    require_readable,
+    short,
+    unpacked,
 )
-from quoth.tools.lisp.reader import ReadError, read_one
-from quoth.tools.program import explain as teach
-from quoth.tools.program.compiler import ANSWER, BRANCH, FAILED, JOIN, TOO_DEEP, Program, ProgramError, alias
+from quoth.tools.sandbox.wall import _placeholder, outside, placeholders, walled
 
 MAX_OUTPUT = 100_000
-MAX_VALUE = 2_000_000  # characters of a value that crosses the sandbox's wall, or of an argument
-MAX_MESSAGE = 2_000
 MAX_DUMPED = 64 * 1024 * 1024  # bytes of the paths of a program that stand still
-MAX_NAME = 200  # characters of the name of an argument
 MAX_WORKERS = 32
 MAX_AT_ONCE = 8  # branches of one pmap
 OWN = (ANSWER, BRANCH, JOIN, FAILED)
@@ -65,19 +61,6 @@ class SandboxLimits:
     calls: int = 500
 
 
-class InnerFailure(Exception):
-    """An inner call did not end ok. In the sandbox it is an exception the program may catch."""
-
-    def __init__(self, status: Status, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-
-
-class InnerPending(Exception):
-    """An inner call waits for a person: the program stands still at it."""
-
-
 class Waiting(Exception):
     """Raised by ``Sandbox.run`` when the program has come to stand still: ``state`` is where, as JSON data to
     go on from (empty: too large to be kept), and ``message`` what it waits for."""
@@ -86,68 +69,6 @@ class Waiting(Exception):
         super().__init__(message)
         self.state = state
         self.message = message
-
-
-# What leaves the sandbox is looked at in there first, within the program's limits. The host rebuilds sets and
-# keys, and Python hashes a tuple by all that it holds: sixty tuples, each twice in the next, would keep this
-# process busy for ever, out of reach of any deadline; so would numbers that all have one hash (the squares of
-# how many there may be are counted). Objects stay inside, for one may hold such a set.
-_TOO_LARGE = f"The value is too large: written out it has more than {MAX_VALUE} characters."
-_NO_DATA = "cannot leave the program; use texts, numbers, lists and dictionaries."
-# It uses its own names for what it needs: a program may give len another meaning, but cannot say __len.
-_WALL = f"""
-import datetime as __datetime, pathlib as __pathlib
-__dict, __error, __isinstance, __len, __sum, __type = dict, ValueError, isinstance, len, sum, type
-__list, __str, __zip, __BaseException, __TypeError = list, str, zip, BaseException, TypeError
-__int, __EASY, __HASHED = int, (str, bytes, bool, type(None)), (set, frozenset, type({{}}.keys()))
-__PLAIN = (str, int, float, bool, type(None), bytes)
-__MANY = (list, tuple, set, frozenset, type({{}}.keys()), type({{}}.values()), type({{}}.items()))
-__OTHER = (__datetime.date, __datetime.time, __datetime.timedelta, __pathlib.Path)
-def __fits(*level):
-    left, hard = {MAX_VALUE // 8}, {10 * MAX_HARD_KEYS**2}
-    while level:
-        level = [value for value in level if __type(value) not in __PLAIN]
-        many = [value for value in level if __type(value) in __MANY]
-        left -= __sum([__len(items) for items in many])
-        if left < 0:
-            raise __error("{_TOO_LARGE}")
-        for keys in [items for items in many if __type(items) in __HASHED]:
-            keys = [key for key in keys if __type(key) not in __EASY]
-            easy = [key for key in keys if __type(key) == __int and -{MAX_EASY_KEY} < key < {MAX_EASY_KEY}]
-            number = __len(keys) - __len(easy)
-            hard -= number**2 if number <= {MAX_HARD_KEYS} else hard + 1
-        if hard < 0:
-            raise __error("{HARD_KEYS}")
-        odd = [] if __len(many) == __len(level) else [value for value in level if __type(value) not in __MANY]
-        level = [item for items in many for item in items]
-        for value in odd:
-            if __isinstance(value, __dict):
-                level += [value.keys(), value.values()]
-            elif not __isinstance(value, __OTHER):
-                raise __error(f"A {{__type(value).__name__}} {_NO_DATA}")
-def __guarded(call):
-    def tool(*args, **kwargs):
-        __fits(args, kwargs)
-        return call(*args, **kwargs)
-    return tool
-{ANSWER}, {BRANCH}, {JOIN}, {FAILED} = [
-    __guarded(call) for call in (__wall_{ANSWER}, __wall_{BRANCH}, __wall_{JOIN}, __wall_{FAILED})
-]
-"""
-# What a session keeps has its wall in it; another wall is another version of what is kept.
-WALL_VERSION = hashlib.sha256(_WALL.encode()).hexdigest()[:16]
-
-
-def outside(name: str) -> str:
-    """What the host's own function is called in the sandbox; the program's name is that of its guard."""
-    return f"__wall_{name}"
-
-
-def walled(python: str, functions: Iterable[str], *, begun: bool) -> str:
-    """A program with a guard before every one of these functions of the host that it says. In a session that
-    has ``begun`` the wall itself stands already."""
-    guards = [f"{name} = __guarded({outside(name)})\n" for name in functions if name in python]
-    return "".join(("" if begun else _WALL, *guards, python))
 
 
 # Makes an inner call; the name is that of this very use of the tool, the same however often the program is
@@ -506,19 +427,6 @@ def _lookup(run: _Run) -> dict[str, Any]:
     return placeholders((*run.outside, *map(outside, OWN), VALUES))
 
 
-def placeholders(names: Iterable[str]) -> dict[str, Any]:
-    """For the sandbox: that these names are functions, whose calls the host answers."""
-    return dict.fromkeys(names, _placeholder)
-
-
-def _placeholder(*_: Any, **__: Any) -> None:
-    """Tells the sandbox that a name is a function; its calls are answered by ``Sandbox.run``."""
-
-
-def _text(blob: bytes) -> str:
-    return base64.b64encode(blob).decode()
-
-
 # Inner calls
 
 
@@ -538,17 +446,6 @@ async def _inner(run: _Run, path: str, step: Any) -> Any:
     except (ProgramError, ToolError) as error:
         return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}
     return await _answered(run, form, run.name(path, form))
-
-
-def require_readable(form: CallForm) -> None:
-    """A person may be asked about any call, and then it is kept as text. Raises ProgramError for one that
-    could not be read back."""
-    text = canonical(form)
-    if len(text) > 20_000 or "0x" in text or re.search(r"\d{1000}", text):
-        try:
-            read_one(text)
-        except ReadError as error:
-            raise ProgramError(f"Its arguments are too large to be kept: {error}.") from None
 
 
 async def _answered(run: _Run, form: CallForm, name: str) -> Any:
@@ -574,72 +471,6 @@ def _exception(kind: str, message: str) -> dict[str, Any]:
     if kind in _EXCEPTIONS:
         return {"exc_type": kind, "message": message}
     return {"exc_type": "RuntimeError", "message": f"{kind}: {message}"}
-
-
-def across(value: Any) -> Any:
-    """A copy of what the sandbox handed over: plain data of bounded size. Raises ProgramError otherwise.
-
-    A few shared lists can stand for more items than there are atoms, so the copy counts while it goes.
-    """
-    left = MAX_VALUE
-
-    def copy(item: Any, depth: int) -> Any:
-        nonlocal left
-        left -= len(item) + 8 if isinstance(item, (str, bytes)) else 8
-        if left < 0:
-            raise ProgramError(_TOO_LARGE)
-        if depth > MAX_DEPTH:
-            raise ProgramError(f"The value is nested deeper than {MAX_DEPTH}.")
-        if isinstance(item, dict):
-            return {hashable(copy(key, depth + 1)): copy(inner, depth + 1) for key, inner in item.items()}
-        if isinstance(item, (list, tuple)):
-            return [copy(inner, depth + 1) for inner in item]
-        if isinstance(item, (set, frozenset)):
-            return {hashable(copy(inner, depth + 1)) for inner in item}
-        if item is None or isinstance(item, (str, bytes, bool, int, float)):
-            return item
-        if hasattr(item, "isoformat"):
-            return item.isoformat()
-        if isinstance(item, PurePath):
-            return str(item)
-        raise ProgramError(f"A {type(item).__name__} {_NO_DATA}")
-
-    return copy(value, 0)
-
-
-def hashable(item: Any) -> Any:
-    """The copy of what was a key, so that it can be one."""
-    if isinstance(item, (list, set)):
-        return (tuple if isinstance(item, list) else frozenset)(map(hashable, item))
-    return item
-
-
-def packed(value: Any) -> Any:
-    """A value of a program as JSON data that ``unpacked`` makes the same of."""
-    if isinstance(value, dict):
-        return {"dict": [[packed(key), packed(item)] for key, item in value.items()]}
-    if isinstance(value, (set, frozenset)):
-        return {"set": [packed(item) for item in value]}
-    if isinstance(value, bytes):
-        return {"bytes": _text(value)}
-    if isinstance(value, int) and value.bit_length() > 10_000:  # more than Python prints
-        return {"int": hex(value)}
-    return [packed(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def unpacked(data: Any) -> Any:
-    if isinstance(data, list):
-        return [unpacked(item) for item in data]
-    if not isinstance(data, dict):
-        return data
-    ((kind, inner),) = data.items()
-    if kind == "bytes":
-        return base64.b64decode(inner)
-    if kind == "int":
-        return int(inner, 16)
-    if kind == "set":
-        return {hashable(unpacked(item)) for item in inner}
-    return {hashable(unpacked(key)): unpacked(item) for key, item in inner}
 
 
 # What a session keeps
@@ -675,38 +506,3 @@ def _looks(names: Iterable[str]) -> str:
 
 
 # Failures
-
-
-def short(text: str, limit: int = MAX_MESSAGE) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str], text: str) -> Exception:
-    """What ended the program: the inner call nobody caught, or its own mistake in one sentence."""
-    display = getattr(error, "display", None)
-    said = str(display("type-msg")) if callable(display) else str(error)
-    for failure in reversed(failures):
-        if failure.message in said:
-            return failure
-    said = short(said)
-    kind, _, message = said.strip().partition(": ")
-    lesson = teach.failed(kind, message.replace(outside(""), ""), text, tools)
-    if lesson is not None:
-        return ProgramError(lesson)
-    if "cannot suspend in this synchronous context" in message:
-        return ProgramError(
-            "A tool cannot be handed to map, filter or sorted; write (lfor x xs (the-tool x))."
-        )
-    if kind == "TimeoutError" and "limit exceeded" in message:
-        return ProgramError("The program was stopped: it ran longer than it may.")
-    if kind == "MemoryError" and ("limit exceeded" in message or "memory limit" in message):
-        return ProgramError("The program was stopped: it used more memory, or printed more, than it may.")
-    if kind == "ValueError" and message.endswith((_TOO_LARGE, HARD_KEYS, _NO_DATA)):
-        return ProgramError(message)
-    if "suspension limit" in message:
-        return ProgramError("The program was stopped: it made more calls than it may.")
-    if kind == "SyntaxError" and "too deeply nested" in message:
-        return ProgramError(TOO_DEEP)
-    if type(error).__name__ == "MontyCrashedError":
-        return ProgramError("The sandbox stopped the program: it used more time or memory than it may.")
-    return ProgramError(f"The program failed: {said.strip()}")

@@ -17,15 +17,15 @@ import time
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from quoth.tools.call.context import Call
+from quoth.tools.call.context import Kept
 from quoth.tools.errors import UsageError
-from quoth.tools.storage.database import Store, private_folder, state_dir
+from quoth.tools.storage.database import Store, private_folder
+from quoth.tools.storage.paths import state_dir
 
 KEPT_SECONDS = 30 * 86400.0  # a call that waits may be carried on so long
 MAX_BYTES = 64 * 1024 * 1024
@@ -34,42 +34,6 @@ NAME_BYTES, MAC_BYTES = 8, 32
 
 class SnapshotError(UsageError):
     """What was kept has been changed since, and is not loaded."""
-
-
-@dataclass(frozen=True)
-class Kept:
-    """What a session keeps: the sandbox's state, and name, type and length of each value. ``generation`` is
-    that of what is there, or that which the new values were made from."""
-
-    state: bytes
-    listing: list[dict[str, Any]]
-    generation: str = ""
-
-
-def owner(call: Call) -> tuple[str, str] | None:
-    """Whose values a program may use and leave: its session's, where it is a turn's own; those inside of
-    other calls have none, nor have the forms of a flight plan: what an approved one means must not depend on
-    what another has defined."""
-    return (call.session, call.user) if not call.depth and call.session and call.route != "flight" else None
-
-
-class Snapshots(Protocol):
-    """Keeps where programs stand, by the key of their call, and the values of sessions."""
-
-    def keep(self, key: str, session: str, digest: str, state: Mapping[str, Any]) -> None: ...
-
-    def find(self, key: str, digest: str) -> dict[str, Any] | None:
-        """The state of a call whose program has this digest. Raises SnapshotError."""
-        ...
-
-    def drop(self, key: str) -> None:
-        """The call has ended."""
-
-    def values(self, session: str, user: str) -> Kept | None: ...
-
-    def keep_values(self, session: str, user: str, kept: Kept) -> Callable[[], str]:
-        """What writes them down. It returns a sentence when they cannot be kept, or nothing."""
-        ...
 
 
 class StoreSnapshots:
@@ -159,7 +123,7 @@ def _place(session: str, user: str) -> str:
 @cache
 def sandbox_version() -> str:
     """Of what reads and writes states; those of another are not loaded."""
-    from quoth.tools.sandbox.runner import WALL_VERSION
+    from quoth.tools.sandbox.wall import WALL_VERSION
 
     return f"{version('pydantic-monty')} {version('pydantic-monty-runtime')} {WALL_VERSION}"
 

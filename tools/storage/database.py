@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import shutil
 import stat
@@ -21,6 +20,7 @@ from typing import Any, Protocol
 
 import apsw
 from quoth.tools.errors import StoreError, UsageError
+from quoth.tools.storage.paths import state_dir, store_path
 
 # Each entry brings the schema from version n to n + 1; entries are never edited once released.
 MIGRATIONS = (
@@ -237,15 +237,6 @@ class Statement(Protocol):
     def __call__(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]: ...
 
 
-def state_dir() -> Path:
-    """Where quoth keeps what must not be lost: ``$QUOTH_STATE``, or the platform's user data folder."""
-    if named := os.environ.get("QUOTH_STATE"):
-        return Path(named)
-    import platformdirs
-
-    return Path(platformdirs.user_data_dir("quoth", appauthor=False))
-
-
 def private_folder(folder: Path) -> None:
     """Make a folder of the state, for nobody but its user to look into; what is open to others there, as
     older versions left it, is closed. Raises OSError."""
@@ -288,12 +279,6 @@ def _close(path: Path, mode: int) -> bool:
             path.chmod(mode)
         return True
     return False
-
-
-def store_path(workspace: Path) -> Path:
-    """The store of a workspace: one file for each real path."""
-    key = hashlib.sha256(str(workspace.resolve()).encode()).hexdigest()[:16]
-    return state_dir() / "workspaces" / f"{workspace.resolve().name or 'root'}-{key}.sqlite"
 
 
 @contextlib.contextmanager

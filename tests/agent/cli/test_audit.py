@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from quoth.tools.history.audit import StoreAudit
-from quoth.tools.storage.database import Store, store_path
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 from words import Said, command, quoth
 
 

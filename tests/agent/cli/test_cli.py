@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 from loopback import QuietServer
-from quoth.agent.cli.main import LIMITS
+from quoth.agent.cli.common import LIMITS
 from quoth.agent.run.run import RunLimits
 from quoth.tools.history.audit import StoreAudit
-from quoth.tools.storage.database import Store, store_path
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 from words import Said, command, files, quoth, started, wait_until
 
 GREET = """

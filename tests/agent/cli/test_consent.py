@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from quoth.tools.storage.database import Store, store_path
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 from words import CTRL_C, Said, Terminal, command, files, lines, quoth
 
 WRITE = '(write-file :path "src/a.txt" :content "x")'

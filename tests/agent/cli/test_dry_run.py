@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from quoth import Agent
-from quoth.tools.call.context import ToolResult
-from quoth.tools.consent.broker import Decision
+from quoth.tools.call.call import ToolResult
 from quoth.tools.consent.plan_approvals import PLAN
+from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
-from quoth.tools.storage.database import Store, store_path
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 from words import Said, agent, complaint, files, lines, quoth, tool
 
 TWO = '(for [f ["a" "b"]] (write-file :path f"{f}.txt" :content "x"))'
@@ -360,7 +361,8 @@ def shop(tmp_path: Path) -> Shop:
 
 def test_a_plan_is_not_for_what_a_tool_runs_by_itself(shop: Shop) -> None:
     async def body(ctx: Any) -> str:
-        from quoth.tools.lisp.forms import CallForm, Code
+        from quoth.tools.lisp.forms import CallForm
+        from quoth.tools.lisp.printer import Code
 
         return str((await ctx.dispatch(CallForm("eval", {"form": Code('(sh "hidden")')}))).status)
 
@@ -386,7 +388,7 @@ def test_a_loop_on_one_way_does_not_lift_the_bound_of_what_comes_after(shop: Sho
 
 
 def test_a_plan_does_not_answer_the_question_of_a_gate(shop: Shop) -> None:
-    from quoth.tools.call.context import ask
+    from quoth.tools.call.call import ask
 
     class Gate:
         async def check(self, *_: Any) -> Any:
@@ -418,7 +420,7 @@ def test_many_pieces_are_matched_in_no_time() -> None:
 
 
 def test_no_declared_secret_is_in_a_plan(tmp_path: Path) -> None:
-    from quoth.tools.call.context import ask
+    from quoth.tools.call.call import ask
 
     params = {"token": {"type": str, "secret": True}}
     login = tool("login", params=params, effects=["net"], guard=lambda token: ask(f"token {token}?"))

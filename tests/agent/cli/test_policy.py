@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from quoth.agent.cli.main import main
 from quoth.tools.errors import UsageError
-from quoth.tools.policy.language import PERS, UNITS, read_orders
+from quoth.tools.policy.language import UNITS, read_orders
+from quoth.tools.policy.model import PERS
 from quoth.tools.policy.quotas import BYS
 from quoth.tools.policy.trust import digest_of
 from words import Said, agent, complaint, files, quoth, story, table_of, tool
@@ -280,8 +281,9 @@ def test_check_knows_the_tools_of_a_file(here: Path) -> None:
 )
 def test_rules_that_never_matter(tmp_path: Path, text: str, kinds: list[str]) -> None:
     from quoth.tools.loading import load_tools
+    from quoth.tools.policy.files import parse_layer
     from quoth.tools.policy.lint import check
-    from quoth.tools.policy.policy import RulesPolicy, parse_layer
+    from quoth.tools.policy.policy import RulesPolicy
 
     policy = RulesPolicy([parse_layer("given", text.encode(), "p.hy")])
     assert [finding.kind for finding in check(policy, load_tools([]))] == kinds
@@ -300,8 +302,9 @@ def test_rules_that_never_matter(tmp_path: Path, text: str, kinds: list[str]) ->
     ],
 )
 def test_an_argument_compared_with_what_it_never_is(rule: str, messages: list[str]) -> None:
+    from quoth.tools.policy.files import parse_layer
     from quoth.tools.policy.lint import check
-    from quoth.tools.policy.policy import RulesPolicy, parse_layer
+    from quoth.tools.policy.policy import RulesPolicy
 
     params = {
         "argv": {"type": list[str]},

@@ -9,21 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from quoth.agent.cli.main import limits_of
-from quoth.agent.cli.session import take_over
+from quoth.agent.cli.common import limits_of, take_over
 from quoth.agent.client import AsyncAgent
-from quoth.agent.run.run import Reply, RunLimits
+from quoth.agent.reply import Reply
+from quoth.agent.run.run import RunLimits
 from quoth.agent.session.drift import Changes, changes_of
 from quoth.agent.session.index import find_event, find_session, fork_session, last_session, take_in
 from quoth.agent.session.session import Session, alone
-from quoth.tools.call.context import ToolError
-from quoth.tools.consent.broker import Decision
-from quoth.tools.errors import UsageError
+from quoth.tools.consent.requests import Decision
+from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.history.audit import StoreAudit
+from quoth.tools.history.event import TranscriptError
 from quoth.tools.history.long_results import StorePages
-from quoth.tools.history.transcript import Transcript, TranscriptError
+from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.transfer import written
-from quoth.tools.storage.database import Store, store_path
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 from words import Agent, Clock, Said, Terminal, complaint, files, lines, quoth, scripted, tool
 
 WRITE = '(write-file :path "a.txt" :content "x")'
@@ -319,7 +320,7 @@ def test_a_session_is_the_same_in_another_store_and_goes_on_there(here: Path, tm
 
 
 def test_what_was_imported_chooses_no_code_no_rules_and_no_server(store: Store) -> None:
-    from quoth.agent.cli.session import _reaches_out
+    from quoth.agent.cli.common import _reaches_out
 
     chosen = {
         ("tools_after", "x.hy"): True,

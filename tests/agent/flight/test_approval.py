@@ -14,12 +14,13 @@ from quoth.agent.flight.approval import Coverage, coverage, record
 from quoth.agent.flight.approval_view import as_data, coverage_data, page
 from quoth.agent.flight.plan_file import PlanFile
 from quoth.tools.call.context import ToolContext
-from quoth.tools.consent.broker import Decision
+from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import StoreError
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.loading import load_tools
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.storage.database import Store, store_path
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 from words import complaint, files, tool
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")

@@ -17,11 +17,12 @@ import pytest
 from field import Field, approve, block, denied, statuses, step
 from quoth import Agent, AsyncAgent
 from quoth.agent.run.run import RunLimits
-from quoth.neuro.backends.base import Messages
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import DIALECTS
-from quoth.tools.consent.broker import Decision
+from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import StoreError, UsageError
-from quoth.tools.storage.database import MIGRATIONS, Store, store_path
+from quoth.tools.storage.database import MIGRATIONS, Store
+from quoth.tools.storage.paths import store_path
 from words import TalkingFunction, complaint, files, lines, scripted, tool
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")

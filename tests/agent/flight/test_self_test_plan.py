@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from quoth import Agent
-from quoth.neuro.backends.base import Messages
-from quoth.tools.history.audit import MemoryAudit
+from quoth.neuro.backends.messages import Messages
+from quoth.tools.call.ports import MemoryAudit
 from words import TalkingFunction
 
 PLAN = Path(__file__).parents[3] / "plans" / "self-test.org"

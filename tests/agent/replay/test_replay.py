@@ -15,13 +15,15 @@ from quoth.agent.testing import replays
 from quoth.neuro.backends.base import ModelError
 from quoth.neuro.backends.scripted import ScriptedBackend
 from quoth.tools.call.context import ToolContext
-from quoth.tools.consent.broker import Decision
+from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
 from quoth.tools.history.audit import StoreAudit
-from quoth.tools.history.transcript import Event, Transcript, TranscriptError, read_event
+from quoth.tools.history.event import Event, TranscriptError, read_event
+from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.transfer import written
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.storage.database import Store, store_path
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 from words import (
     Agent,
     Spy,

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from quoth.agent.client import AsyncAgent
-from quoth.tools.call.context import ALLOW, ToolContext, ask
-from quoth.tools.consent.broker import Decision
+from quoth.tools.call.call import ALLOW, ask
+from quoth.tools.call.context import ToolContext
+from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.registry.define import define_tool, registering_in

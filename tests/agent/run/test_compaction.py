@@ -20,15 +20,16 @@ from quoth.agent.run.compaction import FULL, SUMMARY, Compaction, gauge_of, keep
 from quoth.agent.run.run import Run, RunLimits
 from quoth.agent.terminal.progress import Progress
 from quoth.neuro.backends import wire
-from quoth.neuro.backends.base import Completion, ContextFullError, Messages, ModelError, Usage
+from quoth.neuro.backends.base import Completion, ContextFullError, ModelError, Usage
 from quoth.neuro.backends.context_window import tokens_in
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.openai import OpenAIBackend
 from quoth.neuro.prompt.dialects import CALL_FORM, NATIVE
 from quoth.neuro.think import begin_conversation
 from quoth.tools.call.context import ToolContext
+from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
-from quoth.tools.history.audit import MemoryAudit
 from quoth.tools.history.long_results import StorePages
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.storage.database import Store

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from quoth.tools.consent.broker import Decision
+from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
 from words import Agent, MemoryAudit, Spy, agent, complaint, files, scripted, story, table_of, tool
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from quoth import Agent
-from quoth.tools.call.context import ask
-from quoth.tools.consent.broker import Decision
+from quoth.tools.call.call import ask
+from quoth.tools.consent.requests import Decision
 from quoth.tools.registry.table import ToolTable, cognitive_tools
 from words import Spy, agent, table_of, tool
 

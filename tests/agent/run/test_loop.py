@@ -15,10 +15,10 @@ import pytest
 from quoth import Agent
 from quoth.agent.client import AsyncAgent
 from quoth.agent.run.run import RunLimits
-from quoth.neuro.backends.base import Messages
-from quoth.tools.call.context import ToolError
-from quoth.tools.history.audit import MemoryAudit
-from quoth.tools.lisp.forms import Code
+from quoth.neuro.backends.messages import Messages
+from quoth.tools.call.ports import MemoryAudit
+from quoth.tools.errors import ToolError
+from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.table import CognitiveTool, cognitive_tools
 from words import Spy, TalkingFunction, async_agent, scripted, story, table_of, tool
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from quoth import Agent, Services, ToolContext
-from quoth.neuro.backends.base import Completion, Messages
-from quoth.tools.call.context import ToolError
+from quoth.neuro.backends.base import Completion
+from quoth.neuro.backends.messages import Messages
+from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.call.services import NO_MEMORY, NO_MODEL
-from quoth.tools.errors import UsageError
-from quoth.tools.history.audit import MemoryAudit
+from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.registry.table import CognitiveTool
 from words import TalkingFunction, agent, async_agent, complaint, files, story, tool
 

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 from quoth import Agent
-from quoth.tools.call.context import ToolResult
-from quoth.tools.consent.broker import Decision
+from quoth.tools.call.call import ToolResult
+from quoth.tools.consent.requests import Decision
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.sandbox import snapshots
-from quoth.tools.storage.database import Store, state_dir, store_path
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import state_dir, store_path
 from words import Spy, agent, files, tool
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")

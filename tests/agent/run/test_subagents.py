@@ -14,17 +14,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from quoth.agent.client import AsyncAgent
+from quoth.agent.reply import Inner, Reply
 from quoth.agent.run.budget import Budget, SpentError
-from quoth.agent.run.run import Inner, Reply, RunLimits
+from quoth.agent.run.run import RunLimits
 from quoth.agent.terminal.progress import Progress
-from quoth.neuro.backends.base import Completion, Messages, Usage
+from quoth.neuro.backends.base import Completion, Usage
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import ScriptedBackend
-from quoth.tools.call.context import ToolContext, ToolResult
-from quoth.tools.consent.broker import Decision
+from quoth.tools.call.call import ToolResult
+from quoth.tools.call.context import ToolContext
+from quoth.tools.consent.requests import Decision
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import CognitiveTool, cognitive_tools
-from quoth.tools.storage.database import Store, store_path
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 from words import Spy, TalkingFunction, files, lines, quoth, scripted, table_of, tool
 
 COST = Usage(input_tokens=10, output_tokens=1)
@@ -793,7 +797,7 @@ async def test_a_person_sees_a_run_as_a_tree(office: Office) -> None:
 
 
 def test_sub_agents_at_work_at_once_are_named_when_they_speak() -> None:
-    from quoth.agent.run.run import SubAgent
+    from quoth.agent.reply import SubAgent
 
     shown = io.StringIO()
     see = Progress(shown, color=False)

@@ -13,17 +13,20 @@ from typing import Any
 
 import pytest
 from quoth import Agent
-from quoth.agent.run.run import Reply, RunLimits
+from quoth.agent.reply import Reply
+from quoth.agent.run.run import RunLimits
 from quoth.agent.session.session import Session, alone
-from quoth.neuro.backends.base import Messages
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import ScriptedBackend
-from quoth.tools.call.context import ToolContext, ToolResult, Verdict
-from quoth.tools.consent.broker import Decision
+from quoth.tools.call.call import ToolResult, Verdict
+from quoth.tools.call.context import ToolContext
+from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.storage.database import Store, store_path
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 from words import (
     Spy,
     TalkingFunction,
@@ -418,7 +421,7 @@ import os, signal, sys
 from pathlib import Path
 from quoth import Agent
 from quoth.neuro.backends.scripted import ScriptedBackend
-from quoth.tools.consent.broker import Decision
+from quoth.tools.consent.requests import Decision
 from quoth.tools.registry.define import define_tool, registering_in
 from quoth.tools.registry.table import ToolTable
 

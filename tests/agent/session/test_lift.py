@@ -11,13 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from quoth.agent.session.lift import Lifted, lifted
-from quoth.tools.consent.broker import Decision
+from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
+from quoth.tools.history.event import Event, read_event, written_form
 from quoth.tools.history.receipts import WINDOW_SECONDS
-from quoth.tools.history.transcript import Event, Transcript, read_event, written_form
-from quoth.tools.lisp.forms import CallForm, Code
+from quoth.tools.history.transcript import Transcript
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import Code
 from quoth.tools.program.compiler import compile_program
-from quoth.tools.storage.database import Store, store_path
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 from words import Agent, complaint, files, lines, quoth, scripted, tool
 
 
@@ -45,7 +48,7 @@ def program(folder: Path, run: str | None = None) -> str:
 
 def happened(*calls: tuple[CallForm, Any], task: str = "") -> list[Event]:
     """The events of a session in which these calls were made and had these results."""
-    from quoth.tools.history.transcript import event_form
+    from quoth.tools.history.event import event_form
 
     events: list[Event] = []
 

@@ -11,11 +11,13 @@ import pytest
 from quoth.agent.run.run import RunLimits
 from quoth.agent.session.render import as_org, as_text, fold, is_calls, one_event, title, tree
 from quoth.tools.call.context import ToolContext
-from quoth.tools.consent.broker import Decision
+from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
-from quoth.tools.history.transcript import Event, Transcript, read_event
+from quoth.tools.history.event import Event, read_event
+from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.storage.database import Store, store_path
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 from words import Agent, lines, scripted, tool
 
 LONG = "\n".join(f"line {number}" for number in range(1, 31))

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 from quoth import Agent
 from quoth.agent.session.session import Session
-from quoth.neuro.backends.base import Completion, Messages, ModelError, Usage
-from quoth.tools.call.context import ToolResult
-from quoth.tools.consent.broker import Decision
+from quoth.neuro.backends.base import Completion, ModelError, Usage
+from quoth.neuro.backends.messages import Messages
+from quoth.tools.call.call import ToolResult
+from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
-from quoth.tools.history.transcript import Event, Transcript
-from quoth.tools.storage.database import Store, store_path
+from quoth.tools.history.event import Event
+from quoth.tools.history.transcript import Transcript
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 from words import Spy, TalkingFunction, complaint, scripted, tool
 
 

@@ -22,14 +22,8 @@ from loopback import (
     status,
 )
 from quoth.neuro.backends.anthropic import AnthropicBackend
-from quoth.neuro.backends.base import (
-    Backend,
-    Messages,
-    ModelError,
-    NativeCall,
-    ToolBackend,
-    ToolsRefusedError,
-)
+from quoth.neuro.backends.base import Backend, ModelError, ToolBackend, ToolsRefusedError
+from quoth.neuro.backends.messages import Messages, NativeCall
 from quoth.tools.errors import UsageError
 
 TOOLS = b'[{"name":"look","input_schema":{"type":"object"}}]'

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from loopback import KEY, Handler, Server, failure, loopback, said, sse
 from loopback import status as status_of
 from quoth.neuro.backends.anthropic import AnthropicBackend
-from quoth.neuro.backends.base import ContextFullError, Messages, ModelError
+from quoth.neuro.backends.base import ContextFullError, ModelError
 from quoth.neuro.backends.context_window import (
     UNKNOWN,
     Gauge,
@@ -23,6 +23,7 @@ from quoth.neuro.backends.context_window import (
 )
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.local import LocalBackend
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.openai import OpenAIBackend
 from quoth.neuro.backends.scripted import ScriptedBackend
 

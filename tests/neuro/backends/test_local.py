@@ -17,8 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from quoth.neuro.backends.base import Backend, Messages, ModelError
+from quoth.neuro.backends.base import Backend, ModelError
 from quoth.neuro.backends.local import LocalBackend
+from quoth.neuro.backends.messages import Messages
 
 STORY = "Tell a very long story of a fox and a crow."
 
@@ -181,7 +182,7 @@ async def test_a_damaged_file_is_a_sentence(tmp_path: Path) -> None:
 
 PROGRAM = f"""
 import asyncio, sys, threading
-from quoth.neuro.backends.base import Messages
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.local import LocalBackend
 
 def hear(piece):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from quoth.neuro.backends import base, wire
-from quoth.neuro.backends.base import Messages, NativeCall, Wire, as_kept
+from quoth.neuro.backends.messages import Messages, NativeCall, Wire, as_kept
 
 WIRES: dict[str, Wire] = {
     "as kept": as_kept,

@@ -30,7 +30,8 @@ from loopback import (
     sse,
     status,
 )
-from quoth.neuro.backends.base import Backend, ModelError, NativeCall, ToolBackend, ToolsRefusedError
+from quoth.neuro.backends.base import Backend, ModelError, ToolBackend, ToolsRefusedError
+from quoth.neuro.backends.messages import NativeCall
 from quoth.neuro.backends.openai import OpenAIBackend
 from quoth.tools.errors import UsageError
 

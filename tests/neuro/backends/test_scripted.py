@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from quoth.neuro.backends import weights
-from quoth.neuro.backends.base import Backend, Completion, Messages, ModelError, ToolBackend
+from quoth.neuro.backends.base import Backend, Completion, ModelError, ToolBackend
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import ScriptedBackend, load_scripted
 from quoth.neuro.backends.select import choose_backend
 from quoth.tools.errors import UsageError

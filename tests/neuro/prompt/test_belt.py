@@ -15,7 +15,7 @@ from quoth.neuro.prompt.belt import JSON_VIEWS, VIEWS, BeltCatalog, belt, belt_j
 from quoth.neuro.prompt.schemas import strict_schema, wire_name
 from quoth.tools.builtin import search_tools
 from quoth.tools.errors import UnknownToolError, UsageError
-from quoth.tools.lisp.forms import Code
+from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.parameters import REQUIRED
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from words import belt_of, complaint, tool

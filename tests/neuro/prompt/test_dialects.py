@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from quoth.neuro.backends.base import Completion, NativeCall
+from quoth.neuro.backends.base import Completion
+from quoth.neuro.backends.messages import NativeCall
 from quoth.neuro.prompt.belt import belt
 from quoth.neuro.prompt.dialects import (
     CALL_FORM,
@@ -29,7 +30,8 @@ from quoth.neuro.prompt.instructions import GREP, READ
 from quoth.neuro.prompt.schemas import wire_name
 from quoth.neuro.reading.reply import Reading
 from quoth.tools.errors import UsageError
-from quoth.tools.lisp.forms import CallForm, Code
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.registry.table import ToolTable
 from words import complaint, form, table_of, tool

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pytest
 from quoth.neuro.prompt.grammar import JSON, LISP, PLIST, TAGS, Spelling, grammar
-from quoth.tools.lisp.forms import Code
+from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from words import tool
 

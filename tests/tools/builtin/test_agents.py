@@ -10,8 +10,10 @@ from quoth import Services, UnknownToolError
 from quoth.neuro.prompt.belt import JSON_VIEWS, TEXT_VIEWS, BeltCatalog, belt, belt_json
 from quoth.neuro.prompt.dialects import CALL_FORM, DIALECTS
 from quoth.neuro.prompt.grammar import grammar
-from quoth.tools.call.context import ALLOW, Call, ToolContext, ToolError, ToolFailure, Verdict, ask
+from quoth.tools.call.call import ALLOW, Call, Verdict, ask
+from quoth.tools.call.context import ToolContext
 from quoth.tools.door.door import Door
+from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.loading import with_search
 from quoth.tools.registry.table import ToolTable, cognitive_tools
 from words import Gateway, gateway, shipped, tool

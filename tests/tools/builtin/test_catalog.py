@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from quoth.tools.builtin import search_tools
-from quoth.tools.call.context import ToolContext, ToolResult
+from quoth.tools.call.call import ToolResult, new_call
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.door.door import Door, new_call
+from quoth.tools.door.door import Door
 from quoth.tools.errors import UnknownToolError
-from quoth.tools.history.audit import MemoryAudit
 from quoth.tools.registry.table import ToolTable, cognitive_tools
 from words import form
 

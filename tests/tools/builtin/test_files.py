@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from quoth import cognitive_tools
-from quoth.tools.call.context import ALLOW, ToolError
+from quoth.tools.call.call import ALLOW
+from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import CallForm
 from words import Gateway, complaint, files, form, shipped
 

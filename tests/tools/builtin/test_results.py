@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from quoth.tools.call.context import ToolError
+from quoth.tools.errors import ToolError
 from quoth.tools.history.long_results import KEPT_SECONDS, StorePages, id_of, more_form
 from quoth.tools.registry.table import cognitive_tools
 from quoth.tools.storage.database import Store

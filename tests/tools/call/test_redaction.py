@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from quoth import Agent
 from quoth.agent.terminal.ask import AskTerminal
-from quoth.tools.call.context import ToolContext, ToolError, Verdict, ask, deny
+from quoth.tools.call.call import Verdict, ask, deny, new_call
+from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import KEPT_CHARS, Redactor, redact, sounds_secret
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.consent.broker import Decision
-from quoth.tools.door.door import new_call
-from quoth.tools.errors import DefinitionError
+from quoth.tools.consent.requests import Decision
+from quoth.tools.errors import DefinitionError, ToolError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.define import cognitive_tool, registering_in
 from quoth.tools.registry.parameters import Secret

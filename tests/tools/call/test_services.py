@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from quoth import Block, SearchHit, SearchOptions, Services, Source, ToolContext, Workspace
-from quoth.tools.call.context import ALLOW, Call, ToolError, Verdict, deny
+from quoth.tools.call.call import ALLOW, Call, Verdict, deny
 from quoth.tools.call.services import NO_SERVICES, PROTOCOLS, PermissionBroker
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.lisp.forms import CallForm
 from words import Later, Spy, complaint, files, gateway, load, shipped, tool
 

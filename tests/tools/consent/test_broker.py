@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from quoth.tools.call.context import ALLOW, Call, ToolContext, Verdict, ask, deny
+from quoth.tools.call.call import ALLOW, Call, Verdict, ask, deny
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.ports import Instead, MemoryAudit, NobodyToAsk
 from quoth.tools.consent.broker import (
     APPROVAL_SECONDS,
     DURATION_SECONDS,
@@ -21,15 +23,15 @@ from quoth.tools.consent.broker import (
     PENDING_SECONDS,
     SCOPE_SECONDS,
     Broker,
-    Decision,
-    SayYes,
 )
-from quoth.tools.door.door import Door, Instead, NobodyToAsk
+from quoth.tools.consent.requests import Decision, SayYes
+from quoth.tools.door.door import Door
 from quoth.tools.errors import UsageError
-from quoth.tools.history.audit import MemoryAudit, StoreAudit
+from quoth.tools.history.audit import StoreAudit
 from quoth.tools.history.receipts import StoreReceipts
+from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.limits import StoreLimits
-from quoth.tools.policy.policy import RulesPolicy, parse_layer
+from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store
 from words import Clock, Desk, Spy, complaint, desk, files, form, gateway, shipped, tool

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from quoth.tools.consent.broker import APPROVAL_SECONDS, PENDING_SECONDS, request_digest
+from quoth.tools.call.ports import MemoryAudit
+from quoth.tools.consent.broker import APPROVAL_SECONDS, PENDING_SECONDS
+from quoth.tools.consent.requests import request_digest
 from quoth.tools.errors import UsageError
-from quoth.tools.history.audit import MemoryAudit, StoreAudit
+from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.storage.database import Store
@@ -195,9 +197,9 @@ from quoth.tools.history.audit import StoreAudit
 from quoth.tools.consent.broker import Broker
 from quoth.tools.call.context import ToolContext
 from quoth.tools.registry.define import define_tool, registering_in
-from quoth.tools.door.door import Door, new_call
+from quoth.tools.door.door import Door; from quoth.tools.call.call import new_call
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.policy.policy import EffectsPolicy
+from quoth.tools.policy.effects import EffectsPolicy
 from quoth.tools.history.receipts import StoreReceipts
 from quoth.tools.storage.database import Store
 from quoth.tools.registry.table import ToolTable

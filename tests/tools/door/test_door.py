@@ -13,27 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from quoth.tools.call.context import (
-    ALLOW,
-    STATUSES,
-    Call,
-    GateDecision,
-    ToolContext,
-    ToolError,
-    ToolFailure,
-    ToolResult,
-    Verdict,
-    ask,
-    current_context,
-    deny,
-)
+from quoth.tools.call.call import ALLOW, Call, GateDecision, ToolResult, Verdict, ask, deny, new_call
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.current import current_context
+from quoth.tools.call.ports import MemoryAudit, Receipt, Refusal, Reservation
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door import door as door_module
 from quoth.tools.door import execution
-from quoth.tools.door.door import STAGES, Door, Refusal, Reservation, dispatch, new_call
-from quoth.tools.history.audit import MemoryAudit
-from quoth.tools.history.receipts import Receipt
-from quoth.tools.lisp.forms import CallForm, Code
+from quoth.tools.door.door import Door, dispatch
+from quoth.tools.door.stages import STAGES
+from quoth.tools.errors import STATUSES, ToolError, ToolFailure
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import SandboxLimits
 from quoth.tools.storage.database import Store

@@ -13,14 +13,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from quoth.tools.call.context import ALLOW, ToolContext, ToolResult, ask, deny
+from quoth.tools.call.call import ALLOW, ToolResult, ask, deny, new_call
+from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.consent.broker import SayYes
-from quoth.tools.door.door import Door, new_call
+from quoth.tools.consent.requests import SayYes
+from quoth.tools.door.door import Door
 from quoth.tools.dryrun.unknowns import Marks, hidden, matches
-from quoth.tools.lisp.forms import CallForm, Code
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import Code
+from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.limits import Quota, StoreLimits
-from quoth.tools.policy.policy import RulesPolicy, parse_layer
+from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.storage.database import Store

@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 import pytest
-from quoth.tools.call.context import ALLOW, Verdict, ask, deny
+from quoth.tools.call.call import ALLOW, Verdict, ask, deny
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.history.audit import ALL, COLUMNS, StoreAudit, Verification, _hash
 from quoth.tools.storage.database import MIGRATIONS, Store

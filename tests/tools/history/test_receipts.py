@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from quoth.tools.call.context import ALLOW, ToolContext, Verdict, ask, deny
-from quoth.tools.door.door import NobodyToAsk
-from quoth.tools.history.receipts import KEPT_SECONDS, PRUNED_EVERY, WINDOW_SECONDS, NoReceipts, StoreReceipts
-from quoth.tools.policy.policy import by_effects
+from quoth.tools.call.call import ALLOW, Verdict, ask, deny
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.ports import NobodyToAsk, NoReceipts
+from quoth.tools.history.receipts import KEPT_SECONDS, PRUNED_EVERY, WINDOW_SECONDS, StoreReceipts
+from quoth.tools.policy.effects import by_effects
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.storage.database import Store
 from words import Clock, Desk, Spy, desk, form, gateway, shipped, tool

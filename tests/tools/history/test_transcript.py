@@ -13,20 +13,22 @@ from hypothesis import strategies as st
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.errors import UsageError
 from quoth.tools.history.audit import StoreAudit
-from quoth.tools.history.receipts import BEGUN, bound_to
-from quoth.tools.history.transcript import (
+from quoth.tools.history.event import (
     KINDS,
     Event,
-    Transcript,
     TranscriptError,
     digest_of,
     read_event,
     read_form,
     written_form,
 )
+from quoth.tools.history.receipts import BEGUN, bound_to
+from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.transfer import NEEDED, POSSIBLE, copy_session, read_written, receipts_of, written
-from quoth.tools.lisp.forms import CallForm, Code
-from quoth.tools.storage.database import MIGRATIONS, Store, store_path
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import Code
+from quoth.tools.storage.database import MIGRATIONS, Store
+from quoth.tools.storage.paths import store_path
 from words import Agent, Clock, complaint, form, scripted
 
 

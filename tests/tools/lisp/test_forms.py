@@ -13,21 +13,16 @@ from hypothesis import strategies as st
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import (
     CallForm,
-    Code,
     canonical,
     from_json,
     from_model,
     is_plist_call,
     kebab,
     plist,
-    pretty,
-    print_string,
-    print_value,
-    show,
     to_json,
-    to_value,
     too_deep,
 )
+from quoth.tools.lisp.printer import Code, pretty, print_string, print_value, show, to_value
 from quoth.tools.lisp.reader import Limits, ReadError, read_one
 from words import complaint, form
 

@@ -15,8 +15,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from quoth.tools.call.context import ALLOW, Verdict, ask, deny
-from quoth.tools.door.door import Reservation, new_call
+from quoth.tools.call.call import ALLOW, Verdict, ask, deny, new_call
+from quoth.tools.call.ports import Reservation
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.limits import Cooldown, Quota, Rule, StoreLimits
@@ -627,10 +627,10 @@ def test_of_calls_in_many_threads_three_run(tmp_path: Path) -> None:
 PROCESS = """
 import asyncio, sys
 from pathlib import Path
-from quoth.tools.history.audit import MemoryAudit
+from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.call.context import ToolContext
 from quoth.tools.registry.define import define_tool, registering_in
-from quoth.tools.door.door import Door, new_call
+from quoth.tools.door.door import Door; from quoth.tools.call.call import new_call
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.storage.database import Store
@@ -686,10 +686,10 @@ def test_of_200_calls_in_two_processes_three_run(tmp_path: Path) -> None:
 DIES = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from quoth.tools.history.audit import MemoryAudit
-from quoth.tools.call.context import ALLOW, ToolContext, ask
+from quoth.tools.call.ports import MemoryAudit
+from quoth.tools.call.call import ALLOW, ask; from quoth.tools.call.context import ToolContext
 from quoth.tools.registry.define import define_tool, registering_in
-from quoth.tools.door.door import Door, new_call
+from quoth.tools.door.door import Door; from quoth.tools.call.call import new_call
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.storage.database import Store

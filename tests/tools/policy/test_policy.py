@@ -11,22 +11,18 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from quoth.tools.call.context import Call, ToolContext, Verdict
+from quoth.tools.call.call import Call, Verdict, new_call
+from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.door.door import Door, new_call
+from quoth.tools.door.door import Door
 from quoth.tools.errors import UsageError
-from quoth.tools.lisp.forms import Code
+from quoth.tools.lisp.printer import Code
 from quoth.tools.policy import predicates
-from quoth.tools.policy.language import Orders, Rule, read_orders
-from quoth.tools.policy.policy import (
-    EffectsPolicy,
-    Layer,
-    LayerKind,
-    RulesPolicy,
-    load_policy,
-    parse_layer,
-    workspace_policy,
-)
+from quoth.tools.policy.effects import EffectsPolicy
+from quoth.tools.policy.files import load_policy, parse_layer, workspace_policy
+from quoth.tools.policy.language import read_orders
+from quoth.tools.policy.model import Orders, Rule
+from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
 from quoth.tools.policy.quotas import Cooldown, Quota
 from quoth.tools.policy.trust import Trust
 from quoth.tools.registry.parameters import bind, validate

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from quoth.tools.call.context import Call, ToolError
+from quoth.tools.call.call import Call
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.errors import InvalidCallError, UsageError
+from quoth.tools.errors import InvalidCallError, ToolError, UsageError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.scope import arguments, bound_form, covers, read_scope, suggested, touched
 from quoth.tools.registry.table import CognitiveTool
@@ -95,7 +95,7 @@ def test_the_rule_that_is_offered_is_narrow_covers_its_call_and_holds_no_secret(
 
 
 def test_the_rule_for_a_program_is_its_text(tmp_path: Path) -> None:
-    from quoth.tools.lisp.forms import Code
+    from quoth.tools.lisp.printer import Code
 
     made = tool("run-it", params={"form": {"type": Code}})
     asked = bound("(run-it (+ 1 (* 2 3)))", made)

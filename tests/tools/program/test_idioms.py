@@ -10,7 +10,8 @@ import hy.models as m
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from quoth.tools.lisp.forms import CallForm, print_string, show
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import print_string, show
 from quoth.tools.lisp.reader import read_all
 from quoth.tools.lisp.syntax import CONSTANTS, is_core
 from quoth.tools.program import compiler as program

@@ -16,11 +16,15 @@ import hy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from quoth.tools.call.context import ALLOW, ToolContext, ask, deny
-from quoth.tools.lisp.forms import CallForm, Code, print_string
+from quoth.tools.call.call import ALLOW, ask, deny
+from quoth.tools.call.context import ToolContext
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.printer import Code, print_string
 from quoth.tools.program import compiler as program
 from quoth.tools.program.compiler import PURE_MACROS, ProgramError, compile_program, free_names
-from quoth.tools.sandbox.runner import InnerFailure, Sandbox, SandboxLimits, across
+from quoth.tools.sandbox.failures import InnerFailure
+from quoth.tools.sandbox.runner import Sandbox, SandboxLimits
+from quoth.tools.sandbox.transfer import across
 from words import Gateway, Spy, complaint, files, shipped, tool
 
 SMALL = SandboxLimits(seconds=0.4, memory=48 * 1024 * 1024, calls=50)
@@ -368,8 +372,8 @@ def test_without_a_sandbox_there_is_a_sentence(tmp_path: Path) -> None:
     here = shipped(tmp_path)
 
     async def go() -> Any:
+        from quoth.tools.call.call import new_call
         from quoth.tools.call.workspace import Workspace
-        from quoth.tools.door.door import new_call
 
         return await here.door.dispatch(
             new_call(CallForm("eval", {"form": Code("1")})), ToolContext(Workspace(tmp_path))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from quoth.agent.client import AsyncAgent
-from quoth.tools.call.context import deny
+from quoth.tools.call.call import deny
 from quoth.tools.sandbox.runner import MAX_WORKERS, Sandbox, SandboxLimits
 from words import async_agent, sandboxes, tool
 

@@ -436,7 +436,7 @@ class Yes:
     """Consent that is always given."""
 
     async def request(self, *_: Any) -> Any:
-        from quoth.tools.call.context import ALLOW
+        from quoth.tools.call.call import ALLOW
 
         return ALLOW
 

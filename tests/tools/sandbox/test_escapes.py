@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from quoth import Agent
-from quoth.tools.call.context import deny
+from quoth.tools.call.call import deny
 from quoth.tools.sandbox.runner import MAX_WORKERS, Sandbox, SandboxLimits
 from words import Spy, agent, files, sandboxes, tool
 

@@ -13,9 +13,11 @@ from typing import Any
 
 import apsw
 import pytest
+from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.errors import UsageError
-from quoth.tools.history.audit import COLUMNS, MemoryAudit, StoreAudit
-from quoth.tools.storage.database import MIGRATIONS, Store, state_dir, store_path
+from quoth.tools.history.audit import COLUMNS, StoreAudit
+from quoth.tools.storage.database import MIGRATIONS, Store
+from quoth.tools.storage.paths import state_dir, store_path
 from words import Spy, complaint, gateway, tool
 
 

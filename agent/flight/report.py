@@ -1,0 +1,101 @@
+"""What a flight came to: the report of each step and of the whole, and what was wanted of it.
+
+Data only; it flies nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from quoth.neuro.backends.base import Usage
+
+FlightStatus = Literal["done", "failed", "pending", "interrupted"]
+
+
+WORDS = {
+    "": "PLAN",
+    "begun": "RUNNING",
+    "waits": "RUNNING",
+    "interrupted": "RUNNING",
+    "done": "DONE",
+    "failed": "FAILED",
+    "denied": "DENIED",
+    "skipped": "SKIPPED",
+}
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What a step of a flight has come to. ``status`` is empty for one that was not reached; ``text`` is the
+    result, or the reason why there is none."""
+
+    id: str
+    title: str
+    place: str
+    status: str = ""
+    text: str = ""
+    seconds: float = 0.0
+    attempts: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def word(self) -> str:
+        return "WAITING" if self.status == "waits" else WORDS[self.status]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "title": self.title,
+            "place": self.place,
+            "status": self.word.lower() if self.status != "waits" else "waits",
+            "text": self.text,
+            "seconds": round(self.seconds, 3),
+            "attempts": self.attempts,
+            "tokens": self.usage.input_tokens + self.usage.output_tokens,
+        }
+
+
+@dataclass(frozen=True)
+class FlightReport:
+    """How a flight ended, for now. ``notes`` are what a person should know beside that."""
+
+    plan: str
+    session: str
+    status: FlightStatus
+    steps: tuple[StepReport, ...]
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "done"
+
+    def __str__(self) -> str:
+        """One line: how many steps came to what."""
+        words = dict.fromkeys([*WORDS.values(), "WAITING"])
+        counts = {word: sum(step.word == word for step in self.steps) for word in words}
+        said = ", ".join(f"{n} {word.lower()}" for word, n in counts.items() if n)
+        return f"{self.plan}: {self.status}: {said}; session {self.session}, {self.seconds:.1f} s."
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "plan": self.plan,
+            "session": self.session,
+            "status": self.status,
+            "steps": [step.to_json() for step in self.steps],
+            "seconds": round(self.seconds, 3),
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which part of a plan to fly: from a step on, a step or group alone, up to the end of a phase; several
+    steps at once; all of it anew."""
+
+    start: str = ""
+    only: str = ""
+    until: str = ""
+    parallel: bool = False
+    again: bool = False

@@ -1,0 +1,77 @@
+"""What a run comes to: the Reply, the calls in it, and how a listener hears of them.
+
+Data only; it knows no door, no session and no loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from quoth.neuro.backends.base import Usage
+from quoth.tools.call.call import ToolResult
+from quoth.tools.lisp.forms import CallForm
+
+RunStatus = Literal["done", "failed", "pending", "interrupted"]
+Listener = Callable[[str, Any], None]
+
+
+@dataclass(frozen=True)
+class CallRecord:
+    """A call form of the run and the one result it got; ``shown`` is the form without declared secrets,
+    ``call_id`` is what the provider calls it."""
+
+    form: CallForm
+    result: ToolResult
+    shown: CallForm | None = None
+    call_id: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"form": str(self.shown or self.form), **self.result.to_json()}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """How a run ended. ``text`` is never empty: an answer, or the sentence that says why there is none."""
+
+    session: str
+    status: RunStatus
+    text: str
+    calls: tuple[CallRecord, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    steps: int = 0  # those of sub-agents are among them
+
+    def to_json(self) -> dict[str, Any]:
+        usage = {
+            "input_tokens": self.usage.input_tokens,
+            "output_tokens": self.usage.output_tokens,
+            "cached_tokens": self.usage.cached_tokens,
+            "seconds": round(self.usage.seconds, 3),
+            "steps": self.steps,
+        }
+        return {
+            "session": self.session,
+            "status": self.status,
+            "reply": self.text,
+            "calls": [call.to_json() for call in self.calls],
+            "usage": usage,
+        }
+
+
+@dataclass(frozen=True)
+class SubAgent:
+    """A sub-agent as a listener knows it: the id of the call it works for, and its task."""
+
+    call: str
+    task: str
+
+
+@dataclass(frozen=True)
+class Inner:
+    """An event of a sub-agent, as the listener of its caller hears it under the name ``inner``. ``path``
+    leads to the sub-agent, the outermost first; its length is the depth."""
+
+    path: tuple[SubAgent, ...]
+    event: str
+    data: Any

@@ -1,0 +1,53 @@
+"""Writes the events of one run into the transcript of its session.
+
+Knows a session and its events; it must not know what the events mean to a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from quoth.agent.reply import Reply
+from quoth.agent.session.session import Session
+from quoth.neuro.backends.messages import Messages
+from quoth.tools.history.event import Kind
+
+
+class RunLog:
+    """Writes the events of one run. ``reply`` is the place of the model's latest words, and ``recalled`` says
+    that they are of an earlier process, which may have begun with what they ask for."""
+
+    def __init__(self, session: Session, run: str) -> None:
+        self.session = session
+        self.run = run
+        self.reply = 0
+        self.recalled = False
+        self.broken = ""  # why what has happened could not be written down
+        self.numbers: dict[int, int] = {}  # of the run's conversations, by identity
+
+    def add(
+        self, kind: Kind, data: Mapping[str, Any], *, parent: int = 0, key: str = "", status: str = ""
+    ) -> int:
+        return self.session.transcript.add(
+            self.session.id, kind, data, run=self.run, parent=parent, key=key, status=status
+        )
+
+    def number(self, messages: Messages) -> int:
+        """Which of the run's conversations this is, from 1."""
+        return self.numbers.setdefault(id(messages), len(self.numbers) + 1)
+
+    def ended(self, reply: Reply, messages: Messages) -> None:
+        """The run has ended; what was told to the model last is kept for whoever goes on with it."""
+        talk = self.session.talk_of(messages)
+        start, rest = talk.new()
+        data: dict[str, Any] = {"status": reply.status, "text": reply.text, "steps": reply.steps}
+        if (number := self.number(messages)) != 1:
+            data["talk"] = number
+        if rest:
+            data |= {"from": start, "messages": rest}
+            talk.count, talk.reply = len(messages), None
+        self.add("end", data, parent=self.reply, status=reply.status)
+        if reply.status == "done":
+            self.session.transcript.forget_secrets(self.session.id, run=self.run)
+            self.session.forget_opening()

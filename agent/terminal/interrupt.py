@@ -1,0 +1,31 @@
+"""Ctrl-C: the first asks the run to stop at its next safe point, the second ends it.
+
+Knows what can be stopped, not what it does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from quoth.agent.terminal.output import complain
+
+if TYPE_CHECKING:
+    from quoth.agent.client import AsyncAgent
+
+PATIENCE = 0.5  # seconds in which most calls end
+
+
+def interrupt_politely(agent: AsyncAgent) -> bool:
+    """Ask the run in progress to stop at its next safe point, and say what to do when that takes long.
+
+    False when there is none, or it was asked before: then whoever pressed Ctrl-C wants to stop at once."""
+    if not agent.interrupt():
+        return False
+
+    def explain() -> None:
+        if agent.stopping:
+            complain("Waiting for the call in progress; Ctrl-C again stops it at once.")
+
+    asyncio.get_running_loop().call_later(PATIENCE, explain)
+    return True

@@ -1,0 +1,31 @@
+"""Who is at the terminal, and whether a person is there at all.
+
+Knows the environment only.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+
+from quoth.tools.errors import UsageError
+
+
+def user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+def is_inside() -> bool:
+    """Whether this is a program that a tool has started, or was started by one."""
+    from quoth.tools.builtin.process import INSIDE
+
+    return bool(os.environ.get(INSIDE))
+
+
+def require_person() -> None:
+    """Raises UsageError inside of a program that a tool has started."""
+    if is_inside():
+        raise UsageError("A program that a tool runs cannot decide what tools may do.")

@@ -1,0 +1,197 @@
+"""The conversation: neutral records, written once, as bytes for each kind of server.
+
+The past is a prefix: nothing that was written is written again. Knows no server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NotRequired, TypedDict, overload
+
+
+class NativeCall(TypedDict):
+    """A call as a provider spells it; ``arguments`` is JSON text, kept as it came, readable or not."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class Message(TypedDict):
+    """One message; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``.
+
+    ``calls`` are the native calls of an assistant, ``call_id`` says which of them a tool message answers, and
+    ``kept`` holds, by provider, what that provider alone understands and wants back as it was.
+    """
+
+    role: str
+    content: str
+    calls: NotRequired[list[NativeCall]]
+    call_id: NotRequired[str]
+    kept: NotRequired[dict[str, Any]]
+
+
+# How messages are written for one kind of server: the new ones since the last request, as items of JSON.
+Wire = Callable[[Sequence[Message]], Iterable[Any]]
+
+
+# Bytes after which a piece of what was written is never touched again: what a request copies at most.
+PIECE = 65536
+
+
+class _Written:
+    """The JSON array for one wire as far as it is written: whole pieces, and the one that still grows."""
+
+    def __init__(self) -> None:
+        self.count = 0  # messages
+        self._pieces: list[bytes] = []
+        self._last = bytearray(b"[")
+        self._empty = True
+
+    def add(self, items: Iterable[bytes]) -> None:
+        for item in items:
+            if not self._empty:
+                self._last += b","
+            self._last += item
+            self._empty = False
+            if len(self._last) >= PIECE:
+                self._pieces.append(bytes(self._last))
+                self._last.clear()
+
+    def pieces(self) -> list[bytes]:
+        return [*self._pieces, bytes(self._last) + b"]"]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._pieces)) + len(self._last)
+
+
+class Sent(Sequence[bytes]):
+    """What requests held, each by its length: a conversation only grows, so its end holds them all."""
+
+    def __init__(self) -> None:
+        self._requests: list[tuple[_Written, int]] = []
+
+    def add(self, messages: Messages) -> None:
+        written = messages.so_far(as_kept)
+        self._requests.append((written, len(written)))
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    @overload
+    def __getitem__(self, place: int) -> bytes: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[bytes]: ...
+    def __getitem__(self, place: int | slice) -> bytes | list[bytes]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        written, length = self._requests[place]
+        return b"".join(written.pieces())[:length] + b"]"
+
+
+class Messages:
+    """An append-only conversation: neutral records, each written once for every kind of server it goes to.
+
+    The bytes of request n are a prefix of those of request n+1, so providers' prompt caches hit and the
+    past is never serialised again (law "the prompt is a prefix"). ``before`` counts the messages in whose
+    place others stand here.
+    """
+
+    def __init__(self, before: int = 0) -> None:
+        self.before = before
+        self._messages: list[Message] = []
+        self.system = ""  # what all system messages say
+        self._written: dict[Wire, _Written] = {}
+
+    def append(
+        self,
+        role: str,
+        content: str,
+        call_id: str = "",
+        *,
+        calls: Iterable[NativeCall] = (),
+        kept: Mapping[str, Any] | None = None,
+    ) -> None:
+        message: Message = {"role": role, "content": _sendable(content)}
+        if call_id:
+            message["call_id"] = call_id
+        if native := [
+            NativeCall(id=call["id"], name=_sendable(call["name"]), arguments=_sendable(call["arguments"]))
+            for call in calls
+        ]:
+            message["calls"] = native
+        if kept:
+            message["kept"] = dict(kept)
+        self._messages.append(message)
+        if role == "system":
+            self.system = "\n\n".join(filter(None, [self.system, message["content"]]))
+
+    def add(self, message: Message) -> None:
+        """Append a message of another conversation, whole."""
+        self.append(
+            message["role"],
+            message["content"],
+            message.get("call_id", ""),
+            calls=message.get("calls", ()),
+            kept=message.get("kept"),
+        )
+
+    def end_with(self, start: int, messages: Iterable[Message]) -> None:
+        """Put these in the place of all from ``start`` on: a conversation that is brought back goes on as it
+        was told. Nothing of it may have been written for a server yet."""
+        if any(written.count > start for written in self._written.values()):
+            raise ValueError("what was sent cannot be changed")
+        self._messages[start:] = list(messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._messages)
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    @property
+    def turn(self) -> int:
+        """A number that no later request of this conversation has, also after it was shortened."""
+        return self.before + len(self._messages)
+
+    def __getitem__(self, index: int) -> Message:
+        return self._messages[index]
+
+    def pieces(self, wire: Wire) -> list[bytes]:
+        """The JSON array of what ``wire`` makes of the messages, to be sent piece by piece.
+
+        What was written for an earlier request stays as it is, and all but its end is not even copied;
+        ``wire`` sees the messages since then only.
+        """
+        return self.so_far(wire).pieces()
+
+    def so_far(self, wire: Wire) -> _Written:
+        """The same as it is kept; it grows with the next request."""
+        written = self._written.setdefault(wire, _Written())
+        if written.count < len(self._messages):
+            written.add(to_json(item) for item in wire(self._messages[written.count :]))
+            written.count = len(self._messages)
+        return written
+
+    def written(self, wire: Wire) -> bytes:
+        """The same in one piece."""
+        return b"".join(self.pieces(wire))
+
+    def as_json(self) -> bytes:
+        """The JSON array of the messages as they are kept."""
+        return self.written(as_kept)
+
+
+def as_kept(new: Sequence[Message]) -> Sequence[Message]:
+    return new
+
+
+def to_json(value: Any) -> bytes:
+    """Compact JSON, as it goes to a server."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _sendable(text: str) -> str:
+    """A model may stop in the middle of a character; half of a surrogate pair cannot be sent back to it."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,33 @@
+"""The context of the call whose guard or body is running just now.
+
+Knows nothing of what a call does.
+"""
+
+from __future__ import annotations
+
+import contextvars
+
+from quoth.tools.call.context import ToolContext
+from quoth.tools.errors import ToolError
+
+_current: contextvars.ContextVar[ToolContext | None] = contextvars.ContextVar("quoth_context", default=None)
+
+
+def current_context() -> ToolContext:
+    """The context of the call whose guard or body is running. Raises ToolError outside of one."""
+    context = _current.get()
+    if context is None:
+        raise ToolError("There is no call running; this works only inside the guard or body of a tool.")
+    return context
+
+
+def running_context() -> ToolContext | None:
+    """The context of the call that is running, if one is."""
+    return _current.get()
+
+
+def enter_context(context: ToolContext) -> contextvars.Context:
+    """A copy of the present contextvars in which ``context`` is current; for the door."""
+    copy = contextvars.copy_context()
+    copy.run(_current.set, context)
+    return copy

@@ -1,0 +1,36 @@
+"""What would become of a call that is not made, as data.
+
+Knows no door; the door fills it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from quoth.tools.lisp.forms import CallForm
+
+
+@dataclass(frozen=True)
+class Left:
+    """What one limit leaves: so many calls, or (None) a sentence alone."""
+
+    count: int | None
+    words: str
+
+
+@dataclass(frozen=True)
+class Look:
+    """A call as the door sees it. ``paths`` are the files it names, None where that cannot be told;
+    ``secret`` names its arguments that are not shown."""
+
+    form: CallForm
+    verdict: Literal["allow", "ask", "deny", "invalid", "unknown"]
+    reason: str = ""
+    effects: tuple[str, ...] = ()
+    cost: str = "free"
+    gate: bool = False
+    version: str = ""
+    left: tuple[Left, ...] = ()
+    paths: tuple[str, ...] | None = None
+    secret: frozenset[str] = field(default_factory=frozenset)

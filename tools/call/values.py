@@ -1,0 +1,55 @@
+"""What may be a value of a call: plain data that can be written down.
+
+Knows no call and no tool.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from quoth.tools.errors import ToolError
+from quoth.tools.lisp.printer import Value
+
+
+def encodable(text: str) -> str:
+    """The text, with lone surrogates escaped: nothing that cannot be written to a file or a socket."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def plain(value: Value, depth: int = 0) -> Any:
+    """``value`` as JSON data. Raises ToolError for what has no honest JSON shape."""
+    if depth > 100:
+        raise ToolError("The value is nested deeper than 100.")
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        if value.bit_length() > 14_000:  # Python prints, and JSON holds, no more than 4300 digits
+            raise ToolError("The value is a number of more than 4000 digits; return it in another shape.")
+        return int(value)
+    if isinstance(value, str):
+        return encodable(str(value))
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {encodable(str(key)): plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item, depth + 1) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return [plain(item, depth + 1) for item in sorted(value, key=repr)]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if hasattr(value, "model_dump"):
+        return plain(value.model_dump(), depth + 1)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return plain(dataclasses.asdict(value), depth + 1)
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    raise ToolError(f"A tool returned a {type(value).__name__}, which is no plain data.")
+
+
+UNKNOWN: Any = object()  # an argument of a call that is only planned: nothing about it can be decided

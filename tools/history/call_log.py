@@ -1,0 +1,126 @@
+"""Writes what becomes of each call into the transcript, as its call log.
+
+Knows the transcript; it must not know the door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from quoth.tools.call.call import Call, ToolResult
+from quoth.tools.call.redaction import Redactor
+from quoth.tools.history.event import written_form
+from quoth.tools.history.transcript import _READS, Transcript
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.registry.table import CognitiveTool
+
+
+@dataclass
+class _Open:
+    """A call whose body has begun; ``seq`` is the place of its event once that is written."""
+
+    tool: CognitiveTool
+    call: Call
+    consent: str
+    seq: int = 0
+    undone: int = 0  # how many transactions had been undone when it was written
+
+
+class StoreCallLog:
+    """Calls in the transcript of their session. The event of a call that only reads is written with its
+    receipt: if it is killed before, it is simply made again. ``secrets`` are the parameters that the tools
+    have declared secret."""
+
+    def __init__(self, transcript: Transcript, secrets: Collection[str] = ()) -> None:
+        self._transcript = transcript
+        self._secrets = secrets
+        self._open: dict[str, _Open] = {}
+
+    def begins(self, tool: CognitiveTool, call: Call, consent: str) -> None:
+        if not call.session:
+            return
+        self._open[call.id] = _Open(tool, call, consent)
+        if not _READS.issuperset(tool.effects):
+            self.place(call.id)
+
+    def place(self, call: str | None) -> int:
+        """The place of the event of a call that has begun, which is written now if it was not; 0 for one
+        that is not known."""
+        found = self._open.get(call or "")
+        if found is None:
+            return 0
+        if found.seq and found.undone != self._transcript.undone:
+            found.undone = self._transcript.undone
+            if not self._transcript.holds(found.call.session, found.seq, key_in(found.call)):
+                found.seq = 0
+        if not found.seq:
+            found.undone = self._transcript.undone
+            found.seq = self._called(found.tool, found.call, found.consent)
+        return found.seq
+
+    def ends(self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: str) -> None:
+        if not call.session:
+            return
+        begun = self._open.get(call.id)
+        seq = self.place(call.id) if begun is not None and begun.seq else self._called(tool, call, consent)
+        self._open.pop(call.id, None)
+        stage = str(result.audit.get("stage", ""))
+        data: dict[str, Any] = {"id": call.id, "status": result.status}
+        if result.ok:
+            data["value"] = result.value
+        if result.message:
+            data["message"] = result.message
+        if result.side_effects:
+            data["effects"] = list(result.side_effects)
+        if stage != "body":
+            data["stage"] = stage
+        self._transcript.add(
+            call.session,
+            "fault" if stage == "reader" else "receipt",
+            data,
+            run=call.run,
+            parent=seq,
+            key=key_in(call),
+            status=result.status,
+        )
+        if not call.run and call.parent is None and result.status != "pending":
+            self._transcript.forget_secrets(call.session, key=key_in(call), asked=bool(consent))
+
+    def _called(self, tool: CognitiveTool | None, call: Call, consent: str) -> int:
+        if not call.tool:  # it could not be read
+            return call.event
+        self._hide(tool, call)
+        data: dict[str, Any] = {"id": call.id, "form": written_form(call.form)}
+        if not call.run:
+            data |= {"route": call.route, "user": call.user}
+        if tool is not None:
+            data["version"] = tool.version[:16]
+            if not _READS.issuperset(tool.effects):
+                data["does"] = list(tool.effects)
+        parent = call.event or self.place(call.parent)
+        marks = {"run": call.run, "key": key_in(call)}
+        seq = self._transcript.add(call.session, "call", data, parent=parent, **marks)
+        if call.repairs:
+            what = {"what": list(call.repairs)}
+            self._transcript.add(call.session, "repair", what, parent=seq, **marks)
+        if consent and consent != "pending":
+            self._transcript.add(call.session, "approval", {"said": consent}, parent=seq, **marks)
+        return seq
+
+    def _hide(self, tool: CognitiveTool | None, call: Call) -> None:
+        self._transcript.hide(call.session, secrets_in(call.form, tool, self._secrets))
+
+
+def secrets_in(form: CallForm, tool: CognitiveTool | None, names: Collection[str]) -> list[str]:
+    """The declared secrets of a call. ``names`` are the secret parameters of all tools."""
+    params = tool.params if tool is not None else ()
+    if not names and not any(param.secret for param in params):
+        return []
+    return Redactor(form, params, names, by_looks=False).found
+
+
+def key_in(call: Call) -> str:
+    """The name of a call within its session."""
+    return call.key.removeprefix(f"{call.session}/")

@@ -1,0 +1,175 @@
+"""One event of a session as a form: written, read again, bound to the one before by its digest.
+
+Knows forms; it must not know stores or runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+from quoth.tools.errors import InvalidCallError, UsageError
+from quoth.tools.lisp.forms import CallForm, from_model
+from quoth.tools.lisp.printer import Code, print_value
+from quoth.tools.lisp.reader import Limits, ReadError, read_one
+
+Kind = Literal[
+    "session",  # who opened it, with which tools, policy and model
+    "stimulus",  # a task, and how its run was begun
+    "request",  # the messages that were new to the model
+    "reply",  # what it said, or why it did not
+    "call",  # a call whose body is about to begin, or that was refused
+    "receipt",  # what came of it
+    "repair",  # what was mended when a call was read
+    "fault",  # what could not be read
+    "approval",  # what a person said of a call
+    "spent",  # what a call cost beside its own passage
+    "cleared",  # old results that are no longer shown in full
+    "summary",  # what the model goes on with in place of what was said
+    "interrupt",  # a person stopped the run
+    "end",  # how the run ended
+    "flight",  # a flight plan is flown, or how that ended
+    "step",  # what a step of it has come to
+]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+
+MARKS = ("seq", "at", "run", "parent", "key")  # of every event, beside what it says
+LIMITS = Limits(max_chars=200_000_000, max_forms=20_000_000, max_digits=20_000)
+
+_HALF: Final = re.compile(r"(\\\\)|\\(ud[89a-f])")  # half a character, which no text can hold
+
+
+class TranscriptError(UsageError):
+    """A transcript is not as it was written; the text says which event and what is wrong."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event. ``seq`` is its place, from 1; ``parent`` the place of the one it belongs to (0: none);
+    ``run`` the run it is of (empty for what a person called); ``key`` names a call within the session, also
+    when it is carried on. ``at`` is UTC. ``text`` is the true form, ``shown`` the one without secrets."""
+
+    session: str
+    seq: int
+    at: str
+    run: str
+    kind: Kind
+    parent: int
+    key: str
+    text: str
+    shown: str
+    digest: str
+    status: str = ""  # of a receipt or an end
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What it says, beside its marks. Raises TranscriptError where that cannot be read."""
+        args = dict(_read(self.text, self.id).args)
+        return {name: value for name, value in args.items() if name not in MARKS}
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The same without secrets, as it may be shown."""
+        args = dict(_read(self.shown, self.id).args)
+        return {name: value for name, value in args.items() if name not in MARKS}
+
+    @property
+    def id(self) -> str:
+        return f"{self.session}.{self.seq}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Without secrets, as it may be shown."""
+        return {
+            "id": self.id,
+            "seq": self.seq,
+            "at": self.at,
+            "kind": self.kind,
+            "run": self.run,
+            "parent": self.parent,
+            "key": self.key,
+            **{name.replace("-", "_"): value for name, value in self.said.items()},
+            "digest": self.digest,
+        }
+
+
+def event_form(kind: str, seq: int, at: str, run: str, parent: int, key: str, data: Mapping[str, Any]) -> str:
+    """The text of an event. What is empty is left out of the marks."""
+    marks = {"seq": seq, "at": at, "run": run, "parent": parent, "key": key}
+    parts = [f":{name} {print_value(value)}" for name, value in marks.items() if value]
+    parts += [f":{name} {print_value(value)}" for name, value in data.items()]
+    text = f"({kind} {' '.join(parts)})"
+    return _HALF.sub(lambda found: found[1] or rf"\\{found[2]}", text) if r"\ud" in text else text
+
+
+def digest_of(before: str, shown: str) -> str:
+    """The digest of an event: it holds all that came before it."""
+    return hashlib.sha256(f"{before}\n{shown}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_event(session: str, text: str, before: str) -> Event:
+    """The event that a form spells, after the one whose digest is ``before``. Raises TranscriptError."""
+    form = _read(text)
+    marks = {name: form.args.get(name) for name in MARKS}
+    if form.tool not in KINDS or not isinstance(marks["seq"], int) or not isinstance(marks["at"], str):
+        raise TranscriptError(f"This is no event of a transcript: {text[:80]}")
+    kind: Any = form.tool
+    return Event(
+        session,
+        marks["seq"],
+        marks["at"],
+        str(marks["run"] or ""),
+        kind,
+        int(marks["parent"] or 0),
+        str(marks["key"] or ""),
+        text,
+        text,
+        digest_of(before, text),
+        str(form.args.get("status", "")),
+    )
+
+
+def _read(text: str, id: str = "") -> CallForm:
+    try:
+        return from_model(read_one(text, LIMITS))
+    except (ReadError, InvalidCallError) as error:
+        which = f"Event {id}" if id else "An event of the transcript"
+        raise TranscriptError(f"{which} cannot be read: {error}") from None
+
+
+def written_form(form: CallForm) -> Any:
+    """A call as data of an event: the form itself, to be read as it stands. One with the text of a program
+    in it, which may be several forms with comments, says so where it would not read back the same."""
+    if not any(isinstance(value, Code) for value in (*form.args.values(), *form.positional)):
+        return Code(str(form))
+    try:
+        back = from_model(read_one(str(form), LIMITS))
+        if str(back) == str(form) and _kinds(back) == _kinds(form):
+            return Code(str(form))
+    except (ReadError, InvalidCallError):
+        pass
+    args = {name: _spelt(value) for name, value in form.args.items()}
+    return {"tool": form.tool, "args": args, "positional": [_spelt(value) for value in form.positional]}
+
+
+def _kinds(form: CallForm) -> list[bool]:
+    """Which of its arguments are programs: the text of one may be that of a string."""
+    return [isinstance(value, Code) for value in (*form.positional, *form.args.values())]
+
+
+def _spelt(value: Any) -> Any:
+    return {"code": str(value)} if isinstance(value, Code) else {"value": value}
+
+
+def read_form(data: Any) -> CallForm:
+    """The call that was written down."""
+    if not isinstance(data, Mapping):
+        return _read(str(data))
+    args = {name: _meant(value) for name, value in data["args"].items()}
+    return CallForm(data["tool"], args, tuple(_meant(value) for value in data["positional"]))
+
+
+def _meant(spelt: Mapping[str, Any]) -> Any:
+    return Code(spelt["code"]) if "code" in spelt else spelt["value"]

@@ -1,0 +1,291 @@
+"""Models to plain data, and both to text that reads back as itself.
+
+Knows no calls and no tools.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import hy.models as m
+from quoth.tools.errors import InvalidCallError
+
+Value: TypeAlias = Any  # JSON data, or Code where an argument holds an expression
+
+NOTHING = {"nil", "none", "null", "None"}
+TRUE = {"t", "true", "#t", "True"}
+FALSE = {"false", "#f", "False"}
+
+
+class Code(str):
+    """Canonical text of an expression that stands as an argument: data for a tool that takes programs.
+
+    ``data`` is the list that a quoted form or ``(list …)`` spells, for tools that take plain data.
+    """
+
+    data: list[Any] | None = None
+
+
+class Picture(Code):
+    """What stands for a value where a form is only looked at: printed as it is, and never read back."""
+
+
+@lru_cache(64)
+def _print_code(text: str) -> str:
+    """A program as it stands in a form: bare where it is read as one argument that is a program, which a
+    comment at its end must not swallow the rest of; else the text that it is, in quotes."""
+    from quoth.tools.lisp.reader import ReadError, read_one
+
+    for bare in (text, f"{text}\n"):
+        try:
+            model: Any = read_one(f"(_ {bare})")
+            if len(model) == 2 and isinstance(to_value(model[1]), Code):
+                return bare
+        except (ReadError, InvalidCallError):
+            continue
+    if "\n" in text and "]code]" not in text and text.replace("\n", "").replace("\t", "").isprintable():
+        return f"#[code[\n{text}]code]"
+    return print_string(text)
+
+
+# Of one dictionary or set. Python finds a key's place by its hash, and it is easy to make up numbers, and
+# tuples of them, that have the same one: twenty thousand such keys keep a process busy for a minute.
+MAX_HARD_KEYS = 1000
+HARD_KEYS = (
+    f"A dictionary or set has at most {MAX_HARD_KEYS} keys that are large numbers, fractions or tuples;"
+    " make them texts."
+)
+MAX_EASY_KEY = 2**32
+MAX_DEPTH = 100  # of nested data in one argument; more has no honest use and could exhaust the stack
+
+
+def print_value(value: Value, depth: int = 0) -> str:
+    """A value as Lisp text that reads back equal; what is too deep for any call is cut to an ellipsis."""
+    if type(value) is str:  # most are, and each event of a transcript is printed so
+        return print_string(value)
+    if depth > 2 * MAX_DEPTH:
+        return "…"
+    if type(value) is dict:
+        return (
+            "{"
+            + "  ".join(
+                [f"{print_value(k, depth + 1)} {print_value(v, depth + 1)}" for k, v in value.items()]
+            )
+            + "}"
+        )
+    if isinstance(value, Code):
+        return str(value) if isinstance(value, Picture) else _print_code(str(value))
+    if value is None:
+        return "None"
+    if isinstance(value, bool):
+        return "True" if value else "False"
+    if isinstance(value, str):
+        return print_string(value)
+    if isinstance(value, int):
+        # Python refuses to print thousands of digits in decimal, and a form must always have a text.
+        return str(int(value)) if value.bit_length() < 10_000 else hex(value)
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        if math.isinf(value):
+            return "Inf" if value > 0 else "-Inf"
+        return repr(value)
+    if isinstance(value, bytes):
+        return "b" + _print_bytes(value)
+    if isinstance(value, Mapping):
+        return print_value(dict(value), depth)
+    if isinstance(value, Sequence):
+        return "[" + " ".join(print_value(item, depth + 1) for item in value) + "]"
+    return print_string(str(value))
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_COMMON = str.maketrans(_ESCAPES)
+
+
+def print_string(text: str) -> str:
+    """A double-quoted Lisp string; control characters and lone surrogates are escaped."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    if (escaped := text.translate(_COMMON)).isprintable():
+        return f'"{escaped}"'
+    return '"' + "".join(_ESCAPES.get(char) or _printable(char) for char in text) + '"'
+
+
+def _print_bytes(data: bytes) -> str:
+    return (
+        '"' + "".join(_ESCAPES.get(c) or _printable(c, ascii_only=True) for c in data.decode("latin-1")) + '"'
+    )
+
+
+def _printable(char: str, *, ascii_only: bool = False) -> str:
+    if char.isprintable() and (char.isascii() or not ascii_only):
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
+
+
+def to_value(model: Any) -> Value:
+    """Plain data for a literal model; ``Code`` for a symbol or an expression, which is never evaluated
+    here."""
+    if isinstance(model, m.Keyword):
+        return str(model.name)
+    if isinstance(model, m.Symbol):
+        name = str(model)
+        if name in NOTHING or name == "NIL":
+            return None
+        if name in TRUE or name == "T":
+            return True
+        if name in FALSE:
+            return False
+        return Code(name)
+    if isinstance(model, m.Bytes):
+        return Code(show(model))
+    if isinstance(model, m.String):
+        return str(model)
+    if isinstance(model, m.Integer):
+        return int(model)
+    if isinstance(model, m.Float):
+        return float(model)
+    if isinstance(model, (m.FString, m.FComponent, m.Complex)):
+        return Code(show(model))
+    if isinstance(model, m.Dict):
+        if len(model) % 2:
+            raise InvalidCallError(f"{show(model)} is no dictionary: it has a key without a value.")
+        return _dictionary(model)
+    if isinstance(model, (m.List, m.Tuple)):
+        return [to_value(item) for item in model]
+    if isinstance(model, m.Expression) and len(model) == 2 and model[0] == m.Symbol("quote"):
+        inner = _quoted(model[1])
+        return _code(model, inner) if isinstance(inner, list) else inner
+    if isinstance(model, m.Expression) and model and model[0] == m.Symbol("list"):
+        return _code(model, [to_value(item) for item in model[1:]])
+    return Code(show(model))
+
+
+def _code(model: Any, data: list[Any]) -> Code:
+    code = Code(show(model))
+    code.data = data
+    return code
+
+
+def _quoted(model: Any) -> Value:
+    """``'(1 2)`` is a list and ``'name`` a text, as Common Lisp writes data."""
+    if isinstance(model, m.Expression):
+        return [_quoted(item) for item in model]
+    value = to_value(model)
+    return str(value) if isinstance(value, Code) else value
+
+
+def _dictionary(model: Any) -> dict[Any, Value]:
+    items, hard = list(model), 0
+    data: dict[Any, Value] = {}
+    for key_model, value in zip(items[::2], items[1::2], strict=True):
+        key = _key(key_model)
+        hard += is_hard_key(key)
+        if hard > MAX_HARD_KEYS:
+            raise InvalidCallError(HARD_KEYS)
+        data[key] = to_value(value)
+    return data
+
+
+def _key(model: Any) -> Any:
+    key = to_value(model)
+    if isinstance(key, (dict, list)):
+        raise InvalidCallError(f"{show(model)} cannot be a key of a dictionary.")
+    return str(key) if isinstance(key, Code) else key
+
+
+def is_hard_key(key: Any) -> bool:
+    """Whether a key is one that could be chosen to collide with others."""
+    return isinstance(key, (float, tuple)) or (isinstance(key, int) and abs(key) >= MAX_EASY_KEY)
+
+
+def show(model: Any) -> str:
+    """A model as the Lisp text it was read from, without Hy's leading quote.
+
+    Recursion is bounded by the reader's depth limit."""
+    if isinstance(model, m.Keyword):
+        return f":{model.name}"
+    if isinstance(model, m.Symbol):
+        return str(model)
+    if isinstance(model, m.Bytes):
+        return "b" + _print_bytes(bytes(model))
+    if isinstance(model, m.FString):
+        return 'f"' + "".join(_fpart(part) for part in model) + '"'
+    if isinstance(model, m.String):
+        return print_string(str(model))
+    if isinstance(model, m.Integer):
+        return str(int(model))
+    if isinstance(model, m.Float):
+        return print_value(float(model))
+    if isinstance(model, m.Complex):
+        return repr(complex(model)).strip("()")
+    if isinstance(model, m.Expression):
+        return _show_expression(model)
+    for kind, opening, closing in (
+        (m.List, "[", "]"),
+        (m.Dict, "{", "}"),
+        (m.Set, "#{", "}"),
+        (m.Tuple, "#(", ")"),
+    ):
+        if isinstance(model, kind):
+            return opening + " ".join(show(item) for item in model) + closing
+    return print_value(model)
+
+
+_SUGAR = {
+    "quote": "'",
+    "quasiquote": "`",
+    "unquote": "~",
+    "unquote-splice": "~@",
+    "unpack-iterable": "#* ",
+    "unpack-mapping": "#** ",
+}
+
+
+def _show_expression(model: Any) -> str:
+    head = str(model[0]) if model and isinstance(model[0], m.Symbol) else ""
+    if len(model) == 2 and head in _SUGAR:
+        return _SUGAR[head] + show(model[1])
+    if head == "." and len(model) > 2 and all(isinstance(item, m.Symbol) for item in model[1:]):
+        names = [str(item) for item in model[1:]]
+        return "." + ".".join(names[1:]) if names[0] == "None" else ".".join(names)
+    return "(" + " ".join(show(item) for item in model) + ")"
+
+
+def _fpart(part: Any) -> str:
+    if not isinstance(part, m.FComponent):
+        return print_string(str(part))[1:-1].replace("{", "{{").replace("}", "}}")
+    conversion = f" !{part.conversion}" if part.conversion else ""
+    spec = " :" + "".join(_fpart(item) for item in part[1:]) if len(part) > 1 else ""
+    return "{" + show(part[0]) + conversion + spec + "}"
+
+
+def pretty(model: Any, width: int = 100, indent: int = 0) -> str:
+    """A model over several lines: what does not fit is broken after its head, options kept beside their
+    values."""
+    line = show(model)
+    if len(line) + indent <= width or not isinstance(model, m.Sequence) or isinstance(model, m.FString):
+        return line
+    if isinstance(model, m.Expression):
+        opening, closing, step = "(", ")", 2
+    elif isinstance(model, m.Dict):
+        opening, closing, step = "{", "}", 1
+    else:
+        opening, closing, step = line[: line.index("[") + 1] if "[" in line[:2] else line[:2], line[-1], 1
+    pieces: list[str] = []
+    items = list(model)
+    while items:
+        item = items.pop(0)
+        if isinstance(item, m.Keyword) and items and pieces:
+            label = show(item) + " "
+            pieces.append(label + pretty(items.pop(0), width, indent + step + len(label)))
+        else:
+            pieces.append(pretty(item, width, indent + step))
+    pad = "\n" + " " * (indent + step)
+    head = pieces[:2] if step == 2 and len(pieces) > 1 and "\n" not in pieces[1] else pieces[:1]
+    return opening + " ".join(head) + "".join(pad + piece for piece in pieces[len(head) :]) + closing

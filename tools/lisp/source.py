@@ -1,0 +1,40 @@
+"""A text that was read, with its name and its places, for complaints that point at the very form.
+
+Knows nothing of what the text means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from quoth.tools.lisp.reader import ReadError
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a policy file, under the name people are shown."""
+
+    name: str
+    text: str = field(repr=False)
+
+    def complaint(self, place: Place, message: str) -> str:
+        """``file:line:column: message``, the line, and a caret under the column."""
+        line = self.text.split("\n")[place.line - 1]
+        caret = ReadError("", place.line, place.column, source_line=line.rstrip("\r")).caret()
+        shown = "\n".join(f"  {row}" for row in caret.split("\n"))
+        return f"{self.name}:{place.line}:{place.column}: {message}\n{shown}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something stands in a policy file; both count from 1."""
+
+    source: Source
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.source.name}:{self.line}"
+
+    def complaint(self, message: str) -> str:
+        return self.source.complaint(self, message)

@@ -1,0 +1,38 @@
+"""The built-in layer of policy: what a tool's declared effects mean.
+
+Knows no rules and no files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from quoth.tools.call.call import Call, Verdict, ask
+from quoth.tools.call.context import ToolContext
+from quoth.tools.registry.table import CognitiveTool
+
+SILENT_EFFECTS = frozenset({"reads"})
+IN_WORDS = {
+    "writes": "it writes files",
+    "runs": "it runs a program",
+    "net": "it uses the network",
+    "memory": "it changes memory",
+}
+
+
+class EffectsPolicy:
+    """The built-in layer: a tool that only reads, or touches nothing, is allowed; any other is asked."""
+
+    def judge(
+        self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext
+    ) -> Verdict:
+        return by_effects(tool)
+
+
+def by_effects(tool: CognitiveTool) -> Verdict:
+    """What the built-in layer says of any call of this tool."""
+    felt = [IN_WORDS[effect] for effect in tool.effects if effect not in SILENT_EFFECTS]
+    if felt:
+        return ask(" and ".join(felt))
+    return Verdict("allow", "it only reads" if tool.effects else "it touches nothing")

@@ -1,0 +1,127 @@
+"""Where policy files lie, and how they are read and trusted.
+
+Knows the language of rules and nothing of calls.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from quoth.tools.errors import UsageError
+from quoth.tools.policy.language import read_orders
+from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
+from quoth.tools.policy.trust import Trust, digest_of
+
+FILE_NAME = "policy.hy"
+WORKSPACE_FOLDER = ".quoth"
+OWN_NAME = f"{WORKSPACE_FOLDER}/{FILE_NAME}"
+MAX_BYTES = 1_000_000
+
+
+def user_policy() -> Path:
+    """``$QUOTH_CONFIG/policy.hy``, or in the platform's folder for configuration."""
+    if named := os.environ.get("QUOTH_CONFIG"):
+        return Path(named) / FILE_NAME
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("quoth", appauthor=False)) / FILE_NAME
+
+
+def workspace_policy(root: Path) -> Path:
+    """The workspace's own policy, which counts once it is trusted."""
+    return root / WORKSPACE_FOLDER / FILE_NAME
+
+
+def policy_files(root: Path, given: str | Path | None = None) -> tuple[Path, ...]:
+    """Everything a tool must not write if policies are to stay what they are."""
+    return (user_policy(), root / WORKSPACE_FOLDER, *([Path(given)] if given else []))
+
+
+def load_policy(root: Path, given: str | Path | None = None, *, counted: bool = False) -> RulesPolicy:
+    """The policy of a workspace: the user's, the workspace's own if it is trusted, and the one that was
+    ``given``. ``counted`` says that the door counts its quotas and cooldowns. Raises UsageError for a file
+    that cannot be read, or is not what was trusted."""
+    layers, notes = [], []
+    mine, own = user_policy(), workspace_policy(root)
+    if os.path.lexists(mine):
+        layers.append(read_layer("user", mine, _at_home(mine)))
+    trusted = Trust().trusted(root)
+    if trusted is not None:
+        data = read_bytes(own, f"{own} was trusted and is gone; restore it, or run: quoth trust")
+        if digest_of(data) != trusted:
+            raise UsageError(f"{own} has changed since it was trusted; read it, then run: quoth trust")
+        layers.append(parse_layer("workspace", data, OWN_NAME))
+    elif os.path.lexists(own):
+        notes.append(f"{own} is not trusted, so its rules are not kept; read it, then run: quoth trust")
+    if given is not None:
+        layers.append(read_layer("given", Path(given), str(given)))
+    return RulesPolicy(layers, counted=counted, notes=notes)
+
+
+def layers_to_check(root: Path, given: str | Path | None = None) -> tuple[list[Layer], list[str]]:
+    """What ``load_policy`` would take, and the workspace's own policy even where it is not trusted, with a
+    note about that."""
+    layers, notes = [], []
+    mine, own = user_policy(), workspace_policy(root)
+    if os.path.lexists(mine):
+        layers.append(read_layer("user", mine, _at_home(mine)))
+    if os.path.lexists(own):
+        data = read_bytes(own, f"{own} is gone.")
+        layers.append(parse_layer("workspace", data, OWN_NAME))
+        if Trust().trusted(root) != digest_of(data):
+            notes.append(f"{own} is not trusted as it is; read it, then run: quoth trust")
+    if given is not None:
+        layers.append(read_layer("given", Path(given), str(given)))
+    return layers, notes
+
+
+def trust_workspace(root: Path) -> tuple[Layer, str] | None:
+    """Trust the policy of a workspace as it is now: the layer it makes, and its SHA-256. None when there is
+    none any more, and it is forgotten. Raises UsageError for one that cannot be read, or was never there."""
+    own = workspace_policy(root)
+    if not os.path.lexists(own):
+        if Trust().forget(root):
+            return None
+        raise UsageError(f"There is no {OWN_NAME} in {root}.")
+    data = read_bytes(own, f"There is no {OWN_NAME} in {root}.")
+    layer = parse_layer("workspace", data, OWN_NAME)
+    return layer, Trust().trust(root, data)
+
+
+def read_layer(kind: LayerKind, path: Path, name: str) -> Layer:
+    """A policy file as a layer."""
+    return parse_layer(kind, read_bytes(path, f"There is no policy file {path}."), name)
+
+
+def parse_layer(kind: LayerKind, data: bytes, name: str) -> Layer:
+    """The text of a policy file as a layer."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"{name} is not UTF-8 text.") from None
+    return Layer(kind, name, read_orders(text, name))
+
+
+def read_bytes(path: Path, missing: str) -> bytes:
+    """All of a regular file that is no larger than a policy can be. Raises UsageError."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UsageError(f"{path} is no regular file.")
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(missing) from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    if len(data) > MAX_BYTES:
+        raise UsageError(f"{path} is larger than {MAX_BYTES} bytes.")
+    return data
+
+
+def _at_home(path: Path) -> str:
+    try:
+        return f"~/{path.relative_to(Path.home())}"
+    except (ValueError, RuntimeError):
+        return str(path)

@@ -1,0 +1,60 @@
+"""How a program in the sandbox fails, said in a sentence.
+
+Knows the sandbox's exceptions; it runs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from quoth.tools.errors import Status
+from quoth.tools.lisp.printer import HARD_KEYS
+from quoth.tools.program import explain as teach
+from quoth.tools.program.compiler import TOO_DEEP, ProgramError
+from quoth.tools.sandbox.transfer import _NO_DATA, _TOO_LARGE, short
+from quoth.tools.sandbox.wall import outside
+
+
+class InnerFailure(Exception):
+    """An inner call did not end ok. In the sandbox it is an exception the program may catch."""
+
+    def __init__(self, status: Status, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class InnerPending(Exception):
+    """An inner call waits for a person: the program stands still at it."""
+
+
+def runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str], text: str) -> Exception:
+    """What ended the program: the inner call nobody caught, or its own mistake in one sentence."""
+    display = getattr(error, "display", None)
+    said = str(display("type-msg")) if callable(display) else str(error)
+    for failure in reversed(failures):
+        if failure.message in said:
+            return failure
+    said = short(said)
+    kind, _, message = said.strip().partition(": ")
+    lesson = teach.failed(kind, message.replace(outside(""), ""), text, tools)
+    if lesson is not None:
+        return ProgramError(lesson)
+    if "cannot suspend in this synchronous context" in message:
+        return ProgramError(
+            "A tool cannot be handed to map, filter or sorted; write (lfor x xs (the-tool x))."
+        )
+    if kind == "TimeoutError" and "limit exceeded" in message:
+        return ProgramError("The program was stopped: it ran longer than it may.")
+    if kind == "MemoryError" and ("limit exceeded" in message or "memory limit" in message):
+        return ProgramError("The program was stopped: it used more memory, or printed more, than it may.")
+    if kind == "ValueError" and message.endswith((_TOO_LARGE, HARD_KEYS, _NO_DATA)):
+        return ProgramError(message)
+    if "suspension limit" in message:
+        return ProgramError("The program was stopped: it made more calls than it may.")
+    if kind == "SyntaxError" and "too deeply nested" in message:
+        return ProgramError(TOO_DEEP)
+    if type(error).__name__ == "MontyCrashedError":
+        return ProgramError("The sandbox stopped the program: it used more time or memory than it may.")
+    return ProgramError(f"The program failed: {said.strip()}")

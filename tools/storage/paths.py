@@ -1,0 +1,34 @@
+"""Where quoth keeps its own files: state, stores, caches.
+
+Knows the environment and the platform's folders only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+
+def state_dir() -> Path:
+    """Where quoth keeps what must not be lost: ``$QUOTH_STATE``, or the platform's user data folder."""
+    if named := os.environ.get("QUOTH_STATE"):
+        return Path(named)
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("quoth", appauthor=False))
+
+
+def store_path(workspace: Path) -> Path:
+    """The store of a workspace: one file for each real path."""
+    key = hashlib.sha256(str(workspace.resolve()).encode()).hexdigest()[:16]
+    return state_dir() / "workspaces" / f"{workspace.resolve().name or 'root'}-{key}.sqlite"
+
+
+def cache_dir() -> Path:
+    """Where quoth keeps what can be made again: ``$QUOTH_CACHE``, or the platform's cache folder."""
+    if named := os.environ.get("QUOTH_CACHE"):
+        return Path(named)
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("quoth", appauthor=False))
