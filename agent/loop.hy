@@ -1,6 +1,6 @@
 "cognitive-loop: perceive a stimulus, think, act through the door, and recurse on the results until no call is
-left. Knows a Run (agent/run/run.py) and asks the door for everything; it must not run a tool or read a file by
-itself.
+left. Knows a Run (agent/run/run.py) and asks the door for everything; it must not run a tool or read a file
+by itself.
 
 The recursion is a trampoline: a turn returns the Reply, or a Bounce that holds the next stimulus, so that ten
 thousand turns use no more stack than ten."

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from quoth.agent.client import AsyncAgent
 from quoth.agent.replay.replay import Given, Replay, agent_again, replay, session_in_file
+from quoth.agent.run.host import Host
 from quoth.tools.loading import ToolSource
 
 
@@ -45,7 +45,7 @@ def replays(
     session, events = session_in_file(Path(file))
     notes: list[str] = []
 
-    def again(given: Given) -> AsyncAgent:
+    def again(given: Given) -> Host:
         return agent_again(given, notes, session=session, tools=tools, **options)
 
     replaying = replay(session, events, again, foreign=len(events))

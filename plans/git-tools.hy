@@ -1,8 +1,8 @@
 "Git for flight plans: what was changed, and what was done since. Each is one argument vector, never a shell.
 They run a program, and a repository may hold settings that run others, so they ask before they do."
 
-(eval-when-compile (require quoth.tools.macros [def-shell-tool]))
-(import quoth.tools.call.call [deny])
+(eval-when-compile (require quoth [def-shell-tool]))
+(import quoth [deny])
 
 (defn revision [text]
   "Guard: a revision or range, and no option."

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
 from quoth.tools.storage.database import Store
 
 # No deadlines: a busy machine is no fault of the code. The same examples each time: no change is refused for

@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import importlib.machinery
 import importlib.util
+import itertools
 import marshal
 import os
 import re
@@ -142,9 +143,13 @@ def load_hy_file(path: Path) -> ModuleType:
         loader.exec_module(module)
     except (HyError, SyntaxError) as error:
         del sys.modules[name]
+        if (said := _old_spelling(path, source, error)) is not None:
+            raise UsageError(said) from None
         raise UsageError(_language_error(path, source, error)) from None
     except (Exception, SystemExit) as error:
         del sys.modules[name]
+        if (said := _old_spelling(path, source, error)) is not None:
+            raise UsageError(said) from None
         raise UsageError(_run_error(path, source, error)) from None
     return module
 
@@ -172,11 +177,37 @@ def _language_error(path: Path, source: str, error: Any) -> str:
     return located(path, source, line, column, " ".join(lines) or type(error).__name__)
 
 
+def _old_spelling(path: Path, source: str, error: BaseException) -> str | None:
+    """What is said of a file that imports a room of ours as a package of its own; None for other errors."""
+    found = re.search(
+        r"No module named '(tools|neuro|agent)\b|(tools|neuro|agent)[\w.]* is a part of quoth", str(error)
+    )
+    if not found:
+        return None
+    import hy
+
+    room = found[1] or found[2]
+    pending = [form for form in hy.read_many(source) if isinstance(form, hy.models.Expression)][::-1]
+    while pending:
+        form = pending.pop()
+        pending.extend([item for item in form if isinstance(item, hy.models.Expression)][::-1])
+        head = str(form[0]) if form and isinstance(form[0], hy.models.Symbol) else ""
+        for item, names in itertools.pairwise([*form[1:], None] if head in ("require", "import") else []):
+            module = hy.repr(item).lstrip("'").removeprefix("(. ").rstrip(")").replace(" ", ".")
+            if module.partition(".")[0] == room:
+                of_it = room == "tools" and isinstance(names, hy.models.List)
+                new = "quoth" if of_it else f"quoth.{module}"
+                taken = f" {hy.repr(names).lstrip(chr(39))}" if isinstance(names, hy.models.List) else ""
+                told = f"{room} is a part of quoth: ({head} {new}{taken})."
+                return located(path, source, item.start_line, item.start_column, told)
+    return None
+
+
 def _place_of_require(source: str, message: str) -> tuple[int, int]:
     """Where the name that cannot be required stands; Hy itself does not say."""
     import hy
 
-    names = set(re.findall(r"\w+", message)) - {"tools", "macros"}
+    names = set(re.findall(r"\w+", message)) - {"quoth", "tools", "macros"}
     pending = [form for form in hy.read_many(source) if isinstance(form, hy.models.Expression)][::-1]
     while pending:
         form = pending.pop()

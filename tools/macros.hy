@@ -1,5 +1,5 @@
-"def-cognitive-tool and the macros built on it: thin, the work is in tools/registry/expand.hy and tools/registry/define.py.
-This file must not know what a door, a model or a loop is."
+"def-cognitive-tool and the macros built on it: thin, the work is in expand.hy and define.py of
+tools/registry. This file must not know what a door, a model or a loop is."
 
 (defmacro def-cognitive-tool [_hy-compiler name description #* options]
   "Define a tool and put it into the table.
@@ -11,8 +11,8 @@ This file must not know what a door, a model or a loop is."
         :parameters [who {:type str  :doc \"Whom\"}]
         :body       (+ \"Hello, \" who))
 
-  Options are closed: :parameters :guard :body, and those of quoth.tools.registry.define.OPTIONS. In :guard and :body the
-  parameters are bound by name, and `call` and `ctx` too; a guard returns True, False, (deny \"why\") or
+  Options are closed: :parameters :guard :body, and OPTIONS of tools/registry/define.py. In :guard and :body
+  the parameters are bound by name, and `call` and `ctx` too; a guard returns True, False, (deny \"why\") or
   (ask \"why\")."
   (import quoth.tools.registry.expand [expand-tool])
   (expand-tool _hy-compiler name description options))

@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.session import _option
 from quoth.agent.terminal.output import complain
 from quoth.tools.errors import UsageError
 
@@ -341,7 +340,7 @@ def take_over(options: argparse.Namespace, session: str, user: str) -> None:
     if given.get("tools") and not (hasattr(options, "tools_before") or hasattr(options, "tools_after")):
         more["tools_after"] = [file for file in given["tools"] if foreign or Path(file).exists()]
     if foreign and (outside := [name for name in more if _reaches_out(name, more[name])]):
-        chosen = " ".join(_option(name, one) for name in outside for one in _listed(more[name]))
+        chosen = " ".join(_as_typed(name, one) for name in outside for one in _listed(more[name]))
         raise UsageError(
             f"Session {session} was imported, and what runs code, makes rules or names a server is for you to"
             f" choose: it had {chosen}. Give these, or others."
@@ -374,3 +373,7 @@ def open_store(options: argparse.Namespace) -> AbstractContextManager[Store | No
     from quoth.tools.storage.database import existing_store
 
     return existing_store(Path(getattr(options, "workspace", ".")))
+
+
+def _as_typed(name: str, value: str) -> str:
+    return f"--{name.removesuffix('_after').replace('_', '-')} {shlex.quote(value)}"

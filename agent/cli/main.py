@@ -30,6 +30,7 @@ from quoth.agent.cli.common import (
     _text,
     _with_agent,
     add_limits,
+    how_to_go_on,
     limits_of,
     option_of,
 )
@@ -129,9 +130,9 @@ def _main(words: Sequence[str], as_json: bool) -> int:
     try:
         options = _options(words)
         if options.version:
-            from quoth import __version__
+            from importlib.metadata import version
 
-            print_json({"version": __version__}) if as_json else print_line(f"quoth {__version__}")
+            print_json({"version": version("quoth")}) if as_json else print_line(f"quoth {version('quoth')}")
             return DONE
         return COMMANDS[options.command](options)
     except OutputError:
@@ -181,7 +182,7 @@ def run(options: argparse.Namespace) -> int:
             print_json(reply.to_json())
         elif reply.status == "done":
             print_line(reply.text)
-        session_cli.how_to_go_on(agent, options)
+        how_to_go_on(agent, options)
         return EXIT_OF_RUN[reply.status]
 
     return _with_agent(options, work, listener=Progress())
@@ -195,7 +196,7 @@ def call(options: argparse.Namespace) -> int:
     async def work(agent: AsyncAgent) -> int:
         result = await agent.call(form)
         code = _show_result(result, option_of(options, "json", False))
-        session_cli.how_to_go_on(agent, options)
+        how_to_go_on(agent, options)
         return code
 
     return _with_agent(options, work, listener=Progress())  # sub-agents alone tell it anything
@@ -211,7 +212,7 @@ def evaluate(options: argparse.Namespace) -> int:
     async def work(agent: AsyncAgent) -> int:
         result = await agent.eval(form)
         code = _show_result(result, option_of(options, "json", False))
-        session_cli.how_to_go_on(agent, options)
+        how_to_go_on(agent, options)
         return code
 
     return _with_agent(options, work, listener=Progress())

@@ -189,7 +189,8 @@ def _how_to_go_on(session: str, options: argparse.Namespace) -> None:
 
 def export(options: argparse.Namespace) -> int:
     """A session as a text, on stdout or in a new file."""
-    from quoth import __version__
+    from importlib.metadata import version
+
     from quoth.agent.session.index import find_session
     from quoth.tools.history.transcript import Transcript
     from quoth.tools.history.transfer import written
@@ -200,7 +201,7 @@ def export(options: argparse.Namespace) -> int:
         transcript = Transcript(lambda: store)
         transcript.verify(session)
         events = list(transcript.events(session))
-    lines = written(events, session, len(events), __version__)
+    lines = written(events, session, len(events), version("quoth"))
     if options.file in (None, "-"):
         for line in lines:
             print_line(line)
@@ -386,10 +387,6 @@ def _one_user(options: argparse.Namespace, session: str, users: list[str]) -> st
     if named not in users:
         raise UsageError(f"Session {session} is {', '.join(users)}'s, and not to be resumed as {named}.")
     return str(named)
-
-
-def _option(name: str, value: str) -> str:
-    return f"--{name.removesuffix('_after').replace('_', '-')} {shlex.quote(value)}"
 
 
 def pick_up(options: argparse.Namespace) -> str:

@@ -31,11 +31,12 @@ from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Decision
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.org.babel import Var
+from quoth.tools.program.compiler import program_digest
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
 
 if TYPE_CHECKING:
-    from quoth.agent.client import AsyncAgent
+    from quoth.agent.run.host import Host
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ def tools_digest(plan: Plan, step: Part, table: ToolTable) -> str:
 def is_covered(store: Store, call: Call, text: str) -> bool:
     """Whether the approval of a program was given to this run of it already, before it was broken off."""
     with store.transaction() as run:
-        return plans.is_approved(run, plans.program_digest(text), call, time.time())
+        return plans.is_approved(run, program_digest(text), call, time.time())
 
 
 def cover(broker: Broker, call: Call, plan: Mapping[str, Any], by: Approval, why: str) -> None:
@@ -168,7 +169,7 @@ class Coverage:
         return frozenset(digest for one in self.calls for digest in one.seen)
 
 
-async def coverage(agent: AsyncAgent, plan: Plan, step: Part) -> Coverage:
+async def coverage(agent: Host, plan: Plan, step: Part) -> Coverage:
     """What an approval of a step covers. Nothing is run, and nothing is read but the plan."""
     calls: dict[str, Covered] = {}
     asks: dict[str, None] = {}
@@ -184,7 +185,7 @@ async def coverage(agent: AsyncAgent, plan: Plan, step: Part) -> Coverage:
     return Coverage(step.model, tuple(calls.values()), tuple(asks))
 
 
-async def _coverage(agent: AsyncAgent, plan: Plan, form: Form) -> tuple[list[Covered], list[str]]:
+async def _coverage(agent: Host, plan: Plan, form: Form) -> tuple[list[Covered], list[str]]:
     given, text = variables(plan, form), called(plan, form).text
     if not knows_all(plan, form):
         refs = ", ".join(dict.fromkeys(var.ref for var in given if var.ref and var.ref not in plan.data))

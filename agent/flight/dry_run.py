@@ -21,10 +21,10 @@ from quoth.agent.run.subagents import chosen
 from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:
-    from quoth.agent.client import AsyncAgent
+    from quoth.agent.run.host import Host
 
 
-async def dry_flight(agent: AsyncAgent, path: str | Path, wanted: Wanted) -> list[dict[str, Any]]:
+async def dry_flight(agent: Host, path: str | Path, wanted: Wanted) -> list[dict[str, Any]]:
     """For each step that is wanted the calls of its blocks, or the tools that a model may use, and those of
     expectations, also of groups. Raises UsageError."""
     file = PlanFile(path)
@@ -59,7 +59,7 @@ async def dry_flight(agent: AsyncAgent, path: str | Path, wanted: Wanted) -> lis
     return steps
 
 
-async def _looks(agent: AsyncAgent, part: Part) -> str:
+async def _looks(agent: Host, part: Part) -> str:
     """The calls that an expectation would make, each with its verdict; nothing for one that makes none, or
     that works with what its step will have come to."""
     if not part.expect or part.says_result:
@@ -70,7 +70,7 @@ async def _looks(agent: AsyncAgent, part: Part) -> str:
     return str(result.value["text"]) if result.value["steps"] else ""
 
 
-async def _block(agent: AsyncAgent, plan: Plan, step: Part, form: Form) -> dict[str, Any]:
+async def _block(agent: Host, plan: Plan, step: Part, form: Form) -> dict[str, Any]:
     given = variables(plan, form)
     text = called(plan, form).text
     if not knows_all(plan, form):

@@ -36,7 +36,7 @@ from quoth.tools.storage.file_lock import hold
 from quoth.tools.storage.paths import store_path
 
 if TYPE_CHECKING:
-    from quoth.agent.client import AsyncAgent
+    from quoth.agent.run.host import Host
 
 TOGETHER = 8  # steps at once, at most
 REASON_CHARS = 400  # of the reason in a line of the log
@@ -46,7 +46,7 @@ REASON_CHARS = 400  # of the reason in a line of the log
 _STATUS = {"RUNNING": "begun", "FAILED": "failed", "DONE": "done"}
 
 
-async def fly(agent: AsyncAgent, path: str | Path, wanted: Wanted, session: str = "") -> FlightReport:
+async def fly(agent: Host, path: str | Path, wanted: Wanted, session: str = "") -> FlightReport:
     """Fly a plan; see AsyncAgent.fly. ``session`` is the one to fly in, if one was named."""
     file = PlanFile(path)
     with hold(flying(file.path), f"{file.shown} is being flown by another process."):
@@ -57,7 +57,7 @@ async def fly(agent: AsyncAgent, path: str | Path, wanted: Wanted, session: str 
 
 
 class _Flight:
-    def __init__(self, agent: AsyncAgent, file: PlanFile, wanted: Wanted, session: str) -> None:
+    def __init__(self, agent: Host, file: PlanFile, wanted: Wanted, session: str) -> None:
         self.agent = agent
         self.file = file
         self.plan: Plan = file.plan  # as it was when the flight began; the file may change

@@ -44,7 +44,7 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
 
 if TYPE_CHECKING:
-    from quoth.agent.client import AsyncAgent
+    from quoth.agent.run.host import Host
 
 RESULT_CHARS = 200  # of a result that is told with a reason
 SHARE = 2  # earlier results may take so many times the room of one result, each of them half of it
@@ -65,7 +65,7 @@ class Came:
 class Aboard:
     """What the steps of a flight have in common. ``found`` is the attempt that gave a step its result."""
 
-    agent: AsyncAgent
+    agent: Host
     store: Store
     plan: Plan
     path: str

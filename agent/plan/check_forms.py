@@ -14,6 +14,7 @@ from typing import Any
 
 import hy
 import hy.models as m
+
 from quoth.tools.errors import InvalidCallError, did_you_mean
 from quoth.tools.lisp.forms import from_model
 from quoth.tools.lisp.printer import Code

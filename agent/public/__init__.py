@@ -47,29 +47,31 @@ if TYPE_CHECKING:
     from quoth.tools.registry.define import cognitive_tool, define_tool, registering_in
     from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
-__version__ = "0.1.0"
-
 _HOMES = {
     "agent.client": "Agent AsyncAgent",
-    "agent.flight.engine": "FlightReport",
-    "agent.run.run": "Reply",
-    "neuro.backends.base": "Backend Completion Messages ModelError Usage",
+    "agent.flight.report": "FlightReport",
+    "agent.reply": "Reply",
+    "neuro.backends.base": "Backend Completion ModelError Usage",
+    "neuro.backends.messages": "Messages",
     "neuro.backends.scripted": "ScriptedBackend",
     "neuro.backends.select": "choose_backend",
     "neuro.prompt.belt": "belt",
     "neuro.reading.reply": "read_reply",
     "neuro.reading.stream": "ReplyStream",
-    "neuro.think": "think ask_neuro begin_conversation",
-    "tools.call.context": "Call GateDecision ToolContext ToolError ToolResult Verdict ask current_context "
-    "deny",
+    "neuro.think": "ask_neuro begin_conversation think",
+    "tools.call.call": "Call GateDecision ToolResult Verdict ask deny new_call",
+    "tools.call.context": "ToolContext",
+    "tools.call.current": "current_context",
+    "tools.call.guards": "inside_workspace",
     "tools.call.service_types": "Block SearchHit SearchOptions Source",
     "tools.call.services": "Services",
-    "tools.call.workspace": "Workspace inside_workspace",
-    "tools.consent.broker": "Decision",
-    "tools.door.door": "Door dispatch new_call",
-    "tools.errors": "DefinitionError DuplicateToolError InvalidCallError QuothError UnknownToolError "
-    "UsageError",
-    "tools.lisp.forms": "CallForm Code",
+    "tools.call.workspace": "Workspace",
+    "tools.consent.requests": "Decision",
+    "tools.door.door": "Door dispatch",
+    "tools.errors": "DefinitionError DuplicateToolError InvalidCallError "
+    "QuothError ToolError UnknownToolError UsageError",
+    "tools.lisp.forms": "CallForm",
+    "tools.lisp.printer": "Code",
     "tools.registry.define": "cognitive_tool define_tool registering_in",
     "tools.registry.table": "CognitiveTool ToolTable cognitive_tools",
 }
@@ -160,6 +162,10 @@ _hy_macros = _Macros()
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("quoth")
     if name == "StrictModel":
         return import_module("quoth.tools.registry.parameters").strict_model()
     if name in _HOME_OF:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from quoth.agent.client import AsyncAgent
 from quoth.agent.flight.log import is_flown
 from quoth.agent.reply import Reply
+from quoth.agent.run.host import Host
 from quoth.agent.run.run import RunLimits
 from quoth.agent.run.subagents import begin
 from quoth.agent.session.past import Past
@@ -156,7 +156,7 @@ class Given:
     foreign: bool = False
 
 
-Make = Callable[[Given], AsyncAgent]
+Make = Callable[[Given], Host]
 
 
 def agent_again(
@@ -168,7 +168,7 @@ def agent_again(
     tools: Iterable[ToolSource] | None = None,
     live: bool = False,
     **options: Any,
-) -> AsyncAgent:
+) -> Host:
     """An agent such as the session had, without a model. ``tools`` and ``options`` that are not None count in
     place of its own. What cannot be restored is told in ``notes``; with ``live`` rules must not be missing:
     raises UsageError."""
@@ -191,7 +191,7 @@ def agent_again(
         own.pop("policy", None)  # no call is judged
     own = {name: value for name, value in own.items() if value is not None}
     user = str(said.get("user", ""))
-    return AsyncAgent(workspace=workspace, session=session, user=user, tools=tools, **own)
+    return Host(workspace=workspace, session=session, user=user, tools=tools, **own)
 
 
 def _tools_since(versions: Mapping[str, str], table: ToolTable) -> Iterator[str]:
@@ -222,7 +222,7 @@ async def replay(
     for event in events:
         by_run.setdefault(event.run, []).append(event)
     async with AsyncExitStack() as opened:
-        agents: dict[str, AsyncAgent] = {}
+        agents: dict[str, Host] = {}
         for run, happened in by_run.items():
             if not run:
                 continue
@@ -263,7 +263,7 @@ def _given_before(events: Iterable[Event], seq: int, user: str, foreign: int) ->
     return given
 
 
-def _set_apart(agent: AsyncAgent, session: str, events: Sequence[Event]) -> None:
+def _set_apart(agent: Host, session: str, events: Sequence[Event]) -> None:
     """Give the agent a store of its own, in memory, that holds this session alone."""
     store = Store(":memory:")
     agent._store = store
@@ -280,7 +280,7 @@ def _not_compared(by_run: Mapping[str, Sequence[Event]]) -> list[str]:
 class _Replayed:
     """The replay of one run."""
 
-    def __init__(self, found: Replay, agent: AsyncAgent, run: str, events: Sequence[Event]) -> None:
+    def __init__(self, found: Replay, agent: Host, run: str, events: Sequence[Event]) -> None:
         self._found = found
         self._agent = agent
         self._run = run
@@ -383,7 +383,7 @@ def _without_retried(past: Past) -> Past:
     return past
 
 
-def _checked(form: CallForm, agent: AsyncAgent) -> list[CallForm]:
+def _checked(form: CallForm, agent: Host) -> list[CallForm]:
     """The call as the door would write it down now."""
     if form.tool not in agent.table:
         return []
@@ -417,7 +417,7 @@ async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreig
     sees to it that nothing is done but reading, and that nobody is asked; its audit has a row of each."""
     begun = {event.key: event for event in events if event.kind == "call"}
     users = {event.run: event.data["user"] for event in events if event.kind == "stimulus"}
-    agents: dict[str, AsyncAgent] = {}
+    agents: dict[str, Host] = {}
     for receipt in events:
         call = begun.get(receipt.key)
         if receipt.kind != "receipt" or call is None or "stage" in (said := receipt.data):
@@ -444,7 +444,7 @@ async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreig
             )
 
 
-async def _look(agent: AsyncAgent, session: str, user: str, form: CallForm) -> ToolResult:
+async def _look(agent: Host, session: str, user: str, form: CallForm) -> ToolResult:
     """One call through the true door, which answers it by no receipt and leaves the transcript as it is."""
     door = agent.door.narrowed(agent.table)
     door.receipts, door.log = NoReceipts(), NoCallLog()

@@ -31,6 +31,7 @@ from quoth.tools.door.door import Door
 from quoth.tools.errors import Status, StoreError, UsageError
 from quoth.tools.history.call_log import key_in, secrets_in
 from quoth.tools.history.event import Event
+from quoth.tools.registry.table import ToolTable
 
 BEGUN = "It had begun when the session was broken off, and how it ended is not known."
 NOT_MADE = "It was not made: the session was broken off before it."
@@ -222,10 +223,10 @@ class RecordedDoor:
         self.run: Run | None = None
 
     @property
-    def table(self) -> Any:
+    def table(self) -> ToolTable:
         return self._door.table
 
-    def narrowed(self, table: Any) -> Door:
+    def narrowed(self, table: ToolTable) -> Door:
         """The true door with fewer tools, for a sub-agent, which has a past of its own."""
         return self._door.narrowed(table)
 

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from quoth.agent.reply import CallRecord, Listener, Reply, RunStatus
 from quoth.agent.run.budget import Budget
@@ -20,16 +20,17 @@ from quoth.neuro.backends.context_window import Gauge
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, NativeFound
 from quoth.neuro.reading.result import FoundCall
-from quoth.tools.call.call import Route
+from quoth.tools.call.call import Call, Route, ToolResult
 from quoth.tools.call.context import ToolContext
-from quoth.tools.door.door import Door
 from quoth.tools.history.receipts import WINDOW_SECONDS
 
 if TYPE_CHECKING:
-    from quoth.agent.run.recorder import RecordedDoor
     from quoth.agent.session.past import Past
     from quoth.agent.session.run_log import RunLog
+    from quoth.tools.door.door import Door
+    from quoth.tools.errors import Status
     from quoth.tools.history.long_results import Texts
+    from quoth.tools.registry.table import ToolTable
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,21 @@ class RunLimits:
     context: int | None = None
 
 
+class RunDoor(Protocol):
+    """The door as the loop sees it: the true one, or that of agent/run/recorder.py."""
+
+    @property
+    def table(self) -> ToolTable: ...
+
+    def narrowed(self, table: ToolTable) -> Door: ...
+
+    async def dispatch(self, call: Call, context: ToolContext) -> ToolResult: ...
+
+    def refuse(self, call: Call, context: ToolContext, status: Status, message: str) -> ToolResult: ...
+
+    def unreadable(self, call: Call, context: ToolContext, text: str, message: str) -> Any: ...
+
+
 @dataclass
 class Turn:
     """What one reply of the model led to: its calls with their results, the digests of those made before it,
@@ -74,7 +90,7 @@ class Run:
 
     task: str
     session: str
-    door: Door | RecordedDoor
+    door: RunDoor
     context: ToolContext
     backend: Backend
     messages: Messages

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from quoth.agent.reply import Inner, Listener, Reply, SubAgent
 from quoth.agent.run.budget import Budget, SpentError
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.recorder import RecordedBackend, RecordedDoor, facts_of
-from quoth.agent.run.run import Run
+from quoth.agent.run.run import Run, RunDoor, RunLimits
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import Session, read_messages
@@ -31,19 +31,48 @@ from quoth.tools.call.call import ALLOW, Call, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import running_context
 from quoth.tools.call.services import NO_TEAM, ModelProvider, Services
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
 from quoth.tools.errors import Status, ToolError, ToolFailure, UnknownToolError, UsageError
-from quoth.tools.history.call_log import key_in
+from quoth.tools.history.call_log import StoreCallLog, key_in
+from quoth.tools.history.long_results import Texts
+from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import ToolTable
-
-if TYPE_CHECKING:
-    from quoth.agent.client import AsyncAgent
 
 EMBEDDED = ("local", "local-small")
 STATUS_OF: dict[str, Status] = {"failed": "error", "pending": "pending", "interrupted": "cancelled"}
 
 
-def services_for(agent: AsyncAgent, run: Run | None = None) -> Services:
+class TeamHost(Protocol):
+    """Whose calls and runs a team works for: what it needs of agent/run/host.py."""
+
+    @property
+    def services(self) -> Services: ...
+    @property
+    def door(self) -> Door: ...
+    @property
+    def table(self) -> ToolTable: ...
+    @property
+    def limits(self) -> RunLimits: ...
+    @property
+    def workspace(self) -> Workspace: ...
+    @property
+    def transcript(self) -> Transcript: ...
+    @property
+    def call_log(self) -> StoreCallLog: ...
+    @property
+    def pages(self) -> Texts: ...
+    @property
+    def listener(self) -> Listener | None: ...
+    @property
+    def model_name(self) -> str: ...
+    def backend(self) -> Backend: ...
+    def other_backend(self, spec: str) -> Backend: ...
+    def must_act(self, backend: Backend) -> bool: ...
+    def dialect_of(self, backend: Backend, table: ToolTable, *, searched: bool) -> tuple[Dialect, bool]: ...
+
+
+def services_for(agent: TeamHost, run: Run | None = None) -> Services:
     """What the calls of a run may use, or those of a person if there is no run; what the agent's own models
     cost is spent by the run."""
     given, spend = agent.services, _uncounted if run is None else run.spend
@@ -65,13 +94,13 @@ def _uncounted(usage: Usage) -> None:
 class Team:
     """The team of one run, or of a call that a person made."""
 
-    def __init__(self, agent: AsyncAgent, run: Run | None, spend: Callable[[Usage], None]) -> None:
+    def __init__(self, agent: TeamHost, run: Run | None, spend: Callable[[Usage], None]) -> None:
         self._agent = agent
         self._run = run
         self._spend = spend
         limits = agent.limits
         self._budget = Budget(limits.steps, limits.calls) if run is None else run.budget
-        self._door: Door | RecordedDoor = agent.door if run is None else run.door
+        self._door: RunDoor = agent.door if run is None else run.door
 
     async def may_use(self, model: str) -> Verdict:
         """What stays with the one who answers already, or on this machine, is allowed. To tell anybody else,

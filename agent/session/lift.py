@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import hy
+
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.history.event import Event, read_form

@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any
 
 import hy.models as m
+
 from quoth.tools.call.call import PROGRAMS
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.door.stages import only_reads

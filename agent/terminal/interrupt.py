@@ -6,17 +6,22 @@ Knows what can be stopped, not what it does.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from quoth.agent.terminal.output import complain
-
-if TYPE_CHECKING:
-    from quoth.agent.client import AsyncAgent
 
 PATIENCE = 0.5  # seconds in which most calls end
 
 
-def interrupt_politely(agent: AsyncAgent) -> bool:
+class Interruptible(Protocol):
+    """What Ctrl-C stops: an agent."""
+
+    @property
+    def stopping(self) -> bool: ...
+    def interrupt(self) -> bool: ...
+
+
+def interrupt_politely(agent: Interruptible) -> bool:
     """Ask the run in progress to stop at its next safe point, and say what to do when that takes long.
 
     False when there is none, or it was asked before: then whoever pressed Ctrl-C wants to stop at once."""

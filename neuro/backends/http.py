@@ -22,6 +22,7 @@ from functools import cached_property
 from typing import Any, NoReturn, Protocol
 
 import httpx
+
 from quoth.neuro.backends.base import (
     Completion,
     ContextFullError,

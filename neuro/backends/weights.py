@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quoth.neuro.backends.base import ModelError
-from quoth.tools import hy_loader
 from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.storage.paths import cache_dir
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
 CHUNK = 1 << 20
@@ -119,7 +119,7 @@ def local_available() -> str | None:
 
 
 def _models() -> Path:
-    return hy_loader.cache_dir() / "models"
+    return cache_dir() / "models"
 
 
 def _parts(model: Weights) -> list[Path | None]:

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from typing import Any
 
 import hy.models as m
+
 from quoth.neuro.reading import repair
 from quoth.neuro.reading.json_calls import CALLED, KEYS, NAMESPACE, is_meant, json_calls
 from quoth.neuro.reading.literals import PYTHONIC, Literal, NotRead, read_literal

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import hy.models as m
+
 from quoth.neuro.reading.literals import (
     PYTHON_WORDS,
     SINGLE_QUOTES,

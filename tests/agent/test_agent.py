@@ -10,14 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from quoth import Agent
-from quoth.neuro.backends.base import Completion
-from quoth.neuro.backends.messages import Messages
-from quoth.tools.call.call import ALLOW, Call, Verdict, deny
-from quoth.tools.call.ports import MemoryAudit
-from quoth.tools.errors import DuplicateToolError, UsageError
-from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.storage.paths import store_path
 from words import (
     Spy,
     TalkingFunction,
@@ -32,8 +24,17 @@ from words import (
     tool,
 )
 
+from quoth import Agent
+from quoth.neuro.backends.base import Completion
+from quoth.neuro.backends.messages import Messages
+from quoth.tools.call.call import ALLOW, Call, Verdict, deny
+from quoth.tools.call.ports import MemoryAudit
+from quoth.tools.errors import DuplicateToolError, UsageError
+from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.storage.paths import store_path
+
 GREET = """
-(require quoth.tools.macros [def-cognitive-tool])
+(require quoth [def-cognitive-tool])
 (def-cognitive-tool greet "Greet somebody."
   :parameters [who {:type str}]
   :body (+ "Hello, " who))

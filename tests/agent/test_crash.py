@@ -17,6 +17,9 @@ import disks
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from words import CTRL_C, Agent, Terminal, complaint, files, quoth, scripted, started, tool, wait_until
+
+from quoth.agent.cli import common
 from quoth.agent.cli import main as cli
 from quoth.agent.client import AsyncAgent
 from quoth.agent.run.recorder import BEGUN, NOT_MADE
@@ -27,7 +30,6 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
-from words import CTRL_C, Agent, Terminal, complaint, files, quoth, scripted, started, tool, wait_until
 
 FULL = "the disk is full; make room, then go on with quoth resume, or quoth fly."
 
@@ -208,7 +210,7 @@ def test_the_command_says_it_in_a_line(
         disk.fill()
         return made
 
-    monkeypatch.setattr(cli, "_agent", agent)
+    monkeypatch.setattr(common, "_agent", agent)
     assert cli.main(["run", "Go."]) == 1
     assert capsys.readouterr().err == f"quoth: The transcript could not be written: {FULL}\n"
     assert cli.main(["run", "Go.", "--json"]) == 1

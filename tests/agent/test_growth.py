@@ -8,6 +8,7 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
+
 from quoth.agent.client import AsyncAgent
 from quoth.agent.run.run import RunLimits
 from quoth.neuro.backends.base import Completion

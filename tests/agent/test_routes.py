@@ -18,6 +18,8 @@ from typing import Any, get_args
 
 import hy
 import pytest
+from words import Spy, files, form, gateway, lines, quoth, scripted, sources, tool
+
 from quoth.agent.client import AsyncAgent
 from quoth.neuro.prompt.dialects import DIALECTS
 from quoth.tools.call.call import ROUTES, Route
@@ -25,10 +27,9 @@ from quoth.tools.consent.requests import Decision
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
-from words import Spy, files, form, gateway, lines, quoth, scripted, sources, tool
 
 TOOLS = """
-(require quoth.tools.macros [def-cognitive-tool])
+(require quoth [def-cognitive-tool])
 (import pathlib [Path]  quoth.tools.lisp.forms [CallForm])
 (def-cognitive-tool probe "Leave a mark."
   :tag        "PROBE"

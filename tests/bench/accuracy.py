@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bfcl import PARTS, Scored, scored
+
 from quoth.neuro.backends.base import Backend, ModelError
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.select import choose_backend

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 import hy
+
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.stream import ReplyStream
 from quoth.tools.lisp.forms import CallForm, canonical

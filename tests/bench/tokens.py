@@ -14,6 +14,7 @@ from typing import Any
 
 import bpe_openai
 from bfcl import Case, cases, descriptions, docs, form_of, openai_json, tool_of
+
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import NativeCall
 from quoth.neuro.prompt.belt import HEADS, TEXT_VIEWS, belt, belt_data

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Story, scripted, story, table_of, tool
+
 from quoth.neuro.backends.base import Completion, ModelError, ToolsRefusedError
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.belt import belt, belt_bytes
 from quoth.neuro.prompt.dialects import CALL_FORM, DIALECTS, NATIVE
 from quoth.neuro.prompt.grammar import grammar
 from quoth.tools.registry.table import ToolTable, cognitive_tools
-from words import Story, scripted, story, table_of, tool
 
 THINK: Any = import_module("quoth.neuro.think")
 

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from words import desk, files, form, load, tool
+
 from quoth.agent.terminal.requests import question_of
 from quoth.tools.call.call import Call
 from quoth.tools.call.workspace import Workspace
@@ -31,7 +33,6 @@ from quoth.tools.registry.define import registering_in
 from quoth.tools.registry.parameters import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.storage.database import Store
-from words import desk, files, form, load, tool
 
 # Programs that stand as arguments
 
@@ -318,7 +319,7 @@ def test_policy_check_knows_a_rule_that_can_hold_for_no_call() -> None:
 
 # What a version covers
 
-IN_HY = """(require quoth.tools.macros [def-cognitive-tool])
+IN_HY = """(require quoth [def-cognitive-tool])
 {}
 (def-cognitive-tool act "Act." :effects [:writes] :body {})
 """

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Later, files, scripted, tool
+
 from quoth import Agent
 from quoth.agent.cli import main as cli
 from quoth.agent.repl.repl import _prompt_session
@@ -30,7 +32,6 @@ from quoth.tools.sandbox.snapshots import _secret
 from quoth.tools.storage.database import MIGRATIONS, Store, private_folder
 from quoth.tools.storage.file_lock import hold
 from quoth.tools.storage.paths import state_dir, store_path
-from words import Later, files, scripted, tool
 
 # Secrets, when a run has ended
 

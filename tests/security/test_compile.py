@@ -22,10 +22,11 @@ import pytest
 from hy.compiler import hy_compile
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from words import agent, files, quoth
+
 from quoth.tools.program import compiler as program
 from quoth.tools.program.closed_compiler import ClosedCompiler, sealed
 from quoth.tools.program.compiler import PURE_MACROS, ProgramError, compile_program
-from words import agent, files, quoth
 
 CORE = sorted(builtins._hy_macros)  # type: ignore[attr-defined]
 FORBIDDEN = sorted(set(CORE) - PURE_MACROS)

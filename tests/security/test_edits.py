@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Spy, agent, complaint, files, lines, shipped
+
 from quoth import Agent
 from quoth.tools.call.call import ALLOW
 from quoth.tools.call.context import ToolContext
@@ -18,7 +20,6 @@ from quoth.tools.call.workspace import TURNS, Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.storage.file_lock import hold
 from quoth.tools.storage.paths import state_dir
-from words import Spy, agent, complaint, files, lines, shipped
 
 SLOTS = 16
 MANY = f"""(pmap (fn [i] (edit-file :path "{{}}" :old (+ "slot " (str i) ";") :new (+ "done " (str i) ";")))

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from words import Gateway, agent, complaint, desk, files, form, lines, load, shipped, tool
+
 from quoth.agent.cli.main import main
 from quoth.tools.call.call import new_call
 from quoth.tools.call.context import ToolContext
@@ -27,7 +29,6 @@ from quoth.tools.registry.define import cognitive_tool, registering_in
 from quoth.tools.registry.parameters import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.storage.database import Store
-from words import Gateway, agent, complaint, desk, files, form, lines, load, shipped, tool
 
 SECRET = "the key is under the mat"
 
@@ -224,7 +225,7 @@ def test_a_folder_named_as_a_file_to_write_is_told(home: Path) -> None:
 # Lists of paths, other names, other ways to declare them
 
 HY_TOOLS = """
-(require quoth.tools.macros [def-cognitive-tool])
+(require quoth [def-cognitive-tool])
 (def-cognitive-tool pack "Pack files."
   :parameters [inputs {:type (get list path)}  into {:type (| path None)  :default None}
                by-name {:type (get dict #(str path))  :default {}}]

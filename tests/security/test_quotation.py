@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import files, form, lines, quoth, scripted, tool
+
 from quoth.agent.client import AsyncAgent
 from quoth.agent.session.quotation import close, words
 from quoth.neuro.prompt.dialects import DIALECTS, without_tools
@@ -17,7 +19,6 @@ from quoth.tools.consent.requests import Decision, SayYes
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.table import ToolTable, cognitive_tools
-from words import files, form, lines, quoth, scripted, tool
 
 # How a model announces what it repeats; {} is the repeated text.
 LEADS = (

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from importlib import import_module
 
 import pytest
+from words import gateway, tool
+
 from quoth.agent.session.quotation import close, words
 from quoth.neuro.reading.reply import read_reply
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import HARD_KEYS
 from quoth.tools.registry.table import cognitive_tools
-from words import gateway, tool
 
 KNOWN = ("echo", "eval", "write-file")
 HASH = 2**61 - 1  # its multiples have one hash: in a dictionary each costs as much as all before it

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from loopback import KEY, Answer, Handler, Server, Sleeps, failure, loopback, said, status
+
 from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.base import ModelError
 from quoth.neuro.backends.http import HttpBackend

@@ -12,11 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
+from words import CTRL_C, CTRL_D, Terminal, command, files, started, wait_until
+
 from quoth.agent.cli.main import main
 from quoth.tools.builtin.process import run_argv
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
-from words import CTRL_C, CTRL_D, Terminal, command, files, started, wait_until
 
 QUESTION = "Allow it? [y/N/s/e/? for help, or why not] "
 WRITE = '(write-file :path "a" :content "b")'

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Clock, desk, scripted, tool
+
 from quoth import Agent
 from quoth.agent.cli import main as cli
 from quoth.agent.flight.approval import record
@@ -23,7 +25,6 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
-from words import Clock, desk, scripted, tool
 
 # A decision
 

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from words import Desk, desk, tool
+
 from quoth.agent.cli.audit import _line
 from quoth.agent.terminal.ask import AskTerminal
 from quoth.agent.terminal.progress import Progress
@@ -21,7 +23,6 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
 from quoth.tools.storage.database import Store
 from quoth.tools.visible import mixed, visible
-from words import Desk, desk, tool
 
 UNSEEN = [
     "\ufe00", "\ufe0f", "\u3164", "\uffa0", "\u115f", "\u1160", "\u2800", "\u034f", "\u17b4", "\u17b5",

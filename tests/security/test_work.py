@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from words import agent, complaint
+
 from quoth import Agent
 from quoth.neuro.reading.reply import read_reply
 from quoth.tools.errors import InvalidCallError
@@ -17,7 +19,6 @@ from quoth.tools.lisp.forms import from_model
 from quoth.tools.lisp.printer import HARD_KEYS, MAX_EASY_KEY, MAX_HARD_KEYS
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.program.compiler import ProgramError, compile_program, free_names
-from words import agent, complaint
 
 SECONDS = 3.0
 ONE_HASH = 2**61 - 1  # numbers that are multiples of it are the same to a dictionary

@@ -1,8 +1,10 @@
-"""Arrows point down only: agent -> neuro -> tools; and Python reaches a .hy module only by string."""
+"""Arrows point down only: agent -> neuro -> tools, and inside each the rooms in their order; no circle of
+files; and Python reaches a .hy module only by string."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,47 @@ import hy
 import pytest
 from words import files, rooms, sources
 
-ROOMS = ("tools", "neuro", "agent")  # from the bottom
+# From the bottom. A room may import what stands on a lower line, and itself; not its neighbours on the line.
+ORDER = {
+    "tools": [
+        "errors text visible",
+        "safe_regex lisp storage",
+        "org hy_loader",
+        "registry program",
+        "macros",
+        "call",
+        "policy history sandbox",
+        "door dryrun",
+        "consent builtin",
+        "loading",
+    ],
+    "neuro": ["reading backends", "prompt", "think"],
+    "agent": [
+        "reply plan",
+        "terminal",
+        "session",
+        "run",
+        "flight",
+        "replay",
+        "client",
+        "testing repl",
+        "cli",
+        "entry",
+        "public",
+    ],
+}
+TOPS = tuple(ORDER)
+LEVEL = {
+    f"{top}.{room}": (TOPS.index(top), level)
+    for top, levels in ORDER.items()
+    for level, line in enumerate(levels)
+    for room in line.split()
+}
+PUBLIC = "agent.public"  # what ``import quoth`` gives
+
+QUASIQUOTE = hy.models.Symbol("quasiquote")
+
+Modules = Mapping[str, Iterable[str]]  # each module, and what it imports
 
 
 def imported_by_python(text: str, package: str = "") -> list[str]:
@@ -48,13 +90,16 @@ def named_by_python(text: str) -> list[str]:
     ]
 
 
-def imported_by_hy(text: str) -> list[str]:
+def imported_by_hy(text: str, *, expansions: bool = True) -> list[str]:
     """The modules that Hy code imports or requires: forms, ``hy.I``/``hy.R``, and ``import-module`` of a
-    text."""
+    text. Without ``expansions`` not those that stand in a quasiquote: they are imported where a macro is
+    used."""
     found: list[str] = []
     pending: list[Any] = list(hy.read_many(text))
     while pending:
         node = pending.pop()
+        if not expansions and isinstance(node, hy.models.Expression) and QUASIQUOTE in node[:1]:
+            continue
         if isinstance(node, hy.models.Symbol) and str(node).startswith(("hy.I.", "hy.R.")):
             found.append(str(node)[5:].replace("/", "."))
         if not isinstance(node, hy.models.Sequence):
@@ -84,40 +129,127 @@ def _dotted(item: Any) -> str | None:
     return None
 
 
-def upward(room: str, modules: list[str]) -> list[str]:
-    """Those of ``modules`` that live in a room above ``room``."""
-    above = ROOMS[ROOMS.index(room) + 1 :]
-    return sorted({name for name in modules if name.split(".")[0] in above})
+def room_of(module: str) -> str:
+    """The room of a module: ``tools.lisp`` of ``tools.lisp.forms``. The loop, which a run goes round in,
+    belongs to the run."""
+    room = ".".join(module.split(".")[:2])
+    return "agent.run" if room == "agent.loop" else room
 
 
-def room_of(path: Path) -> str:
-    return next(room.name for room in rooms() if room in path.parents)
+def inside(name: str) -> str:
+    """A module of ours without ``quoth``: ``tools.lisp.forms``; empty for what is not ours."""
+    if name == "quoth":
+        return PUBLIC
+    own = name.removeprefix("quoth.")
+    if own == name:
+        return ""
+    return own if own.split(".")[0] in TOPS else PUBLIC
 
 
-def package_of(path: Path) -> str:
+def upward(module: str, imports: Iterable[str]) -> list[str]:
+    """Those of ``imports`` that ``module`` may not import: in a room above, or beside, its own."""
+    own = room_of(module)
+    return sorted(
+        {
+            name
+            for name in map(inside, imports)
+            if name and room_of(name) != own and _level(name) >= _level(own)
+        }
+    )
+
+
+def _level(module: str) -> tuple[int, int]:
+    """How high its room stands; what is in no room of the order stands on top of its package."""
+    return LEVEL.get(room_of(module), (TOPS.index(module.split(".")[0]), len(LEVEL)))
+
+
+def above(module: str, imports: Iterable[str]) -> list[str]:
+    """Those of ``imports`` that are in a package above that of ``module``."""
+    top = TOPS.index(module.split(".")[0])
+    return sorted({name for name in map(inside, imports) if name and TOPS.index(name.split(".")[0]) > top})
+
+
+def circles(modules: Modules) -> list[list[str]]:
+    """The groups of modules that import each other, by whatever way round (Tarjan's components)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        index[module] = low[module] = len(index)
+        stack.append(module)
+        for other in modules[module]:
+            if other not in index:
+                visit(other)
+            if other in stack:
+                low[module] = min(low[module], low[other])
+        if low[module] == index[module]:
+            group = stack[stack.index(module) :]
+            del stack[stack.index(module) :]
+            found.extend([sorted(group)] if len(group) > 1 else [])
+
+    for module in modules:
+        if module not in index:
+            visit(module)
+    return found
+
+
+def module_of(path: Path) -> str:
     room = next(room for room in rooms() if room in path.parents)
-    return ".".join(path.relative_to(room.parent).parent.parts)
+    parts = path.relative_to(room.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def test_no_python_file_points_upward() -> None:
+def imports_of(path: Path) -> list[str]:
+    text, module = path.read_text(encoding="utf-8"), module_of(path)
+    if path.suffix == ".hy":
+        return imported_by_hy(text, expansions=False)
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    return imported_by_python(text, f"quoth.{package}")
+
+
+def the_house() -> dict[str, set[str]]:
+    """Every module of ours, and those of ours that it imports."""
+    paths = [*sources(".py"), *sources(".hy")]
+    known = {module_of(path) for path in paths}
+    graph: dict[str, set[str]] = {}
+    for path in paths:
+        own = module_of(path)
+        found: set[str] = set()
+        for name in map(inside, imports_of(path)):
+            while name and name not in known:
+                name = name.rpartition(".")[0]
+            found.add(name)
+        graph[own] = found - {"", own, *TOPS}
+    return graph
+
+
+def test_every_file_stands_in_a_room_of_the_order() -> None:
+    assert {room_of(module) for module in the_house()} == {*LEVEL, *TOPS}
+
+
+def test_no_file_points_upward() -> None:
     found = {
-        str(path): upward(room_of(path), imported_by_python(path.read_text(), package_of(path)))
-        for path in sources(".py")
+        str(path): upward(module_of(path), imports_of(path))
+        for path in [*sources(".py"), *sources(".hy")]
+        if module_of(path) not in TOPS
     }
     assert {path: names for path, names in found.items() if names} == {}
 
 
-def test_no_hy_file_points_upward() -> None:
-    found = {str(path): upward(room_of(path), imported_by_hy(path.read_text())) for path in sources(".hy")}
+def test_no_macro_expands_to_what_is_in_a_package_above() -> None:
+    found = {str(path): above(module_of(path), imported_by_hy(path.read_text())) for path in sources(".hy")}
     assert {path: names for path, names in found.items() if names} == {}
+    assert above("tools.macros", imported_by_hy("(defmacro m [] `(hy.I.quoth/agent/loop.run-loop))"))
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    assert circles(the_house()) == []
 
 
 def hy_modules() -> set[str]:
-    return {
-        ".".join(path.relative_to(room.parent).with_suffix("").parts)
-        for room in rooms()
-        for path in room.rglob("*.hy")
-    }
+    return {f"quoth.{module_of(path)}" for path in sources(".hy")}
 
 
 def test_python_names_no_hy_module_in_an_import_statement() -> None:
@@ -130,49 +262,84 @@ def test_python_names_no_hy_module_in_an_import_statement() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "import agent",
+        "import quoth",
         "import os, quoth.agent.loop as x",
-        "from neuro import think",
+        "from quoth import Agent",
+        "from quoth.neuro import think",
         "from quoth.neuro.backends.base import Backend",
-        "def f():\n    import quoth.agent.cli.main",
-        "if TYPE_CHECKING:\n    from quoth.agent.reply import Reply",
+        "from quoth.tools import door",
+        "from quoth.tools.program.compiler import Program",
+        "def f():\n    import quoth.agent.cli",
+        "if TYPE_CHECKING:\n    from quoth.agent.run.run import Reply",
         "from importlib import import_module\nimport_module('quoth.neuro.think')",
         "importlib.import_module('quoth.agent.loop')",
-        "__import__('agent')",
-        "from ...agent import x",
+        "__import__('quoth.agent.public')",
+        "from ...agent import client",
+        "from ..call.call import Call",
     ],
 )
 def test_the_check_of_python_can_fail(text: str) -> None:
-    assert upward("tools", imported_by_python(text, "quoth.tools.builtin"))
+    assert upward("tools.registry.table", imported_by_python(text, "quoth.tools.registry"))
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "(import agent)",
+        "(import quoth)",
         "(import os quoth.agent.loop [cognitive-loop])",
         "(import os [path] quoth.neuro.think :as think)",
-        "(require agent.macros [x])",
-        "(defn f [] (import neuro))",
-        "(defmacro m [] `(hy.I.agent/loop.cognitive-loop))",
-        "(hy.R.neuro/macros.think 1)",
-        "(setv f hy.I.agent.loop)",
+        "(require quoth.agent.macros [x])",
+        "(require quoth [def-cognitive-tool])",
+        "(import quoth.tools.door.door [Door])",
+        "(defn f [] (import quoth.neuro.think))",
+        "(defmacro m [] `(hy.I.quoth/agent/loop.cognitive-loop))",
+        "(hy.R.quoth/neuro/think.think 1)",
+        "(setv f hy.I.quoth.agent.loop)",
         '(import-module "quoth.agent.loop")',
     ],
 )
 def test_the_check_of_hy_can_fail(text: str) -> None:
-    assert upward("tools", imported_by_hy(text))
+    assert upward("tools.registry.expand", imported_by_hy(text))
 
 
 def test_downward_and_outward_arrows_are_fine() -> None:
-    assert upward("agent", ["quoth.tools.lisp.forms", "quoth.neuro.think", "quoth.agent.run.run", "os"]) == []
-    assert upward("neuro", ["quoth.tools.lisp.forms", "quoth.neuro.prompt.belt", "httpx"]) == []
-    assert upward("neuro", ["quoth.agent.run.run"]) == ["quoth.agent.run.run"]
-    assert upward("tools", imported_by_hy("(import quoth.tools.lisp.forms [show] agents neuron)")) == []
+    assert (
+        upward("agent.loop", ["quoth.tools.lisp.forms", "quoth.neuro.think", "quoth.agent.run.run", "os"])
+        == []
+    )
+    assert upward("neuro.prompt.belt", ["quoth.tools.door", "quoth.neuro.reading.reply", "httpx"]) == []
+    assert upward("neuro.think", ["quoth.agent.run"]) == ["agent.run"]
+    assert (
+        upward("tools.door.door", imported_by_hy("(import quoth.tools.lisp.forms [show] agents neuron)"))
+        == []
+    )
+    assert upward("tools.lisp.forms", ["quoth.tools.lisp.reader"]) == []
+
+
+def test_rooms_side_by_side_do_not_know_each_other() -> None:
+    assert upward("tools.policy.rules", ["quoth.tools.history.audit"]) == ["tools.history.audit"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("from quoth.tools.lisp import b", "from quoth.tools.lisp import a"),
+        ("def f():\n    from quoth.tools.lisp import b", "from quoth.tools.lisp.a import x"),
+        ("if TYPE_CHECKING:\n    import quoth.tools.lisp.b", "import quoth.tools.lisp.a"),
+    ],
+)
+def test_a_circle_in_one_room_is_found_also_a_lazy_one(one: str, other: str) -> None:
+    known = {"tools.lisp.a": one, "tools.lisp.b": other, "tools.lisp.c": "from quoth.tools.lisp import a"}
+    graph = {
+        module: [name for name in map(inside, imported_by_python(text)) if name in known]
+        for module, text in known.items()
+    }
+    graph["tools.lisp.b"] += ["tools.lisp.a"] * ("a import x" in other)
+    assert circles(graph) == [["tools.lisp.a", "tools.lisp.b"]]
 
 
 def test_a_hy_module_named_by_python_would_be_found(tmp_path: Path) -> None:
-    files(tmp_path, {"a.py": "from quoth.tools.macros import x\nfrom tools import expand\n"})
+    files(tmp_path, {"a.py": "from quoth.tools.macros import x\nfrom quoth.tools.registry import expand\n"})
     assert hy_modules() & set(named_by_python((tmp_path / "a.py").read_text())) == {
         "quoth.tools.macros",
         "quoth.tools.registry.expand",

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import files, rooms
+
 from quoth.tools import hy_loader
 from quoth.tools.hy_loader import _CachingLoader, _entry, install, located
 from quoth.tools.storage.paths import cache_dir
-from words import files, rooms
 
 
 @pytest.fixture

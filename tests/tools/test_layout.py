@@ -104,4 +104,4 @@ def test_the_check_of_the_house_rules_can_fail(text: str, fault: str) -> None:
 
 
 def test_a_tidy_file_passes() -> None:
-    assert faults('"Doc."\n\n(require quoth.tools.macros [def-cognitive-tool])\n\n(f [1 2] {"a" 1})\n') == []
+    assert faults('"Doc."\n\n(require quoth [def-cognitive-tool])\n\n(f [1 2] {"a" 1})\n') == []

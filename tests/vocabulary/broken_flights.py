@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from words import files, lines, tool
+
 from quoth import Agent
 from quoth.agent.flight.plan_file import PlanFile
 from quoth.agent.session.session import Session
@@ -22,7 +24,6 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
-from words import files, lines, tool
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["broken_flights"])

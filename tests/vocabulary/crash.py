@@ -40,15 +40,17 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).par
 os.environ["QUOTH_INSIDE"] = ""
 
 import disks  # noqa: E402
+
+from quoth.agent.cli import common  # noqa: E402
 from quoth.agent.cli import main as cli  # noqa: E402
 from quoth.agent.client import AsyncAgent  # noqa: E402
-from quoth.agent.reply import Inner, Reply
+from quoth.agent.reply import Inner, Reply  # noqa: E402
 from quoth.agent.run.recorder import BEGUN, NOT_MADE, RecordedDoor  # noqa: E402
 from quoth.agent.session.session import Session  # noqa: E402
-from quoth.neuro.backends.base import Completion, Usage
-from quoth.neuro.backends.messages import Messages
+from quoth.neuro.backends.base import Completion, Usage  # noqa: E402
+from quoth.neuro.backends.messages import Messages  # noqa: E402
 from quoth.neuro.backends.scripted import ScriptedBackend  # noqa: E402
-from quoth.tools.consent.requests import Decision
+from quoth.tools.consent.requests import Decision  # noqa: E402
 from quoth.tools.errors import QuothError, ToolError, UsageError  # noqa: E402
 from quoth.tools.history import receipts as receipts_module  # noqa: E402
 from quoth.tools.history.audit import StoreAudit  # noqa: E402
@@ -57,8 +59,8 @@ from quoth.tools.loading import load_tools  # noqa: E402
 from quoth.tools.registry.define import define_tool, registering_in  # noqa: E402
 from quoth.tools.registry.table import CognitiveTool, ToolTable  # noqa: E402
 from quoth.tools.storage import database as store_module  # noqa: E402
-from quoth.tools.storage.database import Store
-from quoth.tools.storage.paths import store_path
+from quoth.tools.storage.database import Store  # noqa: E402
+from quoth.tools.storage.paths import store_path  # noqa: E402
 
 SESSION, USER = "s", "ann"
 LIFE_SECONDS = 60
@@ -399,7 +401,7 @@ def effect_of(form: Any) -> str:
 
 def _by_command(place: Place) -> int:
     """The same run by the command, which Ctrl-C reaches as in a terminal."""
-    cli._agent = lambda options, **more: place.agent()
+    common._agent = lambda options, **more: place.agent()
     return cli.main(["run", "Lead.", "--session", SESSION, "--no-input"])
 
 

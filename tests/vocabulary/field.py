@@ -6,13 +6,14 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from words import files, lines, scripted, tool
+
 from quoth import Agent, AsyncAgent, FlightReport
 from quoth.agent.plan.model import TODO_WORDS
 from quoth.tools.call.context import ToolContext
 from quoth.tools.consent.requests import Decision
 from quoth.tools.org.document import load
 from quoth.tools.registry.table import CognitiveTool
-from words import files, lines, scripted, tool
 
 
 class Field:

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from quoth import Agent
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply

@@ -5,11 +5,13 @@ Knows no table and no door. Everything here is set by the host: none of it can b
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from quoth.tools.call.call import ToolResult
+from quoth.tools.call.services import NO_PERMISSION, NO_SERVICES, Services
 from quoth.tools.lisp.forms import CallForm
 
 if TYPE_CHECKING:
@@ -21,13 +23,12 @@ if TYPE_CHECKING:
         ModelProvider,
         PermissionBroker,
         Router,
-        Services,
         SharedBlocks,
         SourceManager,
         Team,
     )
     from quoth.tools.call.workspace import Workspace
-    from quoth.tools.sandbox.runner import Sandbox
+    from quoth.tools.program.compiler import Program
 
 
 class Dispatch(Protocol):
@@ -59,6 +60,28 @@ class Catalog(Protocol):
         ...
 
 
+class ProgramRunner(Protocol):
+    """Runs programs out of reach of this process (tools/sandbox/runner.py)."""
+
+    async def run(
+        self,
+        program: Program,
+        names: Iterable[str],
+        call: Callable[[CallForm, str], Awaitable[Any]],
+        *,
+        state: Mapping[str, Any] | None = None,
+        values: bytes | None = None,
+        listing: Sequence[dict[str, Any]] = (),
+        keep: Callable[[bytes, list[dict[str, Any]]], None] | None = None,
+    ) -> tuple[Any, str]:
+        """The program's value and what it printed; ``call`` answers its calls."""
+        ...
+
+    def worker(self) -> AbstractAsyncContextManager[Any]:
+        """A worker of its own, once one is free."""
+        ...
+
+
 class Pages(Protocol):
     """Shows texts of this session that a model was not shown whole."""
 
@@ -69,20 +92,6 @@ class Pages(Protocol):
 
 def _anything(path: str) -> bool:
     return True
-
-
-def _no_services() -> Services:
-    from quoth.tools.call.services import (
-        NO_SERVICES,  # here: it imports this module, and a start need not wait for it
-    )
-
-    return NO_SERVICES
-
-
-def _no_permission() -> PermissionBroker:
-    from quoth.tools.call.services import NO_PERMISSION
-
-    return NO_PERMISSION
 
 
 @dataclass(frozen=True)
@@ -105,7 +114,7 @@ class ToolContext:
     look: Looks | None = None
     dry: bool = False
     tool_names: tuple[str, ...] = ()
-    sandbox: Sandbox | None = None
+    sandbox: ProgramRunner | None = None
     snapshots: Snapshots | None = None  # where programs wait
     may_list: Callable[[str], bool] = _anything  # whether the rules let a file be named, for what walks
     may_read: Callable[[str], bool] = _anything  # and whether they let it be read
@@ -120,8 +129,8 @@ class ToolContext:
     agent_id: str = ""
     knowledge: str | None = None
     confidence: float | None = None
-    services: Services = field(default_factory=_no_services)
-    permission: PermissionBroker = field(default_factory=_no_permission)
+    services: Services = NO_SERVICES
+    permission: PermissionBroker = NO_PERMISSION
 
     @property
     def chat_id(self) -> str:

@@ -1,5 +1,5 @@
-"""What the door needs of its host: policy, limits, gate, consent, audit, receipts, call log, each as a protocol
-with a null object.
+"""What the door needs of its host: policy, limits, gate, consent, audit, receipts, call log, each as a
+protocol with a null object.
 
 Knows no store and no door.
 """

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 from quoth.tools.call.call import Call, Verdict
-from quoth.tools.call.context import ToolContext
 from quoth.tools.errors import ToolError, UsageError
 
 if TYPE_CHECKING:  # what they hand over is imported when there is something to hand over
@@ -24,6 +23,9 @@ if TYPE_CHECKING:  # what they hand over is imported when there is something to 
         SearchScope,
         Source,
     )
+
+
+Caller: TypeAlias = Any  # the ToolContext of a call, which holds these services
 
 
 class MemoryStore(Protocol):
@@ -82,7 +84,7 @@ class Team(Protocol):
         task: str,
         *,
         call: Call,
-        context: ToolContext,
+        context: Caller,
         data: str = "",
         tools: Sequence[str] | None = None,
         model: str | None = None,

@@ -22,71 +22,32 @@ from quoth.tools.call.call import (
     new_call,
 )
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.ports import (
-    Audit,
-    CallLog,
-    Consent,
-    Gate,
-    Limits,
-    MemoryAudit,
-    NobodyToAsk,
-    NoCallLog,
-    NoLimits,
-    NoReceipts,
-    Policy,
-    Receipts,
-)
 from quoth.tools.call.redaction import Redactor, redact
 from quoth.tools.call.values import encodable
 from quoth.tools.door.execution import brief
+from quoth.tools.door.parts import Parts
+from quoth.tools.door.preview import look_at
 from quoth.tools.door.stages import STAGES, Outcome, Passage, _Permission
 from quoth.tools.errors import (
     Status,
     StoreError,
 )
 from quoth.tools.lisp.forms import CallForm, from_json
-from quoth.tools.policy.effects import EffectsPolicy
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
 if TYPE_CHECKING:
     from quoth.tools.call.preview import Look
     from quoth.tools.policy.walking import Walk
 
-MAX_DEPTH = 10
 READER = "read-file"  # the tool whose rules hold for what other tools read
 VERDICTS = ("policy", "rule", "guard", "gate", "consent")
 
 
-class Door:
+class Door(Parts):
     """The door to one table. Its parts are given by the host and cannot be reached from a form.
 
     ``workspace`` and the other services come with each call's ToolContext. One door may serve many sessions.
     """
-
-    def __init__(
-        self,
-        table: ToolTable = cognitive_tools,
-        *,
-        policy: Policy | None = None,
-        limits: Limits | None = None,
-        gate: Gate | None = None,
-        consent: Consent | None = None,
-        audit: Audit | None = None,
-        receipts: Receipts | None = None,
-        log: CallLog | None = None,
-        together: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
-        max_depth: int = MAX_DEPTH,
-    ) -> None:
-        self.table = table
-        self.policy = policy or EffectsPolicy()
-        self.limits = limits or NoLimits()
-        self.gate = gate
-        self.consent = consent or NobodyToAsk()
-        self.audit = audit or MemoryAudit()
-        self.receipts = receipts or NoReceipts()
-        self.log = log or NoCallLog()
-        self._together = together  # what is written down within it is on disk at once, or none of it
-        self.max_depth = max_depth
 
     def narrowed(self, table: ToolTable) -> Door:
         """This door with fewer tools: the same policy, limits, consent, audit and receipts. Raises
@@ -103,7 +64,7 @@ class Door:
         asyncio.CancelledError alone passes through, after the audit row is written.
         """
         started, now = time.monotonic(), datetime.now(UTC)
-        passage = Passage(call, context)
+        passage = Passage(call, context, self.dispatch)
 
         async def nested(form: CallForm, name: str = "", dry: bool = False) -> ToolResult:
             """A call the body makes: through this door, and what it did counts as done by the body too."""
@@ -119,8 +80,6 @@ class Door:
 
         async def look(form: CallForm, unknown: Callable[[Any], bool], guards: bool = True) -> Look:
             """What would become of such a call."""
-            from quoth.tools.door.preview import look_at  # here: it knows the door
-
             return await look_at(self, _inner(call, form, "look"), context, unknown, guards)
 
         @lru_cache(maxsize=1)
@@ -163,14 +122,14 @@ class Door:
     def unreadable(self, call: Call, context: ToolContext, text: str, message: str) -> ToolResult:
         """The result of what was meant as a call and could not be read, in the audit like any; ``call`` has
         the marks and an empty form."""
-        passage = Passage(call, dataclasses.replace(context, side_effects=[]))
+        passage = Passage(call, dataclasses.replace(context, side_effects=[]), self.dispatch)
         outcome = Outcome("invalid", message=message)
         return self._record(passage, "reader", outcome, time.monotonic(), datetime.now(UTC), text)
 
     def refuse(self, call: Call, context: ToolContext, status: Status, message: str) -> ToolResult:
         """The result of a call that its host stops before the door (a run's own limit), in the audit like
         any."""
-        passage = Passage(call, dataclasses.replace(context, side_effects=[]))
+        passage = Passage(call, dataclasses.replace(context, side_effects=[]), self.dispatch)
         return self._record(
             passage, "host", Outcome(status, message=message), time.monotonic(), datetime.now(UTC)
         )
@@ -202,7 +161,7 @@ class Door:
         name = str(row["tool"])
         record, consent = "receipt", passage.verdicts.get("consent", "")
         try:
-            with self._together():
+            with self.together():
                 passage.said += [said for write in passage.context.written if (said := write())]
                 message = outcome.message or "\n".join(passage.said)
                 result = ToolResult(call.id, name, outcome.status, outcome.value, message, effects, row)

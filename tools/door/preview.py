@@ -10,11 +10,11 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, Literal
 
-from quoth.tools.call.call import Call, Verdict
+from quoth.tools.call.call import Call, ToolResult, Verdict
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.preview import Left, Look
 from quoth.tools.call.values import UNKNOWN
-from quoth.tools.door.door import Door
+from quoth.tools.door.parts import Parts
 from quoth.tools.door.stages import Passage, ask_guard, ask_policy, check_arguments, look_up
 from quoth.tools.errors import InvalidCallError, QuothError
 from quoth.tools.lisp.forms import CallForm
@@ -25,13 +25,17 @@ from quoth.tools.registry.parameters import bind
 from quoth.tools.registry.table import CognitiveTool
 
 
+async def _never(call: Call, context: ToolContext) -> ToolResult:
+    raise AssertionError("a call that is only looked at makes no other")
+
+
 async def look_at(
-    door: Door, call: Call, context: ToolContext, unknown: Callable[[Any], bool], guards: bool
+    door: Parts, call: Call, context: ToolContext, unknown: Callable[[Any], bool], guards: bool
 ) -> Look:
     """Look at a call. ``unknown`` says whether a value is; without ``guards`` no guard is run either."""
     names = tuple(door.table.names())
     own = dataclasses.replace(context, dry=False, side_effects=[], said=[], tool_names=names)
-    passage = Passage(call, own)
+    passage = Passage(call, own, _never)
     if (ended := await look_up(door, passage)) is not None:
         return Look(call.form, "unknown" if ended.status == "unknown" else "deny", ended.message)
     tool = passage.known_tool
@@ -82,7 +86,7 @@ async def look_at(
 
 
 async def _verdict(
-    door: Door, passage: Passage, tool: CognitiveTool, holes: list[str], guards: bool
+    door: Parts, passage: Passage, tool: CognitiveTool, holes: list[str], guards: bool
 ) -> Verdict:
     depends = f"it depends on {', '.join(f':{name}' for name in holes)}"
     found = _by_policy(door, passage, tool, holes, depends) if holes else await _strict(door, passage)
@@ -109,7 +113,7 @@ def _after(said: str, otherwise: str) -> str:
     return said.partition(": ")[2] or otherwise
 
 
-async def _strict(door: Door, passage: Passage) -> Verdict:
+async def _strict(door: Parts, passage: Passage) -> Verdict:
     """What the policy says of a call that is known through and through."""
     explain = getattr(door.policy, "explain", None)
     ended = await ask_policy(door, passage)
@@ -123,7 +127,7 @@ async def _strict(door: Door, passage: Passage) -> Verdict:
     return Verdict(kind, reason or passage.verdicts.get("rule", ""))
 
 
-def _by_policy(door: Door, passage: Passage, tool: CognitiveTool, holes: list[str], depends: str) -> Verdict:
+def _by_policy(door: Parts, passage: Passage, tool: CognitiveTool, holes: list[str], depends: str) -> Verdict:
     """The same where arguments are unknown: only what holds for every value of theirs is certain."""
     explain = getattr(door.policy, "explain", None)
     if isinstance(door.policy, EffectsPolicy):
@@ -140,7 +144,7 @@ def _by_policy(door: Door, passage: Passage, tool: CognitiveTool, holes: list[st
     return verdict
 
 
-def _left(door: Door, tool: CognitiveTool, call: Call) -> tuple[Left, ...]:
+def _left(door: Parts, tool: CognitiveTool, call: Call) -> tuple[Left, ...]:
     """What the limits leave of this tool; nothing is taken."""
     look = getattr(door.limits, "left", None)
     found = look(tool, call) if callable(look) else ()

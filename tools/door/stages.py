@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from quoth.tools.call.call import ALLOW, PROGRAMS, ROUTES, Call, GateDecision, Verdict, ask, deny
+from quoth.tools.call.call import ALLOW, PROGRAMS, ROUTES, Call, GateDecision, ToolResult, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.deadline import Clock
 from quoth.tools.call.ports import BEGUN_BEFORE, Instead, Refusal, Reservation
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.values import UNKNOWN, plain
-from quoth.tools.door.door import Door
 from quoth.tools.door.execution import brief, run_function
+from quoth.tools.door.parts import Parts
 from quoth.tools.errors import (
     PERMISSION,
     InvalidCallError,
@@ -66,6 +66,7 @@ class Passage:
 
     call: Call
     context: ToolContext
+    dispatch: Callable[[Call, ToolContext], Awaitable[ToolResult]]  # through the whole door
     tool: CognitiveTool | None = None
     args: dict[str, Any] = field(default_factory=dict)
     reservation: Reservation = field(default_factory=Reservation)
@@ -95,7 +96,7 @@ class _Permission:
             raise PermissionNeeded(what, reason)
 
 
-async def look_up(door: Door, passage: Passage) -> Outcome | None:
+async def look_up(door: Parts, passage: Passage) -> Outcome | None:
     call = passage.call
     if call.route not in ROUTES:
         return Outcome(
@@ -120,7 +121,7 @@ def only_reads(tool: CognitiveTool) -> bool:
     return set(tool.effects) <= SILENT_EFFECTS and tool.cost != "expensive"
 
 
-async def check_arguments(door: Door, passage: Passage) -> Outcome | None:
+async def check_arguments(door: Parts, passage: Passage) -> Outcome | None:
     tool, form = passage.known_tool, passage.call.form
     try:
         canonical_form, passage.args = checked(tool, form, passage.context.workspace)
@@ -132,7 +133,7 @@ async def check_arguments(door: Door, passage: Passage) -> Outcome | None:
     return None
 
 
-async def find_receipt(door: Door, passage: Passage) -> Outcome | None:
+async def find_receipt(door: Parts, passage: Passage) -> Outcome | None:
     """A call that was made before, and need not be made again, is answered by what came of it then, unless a
     rule or its guard would deny it by now."""
     found = door.receipts.find(passage.known_tool, passage.call)
@@ -145,7 +146,7 @@ async def find_receipt(door: Door, passage: Passage) -> Outcome | None:
     return Outcome(found.status, found.value, found.message, note)
 
 
-async def check_limits(door: Door, passage: Passage) -> Outcome | None:
+async def check_limits(door: Parts, passage: Passage) -> Outcome | None:
     """Keep a place for the call. It is given back when a later stage ends the call before the body."""
     try:
         reserved = door.limits.reserve(passage.known_tool, passage.call)
@@ -164,7 +165,7 @@ def _uncounted(error: Exception) -> str:
     return f"its calls could not be counted ({brief(error)})"
 
 
-async def ask_policy(door: Door, passage: Passage) -> Outcome | None:
+async def ask_policy(door: Parts, passage: Passage) -> Outcome | None:
     try:
         verdict = _verdict(door.policy.judge(passage.known_tool, passage.call, passage.args, passage.context))
     except Exception as error:
@@ -173,7 +174,7 @@ async def ask_policy(door: Door, passage: Passage) -> Outcome | None:
     return _weigh(passage, "policy", verdict)
 
 
-async def ask_guard(door: Door, passage: Passage) -> Outcome | None:
+async def ask_guard(door: Parts, passage: Passage) -> Outcome | None:
     """The tool's own guard: True or a Verdict. One that raises, hangs or returns anything else denies."""
     tool = passage.known_tool
     guard = tool._guard
@@ -203,7 +204,7 @@ async def ask_guard(door: Door, passage: Passage) -> Outcome | None:
     )
 
 
-async def ask_gate(door: Door, passage: Passage) -> Outcome | None:
+async def ask_gate(door: Parts, passage: Passage) -> Outcome | None:
     tool = passage.known_tool
     if not tool.gate or door.gate is None:
         return None
@@ -222,7 +223,7 @@ async def ask_gate(door: Door, passage: Passage) -> Outcome | None:
     return _weigh(passage, "gate", verdict)
 
 
-async def ask_consent(door: Door, passage: Passage) -> Outcome | None:
+async def ask_consent(door: Parts, passage: Passage) -> Outcome | None:
     """A person decides what policy, guard or gate would not, and of words that may be a quotation whatever
     these say; nobody there means that the call waits."""
     if passage.begun:
@@ -237,7 +238,7 @@ async def ask_consent(door: Door, passage: Passage) -> Outcome | None:
     return await _ask_person(door, passage, call, "; ".join(passage.questions))
 
 
-async def _ask_permission(door: Door, passage: Passage, needed: PermissionNeeded) -> Outcome | None:
+async def _ask_permission(door: Parts, passage: Passage, needed: PermissionNeeded) -> Outcome | None:
     """Ask what the body asks, outside of its deadline; a request like any other, of this call and that
     permission."""
     if len(passage.permitted) >= MAX_PERMISSIONS:
@@ -252,7 +253,7 @@ async def _ask_permission(door: Door, passage: Passage, needed: PermissionNeeded
     return ended
 
 
-async def _ask_person(door: Door, passage: Passage, call: Call, reason: str) -> Outcome | None:
+async def _ask_person(door: Parts, passage: Passage, call: Call, reason: str) -> Outcome | None:
     """Ask, while the deadlines of the calls around this one stand still."""
     if passage.context.dry:
         return Outcome("denied", message=f"{call.tool} asks a person, and this is a dry run.")
@@ -282,14 +283,14 @@ async def _ask_person(door: Door, passage: Passage, call: Call, reason: str) -> 
     return ended
 
 
-async def _make_instead(door: Door, passage: Passage, instead: Instead) -> Outcome:
+async def _make_instead(door: Parts, passage: Passage, instead: Instead) -> Outcome:
     """The call a person wants in place of this one, through the whole door; its result is this one's."""
     passage.reservation.release()
     name, outer = instead.call or secrets.token_hex(5), passage.call
     key = f"{outer.key or outer.id}/edited"
     call = dataclasses.replace(outer, id=name, form=instead.form, key=key, quoted="")
     passage.verdicts["consent"] = f"{instead.by or 'edited'}: made as call {call.id}"
-    result = await door.dispatch(call, passage.context)
+    result = await passage.dispatch(call, passage.context)
     passage.context.side_effects.extend(result.side_effects)
     if result.status == "pending":
         door.consent.waits(outer, instead.form)
@@ -299,7 +300,7 @@ async def _make_instead(door: Door, passage: Passage, instead: Instead) -> Outco
     return Outcome(result.status, result.value, f"{said} {result.message}".strip())
 
 
-async def run_body(door: Door, passage: Passage) -> Outcome | None:
+async def run_body(door: Parts, passage: Passage) -> Outcome | None:
     tool = passage.known_tool
     body = tool._body
     assert body is not None, "define_tool gives every tool a body"
@@ -319,7 +320,7 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
         with contextlib.suppress(Exception):  # then each of its calls is asked by itself
             door.consent.begins(tool, passage.call)
     try:
-        with contextlib.nullcontext() if only_reads(tool) else door._together():
+        with contextlib.nullcontext() if only_reads(tool) else door.together():
             door.receipts.begins(tool, passage.call)
             door.log.begins(tool, passage.call, passage.verdicts.get("consent", ""))
         told, kept = len(passage.said), len(passage.context.written)
@@ -349,7 +350,7 @@ async def run_body(door: Door, passage: Passage) -> Outcome | None:
         return Outcome("error", message=f"{tool.name} failed: {brief(error)}.")
 
 
-STAGES: tuple[tuple[str, Callable[[Door, Passage], Awaitable[Outcome | None]]], ...] = (
+STAGES: tuple[tuple[str, Callable[[Parts, Passage], Awaitable[Outcome | None]]], ...] = (
     ("look-up", look_up),
     ("validation", check_arguments),
     ("receipt", find_receipt),

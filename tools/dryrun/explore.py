@@ -18,6 +18,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import hy
+
 from quoth.tools.call.call import Call, ToolResult, owner
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.preview import Look
@@ -31,7 +32,7 @@ from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
 from quoth.tools.program.compiler import ANSWER, Program, ProgramError, alias, compile_program, program_digest
 from quoth.tools.sandbox.failures import InnerFailure, runtime_error
-from quoth.tools.sandbox.runner import MAX_DUMPED, MAX_OUTPUT, OWN, VALUES, Sandbox
+from quoth.tools.sandbox.runner import MAX_DUMPED, MAX_OUTPUT, OWN, VALUES
 from quoth.tools.sandbox.transfer import MAX_VALUE, across, require_readable, short
 from quoth.tools.sandbox.wall import outside, placeholders, walled
 
@@ -104,7 +105,7 @@ class _DryRun:
         assert ctx.sandbox is not None, "asked before"
         self.ctx = ctx
         self.pure = pure
-        self.sandbox: Sandbox = ctx.sandbox
+        self.sandbox = ctx.sandbox
         self.marks = Marks(secrets.token_hex(8))
         self.tools = {alias(hy.mangle(name)): name for name in ctx.tool_names}
         self.values: bytes | None = None

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import hy
+
 from quoth.tools.dryrun.runtime import INSTEAD, helpers
 from quoth.tools.program.compiler import PRELUDES, Program
 

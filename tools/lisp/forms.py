@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any
 
 import hy.models as m
+
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.printer import (
     MAX_DEPTH,

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import hy.models as m
+
 from quoth.tools.errors import InvalidCallError
 
 Value: TypeAlias = Any  # JSON data, or Code where an argument holds an expression

@@ -30,6 +30,7 @@ from hy.models import (
     Symbol,
     Tuple,
 )
+
 from quoth.tools.errors import QuothError
 
 _WINDOW = 80  # characters of a long line that caret() shows

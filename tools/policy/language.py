@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import hy.models as m
+
 from quoth.tools.errors import QuothError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import FALSE, NOTHING, TRUE, show

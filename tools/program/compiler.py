@@ -22,6 +22,7 @@ from typing import Any
 import hy
 import hy.models as m
 from hy.compiler import hy_compile
+
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.printer import MAX_HARD_KEYS, show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all

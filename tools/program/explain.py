@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import hy
 import hy.models as m
+
 from quoth.tools.errors import did_you_mean, nearest
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.lisp.reader import ReadError, read_all

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import hy.models as m
+
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
 

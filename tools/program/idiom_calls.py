@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import hy.models as m
+
 from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.syntax import (
     CONSTANTS,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import hy.models as m
+
 from quoth.tools.lisp.syntax import Maker, Names, begins, head_of, is_constant, mangled, symbols_in
 
 

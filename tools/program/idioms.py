@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import hy.models as m
+
 from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.lisp.syntax import CONSTANTS, Maker, Names, Rule, is_core, mangled, plain, symbols_in

@@ -12,6 +12,7 @@ from typing import Any
 
 import hy
 import hy.models as m
+
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.lisp.syntax import head_of, is_core, symbols_in

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import hy.models as m
+
 from quoth.tools.lisp.syntax import head_of
 from quoth.tools.program.from_python import BUILTINS, INFIX, from_python
 from quoth.tools.program.hint import Source, told

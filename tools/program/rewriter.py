@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import hy.models as m
+
 from quoth.tools.lisp.syntax import CONSTANTS, Maker, Names, begins, head_of, is_core, mangled, symbols_in
 from quoth.tools.program.idioms import RULES, VALUES
 

@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import hy.models as m
+
 from quoth.tools.errors import QuothError
 from quoth.tools.lisp.reader import read_all
 
 SUFFIXES = (".py", ".hy")
 MAX_FILES = 1000
-_OURS = Path(__file__).resolve().parent.parent
+_OURS = Path(__file__).resolve().parents[2]
 _WORDS = re.compile(r"\.*[^\W\d][\w.-]*")  # in a file that cannot be read any of its words may be a module
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from quoth.tools.errors import DefinitionError, did_you_mean
-from quoth.tools.hy_loader import PACKAGES
+from quoth.tools.hy_loader import PACKAGE
 from quoth.tools.lisp.forms import CallForm, from_model, kebab
 from quoth.tools.registry.parameters import REQUIRED, Param, Secret, bind, make_param
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
@@ -98,7 +98,7 @@ def define_tool(
 
 
 def _code_of(module: str) -> str:
-    if module.partition(".")[0] in PACKAGES:
+    if module.partition(".")[0] == PACKAGE:
         return ""
     from quoth.tools.registry.code_version import code_of
 

@@ -1,5 +1,5 @@
 "What the macros of tools/macros.hy expand to: functions from models to models, called while compiling.
-They know how a definition is written and nothing of what a tool does; values are checked in tools/registry/define.py."
+They know how a definition is written and nothing of what a tool does; values are checked in define.py."
 
 (import
   difflib [get-close-matches]
@@ -7,7 +7,8 @@ They know how a definition is written and nothing of what a tool does; values ar
   quoth.tools.lisp.printer [show]
   quoth.tools.registry.parameters [NAME RESERVED SPEC-KEYS])
 
-(setv TYPES {"form" 'hy.I.quoth/tools/lisp/printer.Code  "path" 'hy.I.quoth/tools/registry/parameters.WorkspacePath})
+(setv TYPES {"form"  'hy.I.quoth/tools/lisp/printer.Code
+             "path"  'hy.I.quoth/tools/registry/parameters.WorkspacePath})
   ; The types of parameters that are no types of Python.
 
 ;; * Reading a definition

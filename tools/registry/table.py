@@ -32,7 +32,7 @@ class CognitiveTool:
     ``cooldown`` in seconds per user and ``daily_limit`` in calls per user and day, 0 meaning none (seed 000).
     One that is not ``shown`` is in no belt; it can be looked up, and called, all the same.
     ``source`` is the text the tool was written as, ``form`` that text as one canonical form, ``code`` stands
-    for its file and the local files this imports, as they were when it was made (tools/registry/code_version.py).
+    for its file and the local files this imports, as they were when it was made (code_version.py).
     """
 
     name: str

@@ -25,6 +25,7 @@ from functools import partial
 from typing import Any
 
 import hy
+
 from quoth.tools.call.values import plain
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import CallForm, canonical, from_model, kebab

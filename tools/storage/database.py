@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import apsw
+
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.storage.paths import state_dir, store_path
 

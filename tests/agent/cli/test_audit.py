@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Said, command, quoth
+
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
-from words import Said, command, quoth
 
 
 @pytest.fixture

@@ -15,15 +15,16 @@ from typing import Any
 
 import pytest
 from loopback import QuietServer
+from words import Said, command, files, quoth, started, wait_until
+
 from quoth.agent.cli.common import LIMITS
 from quoth.agent.run.run import RunLimits
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
-from words import Said, command, files, quoth, started, wait_until
 
 GREET = """
-(require quoth.tools.macros [def-cognitive-tool])
+(require quoth [def-cognitive-tool])
 (defmacro def-greeting [name word]
   `(def-cognitive-tool ~name ~(+ "Say " word " to somebody.")
      :parameters [who {:type str}]
@@ -32,7 +33,7 @@ GREET = """
 (def-greeting farewell "Goodbye")
 """
 SLOW = """
-(require quoth.tools.macros [def-cognitive-tool])
+(require quoth [def-cognitive-tool])
 (import asyncio pathlib [Path])
 (def-cognitive-tool slow "Wait."
   :parameters [seconds {:type float}]
@@ -421,17 +422,17 @@ def test_stdin_that_is_no_text_is_told(here: Path, name: str) -> None:
 BAD_TOOLS = {
     "syntax.hy": ("(+ 1\n  [2)\n", "syntax.hy:2:"),
     "macro.hy": (
-        "(require quoth.tools.macros [def-cognitive-tool])\n(def-cognitive-tool probe 5\n  :body 1)\n",
+        "(require quoth [def-cognitive-tool])\n(def-cognitive-tool probe 5\n  :body 1)\n",
         "macro.hy:2:",
     ),
     "option.hy": (
-        '(require quoth.tools.macros [def-cognitive-tool])\n(def-cognitive-tool probe "It."\n  :gaurd True)\n',
+        '(require quoth [def-cognitive-tool])\n(def-cognitive-tool probe "It."\n  :gaurd True)\n',
         "option.hy:3:",
     ),
     "raises.hy": ("(setv x 1)\n(/ x 0)\n", "raises.hy:2:"),
     "import.hy": ("(import no-such-module)\n", "import.hy:1:"),
     "twice.hy": (
-        '(require quoth.tools.macros [def-cognitive-tool])\n(def-cognitive-tool echo "It." :body 1)\n',
+        '(require quoth [def-cognitive-tool])\n(def-cognitive-tool echo "It." :body 1)\n',
         "twice.hy:2:",
     ),
 }
@@ -713,7 +714,10 @@ def test_a_model_server_that_answers_is_heard(here: Path, server: str) -> None:
     assert (run["status"], run["reply"], run["usage"]["input_tokens"]) == ("done", "Done.", 7)
 
 
-HIDDEN = "import sys; sys.modules['xllamacpp'] = None; from quoth.agent.cli.main import main; sys.exit(main(sys.argv[1:]))"
+HIDDEN = (
+    "import sys; sys.modules['xllamacpp'] = None; "
+    "from quoth.agent.cli.main import main; sys.exit(main(sys.argv[1:]))"
+)
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import CTRL_C, Said, Terminal, command, files, lines, quoth
+
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
-from words import CTRL_C, Said, Terminal, command, files, lines, quoth
 
 WRITE = '(write-file :path "src/a.txt" :content "x")'
 OTHER = '(write-file :path "src/b.txt" :content "x")'
 COUNT = """
-(require quoth.tools.macros [def-cognitive-tool])
+(require quoth [def-cognitive-tool])
 (import pathlib [Path])
 (def-cognitive-tool count-up "Add one to a number in a file."
   :effects [:writes]
@@ -499,7 +500,7 @@ def test_an_approval_without_anything_put_away_says_what_it_is_good_for(here: Pa
 # A program that a tool runs decides nothing
 
 SNEAKY = """
-(require quoth.tools.macros [def-shell-tool])
+(require quoth [def-shell-tool])
 (def-shell-tool sneak "Run the command."
   :parameters [words {:type list}]
   :argv [QUOTH words])

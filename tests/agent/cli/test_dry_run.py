@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Said, agent, complaint, files, lines, quoth, tool
+
 from quoth import Agent
 from quoth.tools.call.call import ToolResult
 from quoth.tools.consent.plan_approvals import PLAN
@@ -15,7 +17,6 @@ from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
-from words import Said, agent, complaint, files, lines, quoth, tool
 
 TWO = '(for [f ["a" "b"]] (write-file :path f"{f}.txt" :content "x"))'
 WHERE = '(setv name (get (sh "ls") 0)) (write-file :path f"out/{name}.txt" :content (sh "cat"))'

@@ -15,7 +15,7 @@ from words import Running, Said, Terminal, files, lines, quoth, started, wait_un
 
 PLANS = Path(__file__).parents[3] / "plans"
 TOOLS = """
-(require quoth.tools.macros [def-cognitive-tool])
+(require quoth [def-cognitive-tool])
 (import os signal time pathlib [Path])
 (def-cognitive-tool put "Write a number down."
   :parameters [x {:type int}]

@@ -6,8 +6,9 @@ import io
 from pathlib import Path
 
 import pytest
-from quoth.agent.terminal.progress import weights_progress
 from words import CTRL_C, CTRL_D, Terminal, files, quoth
+
+from quoth.agent.terminal.progress import weights_progress
 
 DUMB, PLAIN, COLOURS = {"TERM": "dumb"}, {"NO_COLOR": "1"}, {"NO_COLOR": "", "TERM": "xterm"}
 PLAN = """* PLAN Look

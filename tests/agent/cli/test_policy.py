@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Said, agent, complaint, files, quoth, story, table_of, tool
+
 from quoth.agent.cli.main import main
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.language import UNITS, read_orders
 from quoth.tools.policy.model import PERS
 from quoth.tools.policy.quotas import BYS
 from quoth.tools.policy.trust import digest_of
-from words import Said, agent, complaint, files, quoth, story, table_of, tool
 
 RULES = """; what this project allows
 (deny (write-file :path (not (under "src"))) :why "only src")
@@ -254,7 +255,7 @@ def test_check_knows_the_tools_of_a_file(here: Path) -> None:
     files(
         here,
         {
-            "mine.hy": '(require quoth.tools.macros [def-cognitive-tool])\n(def-cognitive-tool mine "M." :body 1)',
+            "mine.hy": '(require quoth [def-cognitive-tool])\n(def-cognitive-tool mine "M." :body 1)',
             "q.hy": "(allow (mine))",
         },
     )

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Agent, Clock, Said, Terminal, complaint, files, lines, quoth, scripted, tool
+
 from quoth.agent.cli.common import limits_of, take_over
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
@@ -25,11 +27,10 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.transfer import written
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
-from words import Agent, Clock, Said, Terminal, complaint, files, lines, quoth, scripted, tool
 
 WRITE = '(write-file :path "a.txt" :content "x")'
 COUNT = """
-(require quoth.tools.macros [def-cognitive-tool])
+(require quoth [def-cognitive-tool])
 (import pathlib [Path])
 (def-cognitive-tool count-up "Add one to a number in a file."
   :effects [:memory]
@@ -391,7 +392,7 @@ def test_a_secret_is_not_exported(here: Path) -> None:
     files(
         here,
         {
-            "pay.hy": '(require quoth.tools.macros [def-cognitive-tool])\n(def-cognitive-tool pay "Pay."\n'
+            "pay.hy": '(require quoth [def-cognitive-tool])\n(def-cognitive-tool pay "Pay."\n'
             '  :parameters [pin {:type str  :secret True}]\n  :body "paid")',
             "pay.txt": f'(pay :pin "hunter2x")\n---\n{WRITE}',
         },

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from field import Field, approve, block, denied, statuses, step
+from words import complaint, files, tool
+
 from quoth import AsyncAgent
 from quoth.agent.flight.approval import Coverage, coverage, record
 from quoth.agent.flight.approval_view import as_data, coverage_data, page
@@ -21,7 +23,6 @@ from quoth.tools.loading import load_tools
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
-from words import complaint, files, tool
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 

@@ -15,6 +15,8 @@ from typing import Any
 import disks
 import pytest
 from field import Field, approve, block, denied, statuses, step
+from words import TalkingFunction, complaint, files, lines, scripted, tool
+
 from quoth import Agent, AsyncAgent
 from quoth.agent.run.run import RunLimits
 from quoth.neuro.backends.messages import Messages
@@ -23,7 +25,6 @@ from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.storage.database import MIGRATIONS, Store
 from quoth.tools.storage.paths import store_path
-from words import TalkingFunction, complaint, files, lines, scripted, tool
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 

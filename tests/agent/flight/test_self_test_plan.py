@@ -9,10 +9,11 @@ import re
 from pathlib import Path
 
 import pytest
+from words import TalkingFunction
+
 from quoth import Agent
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.ports import MemoryAudit
-from words import TalkingFunction
 
 PLAN = Path(__file__).parents[3] / "plans" / "self-test.org"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from field import Field, block, statuses, step
+
 from quoth.agent.plan.model import TODO_WORDS, Plan
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.org.document import Org, load

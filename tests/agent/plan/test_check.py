@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from quoth.agent.plan.check import check
 from quoth.agent.plan.org_reader import read_plan
 from quoth.tools.loading import load_tools

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from quoth.agent.plan.check import check
 from quoth.agent.plan.markdown_reader import read_markdown
 from quoth.agent.plan.model import Budget

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from words import complaint
+
 from quoth.agent.plan.model import TODO_WORDS, Budget, Part, Plan
 from quoth.agent.plan.org_reader import plan_of, read_plan
 from quoth.tools.errors import UsageError
 from quoth.tools.org.document import Org, dump, load
 from quoth.tools.org.edit import add_to_drawer, put_results, set_property, set_todo
-from words import complaint
 
 DATA = Path(__file__).parents[1] / "data"
 SELF_TEST = Path(__file__).parents[3] / "plans" / "self-test.org"

@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from words import CTRL_C, CTRL_D, Said, Terminal, files, lines, quoth, started, wait_until
+
 from quoth.agent.terminal.ask import HELP, seconds_of
 from quoth.agent.terminal.input import StdinLines
 from quoth.tools.consent.broker import LONGEST_SECONDS
 from quoth.tools.errors import UsageError
-from words import CTRL_C, CTRL_D, Said, Terminal, files, lines, quoth, started, wait_until
 
 SLOW = """
-(require quoth.tools.macros [def-cognitive-tool])
+(require quoth [def-cognitive-tool])
 (import asyncio pathlib [Path] time)
 (def-cognitive-tool slow "Wait."
   :parameters [seconds {:type float}]

@@ -8,6 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import (
+    Agent,
+    Spy,
+    complaint,
+    files,
+    lines,
+    quoth,
+    scripted,
+    table_of,
+    tool,
+)
+
 from quoth.agent.client import AsyncAgent
 from quoth.agent.replay.replay import Replay, session_in_file
 from quoth.agent.run.run import RunLimits
@@ -24,17 +36,6 @@ from quoth.tools.history.transfer import written
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
-from words import (
-    Agent,
-    Spy,
-    complaint,
-    files,
-    lines,
-    quoth,
-    scripted,
-    table_of,
-    tool,
-)
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 
@@ -542,7 +543,7 @@ def test_a_call_whose_secret_is_not_kept_is_not_made_again(shop: Shop) -> None:
 
 
 SHOP = """
-(require quoth.tools.macros [def-cognitive-tool])
+(require quoth [def-cognitive-tool])
 (def-cognitive-tool count-fruit "Count a fruit."
   :parameters [fruit {:type str}]
   :effects    [:reads]

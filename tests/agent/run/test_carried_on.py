@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Agent, Spy, Terminal, complaint, desk, files, form, quoth, scripted, tool
+
 from quoth.agent.client import AsyncAgent
 from quoth.tools.call.call import ALLOW, ask
 from quoth.tools.call.context import ToolContext
@@ -16,7 +18,6 @@ from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.registry.define import define_tool, registering_in
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store
-from words import Agent, Spy, Terminal, complaint, desk, files, form, quoth, scripted, tool
 
 
 def at(folder: Path, *replies: Any, **options: Any) -> Agent:

@@ -15,6 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loopback import KEY, failure, loopback, status
+from words import TalkingFunction, quoth, scripted, story, table_of, tool
+
 from quoth import Agent
 from quoth.agent.run.compaction import FULL, SUMMARY, Compaction, gauge_of, keep, task_text
 from quoth.agent.run.run import Run, RunLimits
@@ -33,7 +35,6 @@ from quoth.tools.door.door import Door
 from quoth.tools.history.long_results import StorePages
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.storage.database import Store
-from words import TalkingFunction, quoth, scripted, story, table_of, tool
 
 import_module("quoth.tools.builtin")
 TEXT = {"text": {"type": str, "default": ""}}

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Agent, MemoryAudit, Spy, agent, complaint, files, scripted, story, table_of, tool
+
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
-from words import Agent, MemoryAudit, Spy, agent, complaint, files, scripted, story, table_of, tool
 
 
 def native(*calls: tuple[str, Any], text: str = "") -> dict[str, Any]:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Spy, agent, table_of, tool
+
 from quoth import Agent
 from quoth.tools.call.call import ask
 from quoth.tools.consent.requests import Decision
 from quoth.tools.registry.table import ToolTable, cognitive_tools
-from words import Spy, agent, table_of, tool
 
 # What only the host can say of a call, as a model would claim it. ID is a request that is open, KEY the key
 # of the call that waits for it.

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Spy, TalkingFunction, async_agent, scripted, story, table_of, tool
+
 from quoth import Agent
 from quoth.agent.client import AsyncAgent
 from quoth.agent.run.run import RunLimits
@@ -20,7 +22,6 @@ from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.table import CognitiveTool, cognitive_tools
-from words import Spy, TalkingFunction, async_agent, scripted, story, table_of, tool
 
 TEXT = {"text": {"type": str, "default": ""}}
 

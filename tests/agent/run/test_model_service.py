@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import TalkingFunction, agent, async_agent, complaint, files, story, tool
+
 from quoth import Agent, Services, ToolContext
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import Messages
@@ -16,7 +18,6 @@ from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.call.services import NO_MEMORY, NO_MODEL
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.registry.table import CognitiveTool
-from words import TalkingFunction, agent, async_agent, complaint, files, story, tool
 
 
 def asking(**options: Any) -> CognitiveTool:

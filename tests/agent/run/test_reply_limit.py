@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from loopback import loopback, status
+from words import complaint, files, quoth, story
+
 from quoth import Agent
 from quoth.agent.run.run import RunLimits, cut_off
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import Messages, NativeCall
 from quoth.neuro.backends.scripted import ScriptedBackend
 from quoth.tools.errors import UsageError
-from words import complaint, files, quoth, story
 
 
 class Asked(ScriptedBackend):

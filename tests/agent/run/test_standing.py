@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Spy, agent, files, tool
+
 from quoth import Agent
 from quoth.tools.call.call import ToolResult
 from quoth.tools.consent.requests import Decision
@@ -20,7 +22,6 @@ from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.sandbox import snapshots
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import state_dir, store_path
-from words import Spy, agent, files, tool
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from words import Spy, TalkingFunction, files, lines, quoth, scripted, table_of, tool
+
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Inner, Reply
 from quoth.agent.run.budget import Budget, SpentError
@@ -29,7 +31,6 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import CognitiveTool, cognitive_tools
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
-from words import Spy, TalkingFunction, files, lines, quoth, scripted, table_of, tool
 
 COST = Usage(input_tokens=10, output_tokens=1)
 

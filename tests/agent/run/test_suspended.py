@@ -12,6 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import (
+    Spy,
+    TalkingFunction,
+    agent,
+    complaint,
+    files,
+    scripted,
+    tool,
+)
+
 from quoth import Agent
 from quoth.agent.reply import Reply
 from quoth.agent.run.run import RunLimits
@@ -27,15 +37,6 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
-from words import (
-    Spy,
-    TalkingFunction,
-    agent,
-    complaint,
-    files,
-    scripted,
-    tool,
-)
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from words import Agent, complaint, files, lines, quoth, scripted, tool
+
 from quoth.agent.session.lift import Lifted, lifted
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
@@ -21,7 +23,6 @@ from quoth.tools.lisp.printer import Code
 from quoth.tools.program.compiler import compile_program
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
-from words import Agent, complaint, files, lines, quoth, scripted, tool
 
 
 def agent(folder: Path, *replies: Any, **options: Any) -> Agent:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Agent, lines, scripted, tool
+
 from quoth.agent.run.run import RunLimits
 from quoth.agent.session.render import as_org, as_text, fold, is_calls, one_event, title, tree
 from quoth.tools.call.context import ToolContext
@@ -18,7 +20,6 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
-from words import Agent, lines, scripted, tool
 
 LONG = "\n".join(f"line {number}" for number in range(1, 31))
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Spy, TalkingFunction, complaint, scripted, tool
+
 from quoth import Agent
 from quoth.agent.session.session import Session
 from quoth.neuro.backends.base import Completion, ModelError, Usage
@@ -18,7 +20,6 @@ from quoth.tools.history.event import Event
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
-from words import Spy, TalkingFunction, complaint, scripted, tool
 
 
 class Diary:

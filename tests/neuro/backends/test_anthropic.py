@@ -21,6 +21,7 @@ from loopback import (
     sse,
     status,
 )
+
 from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.base import Backend, ModelError, ToolBackend, ToolsRefusedError
 from quoth.neuro.backends.messages import Messages, NativeCall

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import KEY, Handler, Server, failure, loopback, said, sse
 from loopback import status as status_of
+
 from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.base import ContextFullError, ModelError
 from quoth.neuro.backends.context_window import (

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from quoth.neuro.backends.base import Backend, ModelError
 from quoth.neuro.backends.local import LocalBackend
 from quoth.neuro.backends.messages import Messages

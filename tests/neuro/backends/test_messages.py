@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from quoth.neuro.backends import base, wire
+
+from quoth.neuro.backends import messages as messages_module
+from quoth.neuro.backends import wire
 from quoth.neuro.backends.messages import Messages, NativeCall, Wire, as_kept
 
 WIRES: dict[str, Wire] = {
@@ -96,7 +98,7 @@ def test_the_past_is_written_once_for_each_kind_of_server() -> None:
 def test_the_pieces_are_the_whole_and_old_ones_are_never_copied(
     size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base, "PIECE", size)
+    monkeypatch.setattr(messages_module, "PIECE", size)
     messages = Messages()
     assert messages.written(as_kept) == b"[]"
     before: list[bytes] = []
@@ -112,8 +114,8 @@ def test_the_pieces_are_the_whole_and_old_ones_are_never_copied(
 
 @pytest.mark.parametrize("size", [1, 40, 10_000])
 def test_what_was_sent_is_remembered_as_it_was(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "PIECE", size)
-    sent, expected = base.Sent(), []
+    monkeypatch.setattr(messages_module, "PIECE", size)
+    sent, expected = messages_module.Sent(), []
     for conversation in (Messages(), Messages()):
         for number in range(10):
             expected.append(conversation.as_json())

@@ -30,6 +30,7 @@ from loopback import (
     sse,
     status,
 )
+
 from quoth.neuro.backends.base import Backend, ModelError, ToolBackend, ToolsRefusedError
 from quoth.neuro.backends.messages import NativeCall
 from quoth.neuro.backends.openai import OpenAIBackend

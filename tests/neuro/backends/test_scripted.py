@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from quoth.neuro.backends import weights
 from quoth.neuro.backends.base import Backend, Completion, ModelError, ToolBackend
 from quoth.neuro.backends.messages import Messages

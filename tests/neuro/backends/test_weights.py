@@ -16,6 +16,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+
 from quoth.neuro.backends import weights
 from quoth.neuro.backends.base import ModelError
 from quoth.neuro.backends.weights import Weights, explicit_weights, find_weights, local_available

@@ -11,6 +11,8 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from words import belt_of, complaint, tool
+
 from quoth.neuro.prompt.belt import JSON_VIEWS, VIEWS, BeltCatalog, belt, belt_json
 from quoth.neuro.prompt.schemas import strict_schema, wire_name
 from quoth.tools.builtin import search_tools
@@ -18,7 +20,6 @@ from quoth.tools.errors import UnknownToolError, UsageError
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.parameters import REQUIRED
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
-from words import belt_of, complaint, tool
 
 belt_module = import_module("quoth.neuro.prompt.belt")
 

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from words import complaint, form, table_of, tool
+
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import NativeCall
 from quoth.neuro.prompt.belt import belt
@@ -34,7 +36,6 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.registry.table import ToolTable
-from words import complaint, form, table_of, tool
 
 ANY = {"type": Any, "default": None}
 LONG = "a-very-long-name-" * 5 + "x"

@@ -11,10 +11,11 @@ from importlib import import_module
 from typing import Any, Literal
 
 import pytest
+from words import tool
+
 from quoth.neuro.prompt.grammar import JSON, LISP, PLIST, TAGS, Spelling, grammar
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
-from words import tool
 
 ODD = {
     "text": {"type": str},

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from words import table_of, tool
+
 from quoth.neuro.prompt.dialects import TAGS
 from quoth.tools.registry.table import ToolTable
-from words import table_of, tool
 
 
 def table() -> ToolTable:

@@ -13,6 +13,7 @@ import pytest
 from functions import DIALECTS, Function, function, kebab_names, tag_line, truths
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from quoth.neuro.reading.repair import KEYS
 from quoth.neuro.reading.reply import read_reply
 from quoth.tools.lisp.forms import CallForm

@@ -7,10 +7,11 @@ import string
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from words import calls, faults, heard
+
 from quoth.neuro.reading.forms import MAX_CALLS, MAX_ERRORS, MAX_FORMS
 from quoth.neuro.reading.reply import MAX_REPLY, read_reply
 from quoth.tools.lisp.forms import CallForm
-from words import calls, faults, heard
 
 HI = '(echo :text "hi")'
 TICKS = "```"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from words import calls, faults, heard
+
 from quoth.neuro.reading import forms, literals, repair
 from quoth.neuro.reading.reply import read_reply
 from quoth.tools.lisp.forms import CallForm
-from words import calls, faults, heard
 
 TICKS = "```"
 KNOWN = ["echo", "eval", "grep-search", "write-file"]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
 from quoth.neuro.reading import stream
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.result import FoundCall

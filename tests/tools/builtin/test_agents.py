@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+from words import Gateway, gateway, shipped, tool
+
 from quoth import Services, UnknownToolError
 from quoth.neuro.prompt.belt import JSON_VIEWS, TEXT_VIEWS, BeltCatalog, belt, belt_json
 from quoth.neuro.prompt.dialects import CALL_FORM, DIALECTS
@@ -16,7 +18,6 @@ from quoth.tools.door.door import Door
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.loading import with_search
 from quoth.tools.registry.table import ToolTable, cognitive_tools
-from words import Gateway, gateway, shipped, tool
 
 import_module("quoth.tools.builtin")
 HIDDEN = ("cognitive-loop", "think")

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import form
+
 from quoth.tools.builtin import search_tools
 from quoth.tools.call.call import ToolResult, new_call
 from quoth.tools.call.context import ToolContext
@@ -16,7 +18,6 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
 from quoth.tools.errors import UnknownToolError
 from quoth.tools.registry.table import ToolTable, cognitive_tools
-from words import form
 
 
 class OneTool:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Gateway, complaint, files, form, shipped
+
 from quoth import cognitive_tools
 from quoth.tools.call.call import ALLOW
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import CallForm
-from words import Gateway, complaint, files, form, shipped
 
 
 class Yes:

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from words import Clock, Gateway, complaint, gateway
+
 from quoth.tools.errors import ToolError
 from quoth.tools.history.long_results import KEPT_SECONDS, StorePages, id_of, more_form
 from quoth.tools.registry.table import cognitive_tools
 from quoth.tools.storage.database import Store
-from words import Clock, Gateway, complaint, gateway
 
 import_module("quoth.tools.builtin")
 LONG = "".join(f"line {number}: ünïcödé 漢字 🦉\n" for number in range(400))

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from words import complaint, form, gateway, load, shipped, story, tool
+
 from quoth import Agent
 from quoth.agent.terminal.ask import AskTerminal
 from quoth.tools.call.call import Verdict, ask, deny, new_call
@@ -21,7 +23,6 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.define import cognitive_tool, registering_in
 from quoth.tools.registry.parameters import Secret
 from quoth.tools.registry.table import ToolTable
-from words import complaint, form, gateway, load, shipped, story, tool
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nq83v\n-----END RSA PRIVATE KEY-----"
 LOGIN = {"user": {}, "pin": {"secret": True}}
@@ -325,7 +326,7 @@ def test_a_transcript_hides_what_was_declared_and_the_tool_gets_it(tmp_path: Pat
 
 def test_a_secret_parameter_is_declared_in_hy_and_in_python(tmp_path: Path) -> None:
     (tmp_path / "t.hy").write_text(
-        "(require quoth.tools.macros [def-cognitive-tool])\n"
+        "(require quoth [def-cognitive-tool])\n"
         '(def-cognitive-tool login "Log in." :parameters [pin {:type str :secret True}] :body pin)\n'
     )
     table = load(tmp_path / "t.hy")

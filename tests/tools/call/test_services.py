@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Later, Spy, complaint, files, gateway, load, shipped, tool
+
 from quoth import Block, SearchHit, SearchOptions, Services, Source, ToolContext, Workspace
 from quoth.tools.call.call import ALLOW, Call, Verdict, deny
 from quoth.tools.call.services import NO_SERVICES, PROTOCOLS, PermissionBroker
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.lisp.forms import CallForm
-from words import Later, Spy, complaint, files, gateway, load, shipped, tool
 
 # What a missing service says
 
@@ -519,6 +520,9 @@ def test_a_body_has_all_that_the_seeds_name(found: Callable[[ToolContext], Any])
 
 
 def test_a_start_does_not_wait_for_what_services_hand_over() -> None:
-    program = "import sys, quoth.tools.call.context, quoth.agent.client; print('quoth.tools.call.service_types' in sys.modules)"
+    program = (
+        "import sys, quoth.tools.call.context, quoth.agent.client; "
+        "print('quoth.tools.call.service_types' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

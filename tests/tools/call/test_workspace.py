@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from words import complaint, files
+
 from quoth.tools.call.call import ALLOW
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import enter_context
 from quoth.tools.call.guards import inside_workspace
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
-from words import complaint, files
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Clock, Desk, Spy, complaint, desk, files, form, gateway, shipped, tool
+
 from quoth.tools.call.call import ALLOW, Call, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Instead, MemoryAudit, NobodyToAsk
@@ -34,7 +36,6 @@ from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store
-from words import Clock, Desk, Spy, complaint, desk, files, form, gateway, shipped, tool
 
 WAITS = "probe waits for a person's approval: it writes files (request {})."
 DAY = 86400.0

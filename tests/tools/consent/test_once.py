@@ -12,6 +12,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from words import Clock, Desk, Spy, desk, files, tool
+
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.consent.broker import APPROVAL_SECONDS, PENDING_SECONDS
 from quoth.tools.consent.requests import request_digest
@@ -20,7 +22,6 @@ from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.storage.database import Store
-from words import Clock, Desk, Spy, desk, files, tool
 
 
 def probe(body: Callable[..., Any], version: str = "1") -> CognitiveTool:

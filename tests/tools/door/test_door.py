@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Gateway, Spy, gateway, shipped, tool
+
 from quoth.tools.call.call import ALLOW, Call, GateDecision, ToolResult, Verdict, ask, deny, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import current_context
 from quoth.tools.call.ports import MemoryAudit, Receipt, Refusal, Reservation
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.door import door as door_module
-from quoth.tools.door import execution
+from quoth.tools.door import execution, stages
 from quoth.tools.door.door import Door, dispatch
 from quoth.tools.door.stages import STAGES
 from quoth.tools.errors import STATUSES, ToolError, ToolFailure
@@ -28,13 +29,12 @@ from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import SandboxLimits
 from quoth.tools.storage.database import Store
-from words import Gateway, Spy, gateway, shipped, tool
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deadlines of the door itself, short enough for a test to pass them."""
-    monkeypatch.setattr(door_module, "GATE_SECONDS", 0.2)
+    monkeypatch.setattr(stages, "GATE_SECONDS", 0.2)
     monkeypatch.setattr(execution, "GRACE_SECONDS", 0.2)
 
 
@@ -480,7 +480,7 @@ def test_only_a_clear_yes_of_the_guard_lets_the_call_on(
     guard: Any, status: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if reason == DEADLINE:
-        monkeypatch.setattr(door_module, "GUARD_SECONDS", 0.2)
+        monkeypatch.setattr(stages, "GUARD_SECONDS", 0.2)
     body = Spy("done")
     result = gateway(tool(body=body, guard=guard)).pass_through("(probe)")
     assert (result.status, result.message) == (status, f"probe was denied: {reason}." if reason else "")

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from words import Spy, files, gateway, lines, tool
+
 from quoth.tools.call.call import ALLOW, ToolResult, ask, deny, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
@@ -27,7 +29,6 @@ from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.storage.database import Store
-from words import Spy, files, gateway, lines, tool
 
 TEXT: dict[str, dict[str, Any]] = {"x": {"type": Any, "default": None}}
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import apsw
 import pytest
+from words import Spy, files, gateway, tool
+
 from quoth.tools.call.call import ALLOW, Verdict, ask, deny
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.history.audit import ALL, COLUMNS, StoreAudit, Verification, _hash
 from quoth.tools.storage.database import MIGRATIONS, Store
-from words import Spy, files, gateway, tool
 
 # The schema of version 1, word for word as it was released.
 VERSION_1 = """

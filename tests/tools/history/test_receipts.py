@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import Clock, Desk, Spy, desk, form, gateway, shipped, tool
+
 from quoth.tools.call.call import ALLOW, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import NobodyToAsk, NoReceipts
@@ -14,7 +16,6 @@ from quoth.tools.history.receipts import KEPT_SECONDS, PRUNED_EVERY, WINDOW_SECO
 from quoth.tools.policy.effects import by_effects
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.storage.database import Store
-from words import Clock, Desk, Spy, desk, form, gateway, shipped, tool
 
 MODEL = {"route": "reply", "user": "bob", "session": "s", "message": "Look."}
 

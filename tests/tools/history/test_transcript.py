@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from words import Agent, Clock, complaint, form, scripted
+
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.errors import UsageError
 from quoth.tools.history.audit import StoreAudit
@@ -29,7 +31,6 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
 from quoth.tools.storage.database import MIGRATIONS, Store
 from quoth.tools.storage.paths import store_path
-from words import Agent, Clock, complaint, form, scripted
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ import hy.models as m
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from words import complaint, form
+
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import (
     CallForm,
@@ -24,7 +26,6 @@ from quoth.tools.lisp.forms import (
 )
 from quoth.tools.lisp.printer import Code, pretty, print_string, print_value, show, to_value
 from quoth.tools.lisp.reader import Limits, ReadError, read_one
-from words import complaint, form
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}(-[a-z0-9]{1,4})?", fullmatch=True)
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=30)  # lone surrogates too

@@ -26,6 +26,7 @@ from hy.models import (
 )
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
 from quoth.tools.errors import QuothError
 from quoth.tools.lisp.reader import Limits, Lines, ReadError, read_all, read_one, read_prefix
 

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from org_lines import LINES
+from words import complaint
+
 from quoth.tools.org.document import Org, dump, load
 from quoth.tools.org.edit import (
     EditError,
@@ -25,7 +27,6 @@ from quoth.tools.org.edit import (
     set_todo,
     unescape,
 )
-from words import complaint
 
 DATA = Path(__file__).parents[2] / "agent" / "data"
 PLANS = Path(__file__).parents[3] / "plans"

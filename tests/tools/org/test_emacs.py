@@ -11,10 +11,11 @@ import subprocess
 from pathlib import Path
 
 from org_lines import LINES
+from words import command, files
+
 from quoth.agent.plan.model import TODO_WORDS
 from quoth.tools.org.document import Org, dump, load
 from quoth.tools.org.edit import add_to_drawer, put_entry_results, put_results, set_property, set_todo
-from words import command, files
 
 EMACS = shutil.which("emacs")
 ROOT = Path(__file__).parents[3]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from org_lines import LINES
+
 from quoth.agent.plan.model import TODO_WORDS
 from quoth.tools.org import edit as org_edit
 from quoth.tools.org.document import Org, dump, load

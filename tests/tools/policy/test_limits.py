@@ -15,13 +15,14 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from words import Gateway, Spy, agent, complaint, files, gateway, shipped, story, tool
+
 from quoth.tools.call.call import ALLOW, Verdict, ask, deny, new_call
 from quoth.tools.call.ports import Reservation
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.limits import Cooldown, Quota, Rule, StoreLimits
 from quoth.tools.storage.database import Store
-from words import Gateway, Spy, agent, complaint, files, gateway, shipped, story, tool
 
 
 class Clock:

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from words import Spy, complaint, files, form, gateway, shipped, table_of, tool
+
 from quoth.tools.call.call import Call, Verdict, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
@@ -27,7 +29,6 @@ from quoth.tools.policy.quotas import Cooldown, Quota
 from quoth.tools.policy.trust import Trust
 from quoth.tools.registry.parameters import bind, validate
 from quoth.tools.registry.table import CognitiveTool
-from words import Spy, complaint, files, form, gateway, shipped, table_of, tool
 
 FREE = tool(
     "free",

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mistakes import MISTAKES, Mistake
+from words import complaint
+
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.reader import read_all
 from quoth.tools.program.compiler import PROGRAM_LIMITS, ProgramError, compile_program
@@ -22,7 +24,6 @@ from quoth.tools.program.idioms import IDIOMS
 from quoth.tools.program.linter import spot
 from quoth.tools.program.rewriter import rewrite
 from quoth.tools.sandbox.runner import Sandbox
-from words import complaint
 
 TOOLS = ("echo", "read-file")
 PLACE = re.compile(r"line \d+, column \d+: ")

@@ -10,6 +10,8 @@ import hy.models as m
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from words import complaint
+
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_string, show
 from quoth.tools.lisp.reader import read_all
@@ -20,7 +22,6 @@ from quoth.tools.program.idiom_calls import MAX_STEPS
 from quoth.tools.program.idioms import IDIOMS, RULES, VALUES, Idiom
 from quoth.tools.program.rewriter import rewrite
 from quoth.tools.sandbox.runner import Sandbox
-from words import complaint
 
 TOOLS = ("echo", "even")
 Run = Callable[[str], Any]

@@ -16,6 +16,8 @@ import hy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from words import Gateway, Spy, complaint, files, shipped, tool
+
 from quoth.tools.call.call import ALLOW, ask, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.lisp.forms import CallForm
@@ -25,7 +27,6 @@ from quoth.tools.program.compiler import PURE_MACROS, ProgramError, compile_prog
 from quoth.tools.sandbox.failures import InnerFailure
 from quoth.tools.sandbox.runner import Sandbox, SandboxLimits
 from quoth.tools.sandbox.transfer import across
-from words import Gateway, Spy, complaint, files, shipped, tool
 
 SMALL = SandboxLimits(seconds=0.4, memory=48 * 1024 * 1024, calls=50)
 

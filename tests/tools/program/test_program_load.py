@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words import async_agent, sandboxes, tool
+
 from quoth.agent.client import AsyncAgent
 from quoth.tools.call.call import deny
 from quoth.tools.sandbox.runner import MAX_WORKERS, Sandbox, SandboxLimits
-from words import async_agent, sandboxes, tool
 
 PROGRAMS = 1000
 LIMITS = SandboxLimits(seconds=0.5, memory=64 * 1024 * 1024)

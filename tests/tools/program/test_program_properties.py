@@ -16,6 +16,7 @@ import hy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.program.compiler import ProgramError, compile_program

@@ -6,11 +6,12 @@ import asyncio
 from typing import Annotated, Any
 
 import pytest
+from words import Gateway, complaint, form, gateway, tool
+
 from quoth import Call, ToolContext, cognitive_tool, cognitive_tools, deny, registering_in
 from quoth.tools.errors import DefinitionError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool, ToolTable
-from words import Gateway, complaint, form, gateway, tool
 
 
 @pytest.fixture

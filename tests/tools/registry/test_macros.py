@@ -15,18 +15,19 @@ from typing import Any
 
 import pytest
 from loopback import QuietServer
+from words import Gateway, complaint, files, form, gateway, load
+
 from quoth.tools.builtin.process import MAX_OUTPUT, run_argv
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.registry.table import ToolTable
-from words import Gateway, complaint, files, form, gateway, load
 
 HEAD = """\
 "Tools of a test."
 
-(require quoth.tools.macros [def-cognitive-tool def-shell-tool def-http-tool])
+(require quoth [def-cognitive-tool def-shell-tool def-http-tool])
 
 """
 
@@ -388,10 +389,10 @@ def test_a_mistake_found_while_loading_is_told_at_its_line(
         ('(def-cognitive-tool x "D.\n :body 1)', ":5:23: this string is never closed; "),
         ("(print #nowhere 1)", ":5:8: "),
         (
-            "(require quoth.tools.macros [def-cognitve-tool])",
+            "(require quoth [def-cognitve-tool])",
             ":5:24: quoth.tools.macros has no macro def-cognitve-tool. Did you mean def-cognitive-tool?",
         ),
-        ("(when True (require quoth.tools.macros [zzz]))", ":5:35: quoth.tools.macros has no macro zzz."),
+        ("(when True (require quoth [zzz]))", ":5:35: quoth.tools.macros has no macro zzz."),
         ("(require nowhere.macros [x])", ":5:10: No module named 'nowhere'"),
         ("(setv 1 2)", ":5:7: Can't assign or delete a constant"),
         ("(defn f [a a] 1)", ":5:13: duplicate argument 'a' in function definition"),

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
+from words import complaint, gateway, tool
+
 from quoth.tools.call.call import ToolResult
 from quoth.tools.errors import DefinitionError, InvalidCallError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.parameters import strict_model
-from words import complaint, gateway, tool
 
 
 def call(text: str | CallForm, **params: dict[str, Any]) -> ToolResult:

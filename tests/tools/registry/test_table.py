@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from words import complaint, form, gateway, tool
+
 from quoth import cognitive_tools
 from quoth.tools.errors import DefinitionError, DuplicateToolError, UnknownToolError, nearest
 from quoth.tools.registry.table import CognitiveTool, ToolTable
-from words import complaint, form, gateway, tool
 
 
 def test_a_registered_tool_is_got_by_its_name() -> None:

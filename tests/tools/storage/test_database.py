@@ -13,12 +13,13 @@ from typing import Any
 
 import apsw
 import pytest
+from words import Spy, complaint, gateway, tool
+
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.errors import UsageError
 from quoth.tools.history.audit import COLUMNS, StoreAudit
 from quoth.tools.storage.database import MIGRATIONS, Store
 from quoth.tools.storage.paths import state_dir, store_path
-from words import Spy, complaint, gateway, tool
 
 
 def row(number: int = 1, **more: Any) -> dict[str, Any]:

@@ -9,9 +9,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from words import complaint, wait_until
+
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.file_lock import hold, is_held
-from words import complaint, wait_until
 
 HOLDS = """
 import sys

@@ -1,0 +1,150 @@
+"""quoth is a guest in other people's projects: one package is installed, and it is found whatever lies
+around."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from words import files, quoth, rooms
+
+import quoth as public
+
+ROOT = Path(__file__).parents[1]
+OWN = {  # a project with folders of the same names
+    "tools/__init__.py": "raise RuntimeError('theirs')",
+    "agent/__init__.py": "raise RuntimeError('theirs')",
+    "neuro/__init__.py": "raise RuntimeError('theirs')",
+    "plans/first.org": "* PLAN Build: count\n  #+begin_src hy\n  (+ 1 2)\n  #+end_src\n",
+    "mine.hy": '(require quoth [def-cognitive-tool])\n(def-cognitive-tool mine "Mine." :body 7)\n',
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return files(tmp_path / "theirs", OWN)
+
+
+def python(
+    *words: str, cwd: Path, python: str = sys.executable, **env: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [python, *words],
+        cwd=cwd,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_command_works_in_a_project_with_rooms_of_the_same_names(project: Path) -> None:
+    said = quoth("call", "(mine)", "--tools", "mine.hy", cwd=project)
+    assert (said.code, said.out) == (0, "7\n"), said.err
+    said = quoth("fly", "plans/first.org", "--json", cwd=project)
+    assert (said.code, json.loads(said.out)["status"]) == (0, "done"), said.err
+
+
+@pytest.mark.parametrize("path", ["", "."])
+def test_python_m_quoth_works_there_too(project: Path, path: str) -> None:
+    done = python("-m", "quoth", "call", "(mine)", "--tools", "mine.hy", cwd=project, PYTHONPATH=path)
+    assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
+
+
+def test_import_quoth_works_there_too(project: Path) -> None:
+    program = (
+        "from quoth import Agent, cognitive_tool\n"
+        "with Agent(tools=['mine.hy']) as agent:\n"
+        "    print(agent.call('(mine)').value)\n"
+    )
+    done = python("-c", program, cwd=project)
+    assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
+
+
+@pytest.mark.parametrize("room", ["tools", "neuro", "agent"])
+def test_a_room_imported_bare_refuses_with_a_sentence(room: str) -> None:
+    """Else there would be two tables of tools."""
+    done = python("-c", f"import {room}", cwd=rooms()[0].resolve().parent)
+    assert done.stderr.splitlines()[-1] == (
+        f"ImportError: {room} is a part of quoth: write quoth.{room} in place of {room}."
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        (
+            "(require tools.macros [def-cognitive-tool])",
+            "old.hy:1:10: tools is a part of quoth: (require quoth [def-cognitive-tool]).",
+        ),
+        ("(import tools [deny])", "old.hy:1:9: tools is a part of quoth: (import quoth [deny])."),
+        (
+            "(import agent.testing [replays])",
+            "old.hy:1:9: agent is a part of quoth: (import quoth.agent.testing [replays]).",
+        ),
+    ],
+)
+def test_an_old_spelling_in_a_tool_file_is_answered_by_the_new_one(
+    tmp_path: Path, source: str, sentence: str
+) -> None:
+    files(tmp_path, {"old.hy": source + "\n"})
+    said = quoth("tools", "--tools", "old.hy", cwd=tmp_path)
+    assert said.code == 2
+    assert sentence in said.err
+    assert "Traceback" not in said.err
+
+
+def test_what_quoth_gives_is_its_sorted_list_of_names() -> None:
+    assert public.__all__ == sorted(public.__all__)
+    assert dir(public) == public.__all__
+    assert all(getattr(public, name) is not None for name in public.__all__)
+
+
+def test_each_name_is_said_once_to_readers_and_once_to_type_checkers() -> None:
+    text = Path(str(public.__file__)).read_text(encoding="utf-8")
+    checked = {
+        alias.name
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("quoth.")
+        for alias in node.names
+    }
+    in_hy = {"think", "ask_neuro", "begin_conversation"}  # no type checker reads them
+    assert {*public._HOME_OF} == checked | in_hy
+    assert {*public.__all__} == {*public._HOME_OF, "StrictModel", "__version__"}
+
+
+def test_a_name_that_quoth_has_not_is_an_error() -> None:
+    with pytest.raises(AttributeError, match="module 'quoth' has no attribute 'Agnet'"):
+        public.Agnet  # noqa: B018
+
+
+def test_the_wheel_holds_the_one_package(tmp_path: Path) -> None:
+    """Built from a copy, so that nothing is left in the checkout."""
+    copy = tmp_path / "checkout"
+    copy.mkdir()
+    for name in ("pyproject.toml", "README.org", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    for name in ("agent", "neuro", "tools", "plans"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    build = "import sys; from setuptools import build_meta as b; print(b.build_wheel(sys.argv[1]))"
+    done = python("-c", build, str(tmp_path), cwd=copy)
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        names = wheel.namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"quoth"}
+    source = {
+        path.relative_to(copy).as_posix()
+        for room in ("agent", "neuro", "tools")
+        for path in (copy / room).rglob("*")
+        if path.suffix in (".py", ".hy")
+    }
+    held = {f"quoth/{name.removeprefix('agent/public/')}" for name in source}
+    assert {name for name in names if name.endswith((".py", ".hy"))} - {"quoth/plans/git-tools.hy"} == held
+    assert {"quoth/py.typed", "quoth/__main__.py", "quoth/plans/first-flight.org"} <= set(names)

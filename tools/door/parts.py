@@ -1,0 +1,58 @@
+"""The parts a door is made of, given by the host: the table, and a port for each that has a say.
+
+Knows the ports and their null objects; it must not know the stages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from quoth.tools.call.ports import (
+    Audit,
+    CallLog,
+    Consent,
+    Gate,
+    Limits,
+    MemoryAudit,
+    NobodyToAsk,
+    NoCallLog,
+    NoLimits,
+    NoReceipts,
+    Policy,
+    Receipts,
+)
+from quoth.tools.policy.effects import EffectsPolicy
+from quoth.tools.registry.table import ToolTable, cognitive_tools
+
+MAX_DEPTH = 10  # of calls inside calls
+
+
+class Parts:
+    """What the stages of a door ask. A form cannot reach any of it."""
+
+    def __init__(
+        self,
+        table: ToolTable = cognitive_tools,
+        *,
+        policy: Policy | None = None,
+        limits: Limits | None = None,
+        gate: Gate | None = None,
+        consent: Consent | None = None,
+        audit: Audit | None = None,
+        receipts: Receipts | None = None,
+        log: CallLog | None = None,
+        together: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
+        max_depth: int = MAX_DEPTH,
+    ) -> None:
+        self.table = table
+        self.policy = policy or EffectsPolicy()
+        self.limits = limits or NoLimits()
+        self.gate = gate
+        self.consent = consent or NobodyToAsk()
+        self.audit = audit or MemoryAudit()
+        self.receipts = receipts or NoReceipts()
+        self.log = log or NoCallLog()
+        self.together = together  # what is written down within it is on disk at once, or none of it
+        self.max_depth = max_depth
