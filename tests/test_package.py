@@ -125,18 +125,27 @@ def test_a_name_that_quoth_has_not_is_an_error() -> None:
         public.Agnet  # noqa: B018
 
 
-def test_the_wheel_holds_the_one_package(tmp_path: Path) -> None:
-    """Built from a copy, so that nothing is left in the checkout."""
+def checkout(tmp_path: Path) -> Path:
+    """A copy of the checkout, so that building leaves nothing in it."""
     copy = tmp_path / "checkout"
     copy.mkdir()
     for name in ("pyproject.toml", "README.org", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     for name in ("agent", "neuro", "tools", "plans"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-    build = "import sys; from setuptools import build_meta as b; print(b.build_wheel(sys.argv[1]))"
-    done = python("-c", build, str(tmp_path), cwd=copy)
+    return copy
+
+
+def built(copy: Path, into: Path, how: str) -> zipfile.ZipFile:
+    build = f"from setuptools import build_meta as b; b.{how}"
+    done = python("-c", build, cwd=copy)
     assert done.returncode == 0, done.stderr
-    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+    return zipfile.ZipFile(next(into.glob("*.whl")))
+
+
+def test_the_wheel_holds_the_one_package(tmp_path: Path) -> None:
+    copy = checkout(tmp_path)
+    with built(copy, tmp_path, f"build_wheel({str(tmp_path)!r})") as wheel:
         names = wheel.namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"quoth"}
     source = {
@@ -148,3 +157,14 @@ def test_the_wheel_holds_the_one_package(tmp_path: Path) -> None:
     held = {f"quoth/{name.removeprefix('agent/public/')}" for name in source}
     assert {name for name in names if name.endswith((".py", ".hy"))} - {"quoth/plans/git-tools.hy"} == held
     assert {"quoth/py.typed", "quoth/__main__.py", "quoth/plans/first-flight.org"} <= set(names)
+
+
+def test_an_editable_install_is_the_same_package(tmp_path: Path, project: Path) -> None:
+    copy = checkout(tmp_path)
+    how = f"build_editable({str(tmp_path)!r}, {{'editable_mode': 'strict'}})"
+    with built(copy, tmp_path, how) as wheel:
+        (path,) = (wheel.read(name).decode().strip() for name in wheel.namelist() if name.endswith(".pth"))
+    program = "import quoth.neuro.think, quoth; print(quoth.__file__); print(quoth.Agent.__module__)"
+    done = python("-c", program, cwd=project, PYTHONPATH=path)
+    assert done.stdout.splitlines() == [f"{path}/quoth/__init__.py", "quoth.agent.client"], done.stderr
+    assert (Path(path) / "quoth/agent/client.py").samefile(copy / "agent/client.py")  # edited in place
