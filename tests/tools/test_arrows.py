@@ -159,7 +159,10 @@ def upward(module: str, imports: Iterable[str]) -> list[str]:
 
 
 def _level(module: str) -> tuple[int, int]:
-    """How high its room stands; what is in no room of the order stands on top of its package."""
+    """How high its room stands: a package by itself below its rooms, what is in no room of the order on top of
+    them."""
+    if module in TOPS:
+        return TOPS.index(module), -1
     return LEVEL.get(room_of(module), (TOPS.index(module.split(".")[0]), len(LEVEL)))
 
 
