@@ -381,7 +381,11 @@ def test_what_must_be_written_says_why_it_cannot(tmp_path: Path) -> None:
         agent.call('(write-file :path "a.txt" :content "x")')
         (asked,) = agent.broker.requests()
     done = subprocess.run(
-        [sys.executable, "-c", f"from agent import cli; raise SystemExit(cli.main(['deny', '{asked.id}']))"],
+        [
+            sys.executable,
+            "-c",
+            f"from quoth.agent.cli import main as cli; raise SystemExit(cli.main(['deny', '{asked.id}']))",
+        ],
         cwd=tmp_path,
         preexec_fn=no_room,
         capture_output=True,
@@ -404,7 +408,11 @@ def test_an_older_store_that_cannot_be_brought_up_to_date_says_so(tmp_path: Path
     store.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 1}")
     store.close()
     done = subprocess.run(
-        [sys.executable, "-c", "from agent import cli; raise SystemExit(cli.main(['sessions']))"],
+        [
+            sys.executable,
+            "-c",
+            "from quoth.agent.cli import main as cli; raise SystemExit(cli.main(['sessions']))",
+        ],
         cwd=tmp_path,
         preexec_fn=no_room,
         capture_output=True,

@@ -86,7 +86,7 @@ def test_ctrl_c_at_a_question_of_the_repl_is_for_one_line(
 
 # Before the command has begun
 
-STARTS = {"the script": command(), "the module": [sys.executable, "-m", "agent"]}
+STARTS = {"the script": command(), "the module": [sys.executable, "-m", "quoth"]}
 
 
 @pytest.mark.parametrize("milliseconds", [0, 10, 30, 60, 100, 150, 200, 300])
@@ -201,7 +201,7 @@ def test_what_was_started_ends_even_when_we_are_killed(tmp_path: Path) -> None:
     files(
         tmp_path,
         {
-            "tools.hy": f'(require tools.macros [def-shell-tool]) (def-shell-tool go "Go." :argv [{argv}])',
+            "tools.hy": f'(require quoth [def-shell-tool]) (def-shell-tool go "Go." :argv [{argv}])',
             "policy.hy": "(allow (go))",
         },
     )

@@ -159,7 +159,7 @@ def upward(module: str, imports: Iterable[str]) -> list[str]:
 
 
 def _level(module: str) -> tuple[int, int]:
-    """How high its room stands: a package by itself below its rooms, what is in no room of the order on top of
+    """How high its room stands. A package by itself stands below its rooms, what is in no room on top of
     them."""
     if module in TOPS:
         return TOPS.index(module), -1
@@ -229,7 +229,7 @@ def the_house() -> dict[str, set[str]]:
 
 
 def test_every_file_stands_in_a_room_of_the_order() -> None:
-    assert {room_of(module) for module in the_house()} == {*LEVEL, *TOPS}
+    assert {room_of(module) for module in the_house()} | {PUBLIC} == {*LEVEL, *TOPS}
 
 
 def test_no_file_points_upward() -> None:

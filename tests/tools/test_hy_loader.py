@@ -27,7 +27,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 PROGRAM = """
 import json, sys
-import tools
+import quoth.tools
 compiled = []
 from importlib.machinery import SourceFileLoader
 old = SourceFileLoader.source_to_code
@@ -37,13 +37,14 @@ def spy(self, data, path, **more):
     return old(self, data, path, **more)
 SourceFileLoader.source_to_code = spy
 import quoth.tools.builtin
-print(json.dumps({"compiled": compiled, "tools": tools.cognitive_tools.names(), "file": tools.__file__}))
+names = quoth.cognitive_tools.names()
+print(json.dumps({"compiled": compiled, "tools": names, "file": quoth.tools.__file__}))
 """
 
 
 def start(cache: Path, root: Path | None = None, **env: str) -> dict[str, Any]:
     """Load the tools that ship in a fresh Python; say which Hy files it compiled."""
-    root = root or rooms()[0].parent
+    root = root or rooms()[0].parent.parent
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         env={**os.environ, "QUOTH_CACHE": str(cache), "PYTHONPATH": str(root), **env},
@@ -54,16 +55,16 @@ def start(cache: Path, root: Path | None = None, **env: str) -> dict[str, Any]:
     )
     assert done.stderr == ""
     found: dict[str, Any] = json.loads(done.stdout)
-    assert Path(found["file"]).parent.parent == root
+    assert Path(found["file"]).parent.parent.parent == root
     return found
 
 
-FAMILIES = {"core.hy", "files.hy", "search.hy"}
+FAMILIES = {"eval.hy", "files.hy", "search.hy"}
 
 
 def copied(folder: Path) -> Path:
     """The package, installed somewhere else."""
-    shutil.copytree(rooms()[0], folder / "lib/tools", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(rooms()[0].parent, folder / "lib/quoth", ignore=shutil.ignore_patterns("__pycache__"))
     return folder / "lib"
 
 
@@ -111,7 +112,7 @@ def test_a_damaged_entry_is_compiled_anew_and_mended(cache: Path, damage: str) -
         }[damage]
     )
     again = start(cache)
-    assert again["compiled"] == ["core.hy"]
+    assert again["compiled"] == ["eval.hy"]
     assert "echo" in again["tools"]
     assert entry.read_bytes() == good
     assert start(cache)["compiled"] == []
@@ -120,23 +121,23 @@ def test_a_damaged_entry_is_compiled_anew_and_mended(cache: Path, damage: str) -
 def test_a_changed_file_is_compiled_anew_and_its_old_entry_dropped(cache: Path, tmp_path: Path) -> None:
     root = copied(tmp_path)
     start(cache, root)
-    file = root / "tools/builtin/eval.hy"
+    file = root / "quoth/tools/builtin/eval.hy"
     file.write_text(
         file.read_text()
         .replace("def-cognitive-tool echo", "def-cognitive-tool ekko")
         .replace("(echo", "(ekko")
     )
     again = start(cache, root)
-    assert again["compiled"] == ["core.hy"]
+    assert again["compiled"] == ["eval.hy"]
     assert "ekko" in again["tools"]
     assert len(list((cache / "hy").glob("quoth.tools.builtin.eval.*.bin"))) == 1
 
 
-@pytest.mark.parametrize("name", ["macros.hy", "expand.hy"])
+@pytest.mark.parametrize("name", ["macros.hy", "registry/expand.hy"])
 def test_what_decides_an_expansion_belongs_to_the_key(cache: Path, tmp_path: Path, name: str) -> None:
     root = copied(tmp_path)
     start(cache, root)
-    with (root / "tools" / name).open("a") as file:
+    with (root / "quoth/tools" / name).open("a") as file:
         file.write("; a change\n")
     assert set(start(cache, root)["compiled"]) >= FAMILIES
 
@@ -188,11 +189,11 @@ def finder() -> Any:
 def test_only_our_own_packages_are_found_by_it(tmp_path: Path) -> None:
     files(tmp_path, {"x.hy": '"Doc."\n', "y.py": ""})
     path = [str(tmp_path)]
-    assert finder().find_spec("tools.x", path).loader.__class__ is _CachingLoader
+    assert finder().find_spec("quoth.x", path).loader.__class__ is _CachingLoader
     assert finder().find_spec("theirs.x", path) is None
-    assert finder().find_spec("tools.y", path) is None
-    assert finder().find_spec("tools", None) is None
-    assert finder().find_spec("toolsx.x", path) is None
+    assert finder().find_spec("quoth.y", path) is None
+    assert finder().find_spec("quoth", None) is None
+    assert finder().find_spec("quothx.x", path) is None
 
 
 def test_it_is_installed_once() -> None:

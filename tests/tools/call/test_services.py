@@ -268,7 +268,7 @@ USES: list[tuple[str, Callable[[ToolContext], Any], str, Any]] = [
     (
         "search-with-options",
         lambda ctx: ctx.search("colour", "shared", SearchOptions(3, "conversations")),
-        """(do (import tools [SearchOptions])
+        """(do (import quoth [SearchOptions])
                (await (ctx.search "colour" "shared" (SearchOptions 3 "conversations"))))""",
         [{"label": "colour", "text": "shared conversations 3", "score": 0.0, "source": ""}],
     ),
@@ -311,7 +311,7 @@ def test_a_body_in_hy_uses_a_service(tmp_path: Path, body: str, value: Any) -> N
 
 
 def hy_tool(folder: Path, options: str) -> Any:
-    text = f"""(require tools.macros [def-cognitive-tool])
+    text = f"""(require quoth [def-cognitive-tool])
     (def-cognitive-tool probe "A tool for a test." {options})
     """
     return load(files(folder, {"probe.hy": text}) / "probe.hy").get("probe")

@@ -390,9 +390,9 @@ def test_a_mistake_found_while_loading_is_told_at_its_line(
         ("(print #nowhere 1)", ":5:8: "),
         (
             "(require quoth [def-cognitve-tool])",
-            ":5:24: quoth.tools.macros has no macro def-cognitve-tool. Did you mean def-cognitive-tool?",
+            ":5:17: quoth has no macro def-cognitve-tool. Did you mean def-cognitive-tool?",
         ),
-        ("(when True (require quoth [zzz]))", ":5:35: quoth.tools.macros has no macro zzz."),
+        ("(when True (require quoth [zzz]))", ":5:28: quoth has no macro zzz."),
         ("(require nowhere.macros [x])", ":5:10: No module named 'nowhere'"),
         ("(setv 1 2)", ":5:7: Can't assign or delete a constant"),
         ("(defn f [a a] 1)", ":5:13: duplicate argument 'a' in function definition"),
