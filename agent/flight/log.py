@@ -92,7 +92,7 @@ class FlightLog:
         (event,) = transcript.events(self.session.id, kind="step", after=seq - 1)
         self._read(event)
         if status in OVER:
-            transcript.forget_secrets(self.session.id, run=run)
+            self.session.forget_secrets(run)
         return self.history[step][-1]
 
     def end(self, status: str) -> None:

@@ -88,10 +88,14 @@ class Sources:
 
     def before(self, seq: int) -> Iterator[Source]:
         """Those from before that place, in their order."""
+        self.read()
+        return (source for source in self._found if source.seq < seq)
+
+    def read(self) -> None:
+        """Read what is new: before its secrets are forgotten, for a model remembers it with them."""
         new = [*self._read("receipt"), *self._read("stimulus")]
         if new:
             self._found = sorted([*self._found, *new], key=lambda source: source.seq)
-        return (source for source in self._found if source.seq < seq)
 
     def _read(self, kind: Any) -> Iterator[Source]:
         for event in self._transcript.events(self._session, kind=kind, after=self._seen[kind]):

@@ -49,5 +49,4 @@ class RunLog:
             talk.count, talk.reply = len(messages), None
         self.add("end", data, parent=self.reply, status=reply.status)
         if reply.status == "done":
-            self.session.transcript.forget_secrets(self.session.id, run=self.run)
-            self.session.forget_opening()
+            self.session.forget_secrets(self.run)

@@ -92,6 +92,13 @@ class Session:
                 found = event
         return found
 
+    def forget_secrets(self, run: str) -> None:
+        """A run has ended; what its model was shown is remembered here as long as the model may quote it."""
+        if self.transcript.has_secrets(self.id):
+            self.sources.read()
+        self.transcript.forget_secrets(self.id, run=run)
+        self.forget_opening()
+
     def forget_opening(self) -> None:
         """Forget the secrets it was opened with, unless something is to be gone on with."""
         openings = [

@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,7 @@ async def http_request(
     is not."""
     import httpx
 
+    headers = {"accept-encoding": "gzip"} | {name.lower(): value for name, value in (headers or {}).items()}
     try:
         target = httpx.URL(url)
     except httpx.InvalidURL as error:
@@ -147,13 +149,22 @@ async def http_request(
             httpx.AsyncClient(timeout=timeout, follow_redirects=False) as client,
             client.stream(method.upper(), target, params=query, json=json, headers=headers) as response,
         ):
+            encoding = response.headers.get("content-encoding", "identity").strip().lower()
+            if encoding not in ("", "identity", "gzip", "x-gzip"):
+                raise ToolError(
+                    f"{place} answered compressed as {encoding[:40]}, which it was not asked for."
+                )
+            # httpx would make gigabytes of a kilobyte before it can be stopped.
+            inflate = zlib.decompressobj(zlib.MAX_WBITS | 16) if "gzip" in encoding else None
             body = bytearray()
-            async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) > MAX_OUTPUT:
+            async for chunk in response.aiter_raw():
+                body += inflate.decompress(chunk, MAX_OUTPUT + 1) if inflate else chunk
+                if len(body) > MAX_OUTPUT or (inflate and inflate.unconsumed_tail):
                     raise ToolError(f"{place} answered with more than {MAX_OUTPUT} bytes.")
     except (httpx.TimeoutException, TimeoutError):
         raise ToolFailure("timeout", f"{place} did not answer within {timeout:g} s.") from None
+    except zlib.error:
+        raise ToolError(f"{place} answered with what cannot be decompressed.") from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ToolError(f"{place} cannot be reached: {error or type(error).__name__}.") from None
     text = body.decode(response.encoding or "utf-8", "replace")

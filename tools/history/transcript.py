@@ -200,6 +200,11 @@ class Transcript:
                     (bare, session, user, id),
                 )
 
+    def has_secrets(self, session: str) -> bool:
+        """Whether an event of a session still holds what is to be forgotten."""
+        sql = "SELECT 1 FROM events WHERE session = ? AND shown IS NOT NULL LIMIT 1"
+        return bool(self._store().execute(sql, (session,)))
+
     def secret_openings(self, session: str) -> list[Event]:
         """The events that say with which secrets a session was opened: the address of a server has them."""
         sql = f"SELECT {COLUMNS} FROM events WHERE session = ? AND shown IS NOT NULL AND kind = 'session'"  # noqa: S608

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import http.server
 import json
 import os
@@ -594,7 +595,7 @@ async def test_a_program_is_put_away_however_often_its_call_is_cancelled(
 
 class Answers(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        kind, body, status = "text/plain", f"{self.command} {self.path}".encode(), 200
+        kind, body, status, packed = "text/plain", f"{self.command} {self.path}".encode(), 200, ""
         if self.path.startswith("/json"):
             kind = "application/json"
             body = json.dumps({"path": self.path, "agent": self.headers.get("x-agent")}).encode()
@@ -610,8 +611,15 @@ class Answers(http.server.BaseHTTPRequestHandler):
             time.sleep(1)
         elif self.path.startswith("/odd"):
             kind, body = "text/plain; charset=no-such-thing", b"\xff"
+        elif self.path.startswith("/packed"):
+            packed = self.path.removeprefix("/packed/")
+            inner = gzip.compress(b"x" * (10**8 if "bomb" in packed else 9))
+            packed = packed.removeprefix("bomb/").replace("-", ", ")
+            body = b"no" if packed == "GZIP" else gzip.compress(inner) if "," in packed else inner
         self.send_response(status)
         self.send_header("content-type", kind)
+        if packed:
+            self.send_header("content-encoding", packed)
         self.send_header("content-length", str(len(body)))
         self.send_header("location", "http://example.invalid/")
         self.end_headers()
@@ -652,6 +660,7 @@ def test_json_comes_back_as_data_and_text_as_text(tmp_path: Path, server: str) -
     assert here.pass_through('(fetch "text")').value == "GET /text"
     assert here.pass_through('(fetch "broken")').value == "{"
     assert here.pass_through('(fetch "odd")').value == "\ufffd"
+    assert here.pass_through('(fetch "packed/gzip")').value == "x" * 9
 
 
 def test_the_query_is_escaped(tmp_path: Path, server: str) -> None:
@@ -675,6 +684,10 @@ def test_a_request_asks_first(tmp_path: Path, server: str) -> None:
         ("missing", "answered 404: nothing here"),
         ("away", "answered 302: "),
         ("huge", f"answered with more than {MAX_OUTPUT} bytes."),
+        ("packed/bomb/gzip", f"answered with more than {MAX_OUTPUT} bytes."),
+        ("packed/bomb/gzip-gzip", "answered compressed as gzip, gzip, which it was not asked for."),
+        ("packed/br", "answered compressed as br, which it was not asked for."),
+        ("packed/GZIP", "answered with what cannot be decompressed."),
     ],
 )
 def test_an_answer_that_is_none_is_told(tmp_path: Path, server: str, path: str, sentence: str) -> None:
