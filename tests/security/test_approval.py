@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from words import desk, files, form, load, tool
+from pydantic import BaseModel
+from words import complaint, desk, files, form, load, shipped, tool
 
 from quoth.agent.terminal.requests import question_of
-from quoth.tools.call.call import Call
+from quoth.tools.call.call import Call, new_call
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.requests import Decision, request_digest
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import DefinitionError, UsageError
 from quoth.tools.lisp.forms import CallForm, canonical, from_json, from_model
 from quoth.tools.lisp.printer import Code, print_value, show, to_value
 from quoth.tools.lisp.reader import read_all, read_one
@@ -432,3 +433,99 @@ def test_the_version_of_a_tool_that_ships_covers_its_file() -> None:
     write = cognitive_tools.get("write-file")
     assert write.code == ""
     assert own_code(write.module)
+
+
+# Links that move after a person has decided
+
+
+def moved(home: Path, link: str, to: str) -> None:
+    """``link`` is one now, and leads to ``to``."""
+    place = home / link
+    if place.exists() or place.is_symlink():
+        place.rename(home / f"was {link}")
+    place.symlink_to(to)
+
+
+KEEP = tool("keep", lambda path, text: text, params={"path": {}, "text": {}}, effects=("writes",))
+NOTE = tool(
+    "note", lambda path, text: text, params={"path": {"type": WorkspacePath}, "text": {}}, effects=("writes",)
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "other", "link", "to"),
+    [
+        ('(note :path "src/a" :text "x")', '(note :path "src/b" :text "x")', "src", "secrets"),
+        ('(note :path "src/a" :text "x")', '(note :path "secrets/key" :text "x")', "src", "."),
+        ('(note :path "one.txt" :text "x")', '(note :path "one.txt" :text "y")', "one.txt", "two.txt"),
+        ('(keep :path "src/a" :text "x")', '(keep :path "src/b" :text "x")', "src", "secrets"),
+        ('(keep :path "link.txt" :text "x")', '(keep :path "link.txt" :text "y")', "link.txt", "two.txt"),
+        ('(keep :path "one.txt" :text "x")', '(keep :path "one.txt" :text "y")', "one.txt", "/etc/hosts"),
+    ],
+)
+def test_a_scope_is_about_places_and_a_link_that_moved_asks_again(
+    store: Store, tmp_path: Path, call: str, other: str, link: str, to: str
+) -> None:
+    files(tmp_path, {"src/a": "", "secrets/key": "", "one.txt": "", "two.txt": ""})
+    (tmp_path / "link.txt").symlink_to("one.txt")
+    waits = desk(store, KEEP, NOTE, workspace=tmp_path)
+    assert waits.pass_through(call).status == "pending"
+    waits.decide("scope")
+    assert waits.pass_through(call).ok, "the link that the person saw is fine"
+    moved(tmp_path, link, to)
+    assert waits.pass_through(other).status == "pending"
+
+
+@pytest.mark.parametrize("text", ['"x"', '(read-file :path "one.txt")'])
+def test_a_link_that_moved_is_in_no_approved_plan(store: Store, tmp_path: Path, text: str) -> None:
+    importlib.import_module("quoth.tools.builtin")
+    files(tmp_path, {"one.txt": "1", "two.txt": "2"})
+    (tmp_path / "link.txt").symlink_to("one.txt")
+    program = f'(do (keep :path "link.txt" :text {text}) 1)'
+    for to, status in (("one.txt", "ok"), ("two.txt", "pending")):
+        waits = desk(store, *cognitive_tools, KEEP, workspace=tmp_path)
+        dry = new_call(form(f"(eval :form {program} :dry-run True)"), session=to)
+        plan = waits.pass_through(dry.form, session=to).value
+        waits.decide(request=waits.broker.ask_for_plan(dry, plan))
+        moved(tmp_path, "link.txt", to)
+        (tmp_path / "was link.txt").unlink()
+        assert waits.pass_through(f"(eval :form {program})", session=to).status == status
+
+
+@pytest.mark.parametrize("call", ["(list-files)", '(list-files :path "src/..")', '(list-files :path "./")'])
+def test_only_these_arguments_means_a_path_that_is_left_out_too(tmp_path: Path, call: str) -> None:
+    files(tmp_path, {"src/a": ""})
+    for rules, status in (("(deny (list-files :only))", "denied"), ("(ask (list-files :only))", "pending")):
+        policy = RulesPolicy([parse_layer("given", rules.encode(), "rules.hy")])
+        assert shipped(tmp_path, policy=policy).pass_through(call).status == status
+        assert shipped(tmp_path, policy=policy).pass_through('(list-files :path "src")').ok
+
+
+def test_the_scope_for_a_call_without_its_path_covers_it(store: Store, tmp_path: Path) -> None:
+    files(tmp_path, {"src/a": "", "else/b": ""})
+    (tmp_path / "link").symlink_to("src")
+    for default in ("src", "./src/", "link"):
+        build = tool(
+            "build", lambda: 1, params={"dir": {"type": WorkspacePath, "default": default}}, effects=("runs",)
+        )
+        waits = desk(store, build, workspace=tmp_path)
+        assert waits.pass_through("(build)", session=default).status == "pending"
+        waits.decide("scope")
+        assert waits.pass_through("(build)", session=default).ok
+        assert waits.pass_through('(build :dir "else")', session=default).status == "pending"
+        waits.decide("deny")
+
+
+class Job(BaseModel):
+    path: WorkspacePath
+
+
+@pytest.mark.parametrize(
+    "kind", [dict[WorkspacePath, str], Job, list[Job], Job | None, list[dict[WorkspacePath, int]]]
+)
+def test_no_path_stands_where_no_rule_would_see_it(kind: Any) -> None:
+    said = complaint(DefinitionError, lambda: tool("t", lambda f: f, params={"f": {"type": kind}}))
+    assert said == (
+        "t, parameter f: a path is a key of a dictionary here, or a field of a class, where no rule sees it;"
+        " use path, (get list path), or (get dict #(str path))."
+    )

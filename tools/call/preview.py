@@ -5,6 +5,7 @@ Knows no door; the door fills it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -22,6 +23,7 @@ class Left:
 @dataclass(frozen=True)
 class Look:
     """A call as the door sees it. ``paths`` are the files it names, None where that cannot be told;
+    ``leads`` is where those lead that are links, as far as the form does not tell;
     ``secret`` names its arguments that are not shown."""
 
     form: CallForm
@@ -33,4 +35,5 @@ class Look:
     version: str = ""
     left: tuple[Left, ...] = ()
     paths: tuple[str, ...] | None = None
+    leads: Mapping[str, str] = field(default_factory=dict)
     secret: frozenset[str] = field(default_factory=frozenset)

@@ -107,6 +107,12 @@ class Workspace:
         shown = self.shown(real)
         return f"./{shown}" if shown.startswith("~") else shown
 
+    def turns(self, path: str) -> bool:
+        """Whether a path leads through a link, so that it may lead elsewhere the next time. Raises
+        ToolError."""
+        real = self.locate(path)
+        return os.path.normpath(self.root / os.path.expanduser(path)) != str(real)  # noqa: PTH111
+
     def canonical(self, path: str) -> WorkspacePath:
         """A path in its one spelling, with links resolved, and as it was written beside it. Raises
         ToolError."""

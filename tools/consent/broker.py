@@ -59,7 +59,15 @@ from quoth.tools.lisp.forms import CallForm, canonical, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.policy.effects import by_effects
-from quoth.tools.policy.scope import arguments, bound_form, covers, guessed, read_scope, suggested, touched
+from quoth.tools.policy.scope import (
+    arguments,
+    bound_form,
+    covers,
+    guessed,
+    read_scope,
+    suggested,
+    touched,
+)
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Statement, Store
@@ -159,7 +167,7 @@ class Broker:
         if call.route != "program":
             return None
         with self._store().transaction() as run:
-            found = plans.covering(run, tool, call, self._clock())
+            found = plans.covering(run, tool, call, self._leads(tool, call), self._clock())
         if found is None:
             return None
         return Verdict("allow", f"approved with its plan by {_who(found[1])} (request {found[0]})")
@@ -204,15 +212,15 @@ class Broker:
             if found:
                 return self._used(run, tool, call, now, *found[0])
             grants = run(
-                "SELECT request, grants.digest, grants.rule, granter, grants.expires"
+                "SELECT request, grants.digest, grants.rule, granter, grants.expires, touches"
                 " FROM grants JOIN requests ON requests.id = request"
                 " WHERE grants.session = ? AND grants.user = ? AND grants.tool = ? AND grants.expires > ?"
                 " AND version = ? ORDER BY grants.seq",
                 (call.session, call.user, tool.name, now, tool.version),
             )
-        for request_id, bound, rule, granter, expires in grants:
+        for request_id, bound, rule, granter, expires, touches in grants:
             # A scope answers for a quotation only where it was given for that very call.
-            if bound == digest if not rule or call.quoted else self._covered(rule, tool, call):
+            if bound == digest if not rule or call.quoted else self._covered(rule, tool, call, touches):
                 until = f"until {_clock_time(expires)}"
                 return Verdict("allow", f"granted {until} by {_who(granter)} (request {request_id})", rule)
         return None
@@ -253,9 +261,9 @@ class Broker:
             return Instead(form, f"edited by {_who(decider)} (request {request})", instead.id)
         return Verdict("allow", f"approved by {_who(decider)} (request {request})")
 
-    def _covered(self, rule: str, tool: CognitiveTool, call: Call) -> bool:
+    def _covered(self, rule: str, tool: CognitiveTool, call: Call, touches: str) -> bool:
         try:
-            return covers(read_scope(rule, tool), tool, call, self._workspace)
+            return covers(read_scope(rule, tool), tool, call, self._workspace, json.loads(touches))
         except UsageError:  # the tool has changed, and the rule is about an argument it has no more
             return False
 
@@ -352,8 +360,10 @@ class Broker:
         return name
 
     def _digest(self, tool: CognitiveTool, call: Call) -> str:
-        leads = guessed(tool, self._arguments(tool, call.form), self._workspace)
-        return request_digest(call.form, tool.version, call.session, leads)
+        return request_digest(call.form, tool.version, call.session, self._leads(tool, call))
+
+    def _leads(self, tool: CognitiveTool, call: Call) -> dict[str, str]:
+        return guessed(tool, self._arguments(tool, call.form), self._workspace)
 
     def _arguments(self, tool: CognitiveTool, form: CallForm) -> dict[str, Any]:
         own = {name: value for name, value in form.args.items() if name != PERMISSION}

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from quoth.tools.call.call import Call
-from quoth.tools.dryrun.unknowns import matches
+from quoth.tools.dryrun.unknowns import digest, matches
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.program.compiler import program_digest
 from quoth.tools.registry.table import CognitiveTool
@@ -67,9 +67,11 @@ def is_approved(run: Statement, program: str, call: Call, now: float) -> bool:
     return bool(found)
 
 
-def covering(run: Statement, tool: CognitiveTool, call: Call, now: float) -> tuple[str, str] | None:
+def covering(
+    run: Statement, tool: CognitiveTool, call: Call, leads: Mapping[str, str], now: float
+) -> tuple[str, str] | None:
     """The request, and who decided it, of the plan that covers this call of the run that claimed it; the call
-    has then been counted."""
+    has then been counted. ``leads`` is where its links lead by now, as far as the form does not tell."""
     if call.route != "program":
         return None
     root = call.plan
@@ -82,7 +84,7 @@ def covering(run: Statement, tool: CognitiveTool, call: Call, now: float) -> tup
     )
     for request, decider, kept in found:
         shapes = json.loads(kept)
-        fitting = [shape for shape in shapes if _fits(shape, tool, call.form)]
+        fitting = [shape for shape in shapes if _fits(shape, tool, call.form, leads)]
         # The narrowest first, so that a call that is named does not use up one that may be anything.
         for shape in sorted(fitting, key=lambda shape: json.dumps(shape["args"]).count('"any"')):
             if shape["times"] is None or shape["times"] > 0:
@@ -93,8 +95,9 @@ def covering(run: Statement, tool: CognitiveTool, call: Call, now: float) -> tup
     return None
 
 
-def _fits(shape: Mapping[str, Any], tool: CognitiveTool, form: CallForm) -> bool:
-    if (shape["tool"], shape["version"]) != (tool.name, tool.version):
+def _fits(shape: Mapping[str, Any], tool: CognitiveTool, form: CallForm, leads: Mapping[str, str]) -> bool:
+    bound = (shape["tool"], shape["version"], shape.get("leads", ""))
+    if bound != (tool.name, tool.version, digest(leads) if leads else ""):
         return False
     args: Mapping[str, Any] = shape["args"]
     return args.keys() == form.args.keys() and all(

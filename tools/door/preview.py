@@ -20,7 +20,7 @@ from quoth.tools.errors import InvalidCallError, QuothError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.effects import EffectsPolicy, by_effects
 from quoth.tools.policy.predicates import paths_in
-from quoth.tools.policy.scope import path_arguments, resolved
+from quoth.tools.policy.scope import guessed, path_arguments, resolved
 from quoth.tools.registry.parameters import bind
 from quoth.tools.registry.table import CognitiveTool
 
@@ -81,6 +81,7 @@ async def look_at(
         tool.version,
         _left(door, tool, call),
         paths,
+        guessed(tool, {n: v for n, v in words.items() if n not in holes}, context.workspace),
         frozenset(param.name for param in tool.params if param.secret),
     )
 

@@ -27,7 +27,7 @@ from quoth.tools.call.values import plain
 from quoth.tools.dryrun.call_plan import Event, Note, Plan, Planned, Split, make_plan
 from quoth.tools.dryrun.instrument import for_dry_run
 from quoth.tools.dryrun.runtime import CHOOSE, NOTE
-from quoth.tools.dryrun.unknowns import Marks, hidden
+from quoth.tools.dryrun.unknowns import Marks, digest, hidden
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
 from quoth.tools.program.compiler import ANSWER, Program, ProgramError, alias, compile_program, program_digest
@@ -328,7 +328,8 @@ class _DryRun:
             return Planned(node)
         patterns = {name: self.marks.pattern(value) for name, value in sorted(look.form.args.items())}
         args = {name: hidden(one) if name in look.secret else one for name, one in patterns.items()}
-        return Planned(node, {"tool": look.form.tool, "version": look.version, "args": args})
+        shape = {"tool": look.form.tool, "version": look.version, "args": args}
+        return Planned(node, shape | ({"leads": digest(look.leads)} if look.leads else {}))
 
     def _shown(self, look: Look) -> CallForm:
         """A call as people see it."""

@@ -91,7 +91,7 @@ class Marks:
 
 def hidden(pattern: Pattern) -> Pattern:
     """The pattern of an argument that must not be kept: it knows the value when it comes."""
-    return {"sha256": _digest(pattern["is"])} if "is" in pattern else ANY
+    return {"sha256": digest(pattern["is"])} if "is" in pattern else ANY
 
 
 def matches(pattern: Pattern, value: Any) -> bool:
@@ -101,7 +101,7 @@ def matches(pattern: Pattern, value: Any) -> bool:
     if "is" in pattern:
         return print_value(pattern["is"]) == print_value(value)
     if "sha256" in pattern:
-        return bool(pattern["sha256"] == _digest(value))
+        return bool(pattern["sha256"] == digest(value))
     if "like" in pattern:
         return isinstance(value, str) and _like(pattern["like"], value)
     if "list" in pattern:
@@ -134,5 +134,5 @@ def _same_length(pattern: Any, value: Any, kinds: tuple[type, ...]) -> bool:
     return type(value) in kinds and len(value) == len(pattern)
 
 
-def _digest(value: Any) -> str:
+def digest(value: Any) -> str:
     return hashlib.sha256(print_value(value).encode("utf-8", "surrogatepass")).hexdigest()

@@ -16,7 +16,7 @@ from quoth.tools.call.call import Call
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
-from quoth.tools.registry.parameters import WorkspacePath
+from quoth.tools.registry.parameters import WorkspacePath, with_paths
 from quoth.tools.registry.table import CognitiveTool
 
 MATCH_SECONDS = 0.1  # for all patterns that are tried on one call
@@ -419,7 +419,14 @@ def only_these(names: frozenset[str]) -> Predicate:
                 continue
             if value is UNKNOWN:
                 truth = None
-            elif (type(value), value) != (type(param.default), param.default):
+                continue
+            default = param.default
+            if param.holds_paths:  # the door has resolved the default, too
+                try:
+                    default = with_paths(param.type, default, facts.workspace.canonical)
+                except ToolError:
+                    return None
+            if (type(value), value) != (type(default), default):
                 return False
         return truth
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -103,13 +103,35 @@ def read_scope(text: str, tool: CognitiveTool) -> Rule:
     return rule
 
 
-def covers(rule: Rule, tool: CognitiveTool, call: Call, workspace: Workspace) -> bool:
-    """Whether the rule allows this call; what cannot be decided is not allowed."""
+def covers(
+    rule: Rule,
+    tool: CognitiveTool,
+    call: Call,
+    workspace: Workspace,
+    granted: Sequence[str] | None = None,
+) -> bool:
+    """Whether the rule allows this call; what cannot be decided is not allowed. ``granted`` are the places
+    that were touched by the call for which a person granted it; without them it is this call."""
     try:
         args = arguments(tool, call.form, workspace)
     except InvalidCallError:
         return False
+    known = touched(tool, args, workspace) if granted is None else granted
+    if any(place not in known for place in _turns(rule, tool, args, workspace)):
+        return False
     return rule.concerns(tool) and rule.test(args, Facts(tool, call, workspace)) is True
+
+
+def _turns(rule: Rule, tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> Iterator[str]:
+    """Where links lead that are named in a rule, or in a call as it was written: a person has granted places,
+    and a link may lead to another by now."""
+    paths = path_arguments(tool, args)
+    named = [one.text for one in rule.compared if one.argument in paths and one.how != "matches"]
+    given = [v for v in paths.values() if isinstance(v, str) and not isinstance(v, WorkspacePath)]
+    for path in (*named, *given):
+        with contextlib.suppress(ToolError):  # no possible path
+            if workspace.turns(path):
+                yield workspace.spelling(workspace.locate(path))
 
 
 def suggested(tool: CognitiveTool, form: CallForm) -> str:
@@ -171,13 +193,13 @@ def touched(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) 
 
 def guessed(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> dict[str, str]:
     """Where the arguments lead that are paths by their names alone, as far as that is not what they say. The
-    form does not tell, so what is approved is bound to this too."""
+    form does not tell, so what is approved, be it in a plan, is bound to this too."""
     found = {}
     for name, value in path_arguments(tool, args).items():
         if isinstance(value, str) and not isinstance(value, WorkspacePath):
             with contextlib.suppress(ToolError):
-                if (real := workspace.spelling(workspace.locate(value))) != value:
-                    found[name] = real
+                if value.startswith("~") or workspace.turns(value):
+                    found[name] = workspace.spelling(workspace.locate(value))
     return found
 
 

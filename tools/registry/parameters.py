@@ -7,6 +7,7 @@ twice.
 
 from __future__ import annotations
 
+import contextlib
 import keyword
 import re
 import types
@@ -120,6 +121,26 @@ def has_paths(hint: Any) -> bool:
     return hint is WorkspacePath or any(has_paths(arg) for arg in typing.get_args(hint))
 
 
+def hides_paths(hint: Any) -> bool:
+    """Whether a type has paths where nobody resolves them: as keys of a dictionary, or in a class."""
+    pending = [hint]
+    known: set[type] = set()
+    while pending:
+        kind = pending.pop()
+        args = typing.get_args(kind)
+        pending += args
+        if typing.get_origin(kind) is dict and has_paths(args[0]):
+            return True
+        if isinstance(kind, type) and kind not in (*known, WorkspacePath):
+            known.add(kind)  # it may have itself inside
+            with contextlib.suppress(NameError, TypeError):  # nothing is known of a name that is not found
+                inner = list(typing.get_type_hints(kind).values())
+                if any(map(has_paths, inner)):
+                    return True
+                pending += inner
+    return False
+
+
 def with_paths(hint: Any, value: Any, change: Callable[[str], str]) -> Any:
     """``value`` with each path in it changed; ``hint`` says where they are."""
     if hint is WorkspacePath:
@@ -185,6 +206,11 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
         raise DefinitionError(
             f"{where}: {type_name(hint)} is no type for a parameter; "
             "use str, int, float, bool, list, dict, form, path, or (get list str), (| str None)."
+        )
+    if hides_paths(hint):
+        raise DefinitionError(
+            f"{where}: a path is a key of a dictionary here, or a field of a class, where no rule sees it;"
+            " use path, (get list path), or (get dict #(str path))."
         )
     choices = _checked_choices(where, hint, spec.get("choices"))
     for bound in ("min", "max"):
