@@ -13,12 +13,13 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from quoth.agent.reply import Listener, Reply
+from quoth.agent.run.build import build_run
 from quoth.agent.run.model_service import check_known, with_own_model
-from quoth.agent.run.recorder import Differs, RecordedBackend, RecordedDoor, facts_of
-from quoth.agent.run.run import Run, RunLimits
+from quoth.agent.run.recorder import Differs, facts_of
+from quoth.agent.run.run import RunLimits
 from quoth.agent.run.subagents import chosen, services_for
 from quoth.agent.session.drift import Changes, changes_of
 from quoth.agent.session.index import new_session
@@ -57,9 +58,6 @@ from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import cache_dir, state_dir, store_path
-
-if TYPE_CHECKING:
-    pass
 
 BROKEN_OFF = "The run was broken off, and the conversation went on without it."
 
@@ -464,37 +462,26 @@ class Host:
         assert past.stimulus is not None, "a run begins with a stimulus"
         told = past.stimulus.data
         log = RunLog(self._session, name)
-        backend = RecordedBackend(
-            self.backend if live else None,
-            past,
+        run = build_run(
             log,
+            past,
+            told["text"],
+            door=self.door.narrowed(self.table_of(told)),
+            backend=self.backend if live else None,
+            context=self.context(told["text"]),
+            services=lambda run: services_for(self, run),
+            messages=messages,
+            limits=self.limits if live else RunLimits(**told["limits"]),
+            pages=self.pages if live else OnlyNames(),
+            data=told.get("data", ""),
+            turn=told.get("turn", ""),
+            must_act=told["must-act"],
+            dialect=dialect_named(told["dialect"], in_text=told["in-text"]),
+            search=told["search"],
+            listener=None if ends else self.listener,
             differs=differs,
             note=self._note(name) if live and past.left else "",
         )
-        true_door = self.door.narrowed(self.table_of(told))
-        door = RecordedDoor(true_door, past, log, live=live, differs=differs)
-        run = Run(
-            task=told["text"],
-            session=self.session,
-            door=door,
-            context=self.context(told["text"]),
-            backend=backend,
-            messages=messages,
-            user=self.user,
-            data=told.get("data", ""),
-            must_act=told["must-act"],
-            limits=self.limits if live else RunLimits(**told["limits"]),
-            listener=None if ends else self.listener,
-            dialect=dialect_named(told["dialect"], in_text=told["in-text"]),
-            search=told["search"],
-            name=name,
-            turn=told.get("turn", ""),
-            past=past,
-            log=log if live else None,
-            pages=self.pages if live else OnlyNames(),
-        )
-        backend.run = door.run = run
-        run.context = replace(run.context, services=services_for(self, run))
         with self.stoppable(run):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
         if ends:
