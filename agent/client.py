@@ -6,11 +6,12 @@ A façade: the parts are put together in agent/run/host.py, and the work is in t
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 from quoth.agent.reply import Reply
 from quoth.agent.run.host import Host
@@ -28,25 +29,11 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class AsyncAgent(Host):
-    """An agent in a workspace. Use it as an async context manager, or call ``aclose``.
-
-    ``workspace`` is the one folder its file tools may touch. ``tools`` are ``.hy`` files or CognitiveTools
-    beside those that ship (``table`` replaces them all). ``model`` is a spec (``local``, ``openai:…``,
-    ``scripted:…``), a Backend (which is not closed with the agent), or None for the default, chosen at the
-    first run. ``dialect`` is how it is to call tools (neuro/prompt/dialects.py), by the model's family if
-    None; a ``belt`` to search shows one line a tool, for a table that is too large to show. ``policy`` is a
-    file of rules beside those of the user and of the workspace (tools/policy/policy.py). ``consent`` answers
-    what policy and guards ask: ``"yes"``, an object with ``request`` (tools/consent/broker.py, Person), or
-    None: such a call is pending at once, ``broker`` takes the decision, and ``resume`` goes on. ``limits``
-    are those of each run; ``max_reply_tokens`` is the one of a reply (agent/run/run.py, RunLimits).
-    ``quotas`` are limits beside those the tools and the policy declare, ``zone`` is where a day of theirs
-    begins. ``services`` are what tools may use beside the workspace (tools/call/services.py; the model is
-    this one if they hold none); ``knowledge``, ``confidence`` and ``agent_id`` are what they may know. Raises
-    UsageError for what cannot be used, with a sentence.
-    """
+    """An agent in a workspace. Use it as an async context manager, or call ``aclose``."""
 
     async def fly(
         self,
@@ -97,9 +84,27 @@ class AsyncAgent(Host):
         return await replay(name, events, again, (lambda given: self) if live_tools else None)
 
 
+def _like(
+    method: Callable[Concatenate[Any, P], object],
+) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, P], T]]:
+    """Give a method that hands all it is given to ``method`` the parameters of that, and its words: for the
+    reader of ``help``, for completion and for a type checker."""
+
+    def dressed(own: Callable[..., T]) -> Callable[Concatenate[Any, P], T]:
+        signature = inspect.signature(method)
+        own.__signature__ = signature.replace(  # type: ignore[attr-defined]  # of any function: PEP 362
+            return_annotation=inspect.signature(own).return_annotation
+        )
+        own.__doc__ = method.__doc__
+        return own
+
+    return dressed
+
+
 class Agent:
     """The synchronous twin of AsyncAgent: same arguments and methods, on an event loop in its own thread."""
 
+    @_like(AsyncAgent.__init__)
     def __init__(self, **options: Any) -> None:
         self._agent = AsyncAgent(**options)
         self._loop = asyncio.new_event_loop()
@@ -109,40 +114,52 @@ class Agent:
 
     @property
     def table(self) -> ToolTable:
+        """The tools of the agent."""
         return self._agent.table
 
     @property
     def session(self) -> str:
+        """The name of its session."""
         return self._agent.session
 
     @property
     def audit(self) -> Audit:
+        """What was called, and what came of it."""
         return self._agent.audit
 
     def call(self, form: str | CallForm) -> ToolResult:
+        """One call form through the door, without a model. An unreadable form is an ``invalid`` result."""
         return self._wait(self._agent.call(form, route="python"))
 
     def eval(self, program: str, *, dry_run: bool | Literal["pure"] = False) -> ToolResult:
+        """A Lisp program in the sandbox, each of whose calls passes the door; see AsyncAgent.eval."""
         return self._wait(self._agent.eval(program, route="python", dry_run=dry_run))
 
+    @_like(AsyncAgent.ask_for_plan)
     def ask_for_plan(self, program: str, plan: Mapping[str, Any]) -> str:
         return self._agent.ask_for_plan(program, plan)
 
+    @_like(AsyncAgent.run)
     def run(self, task: str) -> Reply:
         return self._wait(self._agent.run(task))
 
+    @_like(AsyncAgent.say)
     def say(self, text: str) -> Reply:
         return self._wait(self._agent.say(text))
 
+    @_like(AsyncAgent.follow)
     def follow(self, text: str) -> Reply:
         return self._wait(self._agent.follow(text))
 
+    @_like(AsyncAgent.resume)
     def resume(self) -> list[Reply | ToolResult]:
         return self._wait(self._agent.resume())
 
-    def fly(self, path: str | Path, **wanted: Any) -> FlightReport:
-        return self._wait(self._agent.fly(path, **wanted))
+    @_like(AsyncAgent.fly)
+    def fly(self, *plan: Any, **wanted: Any) -> FlightReport:
+        return self._wait(self._agent.fly(*plan, **wanted))
 
+    @_like(AsyncAgent.replay)
     def replay(self, session: str | Path | None = None, *, live_tools: bool = False) -> Replay:
         return self._wait(self._agent.replay(session, live_tools=live_tools))
 
@@ -151,6 +168,7 @@ class Agent:
         """The requests that wait for a person, and what can be decided of them."""
         return self._agent.broker
 
+    @_like(AsyncAgent.forget)
     def forget(self) -> None:
         self._agent.forget()
 

@@ -21,10 +21,11 @@ from quoth.agent.plan.blocks import called, knows_all, variables
 from quoth.agent.plan.check import reads_only
 from quoth.agent.plan.model import RESULT, Form, Part, Plan
 from quoth.agent.reply import Inner, Reply, SubAgent
+from quoth.agent.run.build import build_run
 from quoth.agent.run.prices import cost_of
-from quoth.agent.run.recorder import RecordedBackend, RecordedDoor, facts_of
+from quoth.agent.run.recorder import facts_of
 from quoth.agent.run.run import Run
-from quoth.agent.run.subagents import Team, chosen, services_for
+from quoth.agent.run.subagents import Team, begin, chosen, services_for
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import read_messages
 from quoth.agent.terminal.text import shortened, show_value, told
@@ -32,6 +33,7 @@ from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.context_window import longest_reply, window_of
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.belt import BeltCatalog
+from quoth.neuro.prompt.dialects import CALL_FORM
 from quoth.tools.call.call import Call, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.deadline import Clock, within
@@ -336,45 +338,36 @@ class _Attempt:
             kept = past.stimulus.data
             task, data = kept["text"], kept["data"]
         before = session.messages_before(name) if past.exchanges else []
-        recorded = RecordedBackend(self._backend, past.without_failures(), log)
-        door = RecordedDoor(agent.door.narrowed(table), past, log)
-        dialect: dict[str, Any] = {}
+        dialect, search = CALL_FORM, False
         messages = read_messages(before) if before else Messages()
         if backend is not None:
-            spoken, search = agent.dialect_of(backend, table, searched=step.tools is None)
-            dialect = {"dialect": spoken, "search": search}
-            if not before:
-                messages = import_module("quoth.neuro.think").begin_conversation(
-                    table, dialect=spoken, search=search
-                )
+            dialect, search = agent.dialect_of(backend, table, searched=step.tools is None)
+            messages = messages if before else begin(table, dialect, search)
         limits = agent.limits
         if step.budget.steps is not None:
             limits = replace(limits, steps=min(limits.steps, step.budget.steps))
         if step.budget.tokens is not None and backend is not None:
             wanted = limits.tokens or longest_reply(backend.name, window_of(backend, limits.context))
             limits = replace(limits, tokens=min(wanted, step.budget.tokens))
-        run = Run(
-            task=task,
-            data=data,
-            session=session.id,
-            door=door,
+        run = build_run(
+            log,
+            past.without_failures(),
+            task,
+            door=agent.door.narrowed(table),
+            backend=self._backend,
             context=self._context(table, task),
-            backend=recorded,
+            services=lambda run: services_for(agent, run),
             messages=messages,
-            user=session.user,
-            must_act=must_act,
             limits=limits,
-            listener=self._heard,
-            name=name,
-            turn=name,
-            past=past,
-            log=log,
             pages=self._pages,
-            **dialect,
+            data=data,
+            turn=name,
+            must_act=must_act,
+            dialect=dialect,
+            search=search,
+            listener=self._heard,
         )
         run.spent = lambda usage: self._spent(run, usage)
-        recorded.run = door.run = run
-        run.context = replace(run.context, services=services_for(agent, run))
         return run
 
     @property

@@ -13,12 +13,13 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from quoth.agent.reply import Listener, Reply
+from quoth.agent.run.build import build_run
 from quoth.agent.run.model_service import check_known, with_own_model
-from quoth.agent.run.recorder import Differs, RecordedBackend, RecordedDoor, facts_of
-from quoth.agent.run.run import Run, RunLimits
+from quoth.agent.run.recorder import Differs, facts_of
+from quoth.agent.run.run import RunLimits
 from quoth.agent.run.subagents import chosen, services_for
 from quoth.agent.session.drift import Changes, changes_of
 from quoth.agent.session.index import new_session
@@ -58,9 +59,6 @@ from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import cache_dir, state_dir, store_path
 
-if TYPE_CHECKING:
-    pass
-
 BROKEN_OFF = "The run was broken off, and the conversation went on without it."
 
 
@@ -73,8 +71,8 @@ class Stoppable(Protocol):
 
 
 class Host:
-    """What an agent is made of, put together once and held open: table, door, sandbox, model, store, session.
-    Its arguments are explained at AsyncAgent."""
+    """What an agent is made of, put together once and held open: table, door, sandbox, model, store,
+    session."""
 
     def __init__(
         self,
@@ -103,6 +101,32 @@ class Host:
         confidence: float | None = None,
         agent_id: str | None = None,
     ) -> None:
+        """Put an agent together. Raises UsageError for what cannot be used, with a sentence.
+
+        ``workspace`` is the one folder its file tools may touch: ``workspace="shop"``.
+        ``tools`` are ``.hy`` files or CognitiveTools beside those that ship: ``tools=["shop.hy", double]``;
+        ``table`` is a ToolTable in place of them all.
+        ``model`` is a spec, ``model="local"``, ``"openai:…"`` or ``"scripted:talk.txt"``; or a Backend, which
+        is not closed with the agent; or None for the default, chosen at the first run. ``base_url`` is the
+        server of a spec. ``dialect`` is how the model calls tools (neuro/prompt/dialects.py), by its family
+        if None; ``belt="search"`` shows it one line a tool, for a table that is too large to show;
+        ``must_act=True`` has it look at something before it answers.
+        ``policy`` is a file of rules beside those of the user and of the workspace: ``policy="rules.hy"``.
+        ``quotas`` are limits beside those the tools and the policy declare; a day of theirs begins in the
+        time zone ``zone="Europe/Berlin"``. ``gate`` judges the calls of the tools that ask for one.
+        ``consent`` answers what policy and guards ask: ``consent="yes"``, an object with ``request``
+        (tools/consent/requests.py, Person), or None: such a call is pending at once, ``broker`` takes the
+        decision, and ``resume`` goes on.
+        ``limits`` are those of each run, ``limits=RunLimits(steps=10)`` (agent/run/run.py);
+        ``max_reply_tokens=2000`` is the one of a reply.
+        ``services`` are what tools may use beside the workspace, ``services=Services(memory=notes)``
+        (tools/call/services.py; the model is this one if they hold none). They may know ``knowledge``, what
+        the host holds on the matter; ``confidence``, how sure it is (0 to 1); and ``agent_id``, who calls.
+        ``session`` names the session to go on with or to begin, ``session="monday"``, and ``user`` who
+        speaks; without them there is a new one, of the user of this machine. ``audit`` keeps the rows of
+        calls in place of the store.
+        ``listener`` is told what happens in a run, event by event: ``listener=lambda event, data: …``.
+        """
         root = Path(workspace)
         if not root.is_dir():
             raise UsageError(f"The workspace {root} is not a folder.")
@@ -464,37 +488,26 @@ class Host:
         assert past.stimulus is not None, "a run begins with a stimulus"
         told = past.stimulus.data
         log = RunLog(self._session, name)
-        backend = RecordedBackend(
-            self.backend if live else None,
-            past,
+        run = build_run(
             log,
+            past,
+            told["text"],
+            door=self.door.narrowed(self.table_of(told)),
+            backend=self.backend if live else None,
+            context=self.context(told["text"]),
+            services=lambda run: services_for(self, run),
+            messages=messages,
+            limits=self.limits if live else RunLimits(**told["limits"]),
+            pages=self.pages if live else OnlyNames(),
+            data=told.get("data", ""),
+            turn=told.get("turn", ""),
+            must_act=told["must-act"],
+            dialect=dialect_named(told["dialect"], in_text=told["in-text"]),
+            search=told["search"],
+            listener=None if ends else self.listener,
             differs=differs,
             note=self._note(name) if live and past.left else "",
         )
-        true_door = self.door.narrowed(self.table_of(told))
-        door = RecordedDoor(true_door, past, log, live=live, differs=differs)
-        run = Run(
-            task=told["text"],
-            session=self.session,
-            door=door,
-            context=self.context(told["text"]),
-            backend=backend,
-            messages=messages,
-            user=self.user,
-            data=told.get("data", ""),
-            must_act=told["must-act"],
-            limits=self.limits if live else RunLimits(**told["limits"]),
-            listener=None if ends else self.listener,
-            dialect=dialect_named(told["dialect"], in_text=told["in-text"]),
-            search=told["search"],
-            name=name,
-            turn=told.get("turn", ""),
-            past=past,
-            log=log if live else None,
-            pages=self.pages if live else OnlyNames(),
-        )
-        backend.run = door.run = run
-        run.context = replace(run.context, services=services_for(self, run))
         with self.stoppable(run):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
         if ends:
@@ -561,6 +574,7 @@ class Host:
 
     @property
     def running(self) -> bool:
+        """Whether a run or a flight is in progress."""
         return self._running is not None
 
     @property

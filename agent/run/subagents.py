@@ -16,8 +16,9 @@ from typing import Any, Protocol
 
 from quoth.agent.reply import Inner, Listener, Reply, SubAgent
 from quoth.agent.run.budget import Budget, SpentError
+from quoth.agent.run.build import build_run
 from quoth.agent.run.model_service import OwnModel
-from quoth.agent.run.recorder import RecordedBackend, RecordedDoor, facts_of
+from quoth.agent.run.recorder import RecordedBackend, facts_of
 from quoth.agent.run.run import Run, RunDoor, RunLimits
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
@@ -209,40 +210,31 @@ class Team:
         must_act = not data and len(table) > 0 and self._agent.must_act(backend)
         past = session.past(name) if call.resumed else Past()
         before = session.messages_before(name) if past.exchanges else []
-        recorded = RecordedBackend(lambda: backend, past.without_failures(), log)
-        door = RecordedDoor(self._door.narrowed(table), past, log)
-        run = Run(
-            task=task,
-            session=call.session,
-            door=door,
-            context=context,
-            backend=recorded,
+        run = build_run(
+            log,
+            past.without_failures(),
+            task,
+            door=self._door.narrowed(table),
+            backend=lambda: backend,
+            context=replace(
+                context,
+                dispatch=None,
+                side_effects=[],
+                said=[],
+                clocks=context.inner_clocks,
+                catalog=BeltCatalog(table),
+            ),
+            services=lambda run: services_for(self._agent, run),
             messages=read_messages(before) if before else begin(table, dialect, search),
-            user=call.user,
-            depth=call.depth + 1,
-            parent=call.id,
+            limits=self._agent.limits,
+            pages=self._agent.pages,
             data=data,
-            spent=self._spend,
-            route="agent",
+            turn=key,
             must_act=must_act,
             dialect=dialect,
             search=search,
-            pages=self._agent.pages,
-            limits=self._agent.limits,
-            name=name,
-            turn=key,
-            past=past,
-            log=log,
-        )
-        recorded.run = door.run = run
-        run.context = replace(
-            context,
-            dispatch=None,
-            side_effects=[],
-            said=[],
-            clocks=context.inner_clocks,
-            catalog=BeltCatalog(table),
-            services=services_for(self._agent, run),
+            caller=call,
+            spent=self._spend,
         )
         run.listener = self._heard(run, SubAgent(call.id, task), context)
         return run

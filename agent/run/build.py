@@ -1,0 +1,82 @@
+"""The one place where a Run is put together: of a loop, of a sub-agent, of a step of a flight, of a replay.
+
+Knows runs and how they are recorded; it must not know agents, or who asks for the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from quoth.agent.reply import Listener
+from quoth.agent.run.recorder import Differs, RecordedBackend, RecordedDoor
+from quoth.agent.run.run import Run, RunLimits
+from quoth.agent.session.past import Past
+from quoth.agent.session.run_log import RunLog
+from quoth.neuro.backends.base import Backend, Usage
+from quoth.neuro.backends.messages import Messages
+from quoth.neuro.prompt.dialects import CALL_FORM, Dialect
+from quoth.tools.call.call import Call
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.services import Services
+from quoth.tools.door.door import Door
+from quoth.tools.history.long_results import Texts
+
+
+def build_run(
+    log: RunLog,
+    past: Past,
+    task: str,
+    *,
+    door: Door,
+    backend: Callable[[], Backend] | None,
+    context: ToolContext,
+    services: Callable[[Run], Services],
+    messages: Messages,
+    limits: RunLimits,
+    pages: Texts,
+    data: str = "",
+    turn: str = "",
+    must_act: bool = False,
+    dialect: Dialect = CALL_FORM,
+    search: bool = False,
+    listener: Listener | None = None,
+    caller: Call | None = None,
+    spent: Callable[[Usage], None] | None = None,
+    differs: Differs | None = None,
+    note: str = "",
+) -> Run:
+    """The run that ``log`` is of: what has happened in it is answered by ``past``, what happens is written
+    into the log. Without ``backend`` it goes as far as ``past`` reaches, and nothing is written. ``door`` has
+    the tools of the run, ``services`` says what its calls may use, and ``caller`` is the call that a
+    sub-agent works for. The rest is explained at Run and RecordedBackend."""
+    live = backend is not None
+    recorded = RecordedBackend(backend, past, log, differs=differs, note=note)
+    recorded_door = RecordedDoor(door, past, log, live=live, differs=differs)
+    run = Run(
+        task=task,
+        session=log.session.id,
+        door=recorded_door,
+        context=context,
+        backend=recorded,
+        messages=messages,
+        user=log.session.user,
+        depth=0 if caller is None else caller.depth + 1,
+        parent=None if caller is None else caller.id,
+        data=data,
+        spent=spent,
+        route="reply" if caller is None else "agent",
+        must_act=must_act,
+        dialect=dialect,
+        search=search,
+        limits=limits,
+        listener=listener,
+        name=log.run,
+        turn=turn,
+        past=past,
+        log=log if live else None,
+        pages=pages,
+    )
+    recorded.run = recorded_door.run = run
+    run.context = replace(context, services=services(run))
+    return run
