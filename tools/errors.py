@@ -9,6 +9,8 @@ import difflib
 from collections.abc import Iterable
 from typing import Literal
 
+from quoth.tools.text import short
+
 
 class QuothError(Exception):
     """A mistake that can be told in a sentence. ``str(error)`` is that sentence."""
@@ -68,8 +70,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 def _shown(name: str) -> str:
     """A name somebody made up, fit to stand in a sentence: short, and nothing a terminal would obey."""
-    short = name if len(name) <= 80 else name[:79] + "…"
-    return short if short.isprintable() and short.strip() else ascii(short)
+    name = short(name, 80)
+    return name if name.isprintable() and name.strip() else ascii(name)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -24,6 +24,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.paths import cache_dir
 
 PACKAGE = "quoth"
@@ -80,9 +81,7 @@ def _store(entry: Path, data: bytes) -> None:
     """Write atomically and drop older versions; a cache that cannot be written is only slower."""
     with contextlib.suppress(OSError):
         entry.parent.mkdir(parents=True, exist_ok=True)
-        fresh = entry.with_name(f"{entry.name}.{os.getpid()}")
-        fresh.write_bytes(data)
-        fresh.replace(entry)
+        replace_file(entry, [data])
         stem = entry.name.rsplit(".", 2)[0]
         for old in entry.parent.glob(f"{stem}.*.bin"):
             if old != entry:

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.text import SECONDS, number_of
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
     from quoth.tools.history.audit import StoreAudit
 
-UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+UNITS = {unit[0]: seconds for unit, seconds in SECONDS.items()}
 
 
 def add_audit(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +107,7 @@ def _since(text: str, now: datetime) -> str:
     ago = re.fullmatch(r"(\d{1,6})([smhdw])", text)
     try:
         if ago:
-            when = now - timedelta(**{UNITS[ago[2]]: int(ago[1])})
+            when = now - timedelta(seconds=int(ago[1]) * UNITS[ago[2]])
         else:
             when = datetime.fromisoformat(text)
             when = (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC)
@@ -164,13 +165,13 @@ def _verify(options: argparse.Namespace, as_json: bool) -> int:
             {"ok": found.ok, "rows": found.rows, "older": found.older, "head": found.head, "faults": faults}
         )
     else:
-        rows = "1 row" if found.rows == 1 else f"{found.rows} rows"
+        rows = number_of(found.rows, "row")
         for fault in found.faults:
             print_line(str(fault))
         if found.ok:
             print_line(f"{rows}, the chain is whole." + (f" Head: {found.head}" if found.head else ""))
         else:
-            faults_found = "1 fault" if len(found.faults) == 1 else f"{len(found.faults)} faults"
+            faults_found = number_of(len(found.faults), "fault")
             complain(f"The audit trail is not as it was written: {faults_found} in {rows}.")
         if found.older:
             complain(f"{found.older} of them are older than the chain; the next call chains them.")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.agent.terminal.person import require_person
 from quoth.tools.errors import UsageError
+from quoth.tools.text import number_of
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
@@ -198,8 +199,7 @@ def check(options: argparse.Namespace) -> int:
         for fault in faults:
             print_line(str(fault))
         if not faults:
-            steps = len(file.plan.steps)
-            said = f"{options.plan}: {steps} {'step' if steps == 1 else 'steps'}, nothing is wrong"
+            said = f"{options.plan}: {number_of(len(file.plan.steps), 'step')}, nothing is wrong"
             print_line(f"{said}{chosen}.")
     return 2 if faults else 0
 

@@ -24,6 +24,7 @@ from quoth.agent.terminal.output import (
     shown,
 )
 from quoth.tools.errors import UsageError
+from quoth.tools.text import number_of
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
@@ -92,8 +93,8 @@ def _line(one: Any, width: int) -> str:
         f"{one.id:<{width}}",
         minute(one.last),
         f"{one.status:<11}",
-        f"{one.runs} {'run' if one.runs == 1 else 'runs'}",
-        f"{one.calls} {'call' if one.calls == 1 else 'calls'}",
+        number_of(one.runs, "run"),
+        number_of(one.calls, "call"),
         title(one.task),
     ]
     return "  ".join(parts).rstrip()
@@ -144,11 +145,9 @@ def log(options: argparse.Namespace) -> int:
 
 
 def _no_event(session: str, place: int, count: int) -> Any:
-    raise UsageError(f"There is no event {session}.{place}; session {session} has {_events(count)}.")
-
-
-def _events(count: int) -> str:
-    return "1 event" if count == 1 else f"{count} events"
+    raise UsageError(
+        f"There is no event {session}.{place}; session {session} has {number_of(count, 'event')}."
+    )
 
 
 # Taking elsewhere
@@ -172,7 +171,7 @@ def fork(options: argparse.Namespace) -> int:
         print_json({"session": new, "from": session, "at": count})
         return 0
     print_line(new)
-    complain(f"It begins with the first {_events(count)} of session {session}.")
+    complain(f"It begins with the first {number_of(count, 'event')} of session {session}.")
     _how_to_go_on(new, options)
     return 0
 
@@ -207,7 +206,7 @@ def export(options: argparse.Namespace) -> int:
             print_line(line)
     else:
         write_new(Path(options.file), "".join(f"{line}\n" for line in lines))
-        complain(f"Wrote {_events(len(events))} of session {session} to {options.file}.")
+        complain(f"Wrote {number_of(len(events), 'event')} of session {session} to {options.file}.")
     if any(event.shown != event.text for event in events):
         complain("Declared secrets are not in it; calls that wait for them cannot be made from it.")
     return 0
@@ -239,7 +238,7 @@ def import_session(options: argparse.Namespace) -> int:
         print_json({"session": session, "events": len(events), "new": new})
         return 0
     print_line(session)
-    complain(f"{'It has' if new else 'It is there already, with'} {_events(len(events))}.")
+    complain(f"{'It has' if new else 'It is there already, with'} {number_of(len(events), 'event')}.")
     if new:
         _how_to_go_on(session, options)
     return 0
@@ -408,7 +407,7 @@ def pick_up(options: argparse.Namespace) -> str:
     assert session, "it has runs"
     take_over(options, session, user)
     if said:
-        messages = "1 message" if said == 1 else f"{said} messages"
+        messages = number_of(said, "message")
         return f"Going on with the conversation of session {session}, {messages} so far; ,new begins another."
     again = f"quoth resume {shlex.quote(session)}{place_of(options)} TEXT"
     return f"A new conversation in session {session}; to go on with that of its last run: {again}"

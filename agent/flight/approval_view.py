@@ -20,6 +20,7 @@ from quoth.agent.plan.blocks import called, libraries, variables
 from quoth.agent.plan.model import BUDGETS, Form, Part, Plan
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Picture, print_value
+from quoth.tools.text import number_of
 from quoth.tools.visible import mixed, visible
 
 WHOLE_CHARS, HEAD_CHARS = 2000, 200
@@ -139,7 +140,7 @@ def _value(name: str, given: dict[str, Any]) -> list[str]:
         return [f"{name} = what {given['result-of']} comes to"]
     value, named = given["value"], f"{given['data']}, " if "data" in given else ""
     if isinstance(value, list) and any(isinstance(row, list) for row in value):
-        rows = "1 row" if len(value) == 1 else f"{len(value)} rows"
+        rows = number_of(len(value), "row")
         return [f"{name} = {named}{rows}", *(f"  {_brief(row)}" for row in value)]
     return [f"{name} = {named}{_brief(value)}"]
 

@@ -34,6 +34,7 @@ from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.file_lock import hold
 from quoth.tools.storage.paths import store_path
+from quoth.tools.text import short
 
 if TYPE_CHECKING:
     from quoth.agent.run.host import Host
@@ -389,8 +390,7 @@ class _Flight:
         line = f"{word} [{at}] digest {one.digest[:12]}, session {self.log.session.id}"
         line += f", flight {self.log.number}" if self.log.number > 1 else ""
         line += f", try {one.attempt}" if one.attempt > 1 else ""
-        text = " ".join(one.text.split())
-        text = text if len(text) <= REASON_CHARS else text[: REASON_CHARS - 1] + "…"
+        text = short(" ".join(one.text.split()), REASON_CHARS)
         return f"{line}: {text}" if text else line
 
     def report_of(self, part: Part) -> StepReport:

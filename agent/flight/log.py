@@ -20,7 +20,6 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage.database import Store
 
 OVER = ("done", "failed", "denied", "skipped")  # a step that is so has ended
-STOPPED = ("waits", "interrupted")  # one that is so is gone on with
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,8 @@ flown, and nothing is written at others.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import secrets
 import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,6 +20,7 @@ from quoth.agent.plan.model import Part, Plan
 from quoth.agent.plan.org_reader import read_plan
 from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.org.sections import OrgParts
+from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.file_lock import hold
 
 MARKDOWN = (".md", ".markdown")
@@ -169,30 +168,9 @@ class PlanFile:
 
     def _replace(self, new: bytes) -> bool:
         """Put the new text in the place of the one that was read; False if that is no longer there."""
-        scratch = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.quoth")
         mode = stat.S_IMODE(self.path.stat().st_mode)
-        descriptor = os.open(scratch, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                os.fchmod(file.fileno(), mode)
-                file.write(new)
-                file.flush()
-                os.fsync(file.fileno())
-            with hold(f"writing of {self.path}"):  # who flies it and who decides about it may write at once
-                if self._bytes() != self._data:
-                    scratch.unlink()
-                    return False
-                scratch.replace(self.path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                scratch.unlink()
-            raise
-        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-        return True
+        with hold(f"writing of {self.path}"):  # who flies it and who decides about it may write at once
+            return replace_file(self.path, [new], mode, sure=lambda: self._bytes() == self._data)
 
 
 def _marked(org: OrgParts, part: Part, mark: Mark) -> OrgParts:

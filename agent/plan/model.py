@@ -135,7 +135,6 @@ class Section:
     skipped: bool = False  # commented out or archived
     settings: list[Setting] = field(default_factory=list)
     prose: str = ""
-    prose_place: Place | None = None
     forms: list[Form] = field(default_factory=list)
     entry: int = 0
 

@@ -141,8 +141,7 @@ class _Reading:
             self._named_data(entry)
             self._broken(entry)
             self._stray(index)
-        section.prose, row = self._prose(entry)
-        section.prose_place = self.place(row)
+        section.prose = self._prose(entry)
         if dead:
             self.faults = lost
         return section
@@ -282,7 +281,7 @@ class _Reading:
 
     # Prose
 
-    def _prose(self, entry: Entry) -> tuple[str, int]:
+    def _prose(self, entry: Entry) -> str:
         """What is said to people and models: all but properties, code, results, drawers and keywords."""
         rows: list[int] = []
         inner = -1  # the last row of what was taken or passed over as a whole
@@ -301,7 +300,7 @@ class _Reading:
                 inner = element.last
                 rows += range(element.first, element.last + 1)
         if not rows:
-            return "", max(entry.row, 0)
+            return ""
         taken = set(rows)
         lines = [
             self.org.lines[row]
@@ -309,7 +308,7 @@ class _Reading:
             if row in taken or not self.org.lines[row].strip()
         ]
         text = "\n".join(line.rstrip(" \t") for line in dedent(lines)[0])
-        return re.sub(r"\n{3,}", "\n\n", text).strip("\n"), rows[0]
+        return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
 
     # What Org does not take for what it was meant to be
 

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 
 from quoth.agent.plan.model import INHERITED, LANGUAGES, ORGS, OWN, TODO_WORDS, phase_of
 from quoth.tools.errors import did_you_mean, nearest
+from quoth.tools.text import short
 
 OURS = (*INHERITED, "EXPECT", "AFTER")  # beside ids, which Org has too
 # What others call our properties.
@@ -125,7 +126,7 @@ def meant_line(line: str, top: bool) -> tuple[int, str] | None:
         phase = phase_of(title) and not found[1]  # "  * Build: this" may be an item of a list
         if (word or phase) and "*" not in title:
             level = "*" * len(found[2])
-            shown = title if len(title) <= 60 else title[:59] + "…"
+            shown = short(title, 60)
             if found[1] or found[2][0] == "#" or not found[3] or "\t" in found[3]:
                 return len(found[1]), f"This is no headline; write {level} {shown} from the first column on."
     if found := _QUOTED.match(line):

@@ -21,7 +21,7 @@ from quoth.neuro.backends.base import ContextFullError, ModelError, ToolBackend,
 from quoth.neuro.backends.context_window import Gauge, longest_reply, message_tokens, tokens_in, window_of
 from quoth.neuro.backends.messages import Message, Messages
 from quoth.tools.history.long_results import more_form
-from quoth.tools.text import count
+from quoth.tools.text import count, number_of
 
 if TYPE_CHECKING:
     from quoth.agent.run.run import Run
@@ -330,8 +330,8 @@ def _rebuilt(run: Run, begin: int, cut: int, summary: str) -> Messages:
 
 def _left_out(number: int) -> str:
     """What stands in the place of messages that were left out; ``_LEFT_OUT`` reads it again."""
-    stood = "message that stood here was" if number == 1 else "messages that stood here were"
-    return f"[… {number} {stood} left out: there was no room …]"
+    stood = number_of(number, "message that stood here was", "messages that stood here were")
+    return f"[… {stood} left out: there was no room …]"
 
 
 def task_text(run: Run) -> str:

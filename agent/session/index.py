@@ -20,6 +20,7 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.transfer import NEEDED, copy_session, copy_texts
 from quoth.tools.sandbox.snapshots import SnapshotError, StoreSnapshots
 from quoth.tools.storage.database import Store
+from quoth.tools.text import number_of
 
 PLACE_DIGITS = 18
 T = TypeVar("T")
@@ -190,8 +191,9 @@ def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str
     events = list(transcript.events(session))
     count = len(events) if at is None else at
     if not 1 <= count <= len(events):
-        many = "1 event" if len(events) == 1 else f"{len(events)} events"
-        raise UsageError(f"There is no event {session}.{count}; session {session} has {many}.")
+        raise UsageError(
+            f"There is no event {session}.{count}; session {session} has {number_of(len(events), 'event')}."
+        )
     new, events = new_session(), events[:count]
     opened = [event for event in events if event.kind == "session"]
     given = opened[-1].data if opened else {}

@@ -14,7 +14,6 @@ from quoth.neuro.backends.messages import Message, Messages, NativeCall
 from quoth.tools.call.call import ToolResult
 from quoth.tools.history.event import Event, read_form
 
-FINISHED = ("done", "failed")
 GOING_ON = ("request", "reply", "call", "receipt", "fault")  # none of them is the last event of a run
 
 

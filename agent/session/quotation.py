@@ -28,6 +28,7 @@ from quoth.tools.lisp.printer import print_string, print_value, show
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.registry.parameters import bind
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.text import short
 
 MAX_INNER = 100  # calls of one program that are looked for by themselves
 SHOWN = 60  # characters of what a result is called
@@ -120,8 +121,7 @@ class Sources:
         texts += [*form.positional, *form.args.values()]
         main = next((text for text in texts if isinstance(text, str) and text), "")
         main = main if main.isprintable() else print_string(main)[1:-1]
-        main = main if len(main) <= SHOWN else main[: SHOWN - 1] + "…"
-        return f"the result of {form.tool} {main}".rstrip()
+        return f"the result of {form.tool} {short(main, SHOWN)}".rstrip()
 
 
 def quoted(form: CallForm, text: str, table: ToolTable, sources: Sources, seq: int) -> str:

@@ -18,6 +18,7 @@ from quoth.tools.history.event import LIMITS, Event, TranscriptError, read_form
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code, pretty, print_value
 from quoth.tools.lisp.reader import ReadError, read_all, read_one
+from quoth.tools.text import number_of
 from quoth.tools.visible import visible
 
 HEAD_LINES, TAIL_LINES = 8, 3
@@ -201,7 +202,7 @@ def _told(event: Event) -> tuple[str, str]:
             reason = f": {said['text']}" if said.get("text") else ""
             return "▷" if said["status"] == "begun" else "■", f"{said['id']}: {said['status']}{reason}"
         case "end" if event.status == "done":
-            return "■", f"done in {_many(said.get('steps', 0), 'step')}"
+            return "■", f"done in {number_of(said.get('steps', 0), 'step')}"
         case "end":
             return "■", f"{event.status}: {said['text']}"
         case _:
@@ -219,10 +220,6 @@ def _opened(event: Event) -> str:
     if said.get("from"):
         parts.append(f"forked from {said['from']['session']} at {said['from']['at']}")
     return ", ".join(parts)
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def one_event(event: Event) -> str:

@@ -23,10 +23,11 @@ from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.policy.scope import arguments, covers, left_open, read_scope, suggested
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.text import SECONDS
 from quoth.tools.visible import mixed, visible
 
 ANSWER_SECONDS = 600.0
-UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+UNITS = {unit[0]: float(SECONDS[unit]) for unit in ("second", "minute", "hour", "day")}
 HELP = """\
   y          once, this very call
   y 30m      this very call, as often as it comes in the next 30 minutes (s, m, h, d)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from quoth.tools.errors import QuothError
+from quoth.tools.text import printable
 
 
 class OutputError(QuothError):
@@ -97,9 +98,7 @@ def complain(text: str, name: str = "quoth: ") -> None:
 
 def shown(text: str) -> str:
     """``text`` without what would steer a terminal; lines and tabs stay."""
-    if text.replace("\n", "").replace("\t", "").isprintable():
-        return text
-    return "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text)
+    return printable(text, "\n\t")
 
 
 def let_go_of_stdout() -> None:

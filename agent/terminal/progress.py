@@ -14,6 +14,7 @@ from quoth.agent.reply import CallRecord, Inner, Reply, SubAgent
 from quoth.agent.terminal.output import complain, may_draw, shown
 from quoth.agent.terminal.text import shortened, show_value
 from quoth.tools.lisp.forms import CallForm
+from quoth.tools.text import short
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class Progress:
         body = show_value(result.value) if result.ok else result.message
         lines = body.splitlines() or [""]
         more = [f"… {len(lines) - SHOWN_LINES} more lines"] if len(lines) > SHOWN_LINES else []
-        brief = [line if len(line) <= 160 else line[:159] + "…" for line in lines[:SHOWN_LINES]] + more
+        brief = [short(line, 160) for line in lines[:SHOWN_LINES]] + more
         self._line("←", mark, f"{result.status}, {took} ms: " + "\n".join(brief))
 
     def _line(self, sign: str, color: str, text: str) -> None:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from quoth.agent.terminal.person import require_person
+from quoth.tools.text import exact_time
 from quoth.tools.visible import mixed, visible
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from quoth.tools.consent.requests import Decision, Request
 
 SHOWN_CHARS = 200
-UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60))
 
 
 # Deciding
@@ -38,7 +38,7 @@ class Decided:
     def __str__(self) -> str:
         """The decision in one line."""
         kind, form = self.decision.kind, _told(self.request.form, 4)
-        span = span_of(self.decision.seconds or 0)
+        span = exact_time(self.decision.seconds or 0)
         if kind == "scope":
             return f"Granted in session {self.request.session} for {span}: {visible(self.decision.rule)}"
         if kind == "edit":
@@ -77,7 +77,7 @@ def question_of(decision: Decision) -> str:
     """What a person must see before a scope is granted."""
     from quoth.tools.policy.scope import left_open
 
-    question = f"Allow that in this session for {span_of(decision.seconds or 0)}?"
+    question = f"Allow that in this session for {exact_time(decision.seconds or 0)}?"
     rule = visible(decision.rule)
     return "\n".join(filter(None, [rule, left_open(decision.rule), mixed(decision.rule), question]))
 
@@ -152,10 +152,3 @@ def _fate(request: Request, now: float) -> str:
 
 def when(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def span_of(seconds: float) -> str:
-    for unit, size in UNITS:
-        if seconds >= 2 * size and seconds % size == 0:
-            return f"{seconds / size:g} {unit}"
-    return f"{seconds:g} seconds"

@@ -34,6 +34,7 @@ from quoth.neuro.backends.base import (
 from quoth.neuro.backends.context_window import fewer, overflow
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
 from quoth.tools.errors import UsageError
+from quoth.tools.text import printable, short
 
 LONGEST_WAIT = 30.0  # seconds; a server that asks for more is reported, not waited for
 SECRET = 4  # characters of a user's name or of a query's value that may be a secret
@@ -521,8 +522,7 @@ class HttpBackend:
             text = text.replace(secret, "***")
         if len(whole) >= WORDS and self._secrets:  # half a secret may stand at the cut
             text = text[: -len(self._secrets[0])]
-        text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-        return text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…"
+        return short(" ".join(printable(text, instead=" ").split()), LONGEST_QUOTE + 1)
 
 
 def endpoint(base_url: str, path: str, default: str = "") -> tuple[httpx.URL, tuple[str, str] | None]:

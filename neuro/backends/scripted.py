@@ -16,6 +16,7 @@ from typing import Any
 from quoth.neuro.backends.base import Completion, ModelError, ToolChoice
 from quoth.neuro.backends.messages import Message, Messages, NativeCall, Sent
 from quoth.tools.errors import UsageError
+from quoth.tools.text import number_of
 
 Scripted = str | Mapping[str, Any] | Completion
 Reply = Callable[[Messages], Scripted | Awaitable[Scripted]]
@@ -99,7 +100,7 @@ def _one_by_one(replies: list[Scripted], whole: bool) -> Reply:
             next(islice(rest, said, said), None)
         for text in rest:
             return text
-        count = "1 reply" if len(replies) == 1 else f"{len(replies)} replies"
+        count = number_of(len(replies), "reply", "replies")
         raise ModelError(f"The script is exhausted: it held {count} and one more was asked for.")
 
     return reply

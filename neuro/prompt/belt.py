@@ -19,6 +19,7 @@ from quoth.tools.lisp.forms import plist
 from quoth.tools.lisp.printer import print_string, print_value
 from quoth.tools.registry.parameters import Param, type_name
 from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.text import short
 
 HEADS = {
     "lisp": "You can call a tool by writing a Lisp form on a line of its own: "
@@ -190,8 +191,7 @@ def _tags_tool(tool: CognitiveTool) -> str:
 
 def _bare_line(tool: CognitiveTool) -> str:
     first = re.split(r"(?<=[.!?])\s", _one_line(tool.description), maxsplit=1)[0]
-    line = f"- {tool.name}: {first}"
-    return line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 1] + "…"
+    return short(f"- {tool.name}: {first}", LONGEST_LINE)
 
 
 def _one_line(text: str) -> str:

@@ -15,7 +15,8 @@ from quoth.tools.program.compiler import ProgramError, compile_program, program_
 from quoth.tools.sandbox.failures import InnerFailure, InnerPending
 from quoth.tools.sandbox.runner import Waiting
 from quoth.tools.sandbox.snapshots import SnapshotError
-from quoth.tools.sandbox.transfer import short
+from quoth.tools.sandbox.transfer import MAX_MESSAGE
+from quoth.tools.text import short
 
 
 async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
@@ -39,7 +40,9 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
             return result.value
         if result.status == "pending":
             raise InnerPending(result.message)
-        raise InnerFailure(result.status, f"{short(result.message)} (in {short(ctx.shown(form), 300)})")
+        raise InnerFailure(
+            result.status, f"{short(result.message, MAX_MESSAGE)} (in {short(ctx.shown(form), 300)})"
+        )
 
     whose = owner(call) if snapshots is not None else None
     digest = program_digest(text)

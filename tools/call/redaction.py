@@ -24,6 +24,7 @@ from quoth.tools.lisp.forms import CallForm, canonical, kebab
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, print_string
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.registry.parameters import Param
+from quoth.tools.text import short
 
 SECRET = "[secret]"  # noqa: S105
 KEPT_CHARS = 2000  # of any one text
@@ -166,8 +167,7 @@ class Redactor:
         return self._kept(canonical(self.form))
 
     def _kept(self, text: str) -> str:
-        text = encodable(redact(text[: KEPT_CHARS + MARGIN]))
-        return text if len(text) <= KEPT_CHARS else text[: KEPT_CHARS - 1] + "…"
+        return short(encodable(redact(text[: KEPT_CHARS + MARGIN])), KEPT_CHARS)
 
     def _argument(self, name: str, value: Any) -> Any:
         if self._declared and name not in self._harmless:

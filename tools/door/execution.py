@@ -18,6 +18,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import enter_context
 from quoth.tools.call.deadline import Clock, within
 from quoth.tools.errors import StoreError, ToolError
+from quoth.tools.text import short
 
 GRACE_SECONDS = 5.0  # for a cancelled body to put things away
 
@@ -28,7 +29,7 @@ def brief(error: BaseException) -> str:
     text = f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
     if isinstance(error, StoreError):
         text = str(error)
-    return text.rstrip(".") if len(text) <= 300 else text[:299] + "…"
+    return short(text, 300).rstrip(".")
 
 
 async def run_function(

@@ -33,8 +33,9 @@ from quoth.tools.lisp.forms import CallForm, canonical, kebab
 from quoth.tools.program.compiler import ANSWER, Program, ProgramError, alias, compile_program, program_digest
 from quoth.tools.sandbox.failures import InnerFailure, runtime_error
 from quoth.tools.sandbox.runner import MAX_DUMPED, MAX_OUTPUT, OWN, VALUES
-from quoth.tools.sandbox.transfer import MAX_VALUE, across, require_readable, short
+from quoth.tools.sandbox.transfer import MAX_MESSAGE, MAX_VALUE, across, require_readable
 from quoth.tools.sandbox.wall import outside, placeholders, walled
+from quoth.tools.text import short
 
 MAX_PATHS = 64
 MAX_DECISIONS = 20  # one after the other
@@ -248,7 +249,7 @@ class _DryRun:
         if result.ok:
             return {"return_value": result.value}
         kinds = {"denied": "PermissionError", "timeout": "TimeoutError", "invalid": "TypeError"}
-        said = f"{short(result.message)} (in {short(canonical(self._shown(look)), 300)})"
+        said = f"{short(result.message, MAX_MESSAGE)} (in {short(canonical(self._shown(look)), 300)})"
         return self._raise(kinds.get(result.status, "RuntimeError"), said)
 
     def _raise(self, kind: str, said: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import print_string, print_value
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.storage.database import Store
+from quoth.tools.text import short
 
 FORMAT = 1
 HEADER = "quoth-session"
@@ -263,7 +264,7 @@ def _wrong_with(event: Event, begun: Collection[str]) -> str:
             return f"it has no :{name}"
     for name, sound in (needed | POSSIBLE.get(event.kind, {})).items():
         if not (sound(said.get(name)) or (name not in needed and said.get(name) is None)):
-            return f"its :{name} is {_shortly(said[name])}"
+            return f"its :{name} is {short(print_value(said[name]), SHOWN_CHARS + 1)}"
     if event.kind == "stimulus" and (not event.run or event.run in begun):
         return "it begins no new run"
     if event.kind == "stimulus" and said.get("after") and said["after"] not in begun:
@@ -271,8 +272,3 @@ def _wrong_with(event: Event, begun: Collection[str]) -> str:
     if event.kind == "call" and event.run and event.run not in begun:
         return f"its run {event.run} has no beginning"
     return ""
-
-
-def _shortly(value: Any) -> str:
-    text = print_value(value)
-    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"

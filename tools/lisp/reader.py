@@ -32,6 +32,7 @@ from hy.models import (
 )
 
 from quoth.tools.errors import QuothError
+from quoth.tools.text import excerpt, printable
 
 _WINDOW = 80  # characters of a long line that caret() shows
 _KEPT = 200  # characters an error keeps on each side of its column: a line may be megabytes long
@@ -102,7 +103,7 @@ class ReadError(QuothError):
         start = max(0, at - _WINDOW // 2) if len(self.source_line) > _WINDOW else 0
         stop = start + _WINDOW
         # The line may be a model's: its control characters must not reach a terminal.
-        shown = "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in self.source_line[start:stop])
+        shown = printable(self.source_line[start:stop], "\t")
         pad = "".join(c if c == "\t" else " " * _width(c) for c in shown[: at - start])
         left = "…" if start or self.cut else ""
         right = "…" if stop < len(self.source_line) else ""
@@ -457,7 +458,7 @@ class _Reader:
             raise self._unclosed(frame)
         if not found[2]:
             hint = "after the form may come !r, !s or !a, then :spec, each after a space"
-            raise self.error(f"expected }} of the f-string, found {_short(self.text[stop])}", stop, hint)
+            raise self.error(f"expected }} of the f-string, found {excerpt(self.text[stop])}", stop, hint)
         frame.conversion = found[1]
         frame.expression = self.text[frame.mark : pos]
         frame.mark = stop - 1
@@ -493,7 +494,7 @@ class _Reader:
         if char == ":":
             if "." in atom:
                 raise self.error(
-                    f"the keyword {_short(atom)} holds a dot", start, "write - or _ instead of it"
+                    f"the keyword {excerpt(atom)} holds a dot", start, "write - or _ instead of it"
                 )
             return "", Keyword(atom[1:], from_parser=True), stop
         if stop == self.end or self.text[stop] != '"':
@@ -505,7 +506,7 @@ class _Reader:
         if set(atom) < set("bfrt") and len(atom) < 3:
             raise self.error(f'{atom}"…" strings are not read here', start, 'write "…", r"…", b"…" or f"…"')
         hint = r"put a space before the quote, or, inside a string, write \" for it"
-        raise self.error(f"no string has the prefix {_short(atom)}", start, hint)
+        raise self.error(f"no string has the prefix {excerpt(atom)}", start, hint)
 
     def _dispatch(self, start: int) -> tuple[str, Object | None, int]:
         stop = self._after(_ATOM, start + 1)
@@ -524,7 +525,7 @@ class _Reader:
         hint = _DISPATCH_HINTS.get(key, "write a plain form")
         if key in "_*^":
             hint = f"put a space after {'#**' if opener.startswith('#**') else opener[:2]}"
-        raise self.error(f"reader macros are not read here: {_short(opener)}", start, hint)
+        raise self.error(f"reader macros are not read here: {excerpt(opener)}", start, hint)
 
     def _number(self, atom: str, start: int) -> Object | None:
         if not _NUMBERISH(atom):
@@ -547,17 +548,17 @@ class _Reader:
             return _new_str(Symbol, atom)
         bare = atom.lstrip(".")
         if ".." in bare:
-            message = f"several dots inside the name {_short(atom)}"
+            message = f"several dots inside the name {excerpt(atom)}"
             raise self.error(message, start, "write one dot between the parts")
         if atom.endswith("."):
-            raise self.error(f"the name {_short(atom)} ends with a dot", start, "remove the dot")
+            raise self.error(f"the name {excerpt(atom)} ends with a dot", start, "remove the dot")
         parts = bare.split(".")
         if len(parts) > self.limits.max_forms:
             raise self._too_many(start)
         for part in parts:
             if part[0] in ":#" or self._number(part, start) is not None:
                 hint = "write a number, or a name whose parts are names"
-                raise self.error(f"{_short(part)} cannot be a part of a dotted name", start, hint)
+                raise self.error(f"{excerpt(part)} cannot be a part of a dotted name", start, hint)
         dots = atom[: len(atom) - len(bare)]
         models = [_new_str(Symbol, part) for part in ([dots, "None"] if dots else ["."]) + parts]
         for model in models:
@@ -602,7 +603,7 @@ class _Reader:
             raise self.error("this #[ does not begin a bracket string", start, "write #[[text]]", incomplete)
         delimiter = found[1]
         if delimiter == "f" or delimiter.startswith("f-"):
-            raise self.error(f"#[{_short(delimiter)}[ f-strings are not read here", start, 'write f"…"')
+            raise self.error(f"#[{excerpt(delimiter)}[ f-strings are not read here", start, 'write f"…"')
         closer = f"]{delimiter}]"
         stop = self.text.find(closer, found.end(), self.end)
         if stop < 0:
@@ -623,7 +624,7 @@ class _Reader:
                 try:
                     _unescape(found[0])
                 except UnicodeDecodeError:
-                    message = f"no character has the name in {_short(found[0])}"
+                    message = f"no character has the name in {excerpt(found[0])}"
                     offset = start + found.start()
                     raise self.error(message, offset, "write the character itself") from None
             raise
@@ -702,9 +703,3 @@ def _one_newline(body: str) -> str:
 
 def _unescape(body: str) -> str:
     return body.encode("latin-1", "backslashreplace").decode("unicode_escape")
-
-
-def _short(text: str) -> str:
-    """Text for a message: its first characters, none of them a control character."""
-    text = "".join(c if c.isprintable() else "\ufffd" for c in text[:40])
-    return text if len(text) < 40 else text[:39] + "…"

@@ -1,4 +1,4 @@
-"""Edits of Org files: a TODO word, a property, a line in a drawer, results. No other byte is touched.
+"""Edits of Org files: a TODO word, a line in a drawer, results. No other byte is touched.
 
 Knows where Org wants things and how it escapes them; must not know plans or the disk. Entries are named by
 their place among all entries, which no edit here changes; blocks by their place in ``Org.code``.
@@ -47,45 +47,6 @@ def set_todo(org: Org, index: int, word: str) -> Org:
     elif word and not entry.todo:
         word += " "
     return _rows(org, entry.row, entry.row + 1, [line[: entry.heading] + word + line[stop:]])
-
-
-def set_property(org: Org, index: int, name: str, value: str) -> Org:
-    """Set a property of an entry. The drawer is made where Org looks for it, if there is none."""
-    if not re.fullmatch(r"[^\s:+]+", name):
-        raise EditError(f"{name!r} cannot be the name of a property.")
-    if "\n" in value or "\r" in value:
-        raise EditError(f"The value of the property {name} has to stand in one line.")
-    value = _clean(value).strip(" \t")
-    entry = org.entries[index]
-    same = [one for one in entry.properties if one.name.upper() == name.upper()]
-    if same:
-        first = next((one for one in same if not one.more), same[0])
-        line = org.lines[first.row]
-        start = line[: first.column] + ("" if line[: first.column].endswith((" ", "\t")) else " ")
-        tail = line[first.column + len(first.value) :]
-        org = _rows(org, first.row, first.row + 1, [start + value + tail if value else start.rstrip(" \t")])
-        for extra in sorted((one.row for one in same if one is not first), reverse=True):
-            org = _rows(org, extra, extra + 1, [])
-        return org
-    indent = _indent(org, entry)
-    line = f"{indent}:{name}:".ljust(len(indent) + 10) + f" {value}" if value else f"{indent}:{name}:"
-    if entry.drawer:
-        return _rows(org, entry.drawer[1], entry.drawer[1], [line])
-    lines = [f"{indent}:PROPERTIES:", line, f"{indent}:END:"]
-    if index == 0 and _starts_with_text(org, entry.body):
-        lines.append("")
-    return _rows(org, entry.body, entry.body, lines)
-
-
-def remove_property(org: Org, index: int, name: str) -> Org:
-    """Remove a property, and its drawer when nothing is left in it."""
-    entry = org.entries[index]
-    rows = [one.row for one in entry.properties if one.name.upper() == name.upper()]
-    if rows and entry.drawer and len(rows) == len(entry.properties):
-        return _rows(org, entry.drawer[0], entry.drawer[1] + 1, [])
-    for row in reversed(rows):
-        org = _rows(org, row, row + 1, [])
-    return org
 
 
 def add_to_drawer(org: Org, index: int, drawer: str, text: str) -> Org:
@@ -149,18 +110,6 @@ def find_results(org: Org, name: str) -> tuple[int, int] | None:
             if one.kind == "keyword" and one.name.partition("[")[0] == "RESULTS" and one.value == name:
                 return _extent(org, entry, place)
     return None
-
-
-def results_text(org: Org, rows: tuple[int, int]) -> str:
-    """What such results say, as they were given."""
-    first, last = rows
-    body = [line for line in org.lines[first + 1 : last + 1] if not re.match(r"[ \t]*#\+\w+:", line)]
-    if body and re.match(r"[ \t]*#\+begin_", body[0], re.IGNORECASE):
-        indent = body[0][: len(body[0]) - len(body[0].lstrip(" \t"))]
-        return unescape("\n".join(line.removeprefix(indent) for line in body[1:-1]))
-    if body and all(re.match(r"[ \t]*:(?: |$)", line) for line in body):
-        return "\n".join(line.lstrip(" \t")[2:] for line in body)
-    return "\n".join(dedent(body)[0])
 
 
 def dedent(lines: Sequence[str]) -> tuple[list[str], int]:

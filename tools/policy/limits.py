@@ -35,6 +35,7 @@ from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.policy.quotas import SECONDS, By, Cooldown, Per, Quota, Rule
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.text import rounded_time
 
 if TYPE_CHECKING:
     from quoth.tools.storage.database import Statement, Store
@@ -137,9 +138,9 @@ class StoreLimits:
         # A use stamped further ahead than the cooldown is long comes from a clock that was wrong.
         used = _uses(run, rule.by, tool, call, now - rule.seconds, now + rule.seconds, "coalesce(begun, at)")
         if not used:
-            return _Found(None, f"next after a cooldown of {_length(rule.seconds)}{_BY[rule.by]}")
+            return _Found(None, f"next after a cooldown of {rounded_time(rule.seconds)}{_BY[rule.by]}")
         room_at = used[-1] + rule.seconds
-        words = f"its cooldown is {_length(rule.seconds)}{_BY[rule.by]}, {self._next(room_at, now)}"
+        words = f"its cooldown is {rounded_time(rule.seconds)}{_BY[rule.by]}, {self._next(room_at, now)}"
         return _Found(room_at, words)
 
     def _window(self, per: Per, now: float) -> tuple[float, float, float]:
@@ -163,7 +164,7 @@ class StoreLimits:
         zone = at.tzname() or "UTC"
         zone = f"UTC{zone}" if zone[:1] in "+-" else zone
         clock = f"{at:%H:%M}" if at.second == 0 else f"{at:%H:%M:%S}"
-        return f"next{day} at {clock} {zone}, in {_length(max(1.0, math.ceil(when - now)))}"
+        return f"next{day} at {clock} {zone}, in {rounded_time(max(1.0, math.ceil(when - now)))}"
 
 
 class _Place(Reservation):
@@ -197,7 +198,7 @@ _SAME = {"user": " AND user = ?", "session": " AND session = ?", "all": ""}
 
 
 def _span(rule: Quota, length: float) -> str:
-    return f"{_PERIOD.get(rule.per, f'within {_length(length)}')}{_BY[rule.by]}"
+    return f"{_PERIOD.get(rule.per, f'within {rounded_time(length)}')}{_BY[rule.by]}"
 
 
 def _uses(
@@ -207,15 +208,6 @@ def _uses(
     who = {"user": (call.user,), "session": (call.session,), "all": ()}[by]
     sql = f"SELECT {at} AS t FROM uses WHERE tool = ?{_SAME[by]} AND t > ? AND t < ? ORDER BY t"  # noqa: S608
     return [float(found) for (found,) in run(sql, (tool, *who, after, before))]
-
-
-def _length(seconds: float) -> str:
-    """``10 s``, ``12 minutes``, ``3 hours``."""
-    if seconds < 120:
-        return f"{seconds:g} s"
-    if seconds < 7200:
-        return f"{math.ceil(seconds / 60)} minutes"
-    return f"{math.ceil(seconds / 3600)} hours"
 
 
 def _zone_named(name: str) -> tzinfo:

@@ -5,15 +5,14 @@ Knows no rules. Nothing inside a workspace can reach what is kept here, so a wor
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import secrets
 from pathlib import Path
 
 from quoth.tools.errors import UsageError
-from quoth.tools.storage.database import private_file, private_folder
+from quoth.tools.storage.atomic import replace_file
+from quoth.tools.storage.database import private_folder
 from quoth.tools.storage.paths import state_dir
 
 
@@ -49,18 +48,10 @@ class Trust:
         """Trust this text in this workspace, and no other from now on; return its SHA-256."""
         digest = digest_of(data)
         record = {"sha256": digest, "workspace": os.fsencode(root.resolve()).decode(errors="replace")}
-        scratch = self.folder / f".{secrets.token_hex(8)}"
         try:
             private_folder(self.folder)
-            private_file(scratch)
-            with scratch.open("wb") as file:
-                file.write(json.dumps(record, ensure_ascii=False).encode())
-                file.flush()
-                os.fsync(file.fileno())
-            scratch.replace(self._file(root))
+            replace_file(self._file(root), [json.dumps(record, ensure_ascii=False).encode()], 0o600)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                scratch.unlink()
             raise UsageError(f"The trust cannot be kept in {self.folder}: {error.strerror}.") from None
         return digest
 

@@ -6,7 +6,7 @@ thousand files. A rule that matches the call as it was made has been answered by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +19,6 @@ from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.policy.predicates import ANY_PATH, Facts
 from quoth.tools.registry.parameters import WorkspacePath, with_paths
 from quoth.tools.registry.table import CognitiveTool
-
-May = Callable[[str], bool]
 
 
 class Walk:

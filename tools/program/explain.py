@@ -18,7 +18,8 @@ from quoth.tools.lisp.printer import print_string
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.lisp.syntax import head_of
 from quoth.tools.program.from_python import INFIX, whole_python
-from quoth.tools.program.hint import LIMITS, MAX_FIXED, MAX_PYTHON, Lesson, Source, reads, short, told
+from quoth.tools.program.hint import LIMITS, MAX_FIXED, MAX_PYTHON, Lesson, Source, reads, told
+from quoth.tools.text import excerpt
 
 # ---- texts that cannot be read
 
@@ -111,7 +112,7 @@ def misused(text: str, line: int, column: int) -> str | None:
 def undefined(name: str, text: str, names: Iterable[str]) -> str:
     """A name that was not defined when the program came to it."""
     known = list(names)
-    said = f"The program uses {short(name, 80)}, which is not defined."
+    said = f"The program uses {excerpt(name, 80)}, which is not defined."
     close = nearest(name, known)
     hint = did_you_mean(name, known)
     try:

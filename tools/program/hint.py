@@ -13,6 +13,7 @@ import hy.models as m
 
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
+from quoth.tools.text import short
 
 MAX_LESSON = 200  # characters of a message
 MAX_FIXED = 110  # of the form it shows; a longer one helps less than a general example
@@ -33,7 +34,7 @@ def told(what: str, fixed: str | None, example: str = "") -> str:
         fixed = None
     shown = fixed or example
     message = f"{what}; write {shown}" if shown else what
-    return message if len(message) <= MAX_LESSON else message[: MAX_LESSON - 1] + "…"
+    return short(message, MAX_LESSON)
 
 
 def reads(text: str) -> bool:
@@ -41,11 +42,6 @@ def reads(text: str) -> bool:
         return bool(read_all(text, LIMITS))
     except ReadError:
         return False
-
-
-def short(text: str, limit: int = 40) -> str:
-    text = "".join(c if c.isprintable() else "\ufffd" for c in text[:limit])
-    return text if len(text) < limit else text[: limit - 1] + "…"
 
 
 class Source:

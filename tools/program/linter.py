@@ -18,10 +18,11 @@ from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.lisp.syntax import head_of, is_core, symbols_in
 from quoth.tools.program.foreign_words import EXAMPLES, FOREIGN, HOLE, TAKES, WHY
 from quoth.tools.program.from_python import BUILTINS, INFIX, from_python, whole_python
-from quoth.tools.program.hint import LIMITS, MAX_PYTHON, Lesson, Source, short, told
+from quoth.tools.program.hint import LIMITS, MAX_PYTHON, Lesson, Source, told
 from quoth.tools.program.idioms import IDIOMS, RULES
 from quoth.tools.program.linter_forms import SPECIAL, SpecialForms
 from quoth.tools.program.rewriter import rewrite
+from quoth.tools.text import excerpt
 
 _SMART = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"'})
 _NO_FUNCTION = frozenset("None True False".split())  # noqa: SIM905
@@ -221,7 +222,7 @@ class _Spotter:
             if self.called_before(node):
                 return self.called_before(node)
             fixed = of(head) if len(node) == 1 else f"[{self.source.all(node)}]"
-            return told(f"{short(of(head))} is no function", fixed)
+            return told(f"{excerpt(of(head))} is no function", fixed)
         if len(node) == 1 and head_of(head) in INFIX:
             return told("the value of a form is no function", of(head))
         if name == "return" and not inside:

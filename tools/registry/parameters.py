@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quoth.tools.errors import DefinitionError, InvalidCallError, did_you_mean, nearest
 from quoth.tools.lisp.forms import kebab, too_deep
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, print_value
-from quoth.tools.text import count
+from quoth.tools.text import count, short
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -496,7 +496,7 @@ def _faults(details: Iterable[Any], by_name: Mapping[str, Param]) -> list[str]:
 def _shown(value: Any, param: Param | None) -> str:
     """A value at fault, briefly, for whoever gave it; a secret one is not repeated even to them."""
     given = "[secret]" if param is not None and param.secret else print_value(value)
-    return given if len(given) <= 80 else given[:77] + "…"
+    return short(given, 80)
 
 
 def _path(detail: Any) -> list[str]:

@@ -12,8 +12,9 @@ from quoth.tools.errors import Status
 from quoth.tools.lisp.printer import HARD_KEYS
 from quoth.tools.program import explain as teach
 from quoth.tools.program.compiler import TOO_DEEP, ProgramError
-from quoth.tools.sandbox.transfer import _NO_DATA, _TOO_LARGE, short
+from quoth.tools.sandbox.transfer import _NO_DATA, _TOO_LARGE, MAX_MESSAGE
 from quoth.tools.sandbox.wall import outside
+from quoth.tools.text import short
 
 
 class InnerFailure(Exception):
@@ -36,7 +37,7 @@ def runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str]
     for failure in reversed(failures):
         if failure.message in said:
             return failure
-    said = short(said)
+    said = short(said, MAX_MESSAGE)
     kind, _, message = said.strip().partition(": ")
     lesson = teach.failed(kind, message.replace(outside(""), ""), text, tools)
     if lesson is not None:

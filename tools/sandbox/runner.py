@@ -33,15 +33,16 @@ from quoth.tools.lisp.reader import read_one
 from quoth.tools.program.compiler import ANSWER, BRANCH, FAILED, JOIN, Program, ProgramError, alias
 from quoth.tools.sandbox.failures import InnerFailure, InnerPending, runtime_error
 from quoth.tools.sandbox.transfer import (
+    MAX_MESSAGE,
     MAX_NAME,
     _text,
     across,
     packed,
     require_readable,
-    short,
     unpacked,
 )
 from quoth.tools.sandbox.wall import _placeholder, outside, placeholders, walled
+from quoth.tools.text import short
 
 MAX_OUTPUT = 100_000
 MAX_DUMPED = 64 * 1024 * 1024  # bytes of the paths of a program that stand still
@@ -270,7 +271,9 @@ class Sandbox:
             elif step.function_name == outside(JOIN):
                 return _Branch(across(step.args[0]))
             elif step.function_name == outside(FAILED):
-                return _Branch(failure=(short(str(step.args[0]), MAX_NAME), short(str(step.args[1]))))
+                return _Branch(
+                    failure=(short(str(step.args[0]), MAX_NAME), short(str(step.args[1]), MAX_MESSAGE))
+                )
             elif step.function_name in run.outside:
                 answer = asyncio.ensure_future(_inner(run, path, step))
                 if not await self._done_or_wanted(answer):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import os
 import secrets
 import time
 import zlib
@@ -24,7 +23,9 @@ from typing import Any
 
 from quoth.tools.call.context import Kept
 from quoth.tools.errors import UsageError
+from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.database import Store, private_folder
+from quoth.tools.storage.file_lock import hold
 from quoth.tools.storage.paths import state_dir
 
 KEPT_SECONDS = 30 * 86400.0  # a call that waits may be carried on so long
@@ -140,25 +141,12 @@ def _secret() -> bytes:
     """The key of this user on this machine, made at the first use; of two processes that make it at once,
     both get the same."""
     path = state_dir() / "snapshots.key"
-    if (key := _read(path)) is not None:
-        return key
-    private_folder(path.parent)
-    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    with os.fdopen(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-        file.write(secrets.token_bytes(32))
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        os.link(new, path)
-    except FileExistsError:
-        pass
-    except OSError:  # a file system without links; of two that are made at once the last one stays
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
-    key = _read(path)
-    if key is None:
-        raise UsageError(f"The key of the snapshots, {path}, is damaged; remove it.")
+    if (key := _read(path)) is None:
+        private_folder(path.parent)
+        with hold(f"making of {path}"):
+            if (key := _read(path)) is None:
+                key = secrets.token_bytes(32)
+                replace_file(path, [key], 0o600)
     return key
 
 

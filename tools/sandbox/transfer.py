@@ -108,7 +108,3 @@ def unpacked(data: Any) -> Any:
     if kind == "set":
         return {hashable(unpacked(item)) for item in inner}
     return {hashable(unpacked(key)): unpacked(item) for key, item in inner}
-
-
-def short(text: str, limit: int = MAX_MESSAGE) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,1 +1,1 @@
-"""The SQLite file of a workspace, paths of our own state, locks."""
+"""The SQLite file of a workspace, paths of our own state, locks, files replaced whole."""

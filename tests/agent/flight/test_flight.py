@@ -794,7 +794,7 @@ def test_a_disk_that_is_full_meanwhile_is_told_in_a_sentence(
     field: Field, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fill(messages: Messages) -> str:
-        monkeypatch.setattr("quoth.agent.flight.plan_file.os.fsync", full)
+        monkeypatch.setattr("quoth.tools.storage.atomic.os.fsync", full)
         return "Done."
 
     def full(descriptor: int) -> None:

@@ -13,7 +13,7 @@ from quoth.agent.plan.model import TODO_WORDS, Budget, Part, Plan
 from quoth.agent.plan.org_reader import plan_of, read_plan
 from quoth.tools.errors import UsageError
 from quoth.tools.org.document import Org, dump, load
-from quoth.tools.org.edit import add_to_drawer, put_results, set_property, set_todo
+from quoth.tools.org.edit import add_to_drawer, put_results, set_todo
 
 DATA = Path(__file__).parents[1] / "data"
 SELF_TEST = Path(__file__).parents[3] / "plans" / "self-test.org"
@@ -223,7 +223,7 @@ def test_todo_words_results_and_logs_do_not_count() -> None:
         lambda org: set_todo(org, 1, "DONE"),
         lambda org: put_results(org, 1, 0, "7"),
         lambda org: add_to_drawer(org, 2, "LOGBOOK", "done"),
-        lambda org: set_property(org, 2, "CREATED", "today"),
+        lambda org: load(dump(org).replace(b":ID: a\n", b":ID: a\n:CREATED: today\n"), org.words),
         lambda org: load(dump(org).replace(b"\n", b"\r\n"), org.words),
     ):
         org = edit(org)

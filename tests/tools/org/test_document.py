@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,13 +18,11 @@ from quoth.tools.org.document import Org, dump, load
 from quoth.tools.org.edit import (
     EditError,
     add_to_drawer,
+    dedent,
     escape,
     find_results,
     put_entry_results,
     put_results,
-    remove_property,
-    results_text,
-    set_property,
     set_todo,
     unescape,
 )
@@ -199,10 +198,6 @@ def test_each_edit_changes_its_own_lines_only(newline: bytes) -> None:
     assert changed(set_todo(org, 1, "DONE")) == ([b"* PLAN one :t:"], [b"* DONE one :t:"])
     assert changed(set_todo(org, 1, "")) == ([b"* PLAN one :t:"], [b"* one :t:"])
     assert changed(set_todo(org, 2, "PLAN")) == ([b"** two"], [b"** PLAN two"])
-    assert changed(set_property(org, 2, "id", "y")) == ([b"   :ID:       x"], [b"   :ID:       y"])
-    assert changed(set_property(org, 2, "RETRY", "2")) == ([], [b"   :RETRY:    2"])
-    assert changed(set_property(org, 1, "A", "b")) == ([], [b":PROPERTIES:", b":A:        b", b":END:"])
-    assert changed(remove_property(org, 2, "ID"))[0] == [b"   :PROPERTIES:", b"   :ID:       x", b"   :END:"]
     assert changed(add_to_drawer(org, 2, "LOGBOOK", "- done")) == (
         [],
         [b"   :LOGBOOK:", b"   - done", b"   :END:"],
@@ -258,8 +253,6 @@ def test_text_right_below_a_list_is_no_part_of_the_result() -> None:
 def test_a_missing_final_newline_stays_missing() -> None:
     org = put_results(load(b"* a\n#+begin_src hy\n1\n#+end_src"), 1, 0, "7")
     assert dump(org) == b"* a\n#+begin_src hy\n1\n#+end_src\n\n#+RESULTS:\n: 7"
-    assert dump(set_property(load(b"* a"), 1, "X", "1")) == b"* a\n:PROPERTIES:\n:X:        1\n:END:"
-    assert dump(remove_property(load(b"* a\n:PROPERTIES:\n:X: 1\n:END:"), 1, "x")) == b"* a"
     assert dump(set_todo(load(b"* a"), 1, "DONE")) == b"* DONE a"
 
 
@@ -268,11 +261,6 @@ def test_a_missing_final_newline_stays_missing() -> None:
     [
         (lambda org: set_todo(org, 1, "NO"), "NO is no TODO word of this file; they are PLAN DONE."),
         (lambda org: set_todo(org, 0, "PLAN"), "There is no headline number 0 in this file."),
-        (lambda org: set_property(org, 1, "a b", "c"), "'a b' cannot be the name of a property."),
-        (
-            lambda org: set_property(org, 1, "A", "x\n* y"),
-            "The value of the property A has to stand in one line.",
-        ),
         (
             lambda org: add_to_drawer(org, 1, "END", "x"),
             "'END' cannot be the name of a drawer to write into.",
@@ -294,6 +282,18 @@ def test_escaped_text_holds_no_headline_and_comes_back(text: str) -> None:
     assert not any(line.startswith(("*", "#+")) for line in escape(text).split("\n"))
 
 
+def results_text(org: Org, rows: tuple[int, int]) -> str:
+    """What such results say, as they were given."""
+    first, last = rows
+    body = [line for line in org.lines[first + 1 : last + 1] if not re.match(r"[ \t]*#\+\w+:", line)]
+    if body and re.match(r"[ \t]*#\+begin_", body[0], re.IGNORECASE):
+        indent = body[0][: len(body[0]) - len(body[0].lstrip(" \t"))]
+        return unescape("\n".join(line.removeprefix(indent) for line in body[1:-1]))
+    if body and all(re.match(r"[ \t]*:(?: |$)", line) for line in body):
+        return "\n".join(line.lstrip(" \t")[2:] for line in body)
+    return "\n".join(dedent(body)[0])
+
+
 def kept(before: Org, after: Org, rows: tuple[int, int]) -> bool:
     """Whether all bytes outside of these rows are the same; a last line may have got an end."""
     pairs = [line + end for line, end in zip(before.lines, before.ends, strict=True)]
@@ -310,10 +310,7 @@ def test_edits_of_any_document_touch_nothing_else(data: bytes, text: str, chance
     entry = org.entries[index]
     line = " ".join(text.split()) or "x"
     titles = [(one.level, one.title) for one in org.entries]
-    place = entry.drawer[1] if entry.drawer else entry.body
-    new = set_property(org, index, "NEW", line)
-    assert [one.value for one in new.entries[index].properties if one.name == "NEW"]
-    edited = [(new, (place, place)), (remove_property(org, index, "X"), (entry.row + 1, entry.body))]
+    edited: list[tuple[Org, tuple[int, int]]] = []
     if index:
         row = (entry.row, entry.row + 1)
         edited.append((set_todo(org, index, org.todo_words[0]), row))

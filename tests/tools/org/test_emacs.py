@@ -15,7 +15,7 @@ from words import command, files
 
 from quoth.agent.plan.model import TODO_WORDS
 from quoth.tools.org.document import Org, dump, load
-from quoth.tools.org.edit import add_to_drawer, put_entry_results, put_results, set_property, set_todo
+from quoth.tools.org.edit import add_to_drawer, put_entry_results, put_results, set_todo
 
 EMACS = shutil.which("emacs")
 ROOT = Path(__file__).parents[3]
@@ -146,7 +146,6 @@ if EMACS:
             before = [(one.level, one.title, one.tags) for one in org.entries]
             for index in range(1, len(org.entries)):
                 org = add_to_drawer(set_todo(org, index, "RUNNING"), index, "LOGBOOK", "done: * x")
-                org = set_property(org, index, "DIGEST", "0f")
                 org = put_entry_results(org, index, f"said-{index}", texts[index % len(texts)])
                 for block in range(len(org.code(index))):
                     org = put_results(org, index, block, texts[(index + block) % len(texts)])
