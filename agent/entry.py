@@ -28,4 +28,7 @@ def main() -> int:
     """The command ``quoth``."""
     from quoth.agent.cli import main as cli
 
-    return cli.main()
+    try:
+        return cli.main()
+    finally:  # all is done and said: while Python puts itself away, an interrupt would end it by the signal
+        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
