@@ -117,7 +117,14 @@ def test_an_interrupt_while_it_starts_ends_it_with_a_word(
 def test_an_interrupt_that_is_to_be_ignored_stays_so(tmp_path: Path) -> None:
     """As a shell starts what it is to run behind the scenes."""
     done = subprocess.run(
-        ["sh", "-c", 'trap "" INT; "$@" & sleep 0.1; kill -INT $! 2>/dev/null; wait $!', "sh", *command(), "tools"],
+        [
+            "sh",
+            "-c",
+            'trap "" INT; "$@" & sleep 0.1; kill -INT $! 2>/dev/null; wait $!',
+            "sh",
+            *command(),
+            "tools",
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,

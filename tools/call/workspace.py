@@ -10,6 +10,7 @@ writing, and right before a file is replaced it is looked at once more, for an e
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import secrets
@@ -58,7 +59,8 @@ class Workspace:
             return self.root / path
         try:
             real = (self.root / os.path.expanduser(path)).resolve()  # noqa: PTH111  "~x" may be no user
-            real.exists()  # complains of what is no possible path
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                os.stat(real)  # noqa: PTH116  complains of what is no possible path, on every Python
         except (OSError, RuntimeError, ValueError) as error:
             raise ToolError(f"{written(path)} cannot be resolved: {_why(error)}.") from None
         return real
@@ -330,5 +332,7 @@ def written(path: str) -> str:
 
 
 def _why(error: BaseException) -> str:
+    if isinstance(error, RuntimeError) or getattr(error, "errno", None) == errno.ELOOP:
+        return "symlink loop"  # the first is what Python up to 3.12 says of it
     text = getattr(error, "strerror", None) or str(error)
     return str(text)[:1].lower() + str(text)[1:]
