@@ -21,7 +21,7 @@ from quoth.tools.call.call import PROGRAMS
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.door.stages import only_reads
 from quoth.tools.errors import InvalidCallError
-from quoth.tools.history.event import read_form
+from quoth.tools.history.event import Event, read_form
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm, canonical, from_model, head_name, kebab
 from quoth.tools.lisp.printer import print_string, print_value, show
@@ -102,12 +102,19 @@ class Sources:
         for event in self._transcript.events(self._session, kind=kind, after=self._seen[kind]):
             self._seen[kind] = event.seq
             data = event.data
-            if "stage" in data:  # the host's own words
+            if "stage" in data or self._is_refused_program(event):  # the host's own words
                 continue
             told = [data.get("value"), data.get("message")] if kind == "receipt" else [data.get("data")]
             texts = [one if isinstance(one, str) else print_value(one) for one in told if one]
             if texts:
                 yield Source(event.seq, event.parent if kind == "receipt" else 0, "\n".join(texts))
+
+    def _is_refused_program(self, event: Event) -> bool:
+        """Whether it tells of a program that was not run: of words of the model's own, and a correction."""
+        if event.kind != "receipt" or event.data.get("status") != "invalid" or not event.parent:
+            return False
+        call = next(self._transcript.events(self._session, after=event.parent - 1))
+        return read_form(call.data["form"]).tool == PROGRAMS
 
     def name(self, source: Source, table: ToolTable) -> str:
         """What a person is told of where the words stand."""

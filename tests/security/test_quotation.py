@@ -310,3 +310,11 @@ async def test_a_quotation_is_known_when_the_secrets_of_what_was_read_are_forgot
         assert (await agent.run("Read mail.txt.")).status == "done"
         assert (await agent.run("What does it say?")).text == "Done."
     assert (sent, person.reasons) == ([], [SAYS])
+
+
+async def test_a_program_that_was_refused_may_be_said_again(tmp_path: Path) -> None:
+    """What it was told holds its own words, which nobody else has written."""
+    wrong = "(eval :form (2 ** 16))"
+    async with AsyncAgent(workspace=tmp_path, model=scripted(wrong, wrong, "65536")) as agent:
+        reply = await agent.run("What is 2 to the power of 16?")
+    assert (reply.status, [call.result.status for call in reply.calls]) == ("done", ["invalid", "invalid"])
