@@ -266,7 +266,7 @@ def _decide(options: argparse.Namespace, kind: Any, why: str) -> int:
     from quoth.agent.cli.common import _with_agent
     from quoth.agent.flight.approval import coverage, record
     from quoth.agent.flight.approval_view import coverage_data, page
-    from quoth.agent.flight.plan_file import Mark, PlanFile
+    from quoth.agent.flight.plan_file import FileEdit, PlanFile
     from quoth.agent.plan.check import check as faults_of
     from quoth.tools.call.workspace import flying
     from quoth.tools.consent.requests import Decision
@@ -288,7 +288,7 @@ def _decide(options: argparse.Namespace, kind: Any, why: str) -> int:
             record(agent.store, agent.audit, plan, str(file.path), step, agent.table, decision, seen)
         word = "DENIED" if kind == "deny" else "APPROVED"
         log = [_line(word, by, why)] if kind == "deny" else []
-        notes = file.put([Mark(step.id, word, plan.digest(step), log, over=UNBEGUN) for step in steps])
+        notes = file.put([FileEdit(step.id, word, plan.digest(step), log, over=UNBEGUN) for step in steps])
         if getattr(options, "json", False):
             told = [_said(file, step, word.lower(), by, why) for step in steps]
             for one, more in zip(told, covered, strict=False):

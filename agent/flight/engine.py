@@ -18,12 +18,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.flight.log import FlightLog, Standing, begin_flight, flights, read_flight
-from quoth.agent.flight.plan_file import Mark, PlanFile
+from quoth.agent.flight.log import FlightLog, StepStatus, begin_flight, flights, read_flight
+from quoth.agent.flight.plan_file import FileEdit, PlanFile
 from quoth.agent.flight.report import WORDS, FlightReport, FlightStatus, StepReport, Wanted
-from quoth.agent.flight.results import Made, result_of, results_of
+from quoth.agent.flight.results import StepAttempt, result_of, results_of
 from quoth.agent.flight.status import Standings, lets_pass
-from quoth.agent.flight.step import Aboard, attempt
+from quoth.agent.flight.step import FlightContext, attempt
 from quoth.agent.plan.check import check
 from quoth.agent.plan.model import PHASES, Part, Plan
 from quoth.agent.session.session import Session
@@ -73,7 +73,7 @@ class _Flight:
         self.log = self._log()
         since = max([self.log.begun, *(one.seq for past in self.log.history.values() for one in past)])
         self.standings = Standings(self.plan, self.log, self.fresh, since)
-        self.aboard = Aboard(agent, self.store, self.plan, str(file.path), self.log, self.made)
+        self.aboard = FlightContext(agent, self.store, self.plan, str(file.path), self.log, self.made)
 
     # Which flight
 
@@ -137,7 +137,7 @@ class _Flight:
 
     # Standings
 
-    def standing(self, part: Part) -> Standing | None:
+    def standing(self, part: Part) -> StepStatus | None:
         return self.standings.of(part)
 
     def status(self, part: Part) -> str:
@@ -158,7 +158,7 @@ class _Flight:
         self.log.add(part.id, status, digest, number, tries, text, seconds)
         self.standings.changed(part)
 
-    def made(self, step: Part) -> Made | None:
+    def made(self, step: Part) -> StepAttempt | None:
         """The attempt that gave a step its result: in this flight, or in an earlier one of the same step."""
         digest = self.plan.digest(step)
         one = self.standing(step)
@@ -170,11 +170,11 @@ class _Flight:
             log = read_flight(self._session(event.session), event)
             for one in reversed(log.history.get(step.id, [])):
                 if (one.status, one.digest) == ("done", digest):
-                    return Made(log.run_of(step.id, one.attempt), log.past(step.id, one.attempt))
+                    return StepAttempt(log.run_of(step.id, one.attempt), log.past(step.id, one.attempt))
         return None
 
-    def _attempt(self, one: Standing) -> Made:
-        return Made(self.log.run_of(one.id, one.attempt), self.log.past(one.id, one.attempt))
+    def _attempt(self, one: StepStatus) -> StepAttempt:
+        return StepAttempt(self.log.run_of(one.id, one.attempt), self.log.past(one.id, one.attempt))
 
     # Flying
 
@@ -289,7 +289,7 @@ class _Flight:
             self._after(part)
             return
         digest = self.plan.digest(part)
-        if faults := self.file.put([Mark(part.id, "RUNNING" if part.is_step else "", digest)]):
+        if faults := self.file.put([FileEdit(part.id, "RUNNING" if part.is_step else "", digest)]):
             self.notes |= dict.fromkeys(faults)
             self.stopped = f"{part.id} was not begun."
             return
@@ -350,19 +350,19 @@ class _Flight:
         self.notes |= dict.fromkeys(faults)
         return faults
 
-    def _mark(self, part: Part, reset: bool) -> Mark | None:
+    def _mark(self, part: Part, reset: bool) -> FileEdit | None:
         history = self.log.history.get(part.id, ())
         log = [self._line(one) for one in history if one.status != "begun"]
         if part.inside:
             word = self._word_of(part) or ("PLAN" if reset else "")
-            return Mark(part.id, word if part.todo else "", log=log)
+            return FileEdit(part.id, word if part.todo else "", log=log)
         if not part.is_step:
             return None
         one = self.standing(part)
         if one is None:
-            return Mark(part.id, self._first_word(part)) if reset or history else None
+            return FileEdit(part.id, self._first_word(part)) if reset or history else None
         results = results_of(part, self._attempt(one))
-        return Mark(part.id, WORDS[self.status(part)], one.digest, log, results)
+        return FileEdit(part.id, WORDS[self.status(part)], one.digest, log, results)
 
     def _first_word(self, step: Part) -> str:
         approval = self.aboard.approval(step)
@@ -383,7 +383,7 @@ class _Flight:
         stopped = self.stopped and any(status in ("failed", "denied") for status in found)
         return "FAILED" if (over and not group.expect) or stopped else "RUNNING"
 
-    def _line(self, one: Standing) -> str:
+    def _line(self, one: StepStatus) -> str:
         """A line of the log, made of the event alone, so that it is the same whenever it is made."""
         at = datetime.fromisoformat(one.at).astimezone().strftime("%Y-%m-%d %a %H:%M")
         word = WORDS[one.status] if one.status not in ("waits", "interrupted") else one.status

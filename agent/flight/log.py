@@ -23,7 +23,7 @@ OVER = ("done", "failed", "denied", "skipped")  # a step that is so has ended
 
 
 @dataclass(frozen=True)
-class Standing:
+class StepStatus:
     """What is known of a step, or of a group with an expectation, after one of its events. ``attempt`` counts
     all of the flight, ``tries`` those since it was last begun anew; ``text`` is the reason, if any."""
 
@@ -52,7 +52,7 @@ class FlightLog:
     plan: str = ""
     ended: int = 0  # the place of the event that says how it ended last
     status: str = ""
-    history: dict[str, list[Standing]] = field(default_factory=dict)
+    history: dict[str, list[StepStatus]] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -66,7 +66,7 @@ class FlightLog:
         """What has happened in an attempt."""
         return self.session.past(self.run_of(step, attempt))
 
-    def standing(self, step: str) -> Standing | None:
+    def standing(self, step: str) -> StepStatus | None:
         found = self.history.get(step)
         return found[-1] if found else None
 
@@ -79,7 +79,7 @@ class FlightLog:
         tries: int,
         text: str = "",
         seconds: float = 0,
-    ) -> Standing:
+    ) -> StepStatus:
         """Write down what a step has come to."""
         data: dict[str, Any] = {"id": step, "status": status, "digest": digest, "attempt": attempt}
         data |= {"try": tries} | ({"text": text} if text else {})
@@ -106,7 +106,7 @@ class FlightLog:
 
     def _read(self, event: Event) -> None:
         data = event.said
-        standing = Standing(
+        standing = StepStatus(
             data["id"],
             data["status"],
             data["digest"],

@@ -33,7 +33,7 @@ class PlanChangedError(QuothError):
 
 
 @dataclass(frozen=True)
-class Mark:
+class FileEdit:
     """What is to stand at a part: its TODO word, lines of its log (the oldest first), and results by block,
     under None what a model said; a result that is None is taken out. ``digest`` is that of what was flown;
     empty: whatever it is. ``over`` are the words that ``word`` may take the place of; empty: all."""
@@ -102,7 +102,7 @@ class PlanFile:
             return False  # what is wrong with it is said by who reads it
         return not (mode & 0o222 and os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
 
-    def put(self, marks: Sequence[Mark]) -> list[str]:
+    def put(self, marks: Sequence[FileEdit]) -> list[str]:
         """Write marks into the file; what cannot be written comes back as sentences. A plan in Markdown, or
         one that is write-protected, is left as it is."""
         if not self.is_org or self._is_protected():
@@ -132,7 +132,7 @@ class PlanFile:
                 return [*faults, f"{self.shown} cannot be written: {error.strerror}."]
         return [f"{self.shown} is being written by another program all the time; nothing was written."]
 
-    def _changed(self, marks: Sequence[Mark]) -> list[str]:
+    def _changed(self, marks: Sequence[FileEdit]) -> list[str]:
         faults = []
         try:
             self.look()
@@ -153,7 +153,7 @@ class PlanFile:
             self.plan = self._taken(data)
         return self.plan
 
-    def _part(self, mark: Mark) -> Part:
+    def _part(self, mark: FileEdit) -> Part:
         part = self.plan.by_id.get(mark.id)
         if part is None:
             raise PlanChangedError(
@@ -173,7 +173,7 @@ class PlanFile:
             return replace_file(self.path, [new], mode, sure=lambda: self._bytes() == self._data)
 
 
-def _marked(org: OrgParts, part: Part, mark: Mark) -> OrgParts:
+def _marked(org: OrgParts, part: Part, mark: FileEdit) -> OrgParts:
     """The file with a mark put in. Raises QuothError."""
     index, new = part.entry, org.copy()
     todo = org.entry(index).todo

@@ -22,7 +22,7 @@ def _key(step: Part, form: Form) -> str:
 
 
 @dataclass(frozen=True)
-class Made:
+class StepAttempt:
     """An attempt that was made: its run, and what happened in it."""
 
     run: str
@@ -45,7 +45,7 @@ class Made:
         return None if found is None else found.said.get("value")
 
 
-def result_of(step: Part, made: Made, block: Form | None = None) -> Any:
+def result_of(step: Part, made: StepAttempt, block: Form | None = None) -> Any:
     """The value of a block, or of the step: that of its last block, else what the model said, else that its
     expectation is true. Declared secrets are not in it."""
     if block is not None or step.running:
@@ -53,7 +53,7 @@ def result_of(step: Part, made: Made, block: Form | None = None) -> Any:
     return made.said if step.objective else True
 
 
-def results_of(step: Part, made: Made) -> dict[int | None, str | None]:
+def results_of(step: Part, made: StepAttempt) -> dict[int | None, str | None]:
     """What an attempt has to show, done or not: the result of each block and, under None, what the model
     said. What it has not made is None, and is not to be shown as if it had."""
     shown: dict[int | None, str | None] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Set
 from functools import cached_property
 
-from quoth.agent.flight.log import FlightLog, Standing
+from quoth.agent.flight.log import FlightLog, StepStatus
 from quoth.agent.plan.model import Part, Plan
 
 
@@ -30,11 +30,11 @@ class Standings:
         self.fresh = fresh
         self.since = since
         self._before: list[tuple[int, bool]] = []  # by the place in the plan's order, as far as it is known
-        self._steps: dict[str, Standing | None] = {}
+        self._steps: dict[str, StepStatus | None] = {}
         self._statuses: dict[str, str] = {}
         self._leaves: dict[str, tuple[Part, ...]] = {}
 
-    def of(self, part: Part) -> Standing | None:
+    def of(self, part: Part) -> StepStatus | None:
         """What counts of a part: nothing that is to be begun anew, or was something else."""
         if not part.inside:
             self._sweep()
@@ -116,7 +116,7 @@ class Standings:
     def _inside(self, group: Part) -> list[Part]:
         return [*self.leaves(group), *(one for one in self.groups if group in one.around)]
 
-    def _own(self, part: Part) -> Standing | None:
+    def _own(self, part: Part) -> StepStatus | None:
         """What the log says of a part as it is now."""
         one = self.log.standing(part.id)
         stands = one is not None and part.id not in self.fresh and one.digest == self.plan.digest(part)
@@ -138,7 +138,7 @@ class Standings:
             stale = one is not None and one.over and self._is_stale(one, last, anew)
             self._steps[step.id] = None if stale else one
 
-    def _is_stale(self, one: Standing, last: int, anew: bool) -> bool:
+    def _is_stale(self, one: StepStatus, last: int, anew: bool) -> bool:
         """Whether something that this step comes after has been flown since, or is to be: what the step has
         proven was proven of something else."""
         if anew and (self.since is None or one.seq <= self.since):

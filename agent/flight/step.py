@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.agent.flight.approval import Approval, approval_of, cover, is_covered
 from quoth.agent.flight.log import FlightLog
-from quoth.agent.flight.results import Made, _key, result_of
+from quoth.agent.flight.results import StepAttempt, _key, result_of
 from quoth.agent.plan.blocks import called, knows_all, variables
 from quoth.agent.plan.check import reads_only
 from quoth.agent.plan.model import RESULT, Form, Part, Plan
@@ -36,7 +36,7 @@ from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import CALL_FORM
 from quoth.tools.call.call import Call, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.deadline import Clock, within
+from quoth.tools.call.deadline import PausableClock, within
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.history.long_results import StorePages, more_form
 from quoth.tools.lisp.forms import CallForm
@@ -55,7 +55,7 @@ Ended = Literal["done", "failed", "denied", "waits", "interrupted"]
 
 
 @dataclass(frozen=True)
-class Came:
+class StepOutcome:
     """What an attempt has come to, and why, if it is not done; what models have said and cost in it."""
 
     status: Ended
@@ -64,7 +64,7 @@ class Came:
 
 
 @dataclass
-class Aboard:
+class FlightContext:
     """What the steps of a flight have in common. ``found`` is the attempt that gave a step its result."""
 
     agent: Host
@@ -72,7 +72,7 @@ class Aboard:
     plan: Plan
     path: str
     log: FlightLog
-    found: Callable[[Part], Made | None]
+    found: Callable[[Part], StepAttempt | None]
     runs: list[Run] = field(default_factory=list)
     interrupted: bool = False
 
@@ -86,14 +86,14 @@ class Aboard:
             run.interrupt()
 
 
-async def attempt(aboard: Aboard, step: Part, number: int) -> Came:
+async def attempt(aboard: FlightContext, step: Part, number: int) -> StepOutcome:
     """Make an attempt at a step, or at the expectation of a group; or go on with it."""
     it = _Attempt(aboard, step, number)
     work = asyncio.ensure_future(it.go())
     seconds = step.budget.seconds
     try:
         if seconds and not await within(work, seconds, it.clock):
-            return Came("failed", f"It took longer than its {seconds} seconds.", it.usage)
+            return StepOutcome("failed", f"It took longer than its {seconds} seconds.", it.usage)
         return await work
     finally:
         if not work.done():
@@ -102,7 +102,7 @@ async def attempt(aboard: Aboard, step: Part, number: int) -> Came:
 
 
 class _Attempt:
-    def __init__(self, aboard: Aboard, step: Part, number: int) -> None:
+    def __init__(self, aboard: FlightContext, step: Part, number: int) -> None:
         self.aboard = aboard
         self.step = step
         self.plan = aboard.plan
@@ -110,21 +110,21 @@ class _Attempt:
         self.name = aboard.log.run_of(step.id, number)
         self.session = aboard.log.session
         self.past = self.session.past(self.name)
-        self.clock = Clock()
+        self.clock = PausableClock()
         self.usage = Usage()
         self.over = ""  # the bound that was passed
 
-    async def go(self) -> Came:
+    async def go(self) -> StepOutcome:
         try:
             came = await self._go()
         except (ToolError, UsageError) as error:
-            came = Came("failed", str(error))
+            came = StepOutcome("failed", str(error))
         return replace(came, usage=self.usage)
 
-    async def _go(self) -> Came:
+    async def _go(self) -> StepOutcome:
         step = self.step
         if step.model and (refused := await self._model_refused()):
-            return Came("denied", refused)
+            return StepOutcome("denied", refused)
         if step.is_step:
             run = self._run(self._tools())
             for form in step.running:
@@ -132,11 +132,11 @@ class _Attempt:
                     return came
             if step.objective and (came := await self._prose()).status != "done":
                 return came
-        return await self._expectation() if step.expect else Came("done")
+        return await self._expectation() if step.expect else StepOutcome("done")
 
     # Forms
 
-    async def _block(self, run: Run, form: Form) -> Came:
+    async def _block(self, run: Run, form: Form) -> StepOutcome:
         """Run a block, unless that was done before."""
         values = {var.name: await self._value(run, form, var.ref) if var.ref else var.value
                   for var in variables(self.plan, form)}  # fmt: skip
@@ -178,14 +178,14 @@ class _Attempt:
     def _canonical(self, form: CallForm) -> CallForm:
         return self.agent.table.get(EVAL).checked(form)[0]
 
-    def _came(self, result: ToolResult) -> Came:
+    def _came(self, result: ToolResult) -> StepOutcome:
         if result.ok:
-            return Came("failed", self.over) if self.over else Came("done")
+            return StepOutcome("failed", self.over) if self.over else StepOutcome("done")
         if result.status == "pending":
-            return Came("waits", result.message)
+            return StepOutcome("waits", result.message)
         if result.status == "cancelled" and self.aboard.interrupted:
-            return Came("interrupted", "The flight was interrupted.")
-        return Came("denied" if result.status == "denied" else "failed", told(result))
+            return StepOutcome("interrupted", "The flight was interrupted.")
+        return StepOutcome("denied" if result.status == "denied" else "failed", told(result))
 
     async def _value(self, run: Run, form: Form, ref: str) -> Any:
         """The value a name refers to. Raises UsageError where it has none."""
@@ -196,7 +196,7 @@ class _Attempt:
             return await self._library(run, form, ref, ())
         part, block = plan.blocks[ref] if ref in plan.blocks else (plan.by_id[ref], None)
         if part is self.step:
-            made: Made | None = Made(self.name, self.session.past(self.name))
+            made: StepAttempt | None = StepAttempt(self.name, self.session.past(self.name))
         else:
             made = self.aboard.found(part)
         if made is None:
@@ -225,10 +225,10 @@ class _Attempt:
 
     # Prose
 
-    async def _prose(self) -> Came:
+    async def _prose(self) -> StepOutcome:
         """Have the model do what the step says, with its tools and within its budget."""
         if self.past.end is not None and self.past.end.status == "done":
-            return Came("done")
+            return StepOutcome("done")
         backend = self._backend()
         if self.step.budget.cost is not None:
             cost_of(backend.name, Usage())  # refused where it cannot be told
@@ -241,8 +241,10 @@ class _Attempt:
             self.session.let_go(run.messages)
         status: dict[str, Ended] = {"done": "done", "failed": "failed", "pending": "waits"}
         if reply.status == "failed" and self.over:
-            return Came("failed", self.over)
-        return Came(status.get(reply.status, "interrupted"), "" if reply.status == "done" else reply.text)
+            return StepOutcome("failed", self.over)
+        return StepOutcome(
+            status.get(reply.status, "interrupted"), "" if reply.status == "done" else reply.text
+        )
 
     def _task(self) -> str:
         return f"{self.step.title}\n\n{self.step.prose}" if self.step.title else self.step.prose
@@ -283,14 +285,14 @@ class _Attempt:
 
     # What it must have come to
 
-    async def _expectation(self) -> Came:
+    async def _expectation(self) -> StepOutcome:
         """Whether the expectation holds; its door has the tools alone that read, and in it RESULT is what the
         step came to."""
         form = self.step.expectation()
         assert form is not None, "it is asked for where there is one"
         program, was = form.text, ""
         if self.step.says_result:
-            value = result_of(self.step, Made(self.name, self.session.past(self.name)))
+            value = result_of(self.step, StepAttempt(self.name, self.session.past(self.name)))
             program = _program(form, {RESULT: value}, form.text)
             was = f"; {RESULT} was {shortened(show_value(value), RESULT_CHARS) or 'an empty text'}"
         looking = ToolTable(tuple(tool for tool in self.agent.table if reads_only(tool)))
@@ -298,11 +300,13 @@ class _Attempt:
         result = await self._evaluate(run, program, "0")
         if not result.ok:
             came = self._came(result)
-            return came if came.status != "failed" else Came("failed", f"{form.text}: {came.text}{was}")
+            return (
+                came if came.status != "failed" else StepOutcome("failed", f"{form.text}: {came.text}{was}")
+            )
         if result.value:
-            return Came("done")
+            return StepOutcome("done")
         value = shortened(show_value(result.value), RESULT_CHARS) or "an empty text"
-        return Came("failed", f"{form.text} is not true: it came to {value}{was or '.'}")
+        return StepOutcome("failed", f"{form.text} is not true: it came to {value}{was or '.'}")
 
     # The run that an attempt is
 

@@ -18,7 +18,7 @@ from quoth.tools.call.call import new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
-from quoth.tools.door.stages import STAGES, Outcome, Passage
+from quoth.tools.door.stages import STAGES, CallState, Outcome
 from quoth.tools.lisp.forms import from_model
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.policy.files import parse_layer
@@ -31,7 +31,7 @@ CALLS = (
     '(grep-search :pattern "TODO" :path "src")',
     '(echo :text "hello")',
 )
-Stage = Callable[[Door, Passage], Awaitable[Outcome | None]]
+Stage = Callable[[Door, CallState], Awaitable[Outcome | None]]
 REPEAT = 200  # calls in one measurement
 
 
@@ -68,10 +68,10 @@ def crowded(number: int, tool: str, argument: str, predicate: str) -> str:
     return "\n".join(f"(deny ({tool} :{argument} {predicate.format(n=n)}))" for n in range(number))
 
 
-async def microseconds(stage: Stage, door: Door, passage: Passage) -> float:
+async def microseconds(stage: Stage, door: Door, state: CallState) -> float:
     started = time.perf_counter()
     for _ in range(REPEAT):
-        await stage(door, passage)
+        await stage(door, state)
     return (time.perf_counter() - started) * 1e6 / REPEAT
 
 
@@ -89,16 +89,16 @@ async def measure(root: Path, number: int, rounds: int) -> None:
         for how, rules in kinds.items():
             policy = RulesPolicy([parse_layer("given", rules.encode(), "bench.hy")])
             door = Door(cognitive_tools, policy=policy)
-            passage = Passage(new_call(form, user="ann"), ToolContext(Workspace(root)))
+            state = CallState(new_call(form, user="ann"), ToolContext(Workspace(root)))
             for name, stage in STAGES[:4]:  # as far as the policy, once, so that all is warm
-                ended = await stage(door, passage)
+                ended = await stage(door, state)
                 assert ended is None, f"{name}: {ended}"
-            verdict = policy.judge(passage.known_tool, passage.call, passage.args, passage.context)
+            verdict = policy.judge(state.known_tool, state.call, state.args, state.context)
             stages = dict(STAGES)
             pairs = []
             for _ in range(rounds):  # interleaved, so that a busy moment hits both alike
-                first = await microseconds(stages["validation"], door, passage)
-                pairs.append((first, await microseconds(stages["policy"], door, passage)))
+                first = await microseconds(stages["validation"], door, state)
+                pairs.append((first, await microseconds(stages["policy"], door, state)))
             valid, judged = (statistics.median(column) for column in zip(*pairs, strict=True))
             print(
                 f"| {form.tool}, {how} | {verdict.kind} | {valid:.1f} | {judged:.1f} | {judged / valid:.2f} |"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Clock, desk, scripted, tool
+from words import PausableClock, desk, scripted, tool
 
 from quoth import Agent
 from quoth.agent.cli import main as cli
@@ -37,7 +37,7 @@ from quoth.tools.storage.paths import store_path
 def test_of_two_who_decide_at_once_the_audit_names_the_one_whose_word_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kinds: tuple[Any, Any]
 ) -> None:
-    path, clock, both = tmp_path / "s.sqlite", Clock(), threading.Barrier(2)
+    path, clock, both = tmp_path / "s.sqlite", PausableClock(), threading.Barrier(2)
     stores = [Store(path), Store(path)]
     here = desk(stores[0], tool("probe", effects=["writes"]), clock=clock)
     here.pass_through("(probe)", session="s1")

@@ -137,7 +137,7 @@ def gateway(*tools: CognitiveTool, workspace: Path | str = ".", **parts: Any) ->
     return Gateway(Door(ToolTable(tools), **parts), Path(workspace), limits, given)
 
 
-class Clock:
+class PausableClock:
     """Seconds since 1970 that stand still until somebody waits."""
 
     def __init__(self, now: float = 1_773_144_000.0) -> None:  # 2026-03-10 12:00 UTC
@@ -155,7 +155,7 @@ class Desk(Gateway):
     """A gateway whose questions are kept in a store until somebody decides them."""
 
     broker: Broker = field(kw_only=True)
-    clock: Clock = field(kw_only=True)
+    clock: PausableClock = field(kw_only=True)
 
     @property
     def waiting(self) -> list[Request]:
@@ -173,13 +173,13 @@ def desk(
     store: Store,
     *tools: CognitiveTool,
     person: Any = None,
-    clock: Clock | None = None,
+    clock: PausableClock | None = None,
     window: float = 0,
     workspace: Path | str = ".",
     **parts: Any,
 ) -> Desk:
     """A desk for just these tools, with audit and receipts in the store; ``window`` is that of repeats."""
-    clock, given = clock or Clock(), parts.pop("given", {})
+    clock, given = clock or PausableClock(), parts.pop("given", {})
     table, audit = ToolTable(tools), parts.pop("audit", None) or StoreAudit(lambda: store)
     broker = Broker(lambda: store, table, Workspace(workspace), person=person, audit=audit, clock=clock)
     receipts = StoreReceipts(lambda: store, window=window, clock=clock)

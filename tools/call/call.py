@@ -57,7 +57,7 @@ def ask(reason: str = "") -> Verdict:
 
 @dataclass(frozen=True)
 class Call:
-    """One passage through the door. All fields but ``form`` are marks set by the host.
+    """One call on its way through the door. All fields but ``form`` are marks set by the host.
 
     ``depth`` counts nesting (a call made inside a program inside a call …), ``parent`` is the id of the call
     that made this one, ``round`` is the turn of the loop and ``order`` the place within that turn.
@@ -80,7 +80,9 @@ class Call:
     order: int = 0
     message: str = ""
     key: str = ""
-    plan: str = ""  # the key of the run whose program, or a program in that program, makes this very call
+    program_run: str = (
+        ""  # the key of the run whose program, or a program in that program, makes this very call
+    )
     resumed: bool = False
     repairs: tuple[str, ...] = ()
     written: tuple[str, ...] = ()  # how its paths were spelt, where that is not how they are judged
@@ -145,7 +147,7 @@ def _inner(call: Call, form: CallForm, name: str) -> Call:
         route="program" if call.tool == PROGRAMS else "tool",
         depth=call.depth + 1,
         parent=call.id,
-        plan=_run_of(call),
+        program_run=_run_of(call),
         key=f"{call.key or call.id}/{name}",
         event=0,
         repairs=(),
@@ -157,7 +159,7 @@ def _run_of(call: Call) -> str:
     """The run that what ``call`` makes belongs to: what a tool or a sub-agent does by itself is of none."""
     if call.tool != PROGRAMS:
         return ""
-    return call.plan if call.parent is not None else call.key or call.id
+    return call.program_run if call.parent is not None else call.key or call.id
 
 
 def owner(call: Call) -> tuple[str, str] | None:

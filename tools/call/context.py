@@ -15,8 +15,8 @@ from quoth.tools.call.services import NO_PERMISSION, NO_SERVICES, Services
 from quoth.tools.lisp.forms import CallForm
 
 if TYPE_CHECKING:
-    from quoth.tools.call.deadline import Clock
-    from quoth.tools.call.preview import Look
+    from quoth.tools.call.deadline import PausableClock
+    from quoth.tools.call.preview import CallPreview
     from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope
     from quoth.tools.call.services import (
         MemoryStore,
@@ -45,7 +45,7 @@ class Looks(Protocol):
 
     def __call__(
         self, form: CallForm, unknown: Callable[[Any], bool], guards: bool = True
-    ) -> Awaitable[Look]: ...
+    ) -> Awaitable[CallPreview]: ...
 
 
 class Catalog(Protocol):
@@ -124,8 +124,8 @@ class ToolContext:
     side_effects: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     written: list[Callable[[], str]] = field(default_factory=list)
-    clocks: tuple[Clock, ...] = ()  # of the calls around this one
-    inner_clocks: tuple[Clock, ...] = ()  # those, and that of this call, for the calls it makes
+    clocks: tuple[PausableClock, ...] = ()  # of the calls around this one
+    inner_clocks: tuple[PausableClock, ...] = ()  # those, and that of this call, for the calls it makes
     agent_id: str = ""
     knowledge: str | None = None
     confidence: float | None = None

@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 
-class Clock:
+class PausableClock:
     """Measures how long something was held up by questions. Pauses may overlap."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Clock:
         return self._held + (time.monotonic() - self._since if self._asking else 0.0)
 
 
-async def within(future: asyncio.Future[Any], seconds: float, clock: Clock | None = None) -> bool:
+async def within(future: asyncio.Future[Any], seconds: float, clock: PausableClock | None = None) -> bool:
     """Whether ``future`` is done within so many seconds, those not counted in which ``clock`` stood still."""
     end = time.monotonic() + seconds
     while True:

@@ -66,7 +66,7 @@ class Gate(Protocol):
 
 
 @dataclass(frozen=True)
-class Instead:
+class EditedCall:
     """A person wants another call of the same tool made in place of this one; ``by`` says who, for the audit,
     ``call`` is the id it is to have."""
 
@@ -79,7 +79,7 @@ class Consent(Protocol):
     """Whoever can say yes for the person. ``None``, and a Verdict that asks, mean not now: the call stays
     pending. tools/consent/broker.py is the one that remembers."""
 
-    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | Instead | None: ...
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None: ...
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
         """The program of ``call`` begins to run."""
@@ -102,7 +102,7 @@ class NobodyToAsk:
     """Consent where nobody is and nothing keeps the question: it is refused at once, for nobody would ever
     answer it."""
 
-    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | Instead | None:
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
         return deny(f"a person's approval is needed ({reason}), and nobody can be asked here")
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:

@@ -13,7 +13,7 @@ from quoth.tools.lisp.forms import CallForm
 
 
 @dataclass(frozen=True)
-class Left:
+class RemainingQuota:
     """What one limit leaves: so many calls, or (None) a sentence alone."""
 
     count: int | None
@@ -21,7 +21,7 @@ class Left:
 
 
 @dataclass(frozen=True)
-class Look:
+class CallPreview:
     """A call as the door sees it. ``paths`` are the files it names, None where that cannot be told;
     ``leads`` is where those lead that are links, as far as the form does not tell;
     ``secret`` names its arguments that are not shown."""
@@ -33,7 +33,7 @@ class Look:
     cost: str = "free"
     gate: bool = False
     version: str = ""
-    left: tuple[Left, ...] = ()
+    left: tuple[RemainingQuota, ...] = ()
     paths: tuple[str, ...] | None = None
     leads: Mapping[str, str] = field(default_factory=dict)
     secret: frozenset[str] = field(default_factory=frozenset)

@@ -96,7 +96,7 @@ class Team(Protocol):
         ``data`` is shown to it once, behind the task. It may use ``tools`` only, of those the caller has
         (None: all of them), and spends at most ``steps`` and ``calls`` of what the caller has left. Raises
         ToolFailure with the status of its end: pending when it waits for a person, and is carried on by the
-        next passage of the same call."""
+        next attempt at the same call."""
         ...
 
 

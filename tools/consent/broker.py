@@ -34,7 +34,7 @@ from datetime import UTC, datetime
 from typing import Any, get_args
 
 from quoth.tools.call.call import Call, Verdict, ask, deny
-from quoth.tools.call.ports import BEGUN_BEFORE, Audit, Instead
+from quoth.tools.call.ports import BEGUN_BEFORE, Audit, EditedCall
 from quoth.tools.call.redaction import SECRET, Redactor, redact
 from quoth.tools.call.values import encodable
 from quoth.tools.call.workspace import Workspace
@@ -112,7 +112,7 @@ class Broker:
 
     # For the door
 
-    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | Instead | None:
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
         """What was decided of this very call; else what the person says now; else it is pending."""
         digest = self._digest(tool, call)
         if (settled := self._settle(tool, call, digest) or self._planned(tool, call)) is not None:
@@ -195,7 +195,7 @@ class Broker:
 
     def _settle(
         self, tool: CognitiveTool, call: Call, digest: str, request: str = ""
-    ) -> Verdict | Instead | None:
+    ) -> Verdict | EditedCall | None:
         """Use up a decision about this call, or find a grant that covers it. One transaction: of two calls
         that come together one gets it. A decision that has its user already is for that call alone."""
         with self._store().transaction() as run:
@@ -236,7 +236,7 @@ class Broker:
         decider: str,
         why: str,
         edited: str,
-    ) -> Verdict | Instead:
+    ) -> Verdict | EditedCall:
         """What a decision that was just used up means for the call."""
         if decision == "deny":
             return deny(f"the person said: {why}" if why else "the person said no")
@@ -258,7 +258,7 @@ class Broker:
                 decider=decider,
                 used_by=instead.id,
             )
-            return Instead(form, f"edited by {_who(decider)} (request {request})", instead.id)
+            return EditedCall(form, f"edited by {_who(decider)} (request {request})", instead.id)
         return Verdict("allow", f"approved by {_who(decider)} (request {request})")
 
     def _covered(self, rule: str, tool: CognitiveTool, call: Call, touches: str) -> bool:

@@ -74,7 +74,7 @@ def covering(
     has then been counted. ``leads`` is where its links lead by now, as far as the form does not tell."""
     if call.route != "program":
         return None
-    root = call.plan
+    root = call.program_run
     if not root:
         return None
     found = run(

@@ -27,7 +27,7 @@ from quoth.tools.call.values import encodable
 from quoth.tools.door.execution import brief
 from quoth.tools.door.parts import Parts
 from quoth.tools.door.preview import look_at
-from quoth.tools.door.stages import STAGES, Outcome, Passage, _Permission
+from quoth.tools.door.stages import STAGES, CallState, Outcome, _Permission
 from quoth.tools.errors import (
     Status,
     StoreError,
@@ -36,7 +36,7 @@ from quoth.tools.lisp.forms import CallForm, from_json
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
 if TYPE_CHECKING:
-    from quoth.tools.call.preview import Look
+    from quoth.tools.call.preview import CallPreview
     from quoth.tools.policy.walking import Walk
 
 READER = "read-file"  # the tool whose rules hold for what other tools read
@@ -64,21 +64,21 @@ class Door(Parts):
         asyncio.CancelledError alone passes through, after the audit row is written.
         """
         started, now = time.monotonic(), datetime.now(UTC)
-        passage = Passage(call, context, self.dispatch)
+        state = CallState(call, context, self.dispatch)
 
         async def nested(form: CallForm, name: str = "", dry: bool = False) -> ToolResult:
             """A call the body makes: through this door, and what it did counts as done by the body too."""
-            passage.made[form.digest] += 1
-            inner = _inner(call, form, name or f"{form.digest[:16]}.{passage.made[form.digest]}")
-            if passage.permitted:  # the body has begun again: what it had done is not done twice
+            state.made[form.digest] += 1
+            inner = _inner(call, form, name or f"{form.digest[:16]}.{state.made[form.digest]}")
+            if state.permitted:  # the body has begun again: what it had done is not done twice
                 inner = dataclasses.replace(inner, resumed=True)
-            clocks = passage.context.inner_clocks
+            clocks = state.context.inner_clocks
             around = dataclasses.replace(context, clocks=clocks, dry=dry or context.dry, written=[])
             result = await self.dispatch(inner, around)
-            passage.context.side_effects.extend(result.side_effects)
+            state.context.side_effects.extend(result.side_effects)
             return result
 
-        async def look(form: CallForm, unknown: Callable[[Any], bool], guards: bool = True) -> Look:
+        async def look(form: CallForm, unknown: Callable[[Any], bool], guards: bool = True) -> CallPreview:
             """What would become of such a call."""
             return await look_at(self, _inner(call, form, "look"), context, unknown, guards)
 
@@ -87,27 +87,27 @@ class Door(Parts):
             """What the rules say of the files that this call comes upon, once its arguments are known."""
             from quoth.tools.policy.walking import Walk  # here: few calls walk
 
-            tool, reader = passage.known_tool, self._reader()
-            return Walk(self.policy, tool, passage.call, passage.args, context.workspace, reader)
+            tool, reader = state.known_tool, self._reader()
+            return Walk(self.policy, tool, state.call, state.args, context.workspace, reader)
 
-        passage.context = dataclasses.replace(
+        state.context = dataclasses.replace(
             context,
             side_effects=[],
-            said=passage.said,
+            said=state.said,
             written=[*context.written],
             tool_names=tuple(self.table.names()),
-            inner_clocks=(*context.clocks, passage.clock),
+            inner_clocks=(*context.clocks, state.clock),
             shown=self._shown,
             may_list=lambda path: walk().may_list(path),
             may_read=lambda path: walk().may_read(path),
             dispatch=nested,
             look=look,
-            permission=_Permission(passage.permitted),
+            permission=_Permission(state.permitted),
         )
         stage, outcome = "look-up", Outcome("cancelled", message=f"{call.tool} was cancelled.")
         try:
             for stage, step in STAGES:  # noqa: B007  the row says where it ended
-                ended = await step(self, passage)
+                ended = await step(self, state)
                 if ended is not None:
                     outcome = ended
                     break
@@ -115,28 +115,28 @@ class Door(Parts):
             outcome = Outcome("error", message=f"{call.tool} stopped at {stage}: {brief(error)}.")
         finally:
             with contextlib.suppress(Exception):  # a place that cannot be given back stays taken
-                passage.reservation.release()
-            result = self._record(passage, stage, outcome, started, now)
+                state.reservation.release()
+            result = self._record(state, stage, outcome, started, now)
         return result
 
     def unreadable(self, call: Call, context: ToolContext, text: str, message: str) -> ToolResult:
         """The result of what was meant as a call and could not be read, in the audit like any; ``call`` has
         the marks and an empty form."""
-        passage = Passage(call, dataclasses.replace(context, side_effects=[]), self.dispatch)
+        state = CallState(call, dataclasses.replace(context, side_effects=[]), self.dispatch)
         outcome = Outcome("invalid", message=message)
-        return self._record(passage, "reader", outcome, time.monotonic(), datetime.now(UTC), text)
+        return self._record(state, "reader", outcome, time.monotonic(), datetime.now(UTC), text)
 
     def refuse(self, call: Call, context: ToolContext, status: Status, message: str) -> ToolResult:
         """The result of a call that its host stops before the door (a run's own limit), in the audit like
         any."""
-        passage = Passage(call, dataclasses.replace(context, side_effects=[]), self.dispatch)
+        state = CallState(call, dataclasses.replace(context, side_effects=[]), self.dispatch)
         return self._record(
-            passage, "host", Outcome(status, message=message), time.monotonic(), datetime.now(UTC)
+            state, "host", Outcome(status, message=message), time.monotonic(), datetime.now(UTC)
         )
 
     def _record(
         self,
-        passage: Passage,
+        state: CallState,
         stage: str,
         outcome: Outcome,
         started: float,
@@ -144,9 +144,9 @@ class Door(Parts):
         unread: str = "",
     ) -> ToolResult:
         """The last stage: the receipt and the audit row, written before anybody sees the result."""
-        call = passage.call
+        call = state.call
         row = {
-            "tool": passage.tool.name if passage.tool else encodable(call.tool)[:200],
+            "tool": state.tool.name if state.tool else encodable(call.tool)[:200],
             "digest": call.form.digest,
             "status": outcome.status,
             "stage": stage,
@@ -157,20 +157,20 @@ class Door(Parts):
         if stage == "body" and outcome.status == "pending":
             with contextlib.suppress(Exception):  # then the approval stays used
                 self.consent.waits(call)
-        effects = tuple(passage.context.side_effects)
+        effects = tuple(state.context.side_effects)
         name = str(row["tool"])
-        record, consent = "receipt", passage.verdicts.get("consent", "")
+        record, consent = "receipt", state.verdicts.get("consent", "")
         try:
             with self.together():
-                passage.said += [said for write in passage.context.written if (said := write())]
-                message = outcome.message or "\n".join(passage.said)
+                state.said += [said for write in state.context.written if (said := write())]
+                message = outcome.message or "\n".join(state.said)
                 result = ToolResult(call.id, name, outcome.status, outcome.value, message, effects, row)
-                if passage.tool is not None and stage != "receipt":
+                if state.tool is not None and stage != "receipt":
                     asked = consent.startswith("allow")
-                    self.receipts.keep(passage.tool, call, result, decided=passage.refused, asked=asked)
-                self.log.ends(passage.tool, call, result, consent)
+                    self.receipts.keep(state.tool, call, result, decided=state.refused, asked=asked)
+                self.log.ends(state.tool, call, result, consent)
                 record = "audit row"
-                evidence = self._evidence(passage, outcome.note or message, effects)
+                evidence = self._evidence(state, outcome.note or message, effects)
                 self.audit.write(row | evidence | ({"form": redact(unread[:2000])} if unread else {}))
         except Exception as error:
             # What cannot be recorded is not acknowledged.
@@ -182,13 +182,13 @@ class Door(Parts):
             return ToolResult(call.id, name, "error", None, message, effects, row)
         return result
 
-    def _evidence(self, passage: Passage, message: str, effects: tuple[str, ...]) -> dict[str, Any]:
+    def _evidence(self, state: CallState, message: str, effects: tuple[str, ...]) -> dict[str, Any]:
         """Who called what, who said what of it and what came of it, without secrets; for the audit alone."""
-        call, tool = passage.call, passage.tool
+        call, tool = state.call, state.tool
         if tool is None and call.tool in self.table:
             tool = self.table.get(call.tool)
         hide = Redactor(call.form, tool.params if tool else (), self.table.secrets)
-        said = {name: hide.text(passage.verdicts.get(name, "")) for name in VERDICTS}
+        said = {name: hide.text(state.verdicts.get(name, "")) for name in VERDICTS}
         return said | {
             "id": call.id,
             "session": call.session,

@@ -16,7 +16,7 @@ from typing import Any
 
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import enter_context
-from quoth.tools.call.deadline import Clock, within
+from quoth.tools.call.deadline import PausableClock, within
 from quoth.tools.errors import StoreError, ToolError
 from quoth.tools.text import short
 
@@ -37,7 +37,7 @@ async def run_function(
     bindings: Mapping[str, Any],
     context: ToolContext,
     seconds: float,
-    clock: Clock | None = None,
+    clock: PausableClock | None = None,
 ) -> Any:
     """Run a guard or body with a deadline; a synchronous one in a thread of its own. What ``clock`` says it
     was held up does not count. Raises TimeoutError."""
@@ -89,7 +89,7 @@ async def _in_thread(
     bindings: Mapping[str, Any],
     inside: contextvars.Context,
     seconds: float,
-    clock: Clock | None,
+    clock: PausableClock | None,
 ) -> Any:
     """Run in a daemon thread. Past the deadline the thread is told to stop, which ends any Python loop; one
     that is stuck in C is left behind, but cannot keep the process from ending."""

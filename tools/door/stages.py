@@ -19,8 +19,8 @@ from typing import Any
 
 from quoth.tools.call.call import ALLOW, PROGRAMS, ROUTES, Call, GateDecision, ToolResult, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.deadline import Clock
-from quoth.tools.call.ports import BEGUN_BEFORE, Instead, Refusal, Reservation
+from quoth.tools.call.deadline import PausableClock
+from quoth.tools.call.ports import BEGUN_BEFORE, EditedCall, Refusal, Reservation
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.values import UNKNOWN, plain
 from quoth.tools.door.execution import brief, run_function
@@ -51,7 +51,7 @@ QUOTED = "these words stand in"
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a passage ended: a status, a value if it is ok, a sentence if it is not; ``note`` is for the audit
+    """How a state ended: a status, a value if it is ok, a sentence if it is not; ``note`` is for the audit
     alone, in place of the sentence."""
 
     status: Status
@@ -61,7 +61,7 @@ class Outcome:
 
 
 @dataclass
-class Passage:
+class CallState:
     """One call on its way through the stages: what has been found out about it so far."""
 
     call: Call
@@ -76,7 +76,9 @@ class Passage:
     permitted: set[str] = field(default_factory=set)  # what a person has allowed the body
     refused: bool = False  # by a person
     begun: bool = False  # before, in a process that was killed
-    clock: Clock = field(default_factory=Clock)  # stands still while a person is asked about an inner call
+    clock: PausableClock = field(
+        default_factory=PausableClock
+    )  # stands still while a person is asked about an inner call
     made: Counter[str] = field(default_factory=Counter)  # the calls the body has made, by digest
 
     @property
@@ -86,7 +88,7 @@ class Passage:
 
 
 class _Permission:
-    """The PermissionBroker of one passage: what was not allowed yet ends the body with the question."""
+    """The PermissionBroker of one state: what was not allowed yet ends the body with the question."""
 
     def __init__(self, permitted: set[str]) -> None:
         self._permitted = permitted
@@ -96,8 +98,8 @@ class _Permission:
             raise PermissionNeeded(what, reason)
 
 
-async def look_up(door: Parts, passage: Passage) -> Outcome | None:
-    call = passage.call
+async def look_up(door: Parts, state: CallState) -> Outcome | None:
+    call = state.call
     if call.route not in ROUTES:
         return Outcome(
             "denied", message=f"{call.tool} came by a way that the door does not know: {call.route}."
@@ -105,13 +107,13 @@ async def look_up(door: Parts, passage: Passage) -> Outcome | None:
     if call.depth > door.max_depth:
         return Outcome("denied", message=f"{call.tool} is nested deeper than {door.max_depth} calls.")
     try:
-        passage.tool = door.table.get(call.tool)
+        state.tool = door.table.get(call.tool)
     except UnknownToolError as error:
         hint = ""
         if "eval" in door.table and not error.nearest:
             hint = " To compute something, give a Lisp program to eval: (eval (* 2 (+ 3 4)))."
         return Outcome("unknown", message=f"{error}{hint}")
-    if passage.context.dry and not only_reads(passage.tool):
+    if state.context.dry and not only_reads(state.tool):
         return Outcome("denied", message=f"{call.tool} does more than read, and this is a dry run.")
     return None
 
@@ -121,143 +123,143 @@ def only_reads(tool: CognitiveTool) -> bool:
     return set(tool.effects) <= SILENT_EFFECTS and tool.cost != "expensive"
 
 
-async def check_arguments(door: Parts, passage: Passage) -> Outcome | None:
-    tool, form = passage.known_tool, passage.call.form
+async def check_arguments(door: Parts, state: CallState) -> Outcome | None:
+    tool, form = state.known_tool, state.call.form
     try:
-        canonical_form, passage.args = checked(tool, form, passage.context.workspace)
+        canonical_form, state.args = checked(tool, form, state.context.workspace)
     except InvalidCallError as error:
         return Outcome("invalid", message=f"{error} It is called as {tool.signature()}.")
     # From here on the call is its canonical self: one digest, however it was spelt, wherever its links led.
-    written = as_written(tool, passage.args)
-    passage.call = dataclasses.replace(passage.call, form=canonical_form, written=written)
+    written = as_written(tool, state.args)
+    state.call = dataclasses.replace(state.call, form=canonical_form, written=written)
     return None
 
 
-async def find_receipt(door: Parts, passage: Passage) -> Outcome | None:
+async def find_receipt(door: Parts, state: CallState) -> Outcome | None:
     """A call that was made before, and need not be made again, is answered by what came of it then, unless a
     rule or its guard would deny it by now."""
-    found = door.receipts.find(passage.known_tool, passage.call)
+    found = door.receipts.find(state.known_tool, state.call)
     if found is None:
-        passage.begun = passage.call.resumed and door.receipts.begun(passage.known_tool, passage.call)
+        state.begun = state.call.resumed and door.receipts.begun(state.known_tool, state.call)
         return None
-    if (ended := await ask_policy(door, passage) or await ask_guard(door, passage)) is not None:
+    if (ended := await ask_policy(door, state) or await ask_guard(door, state)) is not None:
         return ended
     note = f"answered by the receipt of call {found.call}"
     return Outcome(found.status, found.value, found.message, note)
 
 
-async def check_limits(door: Parts, passage: Passage) -> Outcome | None:
+async def check_limits(door: Parts, state: CallState) -> Outcome | None:
     """Keep a place for the call. It is given back when a later stage ends the call before the body."""
     try:
-        reserved = door.limits.reserve(passage.known_tool, passage.call)
+        reserved = door.limits.reserve(state.known_tool, state.call)
         if isinstance(reserved, Reservation):
-            passage.reservation = reserved
+            state.reservation = reserved
             return None
         if not isinstance(reserved, Refusal):
             raise TypeError(f"{reserved!r} is no reservation")
         over = reserved.reason
     except Exception as error:
         over = _uncounted(error)
-    return Outcome("limited", message=f"{passage.call.tool} is limited: {over}.")
+    return Outcome("limited", message=f"{state.call.tool} is limited: {over}.")
 
 
 def _uncounted(error: Exception) -> str:
     return f"its calls could not be counted ({brief(error)})"
 
 
-async def ask_policy(door: Parts, passage: Passage) -> Outcome | None:
+async def ask_policy(door: Parts, state: CallState) -> Outcome | None:
     try:
-        verdict = _verdict(door.policy.judge(passage.known_tool, passage.call, passage.args, passage.context))
+        verdict = _verdict(door.policy.judge(state.known_tool, state.call, state.args, state.context))
     except Exception as error:
         verdict = deny(f"the policy failed ({brief(error)})")
-    passage.verdicts["rule"] = verdict.rule
-    return _weigh(passage, "policy", verdict)
+    state.verdicts["rule"] = verdict.rule
+    return _weigh(state, "policy", verdict)
 
 
-async def ask_guard(door: Parts, passage: Passage) -> Outcome | None:
+async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
     """The tool's own guard: True or a Verdict. One that raises, hangs or returns anything else denies."""
-    tool = passage.known_tool
+    tool = state.known_tool
     guard = tool._guard
     if guard is None:
         return None
     try:
-        given = _bindings(guard, passage, deny=deny, ask=ask)
-        unknown = [name for name, value in passage.args.items() if value is UNKNOWN]
+        given = _bindings(guard, state, deny=deny, ask=ask)
+        unknown = [name for name, value in state.args.items() if value is UNKNOWN]
         if unknown and ("call" in given or any(value is UNKNOWN for value in given.values())):
             names = ", ".join(f":{name}" for name in unknown)
-            return _weigh(passage, "guard", ask(f"it depends on {names} for its guard"))
-        said = await run_function(guard, given, passage.context, GUARD_SECONDS)
+            return _weigh(state, "guard", ask(f"it depends on {names} for its guard"))
+        said = await run_function(guard, given, state.context, GUARD_SECONDS)
     except TimeoutError:
-        return _weigh(passage, "guard", deny(f"its guard did not answer within {GUARD_SECONDS:g} s"))
+        return _weigh(state, "guard", deny(f"its guard did not answer within {GUARD_SECONDS:g} s"))
     except Exception as error:
-        return _weigh(passage, "guard", deny(f"its guard failed ({brief(error)})"))
+        return _weigh(state, "guard", deny(f"its guard failed ({brief(error)})"))
     if isinstance(said, Verdict):
-        return _weigh(passage, "guard", said)
+        return _weigh(state, "guard", said)
     if said is True:
-        return _weigh(passage, "guard", ALLOW)
+        return _weigh(state, "guard", ALLOW)
     if said is False:
-        return _weigh(passage, "guard", deny("its guard refused these arguments"))
+        return _weigh(state, "guard", deny("its guard refused these arguments"))
     return _weigh(
-        passage,
+        state,
         "guard",
         deny(f'its guard returned {said!r}; a guard returns True, False, (deny "why") or (ask "why")'),
     )
 
 
-async def ask_gate(door: Parts, passage: Passage) -> Outcome | None:
-    tool = passage.known_tool
+async def ask_gate(door: Parts, state: CallState) -> Outcome | None:
+    tool = state.known_tool
     if not tool.gate or door.gate is None:
         return None
     try:
         async with asyncio.timeout(GATE_SECONDS):
-            said = await door.gate.check(tool, passage.call, passage.context)
+            said = await door.gate.check(tool, state.call, state.context)
             if isinstance(said, GateDecision):
                 said = ALLOW if said.approved is True else deny(said.reason)
             verdict = _verdict(said)
     except Exception as error:
         if tool.gate_failure == "open":
-            passage.verdicts["gate"] = f"failed open: {brief(error)}"
-            passage.said.append(f"The gate failed ({brief(error)}) and {tool.name} fails open.")
+            state.verdicts["gate"] = f"failed open: {brief(error)}"
+            state.said.append(f"The gate failed ({brief(error)}) and {tool.name} fails open.")
             return None
         verdict = deny(f"the gate failed ({brief(error)})")
-    return _weigh(passage, "gate", verdict)
+    return _weigh(state, "gate", verdict)
 
 
-async def ask_consent(door: Parts, passage: Passage) -> Outcome | None:
+async def ask_consent(door: Parts, state: CallState) -> Outcome | None:
     """A person decides what policy, guard or gate would not, and of words that may be a quotation whatever
     these say; nobody there means that the call waits."""
-    if passage.begun:
-        passage.questions.append(BEGUN_BEFORE)
-    if passage.call.quoted:
-        passage.questions.append(f"{QUOTED} {passage.call.quoted}")
-    if not passage.questions:
+    if state.begun:
+        state.questions.append(BEGUN_BEFORE)
+    if state.call.quoted:
+        state.questions.append(f"{QUOTED} {state.call.quoted}")
+    if not state.questions:
         return None
-    call = passage.call
-    if passage.begun or passage.verdicts.get("gate", "").startswith("ask"):
-        call = dataclasses.replace(call, plan="")  # whoever approved a plan has not seen this question
-    return await _ask_person(door, passage, call, "; ".join(passage.questions))
+    call = state.call
+    if state.begun or state.verdicts.get("gate", "").startswith("ask"):
+        call = dataclasses.replace(call, program_run="")  # whoever approved a plan has not seen this question
+    return await _ask_person(door, state, call, "; ".join(state.questions))
 
 
-async def _ask_permission(door: Parts, passage: Passage, needed: PermissionNeeded) -> Outcome | None:
+async def _ask_permission(door: Parts, state: CallState, needed: PermissionNeeded) -> Outcome | None:
     """Ask what the body asks, outside of its deadline; a request like any other, of this call and that
     permission."""
-    if len(passage.permitted) >= MAX_PERMISSIONS:
+    if len(state.permitted) >= MAX_PERMISSIONS:
         return Outcome(
-            "error", message=f"{passage.call.tool} asked for more than {MAX_PERMISSIONS} permissions."
+            "error", message=f"{state.call.tool} asked for more than {MAX_PERMISSIONS} permissions."
         )
-    form = CallForm(passage.call.tool, {**passage.call.form.args, PERMISSION: needed.what})
-    call = dataclasses.replace(passage.call, form=form)
-    ended = await _ask_person(door, passage, call, needed.message.rstrip("."))
+    form = CallForm(state.call.tool, {**state.call.form.args, PERMISSION: needed.what})
+    call = dataclasses.replace(state.call, form=form)
+    ended = await _ask_person(door, state, call, needed.message.rstrip("."))
     if ended is None:
-        passage.permitted.add(needed.what)
+        state.permitted.add(needed.what)
     return ended
 
 
-async def _ask_person(door: Parts, passage: Passage, call: Call, reason: str) -> Outcome | None:
+async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) -> Outcome | None:
     """Ask, while the deadlines of the calls around this one stand still."""
-    if passage.context.dry:
+    if state.context.dry:
         return Outcome("denied", message=f"{call.tool} asks a person, and this is a dry run.")
-    tool, clocks = passage.known_tool, passage.context.clocks
+    tool, clocks = state.known_tool, state.context.clocks
     for clock in clocks:
         clock.pause()
     try:
@@ -266,46 +268,46 @@ async def _ask_person(door: Parts, passage: Passage, call: Call, reason: str) ->
         finally:
             for clock in clocks:
                 clock.go_on()
-        if isinstance(said, Instead):
-            return await _make_instead(door, passage, said)
+        if isinstance(said, EditedCall):
+            return await _make_instead(door, state, said)
         verdict = _verdict(said) if said is not None else ask(reason)
     except Exception as error:
         verdict = deny(f"consent could not be asked ({brief(error)})")
     else:
-        passage.refused = verdict.kind == "deny"
+        state.refused = verdict.kind == "deny"
     if verdict.kind == "ask":
-        passage.verdicts["consent"] = "pending"
+        state.verdicts["consent"] = "pending"
         why = (verdict.reason or reason).rstrip(".")
         return Outcome("pending", message=f"{tool.name} waits for a person's approval: {why}.")
-    ended = _weigh(passage, "consent", verdict)
+    ended = _weigh(state, "consent", verdict)
     if ended is None and verdict.reason:
-        passage.verdicts["consent"] = f"allow: {verdict.reason}"
+        state.verdicts["consent"] = f"allow: {verdict.reason}"
     return ended
 
 
-async def _make_instead(door: Parts, passage: Passage, instead: Instead) -> Outcome:
+async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> Outcome:
     """The call a person wants in place of this one, through the whole door; its result is this one's."""
-    passage.reservation.release()
-    name, outer = instead.call or secrets.token_hex(5), passage.call
+    state.reservation.release()
+    name, outer = instead.call or secrets.token_hex(5), state.call
     key = f"{outer.key or outer.id}/edited"
     call = dataclasses.replace(outer, id=name, form=instead.form, key=key, quoted="")
-    passage.verdicts["consent"] = f"{instead.by or 'edited'}: made as call {call.id}"
-    result = await passage.dispatch(call, passage.context)
-    passage.context.side_effects.extend(result.side_effects)
+    state.verdicts["consent"] = f"{instead.by or 'edited'}: made as call {call.id}"
+    result = await state.dispatch(call, state.context)
+    state.context.side_effects.extend(result.side_effects)
     if result.status == "pending":
         door.consent.waits(outer, instead.form)
-    tool = passage.known_tool
+    tool = state.known_tool
     hide = Redactor(instead.form, tool.params, door.table.secrets, by_looks=False)
     said = f"A person changed the call to {hide.form}."
     return Outcome(result.status, result.value, f"{said} {result.message}".strip())
 
 
-async def run_body(door: Parts, passage: Passage) -> Outcome | None:
-    tool = passage.known_tool
+async def run_body(door: Parts, state: CallState) -> Outcome | None:
+    tool = state.known_tool
     body = tool._body
     assert body is not None, "define_tool gives every tool a body"
     try:
-        _require_unmoved(passage)
+        _require_unmoved(state)
     except ToolError as error:
         return Outcome("error", message=f"{tool.name} was not run: {error}")
     try:
@@ -313,32 +315,32 @@ async def run_body(door: Parts, passage: Passage) -> Outcome | None:
     except Exception as error:
         return Outcome("error", message=f"{tool.name} was not run: {brief(error)}.")
     try:
-        passage.reservation.commit()
+        state.reservation.commit()
     except Exception as error:
         return Outcome("limited", message=f"{tool.name} is limited: {_uncounted(error)}.")
-    if tool.name == PROGRAMS and passage.call.parent is None:
+    if tool.name == PROGRAMS and state.call.parent is None:
         with contextlib.suppress(Exception):  # then each of its calls is asked by itself
-            door.consent.begins(tool, passage.call)
+            door.consent.begins(tool, state.call)
     try:
         with contextlib.nullcontext() if only_reads(tool) else door.together():
-            door.receipts.begins(tool, passage.call)
-            door.log.begins(tool, passage.call, passage.verdicts.get("consent", ""))
-        told, kept = len(passage.said), len(passage.context.written)
+            door.receipts.begins(tool, state.call)
+            door.log.begins(tool, state.call, state.verdicts.get("consent", ""))
+        told, kept = len(state.said), len(state.context.written)
         while True:
             try:
                 made = await run_function(
-                    body, _bindings(body, passage), passage.context, tool.timeout, passage.clock
+                    body, _bindings(body, state), state.context, tool.timeout, state.clock
                 )
                 break
             except PermissionNeeded as needed:
-                if (ended := await _ask_permission(door, passage, needed)) is not None:
+                if (ended := await _ask_permission(door, state, needed)) is not None:
                     return ended
-                passage.made.clear()
-                del passage.said[told:]
-                del passage.context.written[kept:]
+                state.made.clear()
+                del state.said[told:]
+                del state.context.written[kept:]
         value = plain(made)
-        if left := passage.reservation.left:
-            passage.said.append(left)
+        if left := state.reservation.left:
+            state.said.append(left)
         return Outcome("ok", value)
     except TimeoutError:
         return Outcome("timeout", message=f"{tool.name} did not finish within {tool.timeout:g} s.")
@@ -350,7 +352,7 @@ async def run_body(door: Parts, passage: Passage) -> Outcome | None:
         return Outcome("error", message=f"{tool.name} failed: {brief(error)}.")
 
 
-STAGES: tuple[tuple[str, Callable[[Parts, Passage], Awaitable[Outcome | None]]], ...] = (
+STAGES: tuple[tuple[str, Callable[[Parts, CallState], Awaitable[Outcome | None]]], ...] = (
     ("look-up", look_up),
     ("validation", check_arguments),
     ("receipt", find_receipt),
@@ -363,25 +365,25 @@ STAGES: tuple[tuple[str, Callable[[Parts, Passage], Awaitable[Outcome | None]]],
 )
 
 
-def _weigh(passage: Passage, who: str, verdict: Verdict) -> Outcome | None:
+def _weigh(state: CallState, who: str, verdict: Verdict) -> Outcome | None:
     """Allow goes on, ask leaves a question for the consent stage; deny, or any other word, ends the
-    passage."""
+    state."""
     if verdict.kind == "allow":  # nothing to explain; a rule that allowed it has its own column
-        passage.verdicts[who] = "allow"
+        state.verdicts[who] = "allow"
         return None
-    passage.verdicts[who] = f"{verdict.kind}: {verdict.reason}" if verdict.reason else verdict.kind
+    state.verdicts[who] = f"{verdict.kind}: {verdict.reason}" if verdict.reason else verdict.kind
     if verdict.kind == "ask":
-        passage.questions.append((verdict.reason or "it asks first").rstrip("."))
+        state.questions.append((verdict.reason or "it asks first").rstrip("."))
         return None
     reason = verdict.reason or "no reason was given"
-    return Outcome("denied", message=f"{passage.call.tool} was denied: {reason.rstrip('.')}.")
+    return Outcome("denied", message=f"{state.call.tool} was denied: {reason.rstrip('.')}.")
 
 
-def _require_unmoved(passage: Passage) -> None:
+def _require_unmoved(state: CallState) -> None:
     """Raises ToolError when a path leads elsewhere than when the call was judged and asked about."""
-    workspace = passage.context.workspace
-    for param in passage.known_tool.path_params:
-        for path in paths_in(passage.args.get(param.name)):
+    workspace = state.context.workspace
+    for param in state.known_tool.path_params:
+        for path in paths_in(state.args.get(param.name)):
             workspace.unmoved(path, workspace.locate(path))
 
 
@@ -392,10 +394,10 @@ def _verdict(said: Any) -> Verdict:
     raise TypeError(f"{said!r} is no verdict")
 
 
-def _bindings(function: Callable[..., Any], passage: Passage, **more: Any) -> dict[str, Any]:
+def _bindings(function: Callable[..., Any], state: CallState, **more: Any) -> dict[str, Any]:
     """What a guard or body takes by name: its parameters, ``call`` and ``ctx``."""
-    offered = {"call": passage.call, "ctx": passage.context, **more}
-    offered |= {name.replace("-", "_"): value for name, value in passage.args.items()}
+    offered = {"call": state.call, "ctx": state.context, **more}
+    offered |= {name.replace("-", "_"): value for name, value in state.args.items()}
     wanted = _parameters(function)
     return {name: value for name, value in offered.items() if name in wanted}
 

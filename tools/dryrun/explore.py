@@ -21,13 +21,13 @@ import hy
 
 from quoth.tools.call.call import Call, ToolResult, owner
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.preview import Look
+from quoth.tools.call.preview import CallPreview
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.call.values import plain
 from quoth.tools.dryrun.call_plan import Event, Note, Plan, Planned, Split, make_plan
 from quoth.tools.dryrun.instrument import for_dry_run
 from quoth.tools.dryrun.runtime import CHOOSE, NOTE
-from quoth.tools.dryrun.unknowns import Marks, digest, hidden
+from quoth.tools.dryrun.unknowns import UnknownMarks, digest, hidden
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
 from quoth.tools.program.compiler import ANSWER, Program, ProgramError, alias, compile_program, program_digest
@@ -107,7 +107,7 @@ class _DryRun:
         self.ctx = ctx
         self.pure = pure
         self.sandbox = ctx.sandbox
-        self.marks = Marks(secrets.token_hex(8))
+        self.marks = UnknownMarks(secrets.token_hex(8))
         self.tools = {alias(hy.mangle(name)): name for name in ctx.tool_names}
         self.values: bytes | None = None
         self.listing: list[Any] = []
@@ -227,7 +227,7 @@ class _DryRun:
         self._changes(look, path)
         return {"return_value": self.marks.of_call(self._shown(look))}
 
-    def _may_read(self, look: Look, path: _Path) -> bool:
+    def _may_read(self, look: CallPreview, path: _Path) -> bool:
         """Whether the call is really made. One that is counted is not: looking must not use it up."""
         harmless = set(look.effects) <= {"reads"} and look.cost != "expensive" and look.form.tool != PROGRAMS
         if not harmless or look.verdict != "allow" or look.left or look.gate:
@@ -238,7 +238,7 @@ class _DryRun:
             return False
         return not any(_overlap(one, other) for one in look.paths for other in path.changed)
 
-    async def _read(self, look: Look, planned: Planned) -> dict[str, Any]:
+    async def _read(self, look: CallPreview, planned: Planned) -> dict[str, Any]:
         assert self.ctx.dispatch is not None, "asked before"
         digest = look.form.digest
         result = self.read.get(digest)
@@ -256,7 +256,7 @@ class _DryRun:
         self.raised.append(InnerFailure("error", said))
         return {"exc_type": kind, "message": said}
 
-    def _changes(self, look: Look, path: _Path) -> None:
+    def _changes(self, look: CallPreview, path: _Path) -> None:
         """What is not known any more after a call that was not made."""
         felt = set(look.effects) - _NOT_FILES
         if not felt:
@@ -266,7 +266,7 @@ class _DryRun:
         else:
             path.changed = None
 
-    async def _inner(self, look: Look, planned: Planned, path: _Path) -> dict[str, Any]:
+    async def _inner(self, look: CallPreview, planned: Planned, path: _Path) -> dict[str, Any]:
         """A program in the program."""
         if look.form.args.get("dry-run", False):
             return {"return_value": self.marks.of_call(self._shown(look))}
@@ -305,7 +305,7 @@ class _DryRun:
             text = text.replace(secret, SECRET)
         return text
 
-    def _planned(self, look: Look, path: _Path) -> Planned:
+    def _planned(self, look: CallPreview, path: _Path) -> Planned:
         values = (look.form.args.get(name) for name in look.secret)
         self.secrets.update(value for value in values if isinstance(value, str) and len(value) > 3)
         left = []
@@ -332,7 +332,7 @@ class _DryRun:
         shape = {"tool": look.form.tool, "version": look.version, "args": args}
         return Planned(node, shape | ({"leads": digest(look.leads)} if look.leads else {}))
 
-    def _shown(self, look: Look) -> CallForm:
+    def _shown(self, look: CallPreview) -> CallForm:
         """A call as people see it."""
         shown = self.marks.shown_form(look.form)
         args = {name: SECRET if name in look.secret else value for name, value in shown.args.items()}

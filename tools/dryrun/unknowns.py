@@ -20,7 +20,7 @@ ANY: dict[str, Any] = {"any": True}
 Pattern = dict[str, Any]
 
 
-class Marks:
+class UnknownMarks:
     """The unknowns of one run, marked by a word that nobody else knows."""
 
     def __init__(self, word: str) -> None:

@@ -26,7 +26,7 @@ Kind = Literal[
     "repair",  # what was mended when a call was read
     "fault",  # what could not be read
     "approval",  # what a person said of a call
-    "spent",  # what a call cost beside its own passage
+    "spent",  # what a call cost beside itself
     "cleared",  # old results that are no longer shown in full
     "summary",  # what the model goes on with in place of what was said
     "interrupt",  # a person stopped the run

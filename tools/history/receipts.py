@@ -156,7 +156,7 @@ def _is_repeatable(tool: CognitiveTool, call: Call) -> bool:
 
 
 def _is_carried(tool: CognitiveTool, call: Call, told: bool) -> bool:
-    """Whether another passage of this call, carried on, must not make it again: a call of its own, or one
+    """Whether this call, once it is resumed, must not be made again: a call of its own, or one
     inside of another that does more than to read, is expensive, or of which more is told."""
     if call.parent is None:
         return call.resumed

@@ -58,7 +58,7 @@ def copy_texts(store: Store, session: str, new: str) -> None:
 
 
 def receipts_of(events: Iterable[Event]) -> Iterator[Row]:
-    """The receipts of the calls that another passage of an unfinished call would make. One that had begun,
+    """The receipts of the calls that an unfinished call would make when it is resumed. One that had begun,
     and of which nothing more is known, may have done anything, if its tool does more than to read."""
     users: dict[str, str] = {}  # of each run, and of each call by a person
     begun: dict[str, Event] = {}

@@ -35,7 +35,7 @@ from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import FALSE, NOTHING, TRUE, show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.lisp.source import Place, Source
-from quoth.tools.policy.model import KINDS, PERS, Compared, Key, Kind, Limit, Orders, Rule
+from quoth.tools.policy.model import KINDS, PERS, Compared, Key, Kind, Limit, PolicyFile, Rule
 from quoth.tools.policy.predicates import (
     ANY_PATH,
     Predicate,
@@ -98,7 +98,7 @@ PREDICATES = (
 )
 
 
-def read_orders(text: str, name: str) -> Orders:
+def read_orders(text: str, name: str) -> PolicyFile:
     """What the text of a policy file says. Raises UsageError with file, line, column and a caret."""
     source = Source(name, text)
     try:
@@ -119,7 +119,7 @@ def read_orders(text: str, name: str) -> Orders:
             cooldowns.append(reader.cooldown(form))
         else:
             rules.append(reader.rule(form, head))
-    return Orders(tuple(rules), (*quotas, *cooldowns))
+    return PolicyFile(tuple(rules), (*quotas, *cooldowns))
 
 
 class _Clause(NamedTuple):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from quoth.tools.lisp.source import Place
-from quoth.tools.policy.predicates import Facts, Predicate, Truth
+from quoth.tools.policy.predicates import EvaluationContext, Predicate, Truth
 from quoth.tools.policy.quotas import Cooldown, Quota
 from quoth.tools.registry.table import CognitiveTool
 
@@ -27,7 +27,7 @@ class Key(NamedTuple):
     name: str
     texts: frozenset[str]
 
-    def value(self, args: Mapping[str, Any], facts: Facts) -> Any:
+    def value(self, args: Mapping[str, Any], facts: EvaluationContext) -> Any:
         """That text of a call, or something that is no text."""
         if self.of == "argument":
             return args.get(self.name)
@@ -71,7 +71,7 @@ class Rule:
         """Whether the rule can match any call of this tool: its name, effects and cost."""
         return (self.tool is None or self.tool == tool.name) and all(fits(tool) for fits in self._of_tool)
 
-    def test(self, args: Mapping[str, Any], facts: Facts) -> Truth:
+    def test(self, args: Mapping[str, Any], facts: EvaluationContext) -> Truth:
         """Whether the rule matches a call that it concerns; None when that cannot be decided."""
         return self._test(args, facts)
 
@@ -100,7 +100,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Orders:
+class PolicyFile:
     """All that one policy file says."""
 
     rules: tuple[Rule, ...] = ()

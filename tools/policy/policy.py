@@ -21,8 +21,8 @@ from typing import Any, Literal, NamedTuple
 from quoth.tools.call.call import Call, Verdict, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.policy.effects import by_effects
-from quoth.tools.policy.model import KINDS, Key, Limit, Orders, Rule
-from quoth.tools.policy.predicates import Facts, Truth, anything
+from quoth.tools.policy.model import KINDS, Key, Limit, PolicyFile, Rule
+from quoth.tools.policy.predicates import EvaluationContext, Truth, anything
 from quoth.tools.registry.table import CognitiveTool
 
 LayerKind = Literal["user", "workspace", "given"]
@@ -34,7 +34,7 @@ class Layer:
 
     kind: LayerKind
     name: str
-    orders: Orders
+    orders: PolicyFile
 
     def ignores(self, rule: Rule) -> bool:
         """A workspace may only tighten."""
@@ -68,7 +68,7 @@ class _Entry(NamedTuple):
     """A rule in the index: the stronger verdict first, then in the order of the files."""
 
     rank: tuple[int, int]
-    test: Callable[[Mapping[str, Any], Facts], Truth]
+    test: Callable[[Mapping[str, Any], EvaluationContext], Truth]
     verdict: Verdict
     undecided: Verdict | None  # None: what cannot be decided does not count
 
@@ -92,7 +92,7 @@ class _Entries:
                     by_text.setdefault(text, []).append(entry)
             self.keyed.append((pairs[0][1], by_text, [entry for entry, _ in pairs]))
 
-    def judge(self, args: Mapping[str, Any], facts: Facts) -> Verdict | None:
+    def judge(self, args: Mapping[str, Any], facts: EvaluationContext) -> Verdict | None:
         """What the first rule that matches says."""
         entries = self.loose
         for key, by_text, every in self.keyed:
@@ -158,7 +158,7 @@ class RulesPolicy:
         indexed = self._index.get(tool.name)
         if indexed is None or indexed.tool is not tool:
             indexed = self._indexed(tool)
-        facts = Facts(tool, call, context.workspace)
+        facts = EvaluationContext(tool, call, context.workspace)
         return indexed.strict.judge(args, facts) or indexed.allows.judge(args, facts) or indexed.default
 
     def _indexed(self, tool: CognitiveTool) -> _Indexed:
@@ -199,7 +199,7 @@ class RulesPolicy:
         matches = []
         for layer, rule in self._rules:
             if rule.concerns(tool):
-                truth = rule.test(args, Facts(tool, call, context.workspace))
+                truth = rule.test(args, EvaluationContext(tool, call, context.workspace))
                 if truth is not False:
                     matches.append(Match(layer, rule, truth))
         default = by_effects(tool)

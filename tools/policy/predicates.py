@@ -30,7 +30,7 @@ _ABSOLUTE = ("/", "~", "")  # or empty: the first character of what is not simpl
 # What rules see of a call
 
 
-class Trail(NamedTuple):
+class ResolvedPath(NamedTuple):
     """A place inside the workspace: the names that lead to it from the root, and the identities of those that
     exist."""
 
@@ -38,7 +38,7 @@ class Trail(NamedTuple):
     ids: list[tuple[int, int]]
 
 
-class Facts:
+class EvaluationContext:
     """One call as rules see it, with what was found out about it while it is judged."""
 
     __slots__ = ("_deadline", "_root_id", "_trails", "call", "root", "tool", "workspace")
@@ -50,7 +50,7 @@ class Facts:
         self.root = str(workspace.root)
         self._deadline = 0.0
         self._root_id: tuple[int, int] | None = None
-        self._trails: dict[str, Trail | None] | None = None
+        self._trails: dict[str, ResolvedPath | None] | None = None
 
     def seconds_left(self) -> float:
         now = time.monotonic()
@@ -65,25 +65,25 @@ class Facts:
             self._root_id = (found.st_dev, found.st_ino)
         return self._root_id
 
-    def trail(self, path: str) -> Trail | None:
+    def trail(self, path: str) -> ResolvedPath | None:
         """Where a path really leads; None is out of the workspace. Raises ToolError for no possible path."""
         trails = self._trails
         if trails is None:
             trails = self._trails = {}
-        found: Trail | None = trails.get(path, _MISSING)
+        found: ResolvedPath | None = trails.get(path, _MISSING)
         if found is _MISSING:
             found = trails[path] = _trail(self.workspace, self.root, path)
         return found
 
 
-def _trail(workspace: Workspace, root: str, path: str) -> Trail | None:
+def _trail(workspace: Workspace, root: str, path: str) -> ResolvedPath | None:
     parts = path.split("/")
     if not _UNTIDY.isdisjoint(parts):
         parts = [part for part in parts if part not in ("", ".")]
     if path[:1] not in _ABSOLUTE and ".." not in parts:
         ids = _ids(root, parts)
         if ids is not None:
-            return Trail(parts, ids)
+            return ResolvedPath(parts, ids)
     real = workspace.locate(path)
     if real != workspace.root and workspace.root not in real.parents:
         return None
@@ -91,7 +91,7 @@ def _trail(workspace: Workspace, root: str, path: str) -> Trail | None:
     ids = _ids(root, parts)
     if ids is None:
         raise ToolError(f"{path} changed while it was looked at.")
-    return Trail(parts, ids)
+    return ResolvedPath(parts, ids)
 
 
 def _ids(root: str, parts: list[str]) -> list[tuple[int, int]] | None:
@@ -113,10 +113,10 @@ def _ids(root: str, parts: list[str]) -> list[tuple[int, int]] | None:
 
 # Predicates
 
-Predicate: TypeAlias = Callable[[Any, Facts], Truth]
+Predicate: TypeAlias = Callable[[Any, EvaluationContext], Truth]
 
 
-def anything(value: Any, facts: Facts) -> Truth:
+def anything(value: Any, facts: EvaluationContext) -> Truth:
     return True
 
 
@@ -126,7 +126,7 @@ def all_of(parts: Sequence[Predicate]) -> Predicate:
     if len(parts) == 1:
         return parts[0]
 
-    def test(value: Any, facts: Facts) -> Truth:
+    def test(value: Any, facts: EvaluationContext) -> Truth:
         truth: Truth = True
         for part in parts:
             said = part(value, facts)
@@ -142,7 +142,7 @@ def any_of(parts: Sequence[Predicate]) -> Predicate:
     if len(parts) == 1:
         return parts[0]
 
-    def test(value: Any, facts: Facts) -> Truth:
+    def test(value: Any, facts: EvaluationContext) -> Truth:
         truth: Truth = False
         for part in parts:
             said = part(value, facts)
@@ -156,7 +156,7 @@ def any_of(parts: Sequence[Predicate]) -> Predicate:
 
 
 def negated(part: Predicate) -> Predicate:
-    def test(value: Any, facts: Facts) -> Truth:
+    def test(value: Any, facts: EvaluationContext) -> Truth:
         said = part(value, facts)
         return None if said is None else not said
 
@@ -175,7 +175,7 @@ def _is_number(value: Any) -> bool:
 
 
 def equals_text(wanted: str) -> Predicate:
-    def test(value: Any, facts: Facts) -> Truth:
+    def test(value: Any, facts: EvaluationContext) -> Truth:
         if isinstance(value, WorkspacePath):
             return _same_path(value, wanted, facts)
         return value == wanted if isinstance(value, str) else _unequal(value)
@@ -183,7 +183,7 @@ def equals_text(wanted: str) -> Predicate:
     return test
 
 
-def _same_path(value: WorkspacePath, wanted: str, facts: Facts) -> Truth:
+def _same_path(value: WorkspacePath, wanted: str, facts: EvaluationContext) -> Truth:
     """Whether a path that the door has resolved is the place that a rule names, however that is spelt there.
     What is the same file by another name, which no link tells, cannot be decided."""
     if value == wanted:
@@ -210,7 +210,7 @@ def _same_path(value: WorkspacePath, wanted: str, facts: Facts) -> Truth:
     return _spelt_alike(value, wanted, facts) or None
 
 
-def _spelt_alike(value: WorkspacePath, wanted: str, facts: Facts) -> Truth:
+def _spelt_alike(value: WorkspacePath, wanted: str, facts: EvaluationContext) -> Truth:
     try:
         return facts.workspace.canonical(wanted) == value
     except ToolError:
@@ -218,14 +218,14 @@ def _spelt_alike(value: WorkspacePath, wanted: str, facts: Facts) -> Truth:
 
 
 def equals_number(wanted: float) -> Predicate:
-    def test(value: Any, facts: Facts) -> Truth:
+    def test(value: Any, facts: EvaluationContext) -> Truth:
         return value == wanted if _is_number(value) else _unequal(value)
 
     return test
 
 
 def identical(wanted: bool | None) -> Predicate:
-    def test(value: Any, facts: Facts) -> Truth:
+    def test(value: Any, facts: EvaluationContext) -> Truth:
         return True if value is wanted else _unequal(value)
 
     return test
@@ -234,7 +234,7 @@ def identical(wanted: bool | None) -> Predicate:
 def equals_list(items: Sequence[Predicate], more: bool) -> Predicate:
     count = len(items)
 
-    def test(value: Any, facts: Facts) -> Truth:
+    def test(value: Any, facts: EvaluationContext) -> Truth:
         if not isinstance(value, (list, tuple)):
             return _unequal(value)
         if len(value) < count or (len(value) > count and not more):
@@ -253,7 +253,7 @@ def equals_list(items: Sequence[Predicate], more: bool) -> Predicate:
 def equals_dict(items: Mapping[str, Predicate]) -> Predicate:
     each = all_of([at_key(name, predicate) for name, predicate in items.items()])
 
-    def test(value: Any, facts: Facts) -> Truth:
+    def test(value: Any, facts: EvaluationContext) -> Truth:
         if not isinstance(value, Mapping):
             return _unequal(value)
         return False if value.keys() != items.keys() else each(value, facts)
@@ -262,7 +262,7 @@ def equals_dict(items: Mapping[str, Predicate]) -> Predicate:
 
 
 def at_key(name: str, predicate: Predicate) -> Predicate:
-    def test(value: Any, facts: Facts) -> Truth:
+    def test(value: Any, facts: EvaluationContext) -> Truth:
         if not isinstance(value, Mapping):
             return None
         return predicate(value[name], facts) if name in value else False
@@ -278,14 +278,14 @@ def compares(sign: str, bound: float) -> Predicate:
         "<=": lambda value, bound: value <= bound,
     }[sign]
 
-    def test(value: Any, facts: Facts) -> Truth:
+    def test(value: Any, facts: EvaluationContext) -> Truth:
         return compare(value, bound) if _is_number(value) else None
 
     return test
 
 
 def length(predicate: Predicate) -> Predicate:
-    def test(value: Any, facts: Facts) -> Truth:
+    def test(value: Any, facts: EvaluationContext) -> Truth:
         return predicate(len(value), facts) if isinstance(value, (str, list, tuple, Mapping)) else None
 
     return test
@@ -294,7 +294,7 @@ def length(predicate: Predicate) -> Predicate:
 def of_items(predicate: Predicate, *, every: bool) -> Predicate:
     """``any`` and ``every``: of no items ``any`` is false and ``every`` is true."""
 
-    def test(value: Any, facts: Facts) -> Truth:
+    def test(value: Any, facts: EvaluationContext) -> Truth:
         if not isinstance(value, (list, tuple)):
             return None
         truth: Truth = every
@@ -313,7 +313,7 @@ def matches(pattern: Any) -> Predicate:
     """The pattern is found somewhere in the text. One without any repetition cannot take long."""
     quick = not set("*+?{(").intersection(pattern.pattern)
 
-    def test(value: Any, facts: Facts) -> Truth:
+    def test(value: Any, facts: EvaluationContext) -> Truth:
         if not isinstance(value, str):
             return None
         if quick and len(value) < 10_000:
@@ -334,7 +334,7 @@ def under(folder: str) -> Predicate:
 
     simple = folder[:1] not in _ABSOLUTE
 
-    def test(value: Any, facts: Facts) -> Truth:
+    def test(value: Any, facts: EvaluationContext) -> Truth:
         if not isinstance(value, str):
             return None
         try:
@@ -351,7 +351,7 @@ def under(folder: str) -> Predicate:
     return test
 
 
-def _leads_through(place: Trail, folder: str, facts: Facts) -> bool | None:
+def _leads_through(place: ResolvedPath, folder: str, facts: EvaluationContext) -> bool | None:
     """Whether the folder is on the way to the place, told by its identity: one look, whatever links lead to
     it, and whatever other spellings the file system has for it. None when it does not exist, and the place
     does not either."""
@@ -381,7 +381,7 @@ def each_path(predicate: Predicate, *, every: bool) -> Predicate:
     """Of all paths that a call names, by their type or in an argument named ``path``: whether the predicate
     holds of one, or of ``every`` one. Of no paths it does not."""
 
-    def test(args: Any, facts: Facts) -> Truth:
+    def test(args: Any, facts: EvaluationContext) -> Truth:
         typed = {param.name for param in facts.tool.path_params}
         values: list[Any] = [args[ANY_PATH]] if ANY_PATH in args and ANY_PATH not in typed else []
         for name in typed & args.keys():
@@ -399,7 +399,7 @@ def each_path(predicate: Predicate, *, every: bool) -> Predicate:
 
 
 def argument(name: str, predicate: Predicate, missing: Truth) -> Predicate:
-    def test(args: Any, facts: Facts) -> Truth:
+    def test(args: Any, facts: EvaluationContext) -> Truth:
         value = args.get(name, _MISSING)
         if value is UNKNOWN:
             return True if predicate is anything else None
@@ -411,7 +411,7 @@ def argument(name: str, predicate: Predicate, missing: Truth) -> Predicate:
 def only_these(names: frozenset[str]) -> Predicate:
     """All other arguments are what they are when they are left out."""
 
-    def test(args: Any, facts: Facts) -> Truth:
+    def test(args: Any, facts: EvaluationContext) -> Truth:
         truth: Truth = True
         for param in facts.tool.params:
             value = args.get(param.name, param.default)

@@ -18,7 +18,7 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_string, print_value
 from quoth.tools.policy.language import read_orders
 from quoth.tools.policy.model import Rule
-from quoth.tools.policy.predicates import Facts, paths_in
+from quoth.tools.policy.predicates import EvaluationContext, paths_in
 from quoth.tools.registry.parameters import WorkspacePath, with_paths
 from quoth.tools.registry.table import CognitiveTool
 
@@ -119,7 +119,7 @@ def covers(
     known = touched(tool, args, workspace) if granted is None else granted
     if any(place not in known for place in _turns(rule, tool, args, workspace)):
         return False
-    return rule.concerns(tool) and rule.test(args, Facts(tool, call, workspace)) is True
+    return rule.concerns(tool) and rule.test(args, EvaluationContext(tool, call, workspace)) is True
 
 
 def _turns(rule: Rule, tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> Iterator[str]:

@@ -16,7 +16,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.model import Rule
 from quoth.tools.policy.policy import RulesPolicy
-from quoth.tools.policy.predicates import ANY_PATH, Facts
+from quoth.tools.policy.predicates import ANY_PATH, EvaluationContext
 from quoth.tools.registry.parameters import WorkspacePath, with_paths
 from quoth.tools.registry.table import CognitiveTool
 
@@ -37,7 +37,7 @@ class Walk:
         self._workspace = workspace
         self._reader = reader
         rules = policy if isinstance(policy, RulesPolicy) else RulesPolicy()
-        facts = Facts(tool, call, workspace)
+        facts = EvaluationContext(tool, call, workspace)
         own = rules.strict(tool)
         answered = {id(rule) for rule in own if rule.counts(rule.test(args, facts))}
         self._own = [rule for rule in own if id(rule) not in answered and _tells_paths(rule, tool)]
@@ -79,7 +79,7 @@ class Walk:
         defaults = {param.name: param.default for param in tool.params if not param.required}
         given = {**defaults, **args}
         form = CallForm(tool.name, {name: str(v) if isinstance(v, str) else v for name, v in args.items()})
-        facts = Facts(tool, replace(self._call, form=form), self._workspace)
+        facts = EvaluationContext(tool, replace(self._call, form=form), self._workspace)
         return any(rule.counts(rule.test(given, facts)) for rule in rules)
 
 

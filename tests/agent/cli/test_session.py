@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Agent, Clock, Said, Terminal, complaint, files, lines, quoth, scripted, tool
+from words import Agent, PausableClock, Said, Terminal, complaint, files, lines, quoth, scripted, tool
 
 from quoth.agent.cli.common import limits_of, take_over
 from quoth.agent.client import AsyncAgent
@@ -161,7 +161,7 @@ def test_a_log_is_shown_in_every_way(here: Path) -> None:
 
 
 def test_ids_may_be_cut_short_and_hold_dots(store: Store) -> None:
-    clock = Clock()
+    clock = PausableClock()
     transcript = Transcript(lambda: store, clock)
     for name in ("sa1", "sb2", "sb3", "my.chat", "my.3"):
         clock.wait(1)

@@ -883,13 +883,13 @@ def rewrite(path: Path, old: str, new: str) -> None:
 
 
 def test_what_two_write_at_once_is_all_in_the_file(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
-    from quoth.agent.flight.plan_file import Mark, PlanFile
+    from quoth.agent.flight.plan_file import FileEdit, PlanFile
 
     field.plan(step("a", block("1")), step("b", block("2")))
     one, other = PlanFile(field.path), PlanFile(field.path)
     faults: list[str] = []
     calls: list[int] = []
-    writing = threading.Thread(target=lambda: faults.extend(other.put([Mark("b", "DONE")])))
+    writing = threading.Thread(target=lambda: faults.extend(other.put([FileEdit("b", "DONE")])))
     read = one._bytes
 
     def meanwhile() -> bytes:
@@ -901,7 +901,7 @@ def test_what_two_write_at_once_is_all_in_the_file(field: Field, monkeypatch: py
         return data
 
     monkeypatch.setattr(one, "_bytes", meanwhile)
-    assert one.put([Mark("a", "DONE")]) == []
+    assert one.put([FileEdit("a", "DONE")]) == []
     writing.join()
     assert faults == []
     assert field.words == {"a": "DONE", "b": "DONE"}

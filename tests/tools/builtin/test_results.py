@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from words import Clock, Gateway, complaint, gateway
+from words import Gateway, PausableClock, complaint, gateway
 
 from quoth.tools.errors import ToolError
 from quoth.tools.history.long_results import KEPT_SECONDS, StorePages, id_of, more_form
@@ -146,7 +146,7 @@ def test_without_texts_it_says_so() -> None:
 
 
 def test_old_texts_are_forgotten_and_those_shown_again_are_not(store: Store) -> None:
-    clock = Clock()
+    clock = PausableClock()
     first = StorePages(lambda: store, "s1", "ann", 500, clock)
     old, shown_again = first.keep("old"), first.keep("shown again")
     clock.wait(KEPT_SECONDS * 0.6)

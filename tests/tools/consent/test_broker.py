@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Clock, Desk, Spy, complaint, desk, files, form, gateway, shipped, tool
+from words import Desk, PausableClock, Spy, complaint, desk, files, form, gateway, shipped, tool
 
 from quoth.tools.call.call import ALLOW, Call, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.ports import Instead, MemoryAudit, NobodyToAsk
+from quoth.tools.call.ports import EditedCall, MemoryAudit, NobodyToAsk
 from quoth.tools.consent.broker import (
     APPROVAL_SECONDS,
     DURATION_SECONDS,
@@ -463,7 +463,7 @@ def test_an_edited_call_passes_the_whole_door(store: Store, policy: str, guard: 
 
 
 def test_an_edited_call_is_counted_once(store: Store) -> None:
-    clock = Clock()
+    clock = PausableClock()
     limits = StoreLimits(lambda: store, clock=clock)
     here = desk(store, probe(daily_limit=2), clock=clock, limits=limits)
     here.pass_through("(probe 1)")
@@ -495,7 +495,7 @@ def test_an_edited_call_takes_no_decision_that_is_for_another(store: Store) -> N
 
 
 def test_an_edited_call_that_is_not_made_at_once_is_not_made(store: Store) -> None:
-    clock = Clock()
+    clock = PausableClock()
 
     class Slow:
         async def check(self, *_: Any) -> Verdict:
@@ -1268,9 +1268,9 @@ async def test_whoever_consents_may_have_another_call_made(tmp_path: Path) -> No
         def __init__(self) -> None:
             self.asked = 0
 
-        async def request(self, *_: Any) -> Verdict | Instead:
+        async def request(self, *_: Any) -> Verdict | EditedCall:
             self.asked += 1
-            return Instead(form("(probe 2)")) if self.asked == 1 else ALLOW
+            return EditedCall(form("(probe 2)")) if self.asked == 1 else ALLOW
 
     here = gateway(probe(keeps), consent=Other())
     result = await here.enter("(probe 1)")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from words import Clock, Desk, Spy, desk, files, tool
+from words import Desk, PausableClock, Spy, desk, files, tool
 
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.consent.broker import APPROVAL_SECONDS, PENDING_SECONDS
@@ -29,7 +29,7 @@ def probe(body: Callable[..., Any], version: str = "1") -> CognitiveTool:
     return tool("probe", body, params=params, effects=["writes"], source=version)
 
 
-def at_desk(store: Store, made: CognitiveTool, clock: Clock | None = None) -> Desk:
+def at_desk(store: Store, made: CognitiveTool, clock: PausableClock | None = None) -> Desk:
     return desk(store, made, clock=clock, audit=MemoryAudit())
 
 
@@ -101,7 +101,7 @@ class Deciding(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        self.store, self.clock = Store(":memory:"), Clock()
+        self.store, self.clock = Store(":memory:"), PausableClock()
         self.ran: list[tuple[Any, str]] = []
         self.desks = {version: at_desk(self.store, self.made(version), self.clock) for version in "12"}
         self.left: dict[Asked, list[tuple[str, float, Any]]] = {}

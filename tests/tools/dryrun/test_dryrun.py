@@ -20,7 +20,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.requests import SayYes
 from quoth.tools.door.door import Door
-from quoth.tools.dryrun.unknowns import Marks, hidden, matches
+from quoth.tools.dryrun.unknowns import UnknownMarks, hidden, matches
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
 from quoth.tools.policy.files import parse_layer
@@ -445,7 +445,7 @@ def test_the_digest_is_of_the_program_and_of_its_calls(house: House, tmp_path: P
     assert house.plan("(sh (sh 1))")["digest"] == house.plan("(sh (sh 1))")["digest"]
 
 
-MARKS = Marks("0123456789abcdef")
+MARKS = UnknownMarks("0123456789abcdef")
 HOLE = MARKS.new("x")
 PATTERNS = [
     (5, [5], [6, "5", 5.0, None]),

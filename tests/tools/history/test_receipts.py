@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Clock, Desk, Spy, desk, form, gateway, shipped, tool
+from words import Desk, PausableClock, Spy, desk, form, gateway, shipped, tool
 
 from quoth.tools.call.call import ALLOW, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
@@ -474,7 +474,7 @@ def test_a_body_that_waits_twice_is_not_taken_for_one_whose_end_is_not_known(sto
 
 
 def test_receipts_are_kept_for_a_month(store: Store) -> None:
-    clock = Clock()
+    clock = PausableClock()
     receipts = StoreReceipts(lambda: store, window=1e9, clock=clock)
     body = Spy("seen")
     here = gateway(look(body), receipts=receipts)

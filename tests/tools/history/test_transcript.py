@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from words import Agent, Clock, complaint, form, scripted
+from words import Agent, PausableClock, complaint, form, scripted
 
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.errors import UsageError
@@ -35,7 +35,7 @@ from quoth.tools.storage.paths import store_path
 
 @pytest.fixture
 def transcript(store: Store) -> Transcript:
-    return Transcript(lambda: store, Clock())
+    return Transcript(lambda: store, PausableClock())
 
 
 BEGINNING = {
@@ -102,7 +102,7 @@ def test_each_digest_holds_all_that_came_before(transcript: Transcript) -> None:
 
 
 def test_sessions_and_runs_are_told_apart(store: Store) -> None:
-    clock = Clock()
+    clock = PausableClock()
     transcript = Transcript(lambda: store, clock)
     of_ann(transcript, "a")
     of_ann(transcript, "b")

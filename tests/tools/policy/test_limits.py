@@ -25,7 +25,7 @@ from quoth.tools.policy.limits import Cooldown, Quota, Rule, StoreLimits
 from quoth.tools.storage.database import Store
 
 
-class Clock:
+class PausableClock:
     """A clock that stands still until it is set."""
 
     def __init__(self, text: str = "2026-03-10 12:00", zone: str = "UTC") -> None:
@@ -44,8 +44,8 @@ class Clock:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> PausableClock:
+    return PausableClock()
 
 
 def limited(
@@ -69,7 +69,7 @@ def uses(store: Store) -> list[bool]:
 # What a caller is told
 
 
-def test_what_is_left_can_be_looked_at_and_nothing_is_taken(store: Store, clock: Clock) -> None:
+def test_what_is_left_can_be_looked_at_and_nothing_is_taken(store: Store, clock: PausableClock) -> None:
     here = limited(store, clock, Quota("probe", 2, "hour"), daily_limit=3, cooldown=10)
     limits, probe = here.door.limits, here.door.table.get("probe")
     assert isinstance(limits, StoreLimits)
@@ -89,7 +89,7 @@ def test_what_is_left_can_be_looked_at_and_nothing_is_taken(store: Store, clock:
     assert limits.left(tool("other"), new_call(CallForm("other"))) == []
 
 
-def test_a_daily_limit_says_what_is_left_and_when_there_is_more(store: Store, clock: Clock) -> None:
+def test_a_daily_limit_says_what_is_left_and_when_there_is_more(store: Store, clock: PausableClock) -> None:
     here = limited(store, clock, daily_limit=3)
     assert [here.pass_through("(probe)").message for _ in range(4)] == [
         "2 of 3 left today",
@@ -100,7 +100,7 @@ def test_a_daily_limit_says_what_is_left_and_when_there_is_more(store: Store, cl
     assert [row["status"] for row in here.rows] == ["ok", "ok", "ok", "limited"]
 
 
-def test_a_cooldown_says_when_it_is_over(store: Store, clock: Clock) -> None:
+def test_a_cooldown_says_when_it_is_over(store: Store, clock: PausableClock) -> None:
     here = limited(store, clock, cooldown=10)
     assert here.pass_through("(probe)").message == "next after a cooldown of 10 s"
     clock.wait(3.5)
@@ -115,7 +115,7 @@ def test_a_cooldown_says_when_it_is_over(store: Store, clock: Clock) -> None:
     assert here.pass_through("(probe)").ok
 
 
-def test_what_the_body_says_comes_before_what_is_left(store: Store, clock: Clock) -> None:
+def test_what_the_body_says_comes_before_what_is_left(store: Store, clock: PausableClock) -> None:
     here = limited(store, clock, daily_limit=2, body=lambda ctx: ctx.say("Found it."))
     assert here.pass_through("(probe)").message == "Found it.\n1 of 2 left today"
 
@@ -161,14 +161,14 @@ def test_what_the_body_says_comes_before_what_is_left(store: Store, clock: Clock
     ],
 )
 def test_each_kind_of_rule_has_its_words(
-    store: Store, clock: Clock, rule: Rule, left: str, used: str
+    store: Store, clock: PausableClock, rule: Rule, left: str, used: str
 ) -> None:
     here = limited(store, clock, rule)
     assert here.pass_through("(probe)").message == left
     assert here.pass_through("(probe)").message == f"probe is limited: {used}."
 
 
-def test_of_several_limits_the_one_that_lasts_longest_is_told(store: Store, clock: Clock) -> None:
+def test_of_several_limits_the_one_that_lasts_longest_is_told(store: Store, clock: PausableClock) -> None:
     here = limited(store, clock, Quota("probe", 2, "hour"), cooldown=10, daily_limit=2)
     assert here.pass_through("(probe)").message == (
         "next after a cooldown of 10 s; 1 of 2 left today; 1 of 2 left within an hour"
@@ -179,7 +179,7 @@ def test_of_several_limits_the_one_that_lasts_longest_is_told(store: Store, cloc
     assert "used today" in here.pass_through("(probe)").message
 
 
-def test_a_quota_of_nothing_allows_nothing(store: Store, clock: Clock) -> None:
+def test_a_quota_of_nothing_allows_nothing(store: Store, clock: PausableClock) -> None:
     body = Spy()
     here = limited(store, clock, Quota("probe", 0, "hour"), body=body)
     assert here.pass_through("(probe)").message == "probe is limited: its quota within an hour is 0."
@@ -203,7 +203,7 @@ def test_a_refused_call_may_be_tried_again_in_the_same_run(tmp_path: Path) -> No
 # Windows
 
 
-def test_an_hour_slides(store: Store, clock: Clock) -> None:
+def test_an_hour_slides(store: Store, clock: PausableClock) -> None:
     here = limited(store, clock, Quota("probe", 2, "hour"))
     for minutes, status in [(0, "ok"), (20, "ok"), (20, "limited"), (20, "ok"), (10, "limited"), (10, "ok")]:
         clock.wait(minutes * 60)
@@ -222,7 +222,7 @@ def test_an_hour_slides(store: Store, clock: Clock) -> None:
     ],
 )
 def test_a_day_ends_at_midnight_where_it_is_counted(store: Store, zone: str, last: str, first: str) -> None:
-    clock = Clock(f"{last[:10]} 01:30", zone)
+    clock = PausableClock(f"{last[:10]} 01:30", zone)
     here = limited(store, clock, daily_limit=1, zone=zone)
     assert statuses(here, 2) == ["ok", "limited"]
     clock.set(last)
@@ -232,7 +232,7 @@ def test_a_day_ends_at_midnight_where_it_is_counted(store: Store, zone: str, las
 
 
 def test_an_hour_that_comes_twice_is_one_day(store: Store) -> None:
-    clock = Clock("2026-10-25 02:30", "Europe/Berlin")
+    clock = PausableClock("2026-10-25 02:30", "Europe/Berlin")
     here = limited(store, clock, daily_limit=1, zone="Europe/Berlin")
     assert here.pass_through("(probe)").ok
     clock.set("2026-10-25 02:30", fold=1)
@@ -240,7 +240,7 @@ def test_an_hour_that_comes_twice_is_one_day(store: Store) -> None:
 
 
 def test_a_day_whose_midnight_comes_twice_begins_at_the_first(store: Store) -> None:
-    clock = Clock("2026-10-31 23:59", "America/Havana")
+    clock = PausableClock("2026-10-31 23:59", "America/Havana")
     here = limited(store, clock, daily_limit=1, zone="America/Havana")
     assert statuses(here, 2) == ["ok", "limited"]
     clock.set("2026-11-01 00:10")
@@ -250,7 +250,7 @@ def test_a_day_whose_midnight_comes_twice_begins_at_the_first(store: Store) -> N
 
 
 def test_a_zone_without_a_name_for_its_time_is_told_by_its_offset(store: Store) -> None:
-    clock = Clock("2026-03-10 12:00", "Asia/Kathmandu")
+    clock = PausableClock("2026-03-10 12:00", "Asia/Kathmandu")
     here = limited(store, clock, daily_limit=1, zone="Asia/Kathmandu")
     here.pass_through("(probe)")
     assert "00:00 UTC+0545" in here.pass_through("(probe)").message
@@ -262,7 +262,7 @@ def test_a_zone_there_is_not_is_told(zone: str) -> None:
     assert said == f"There is no time zone {zone!r} here; zones are named as UTC or Europe/Berlin."
 
 
-def test_a_clock_that_was_wrong_locks_nobody_out_for_ever(store: Store, clock: Clock) -> None:
+def test_a_clock_that_was_wrong_locks_nobody_out_for_ever(store: Store, clock: PausableClock) -> None:
     here = limited(store, clock, Quota("probe", 1, "hour"), cooldown=60, daily_limit=1)
     clock.set("2038-01-19 03:14")
     assert statuses(here, 2) == ["ok", "limited"]
@@ -270,7 +270,7 @@ def test_a_clock_that_was_wrong_locks_nobody_out_for_ever(store: Store, clock: C
     assert statuses(here, 2) == ["ok", "limited"]
 
 
-def test_a_clock_set_back_gives_nothing_back(store: Store, clock: Clock) -> None:
+def test_a_clock_set_back_gives_nothing_back(store: Store, clock: PausableClock) -> None:
     here = limited(store, clock, Quota("probe", 1, "hour"), cooldown=600, daily_limit=1)
     assert here.pass_through("(probe)").ok
     clock.wait(-300)
@@ -280,7 +280,7 @@ def test_a_clock_set_back_gives_nothing_back(store: Store, clock: Clock) -> None
 # Whose calls are counted
 
 
-def test_every_user_has_a_limit_of_their_own(store: Store, clock: Clock) -> None:
+def test_every_user_has_a_limit_of_their_own(store: Store, clock: PausableClock) -> None:
     here = limited(store, clock, daily_limit=1, cooldown=5)
     assert statuses(here, 2, user="ann") == ["ok", "limited"]
     assert statuses(here, 2, user="bob", session="s2") == ["ok", "limited"]
@@ -293,7 +293,12 @@ def test_every_user_has_a_limit_of_their_own(store: Store, clock: Clock) -> None
 )
 @pytest.mark.parametrize("make", [lambda by: Quota("probe", 1, by=by), lambda by: Cooldown("probe", 60, by)])
 def test_a_rule_counts_by_user_by_session_or_all_together(
-    store: Store, clock: Clock, make: Callable[[str], Rule], by: str, other_session: str, other_user: str
+    store: Store,
+    clock: PausableClock,
+    make: Callable[[str], Rule],
+    by: str,
+    other_session: str,
+    other_user: str,
 ) -> None:
     here = limited(store, clock, make(by))
     assert statuses(here, 1, user="ann", session="s1") == ["ok"]
@@ -301,14 +306,14 @@ def test_a_rule_counts_by_user_by_session_or_all_together(
     assert statuses(here, 1, user="bob", session="s1") == [other_user]
 
 
-def test_tools_are_counted_one_by_one_however_they_are_spelt(store: Store, clock: Clock) -> None:
+def test_tools_are_counted_one_by_one_however_they_are_spelt(store: Store, clock: PausableClock) -> None:
     limits = StoreLimits(lambda: store, [Quota("Tool_A", 1)], clock=clock)
     here = gateway(tool("tool-a"), tool("tool-b", daily_limit=1), tool("tool-c"), limits=limits)
     spellings = ["(tool-a)", "(TOOL_A)", "(tool-b)", "(tool-b)", "(tool-c)", "(tool-c)"]
     assert [here.pass_through(text).status for text in spellings] == ["ok", "limited"] * 2 + ["ok", "ok"]
 
 
-def test_what_is_counted_is_still_counted_after_a_restart(tmp_path: Path, clock: Clock) -> None:
+def test_what_is_counted_is_still_counted_after_a_restart(tmp_path: Path, clock: PausableClock) -> None:
     for status in ("ok", "ok", "limited"):
         store = Store(tmp_path / "s.sqlite")
         assert limited(store, clock, daily_limit=2).pass_through("(probe)").status == status
@@ -421,7 +426,7 @@ ENDINGS: list[tuple[str, dict[str, Any], str, list[bool]]] = [
     ("options", "status", "left"), [case[1:] for case in ENDINGS], ids=[case[0] for case in ENDINGS]
 )
 def test_a_call_counts_from_the_beginning_of_its_body_and_not_before(
-    store: Store, clock: Clock, options: dict[str, Any], status: str, left: list[bool]
+    store: Store, clock: PausableClock, options: dict[str, Any], status: str, left: list[bool]
 ) -> None:
     gate = options.get("gate")
     limits = StoreLimits(lambda: store, clock=clock)
@@ -433,14 +438,14 @@ def test_a_call_counts_from_the_beginning_of_its_body_and_not_before(
     assert here.pass_through("(probe)").status == ("limited" if left else status)
 
 
-def test_a_refused_call_takes_no_place(store: Store, clock: Clock) -> None:
+def test_a_refused_call_takes_no_place(store: Store, clock: PausableClock) -> None:
     here = limited(store, clock, Quota("probe", 1, "hour"))
     assert statuses(here, 3) == ["ok", "limited", "limited"]
     clock.wait(3600)
     assert here.pass_through("(probe)").ok
 
 
-async def test_while_a_person_is_asked_the_place_is_taken(store: Store, clock: Clock) -> None:
+async def test_while_a_person_is_asked_the_place_is_taken(store: Store, clock: PausableClock) -> None:
     asked, answer = asyncio.Event(), asyncio.Event()
 
     class Person:
@@ -460,7 +465,7 @@ async def test_while_a_person_is_asked_the_place_is_taken(store: Store, clock: C
 
 @pytest.mark.parametrize("where", ["consent", "body"])
 async def test_a_cancelled_call_counts_when_its_body_had_begun(
-    store: Store, clock: Clock, where: str
+    store: Store, clock: PausableClock, where: str
 ) -> None:
     there = asyncio.Event()
 
@@ -484,7 +489,7 @@ async def test_a_cancelled_call_counts_when_its_body_had_begun(
     assert uses(store) == ([True] if where == "body" else [])
 
 
-def test_a_cooldown_runs_from_the_beginning_of_the_body(store: Store, clock: Clock) -> None:
+def test_a_cooldown_runs_from_the_beginning_of_the_body(store: Store, clock: PausableClock) -> None:
     class Slow:
         async def request(self, *_: Any) -> Verdict:
             clock.wait(300)
@@ -498,7 +503,7 @@ def test_a_cooldown_runs_from_the_beginning_of_the_body(store: Store, clock: Clo
     assert here.pass_through("(probe)").ok
 
 
-def test_a_nested_call_is_counted_for_its_user(store: Store, clock: Clock) -> None:
+def test_a_nested_call_is_counted_for_its_user(store: Store, clock: PausableClock) -> None:
     body = Spy("done")
     limits = StoreLimits(lambda: store, clock=clock)
     here = shipped(".", tool(body=body, daily_limit=2), limits=limits)
@@ -547,7 +552,7 @@ def test_a_call_that_cannot_be_committed_is_not_run() -> None:
     assert [row["stage"] for row in here.rows] == ["body"]
 
 
-def test_a_store_that_is_closed_refuses(store: Store, clock: Clock) -> None:
+def test_a_store_that_is_closed_refuses(store: Store, clock: PausableClock) -> None:
     here = limited(store, clock, daily_limit=1)
     store.close()
     assert here.pass_through("(probe)").message.startswith(
@@ -555,7 +560,7 @@ def test_a_store_that_is_closed_refuses(store: Store, clock: Clock) -> None:
     )
 
 
-def test_a_place_that_cannot_be_given_back_stays_taken(tmp_path: Path, clock: Clock) -> None:
+def test_a_place_that_cannot_be_given_back_stays_taken(tmp_path: Path, clock: PausableClock) -> None:
     store = Store(tmp_path / "s.sqlite")
 
     class Closes:
@@ -570,7 +575,7 @@ def test_a_place_that_cannot_be_given_back_stays_taken(tmp_path: Path, clock: Cl
     again.close()
 
 
-def test_a_place_is_settled_once(store: Store, clock: Clock) -> None:
+def test_a_place_is_settled_once(store: Store, clock: PausableClock) -> None:
     limits = StoreLimits(lambda: store, clock=clock)
     counted = made(limits)
     counted.commit()
@@ -600,7 +605,7 @@ async def test_of_200_calls_at_once_three_run(store: Store) -> None:
         ran.append(1)
         await asyncio.sleep(0.01)
 
-    here = limited(store, Clock(), daily_limit=3, body=body)
+    here = limited(store, PausableClock(), daily_limit=3, body=body)
     results = await asyncio.gather(*(here.enter("(probe)", user="ann") for _ in range(200)))
     assert (len(ran), sorted({result.status for result in results})) == (3, ["limited", "ok"])
     assert [result.status for result in results].count("ok") == 3
@@ -612,7 +617,7 @@ def test_of_calls_in_many_threads_three_run(tmp_path: Path) -> None:
     statuses: list[str] = []
 
     def work(store: Store) -> None:
-        here = limited(store, Clock(), daily_limit=3, body=body)
+        here = limited(store, PausableClock(), daily_limit=3, body=body)
         statuses.append(here.pass_through("(probe)").status)
 
     threads = [threading.Thread(target=work, args=(stores[n % 2],)) for n in range(40)]

@@ -23,7 +23,7 @@ from quoth.tools.policy import predicates
 from quoth.tools.policy.effects import EffectsPolicy
 from quoth.tools.policy.files import load_policy, parse_layer, workspace_policy
 from quoth.tools.policy.language import read_orders
-from quoth.tools.policy.model import Orders, Rule
+from quoth.tools.policy.model import PolicyFile, Rule
 from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
 from quoth.tools.policy.quotas import Cooldown, Quota
 from quoth.tools.policy.trust import Trust
@@ -198,7 +198,7 @@ def test_a_predicate_holds_fails_or_cannot_be_decided(
 def test_a_value_that_is_no_plain_data_cannot_be_compared() -> None:
     rules = policy('(deny (free :text "a"))').layers[0].orders.rules
     args = {"text": timedelta(1)}
-    facts = predicates.Facts(FREE, new_call(form("(free)")), Workspace("."))
+    facts = predicates.EvaluationContext(FREE, new_call(form("(free)")), Workspace("."))
     assert rules[0].test(args, facts) is None
 
 
@@ -543,7 +543,7 @@ VALUES = st.recursive(
 def test_a_predicate_and_its_opposite_never_both_hold(predicate: str, value: Any) -> None:
     def truth(text: str) -> Any:
         (rule,) = read_orders(f"(deny (free :text {text}))", "p").rules
-        facts = predicates.Facts(FREE, new_call(form("(free)")), Workspace("."))
+        facts = predicates.EvaluationContext(FREE, new_call(form("(free)")), Workspace("."))
         return rule.test({"text": value}, facts)
 
     said, opposite = truth(predicate), truth(f"(not {predicate})")
@@ -886,7 +886,7 @@ def test_an_empty_policy_says_nothing(root: Path) -> None:
 
 def test_the_policys_own_parts_are_typed() -> None:
     orders = read_orders("(deny (f :a 1))", "p.hy")
-    assert isinstance(orders, Orders)
+    assert isinstance(orders, PolicyFile)
     assert isinstance(orders.rules[0], Rule)
     assert Layer("user", "p.hy", orders).ignores(orders.rules[0]) is False
     assert isinstance(Door(table_of(FREE), policy=RulesPolicy()).policy, RulesPolicy)
