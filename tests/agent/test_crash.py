@@ -210,7 +210,7 @@ def test_the_command_says_it_in_a_line(
         disk.fill()
         return made
 
-    monkeypatch.setattr(common, "_agent", agent)
+    monkeypatch.setattr(common, "agent_of", agent)
     assert cli.main(["run", "Go."]) == 1
     assert capsys.readouterr().err == f"quoth: The transcript could not be written: {FULL}\n"
     assert cli.main(["run", "Go.", "--json"]) == 1

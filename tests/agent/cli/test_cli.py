@@ -17,7 +17,7 @@ import pytest
 from loopback import QuietServer
 from words import Said, command, files, quoth, started, wait_until
 
-from quoth.agent.cli.common import LIMITS
+from quoth.agent.cli.options import LIMITS
 from quoth.agent.run.run import RunLimits
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.storage.database import Store
@@ -552,9 +552,10 @@ def test_how_long_a_call_that_comes_back_is_answered_by_its_receipt_can_be_set(
 
 def test_the_help_tells_the_true_limits_of_a_run(here: Path) -> None:
     told = " ".join(quoth("run", "--help", cwd=here).out.split())
-    for name, (option, _, _, text) in LIMITS.items():
+    for limit in LIMITS:
+        option, text = limit.metadata["flags"][0], limit.metadata["help"]
         assert f"{option} " in told
-        default = getattr(RunLimits(), name)
+        default = getattr(RunLimits(), limit.name)
         assert f"(default: {'as known of the model' if default is None else f'{default:g}'})" in text
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Any
 import pytest
 from words import Agent, PausableClock, Said, Terminal, complaint, files, lines, quoth, scripted, tool
 
-from quoth.agent.cli.common import limits_of, take_over
+from quoth.agent.cli.options import Options, limits_of
+from quoth.agent.cli.taking_over import reaches_out, take_over
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.run import RunLimits
@@ -321,10 +321,8 @@ def test_a_session_is_the_same_in_another_store_and_goes_on_there(here: Path, tm
 
 
 def test_what_was_imported_chooses_no_code_no_rules_and_no_server(store: Store) -> None:
-    from quoth.agent.cli.common import _reaches_out
-
     chosen = {
-        ("tools_after", "x.hy"): True,
+        ("tools", "x.hy"): True,
         ("policy", "/x/p.hy"): True,
         ("base_url", "http://localhost:1/v1"): True,
         ("model", "scripted:/x/reply.hy"): True,
@@ -339,7 +337,7 @@ def test_what_was_imported_chooses_no_code_no_rules_and_no_server(store: Store) 
         ("dialect", "native"): False,
         ("belt", "search"): False,
     }
-    assert {key: _reaches_out(*key) for key in chosen} == chosen
+    assert {key: reaches_out(*key) for key in chosen} == chosen
     transcript = Transcript(lambda: store)
     transcript.add("s", "session", {"user": "ann"})
     assert take_in(store, "t", list(transcript.events("s")))
@@ -366,16 +364,11 @@ def test_another_users_part_of_an_imported_session_stays_foreign_in_a_fork(store
     assert foreign == {"ann": False, "bob": True}
 
 
-def test_limits_of_elsewhere_and_unknown_ones_are_not_taken_over(tmp_path: Path) -> None:
-    def opened(store: Store) -> None:
-        limits = {"steps": 7, "of-another-version": 1}
-        Transcript(lambda: store).add("s", "session", {"user": "ann", "limits": limits})
-        take_in(store, "t", list(Transcript(lambda: store).events("s")))
-
-    kept(tmp_path, opened)
-    options = {session: argparse.Namespace(workspace=str(tmp_path)) for session in ("s", "t")}
-    for session, given in options.items():
-        take_over(given, session, "ann")
+def test_limits_of_elsewhere_and_unknown_ones_are_not_taken_over(store: Store) -> None:
+    limits = {"steps": 7, "of-another-version": 1}
+    Transcript(lambda: store).add("s", "session", {"user": "ann", "limits": limits})
+    take_in(store, "t", list(Transcript(lambda: store).events("s")))
+    options = {session: take_over(Options(), store, session, "ann") for session in ("s", "t")}
     assert limits_of(options["s"], options["s"].limits) == RunLimits(steps=7)
     assert limits_of(options["t"], options["t"].limits) == RunLimits()
 
