@@ -52,9 +52,10 @@ class AsyncAgent(Host):
         once. Raises UsageError for a plan with faults: then nothing is run."""
         self._require_open()
         from quoth.agent.flight.engine import fly
+        from quoth.agent.flight.plan_file import PlanFile
         from quoth.agent.flight.report import Wanted
 
-        return await fly(self, path, Wanted(start, only, until, parallel, again), self.named)
+        return await fly(self, PlanFile(path), Wanted(start, only, until, parallel, again), self.named)
 
     async def replay(self, session: str | Path | None = None, *, live_tools: bool = False) -> Replay:
         """Replay a session of this workspace (this one if none is named), or one in a file that ``quoth

@@ -6,14 +6,13 @@ nothing was called has no store, and looking makes none.
 
 from __future__ import annotations
 
-import argparse
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quoth.agent.cli.common import open_store
+from quoth.agent.cli.options import Commands, Options, option
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.text import SECONDS, number_of
@@ -21,63 +20,66 @@ from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
     from quoth.tools.history.audit import StoreAudit
+    from quoth.tools.storage.database import Store
 
 UNITS = {unit[0]: seconds for unit, seconds in SECONDS.items()}
 
 
-def add_audit(parser: argparse.ArgumentParser) -> None:
-    """The options of ``quoth audit``; ``--session`` and ``--user`` are common ones, and filter here."""
-    parser.add_argument(
-        "verify",
-        nargs="?",
-        metavar="verify",
-        help="say whether any row was changed, is missing or was put in",
+@dataclass(frozen=True)
+class AuditOptions(Options):
+    """``--session`` and ``--user`` are common options, and filter here."""
+
+    verify: str | None = option(
+        nargs="?", metavar="verify", help="say whether any row was changed, is missing or was put in"
     )
-    parser.add_argument("--tool", metavar="NAME", help="only calls of this tool")
-    parser.add_argument("--status", metavar="STATUS", help="only calls that ended so: ok, denied, limited, …")
-    parser.add_argument(
+    tool: str | None = option("--tool", metavar="NAME", help="only calls of this tool")
+    status: str | None = option(
+        "--status", metavar="STATUS", help="only calls that ended so: ok, denied, limited, …"
+    )
+    since: str | None = option(
         "--since",
         metavar="WHEN",
         help="only calls since a time (2026-03-10, 2026-03-10T14:05; UTC) or within 30m, 2h, 7d",
     )
-    parser.add_argument("--last", metavar="N", help="only the last N of them")
-    parser.add_argument(
+    last: str | None = option("--last", metavar="N", help="only the last N of them")
+    head: str | None = option(
         "--head", metavar="HASH", help="with verify: a row with this hash, noted earlier, must still be there"
     )
 
 
-def audit(options: argparse.Namespace) -> int:
+def add(commands: Commands) -> None:
+    about = "Show what was called in this workspace, or verify that nobody changed it."
+    commands.add("audit", about, AuditOptions, audit)
+
+
+def audit(options: AuditOptions) -> int:
     """Print the rows, exit code 0; or verify them, exit code 1 when the trail is not as it was written."""
-    as_json = getattr(options, "json", False)
     if options.verify not in (None, "verify"):
         hint = did_you_mean(options.verify, ["verify"]) or " There is only: quoth audit verify."
         raise UsageError(f"quoth audit does not know {options.verify}.{hint}")
     if options.verify:
-        return _verify(options, as_json)
+        return _verify(options)
     if options.head:
         raise UsageError("--head goes with quoth audit verify.")
     last, filters = _last(options.last), _filters(options)
-    with _trail(options) as trail:
+    with open_store(options) as store:
+        trail = _trail(store)
         for row in trail.select(last=last, **filters) if trail else ():
-            print_json(row) if as_json else print_line(_line(row))
+            print_json(row) if options.json else print_line(_line(row))
     return 0
 
 
-@contextmanager
-def _trail(options: argparse.Namespace) -> Iterator[StoreAudit | None]:
+def _trail(store: Store | None) -> StoreAudit | None:
     """The trail of the workspace, or None where nothing was ever called."""
     from quoth.tools.history.audit import StoreAudit
-    from quoth.tools.storage.database import existing_store
 
-    with existing_store(Path(getattr(options, "workspace", "."))) as store:
-        opened = store
-        yield None if opened is None else StoreAudit(lambda: opened)
+    return None if store is None else StoreAudit(lambda: store)
 
 
 # Filters
 
 
-def _filters(options: argparse.Namespace) -> dict[str, str]:
+def _filters(options: AuditOptions) -> dict[str, str]:
     from quoth.tools.errors import STATUSES
     from quoth.tools.lisp.forms import kebab
 
@@ -91,7 +93,8 @@ def _filters(options: argparse.Namespace) -> dict[str, str]:
         filters["status"] = options.status
     if options.since is not None:
         filters["since"] = _since(options.since, datetime.now(UTC))
-    return filters | {name: value for name in ("session", "user") if (value := getattr(options, name, None))}
+    more = {"session": options.session, "user": options.user}
+    return filters | {name: value for name, value in more.items() if value}
 
 
 def _last(text: str | None) -> int | None:
@@ -143,23 +146,25 @@ def _line(row: dict[str, Any]) -> str:
 # Verifying
 
 
-def _verify(options: argparse.Namespace, as_json: bool) -> int:
-    for name in ("tool", "status", "since", "last"):
-        if getattr(options, name) is not None:
+def _verify(options: AuditOptions) -> int:
+    filters = {"tool": options.tool, "status": options.status, "since": options.since, "last": options.last}
+    for name, value in filters.items():
+        if value is not None:
             raise UsageError(f"quoth audit verify looks at every row; it takes no --{name}.")
     head = (options.head or "").lower()
     if options.head is not None and not re.fullmatch(r"[0-9a-f]{8,64}", head):
         raise UsageError(
             "--head takes a hash as quoth audit verify prints it, or at least its first 8 digits."
         )
-    with _trail(options) as trail:
+    with open_store(options) as store:
+        trail = _trail(store)
         if trail is None:
             from quoth.tools.history.audit import Verification, lost_head
 
             found = Verification(0, "", faults=[lost_head(head)] if head else [])
         else:
             found = trail.verify(head=head)
-    if as_json:
+    if options.json:
         faults = [{"seq": fault.seq, "id": fault.id, "fault": str(fault)} for fault in found.faults]
         print_json(
             {"ok": found.ok, "rows": found.rows, "older": found.older, "head": found.head, "faults": faults}

@@ -6,251 +6,191 @@ started decides nothing.
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import shlex
-import sys
+import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from quoth.agent.cli import flight as flight_cli
-from quoth.agent.cli.common import open_store, place_of, take_over
-from quoth.agent.terminal.output import complain, is_terminal, print_json, print_line, shown
+from quoth.agent.cli import flight
+from quoth.agent.cli.common import agent_of, open_store
+from quoth.agent.cli.options import DONE, FAILED, Commands, Options, option, with_options
+from quoth.agent.cli.taking_over import take_over
+from quoth.agent.terminal.next_step import tell_next
+from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.agent.terminal.person import require_person
-from quoth.agent.terminal.requests import Decided, decide, listing, page, question_of
+from quoth.agent.terminal.requests import decide, listing, page, question_of
 from quoth.tools.errors import UsageError
-from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
-    from quoth.agent.client import AsyncAgent
     from quoth.tools.consent.broker import Broker
     from quoth.tools.consent.requests import Decision, Request
+    from quoth.tools.storage.database import Store
+
+ID = "the request, as quoth pending lists it; or a PLAN.org"
+STEP = "of a plan, this step or group alone"
 
 
-def add_commands(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
-    """``command`` makes the parser of one command."""
-    pending = command("pending", "List what waits for a person's decision, or show one request.")
-    pending.add_argument("id", metavar="ID", nargs="?", help="the request to show in full")
-    approve = command("approve", "Approve a request: once, for a while, a kind of calls, or another call.")
-    approve.add_argument("id", metavar="ID", help="the request, as quoth pending lists it; or a PLAN.org")
-    approve.add_argument("--step", metavar="STEP", help="of a plan, this step or group alone")
-    approve.add_argument("--for", dest="time", metavar="TIME", help="as often as it comes within 30m, 2h, 1d")
-    approve.add_argument(
+@dataclass(frozen=True)
+class PendingOptions(Options):
+    id: str | None = option(metavar="ID", nargs="?", help="the request to show in full")
+
+
+@dataclass(frozen=True)
+class ApproveOptions(Options):
+    id: str = option(metavar="ID", help=ID)
+    step: str | None = option("--step", metavar="STEP", help=STEP)
+    time: str | None = option("--for", metavar="TIME", help="as often as it comes within 30m, 2h, 1d")
+    scope: str | None = option(
         "--scope",
         metavar="RULE",
         nargs="?",
         const="",
         help="every call of its session that an allow rule covers; without RULE one is proposed",
     )
-    approve.add_argument("--edit", metavar="FORM", help="make this call of the same tool in its place")
-    refuse = command("deny", "Deny a request; the reason is what the caller is told.")
-    refuse.add_argument("id", metavar="ID", help="the request, as quoth pending lists it; or a PLAN.org")
-    refuse.add_argument("--step", metavar="STEP", help="of a plan, this step or group alone")
-    refuse.add_argument("--why", metavar="TEXT", default="", help="the reason")
+    edit: str | None = option("--edit", metavar="FORM", help="make this call of the same tool in its place")
 
 
-# Deciding
+@dataclass(frozen=True)
+class DenyOptions(Options):
+    id: str = option(metavar="ID", help=ID)
+    step: str | None = option("--step", metavar="STEP", help=STEP)
+    why: str = option("--why", metavar="TEXT", default="", help="the reason")
 
 
-def pending(options: argparse.Namespace) -> int:
+def add(commands: Commands) -> None:
+    commands.add(
+        "pending", "List what waits for a person's decision, or show one request.", PendingOptions, pending
+    )
+    commands.add(
+        "approve",
+        "Approve a request: once, for a while, a kind of calls, or another call.",
+        ApproveOptions,
+        approve,
+    )
+    commands.add("deny", "Deny a request; the reason is what the caller is told.", DenyOptions, deny)
+
+
+def pending(options: PendingOptions) -> int:
     """The open requests on stdout, the oldest first; or one, whatever became of it."""
-    as_json = getattr(options, "json", False)
-    with _broker(options) as broker:
+    with open_store(options) as store:
+        broker = _broker(options, store)
         if options.id:
-            found = _find(options, broker)
+            found = _find(options, options.id, broker)
             plan = broker.plan_of(found.id) if broker else ""
-            if as_json:
+            if options.json:
                 print_json(found.to_json() | ({"plan": plan} if plan else {}))
             else:
                 print_line(page(found, time.time(), plan))
-            return 0
-        waiting = broker.requests(session=getattr(options, "session", None)) if broker else []
-    if as_json:
+            return DONE
+        waiting = broker.requests(session=options.session) if broker else []
+    if options.json:
         print_json([request.to_json() for request in waiting])
     elif waiting:
         print_line(listing(waiting))
     else:
         complain("Nothing waits.")
-    return 0
+    return DONE
 
 
-def approve(options: argparse.Namespace) -> int:
+def approve(options: ApproveOptions) -> int:
     """Record an approval, showing first what is granted beyond the one call."""
     from quoth.agent.terminal.ask import call_of, seconds_of
     from quoth.tools.consent.requests import Decision
 
-    if flight_cli.is_plan(options.id):
-        return flight_cli.approve(options)
-    _no_step(options)
+    if flight.is_plan(options.id):
+        for value, what in ((options.time, "--for"), (options.scope, "--scope"), (options.edit, "--edit")):
+            if value is not None:
+                raise UsageError(f"{what} is for a request; a plan is approved step by step, as it is.")
+        return flight.decide_plan(options, options.id, options.step, "once")
+    _no_step(options.id, options.step)
     if options.edit is not None and (options.scope is not None or options.time is not None):
         raise UsageError("--edit approves one other call; it does not go with --for or --scope.")
     seconds = None if options.time is None else seconds_of(options.time)
     if options.edit is not None:
-        return _decide(options, Decision("edit", form=call_of(options.edit)))
+        return _decide(options, options.id, Decision("edit", form=call_of(options.edit)))
     if options.scope is not None:
-        return _decide(options, Decision("scope", seconds=seconds, rule=options.scope))
-    return _decide(options, Decision("once" if seconds is None else "duration", seconds=seconds))
+        return _decide(options, options.id, Decision("scope", seconds=seconds, rule=options.scope))
+    return _decide(options, options.id, Decision("once" if seconds is None else "duration", seconds=seconds))
 
 
-def deny(options: argparse.Namespace) -> int:
+def deny(options: DenyOptions) -> int:
     """Record a refusal."""
     from quoth.tools.consent.requests import Decision
 
-    if flight_cli.is_plan(options.id):
-        return flight_cli.deny(options)
-    _no_step(options)
-    return _decide(options, Decision("deny", why=options.why))
+    if flight.is_plan(options.id):
+        return flight.decide_plan(options, options.id, options.step, "deny", options.why)
+    _no_step(options.id, options.step)
+    return _decide(options, options.id, Decision("deny", why=options.why))
 
 
-def _no_step(options: argparse.Namespace) -> None:
-    if options.step is not None:
-        raise UsageError(
-            f"--step names a step of a plan, and {options.id} is none; a plan is a file, PLAN.org."
-        )
+def _no_step(id: str, step: str | None) -> None:
+    if step is not None:
+        raise UsageError(f"--step names a step of a plan, and {id} is none; a plan is a file, PLAN.org.")
 
 
-def _decide(options: argparse.Namespace, decision: Decision) -> int:
-    import dataclasses
-
-    from quoth.agent.terminal.person import user_name
+def _decide(options: Options, id: str, decision: Decision) -> int:
+    from quoth.agent.terminal.ask import confirmed
 
     require_person()
-    decision = dataclasses.replace(decision, by=getattr(options, "user", None) or user_name())
-    with _broker(options) as broker:
-        asked = _find(options, broker)
-        assert broker is not None, "a request was found in it"
+    decision = dataclasses.replace(decision, by=options.asker)
+    with open_store(options) as store:
+        broker = _broker(options, store)
+        asked = _find(options, id, broker)
+        assert store is not None, "a request was found in it"
+        assert broker is not None, "it is that of the store"
         if decision.kind in ("scope", "edit"):  # the tool must be known to check these
-            broker = _agent_of(options, asked.session, asked.user).broker
+            own = take_over(with_options(options, user=asked.user), store, asked.session, asked.user)
+            broker = agent_of(with_options(own, no_input=True, yes=False), store=store).broker
         if decision.kind == "scope":
             decision = broker.preview(asked.id, decision)
-            if not _confirmed(options, decision):
+            question = question_of(decision)
+            if options.yes:
+                complain(question.replace("\n", "\n       ") + " Yes.")
+            elif not confirmed(question, no_input=options.no_input):
                 complain("Nothing was granted.")
-                return 1
+                return FAILED
         decided = decide(broker, asked.id, decision)
-        _show(options, decided, _is_suspended(options, asked.session))
-    return 0
+        if options.json:
+            print_json(decided.request.to_json() | {"granted": decided.decision.rule, "offer": decided.offer})
+            return DONE
+        print_line(str(decided))
+        for line in decided.advice():
+            complain(line)
+        _tell_next(options, store, decided.request.session)
+    return DONE
 
 
-def _show(options: argparse.Namespace, decided: Decided, suspended: bool) -> None:
-    if getattr(options, "json", False):
-        print_json(decided.request.to_json() | {"granted": decided.decision.rule, "offer": decided.offer})
-        return
-    print_line(str(decided))
-    session = decided.request.session
-    go_on = f"To go on: quoth resume {shlex.quote(session)}{place_of(options)}"
-    if plan := _flown(options, session):
-        go_on = f"To go on: quoth fly {shlex.quote(plan)}{place_of(options)}"
-    elif not suspended:
-        go_on = f"There is nothing to resume; it counts when the call is made again in session {session}."
-    for line in decided.advice(go_on):
-        complain(line)
+def _tell_next(options: Options, store: Store, session: str) -> None:
+    """Tell how the session of a request that was decided is continued."""
+    from quoth.agent.flight.log import flown_in
+    from quoth.agent.session.index import looked_at, unfinished_sessions
+
+    if plan := looked_at(store, lambda found: flown_in(found, session)):
+        tell_next("To go on", options.typed("fly", plan))
+    elif session in [name for name, _ in unfinished_sessions(store)]:
+        tell_next("To go on", options.typed("resume", session))
+    else:
+        complain(f"There is nothing to resume; it counts when the call is made again in session {session}.")
 
 
-def _find(options: argparse.Namespace, broker: Broker | None) -> Request:
+def _find(options: Options, id: str, broker: Broker | None) -> Request:
     """The request that is named, of the session that is named, if one is."""
     if broker is None:
-        raise UsageError(f"There is no request {options.id}; nothing was ever asked in this workspace.")
-    found = broker.find(options.id)
-    session = getattr(options, "session", None)
-    if session not in (None, found.session):
-        raise UsageError(f"Request {found.id} is of session {found.session}, not {session}.")
+        raise UsageError(f"There is no request {id}; nothing was ever asked in this workspace.")
+    found = broker.find(id)
+    if options.session not in (None, found.session):
+        raise UsageError(f"Request {found.id} is of session {found.session}, not {options.session}.")
     return found
 
 
-def _confirmed(options: argparse.Namespace, decision: Decision) -> bool:
-    """Whether the person, who sees the rule now, wants it."""
-    question = shown(question_of(decision))
-    if getattr(options, "yes", False):
-        complain(question.replace("\n", "\n       ") + " Yes.")
-        return True
-    if getattr(options, "no_input", False) or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        raise UsageError(f"{question} Say so with --yes.")
-    sys.stderr.write(f"{question} [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-# Plans
-
-
-def dry_run(options: argparse.Namespace, program: str) -> int:
-    """Show what a program may call; in a session that was named, leave a request for the whole."""
-    from quoth.agent.cli.common import _show_result, _with_agent
-
-    async def work(agent: AsyncAgent) -> int:
-        result = await agent.eval(program, dry_run=options.dry_run)
-        as_json = getattr(options, "json", False)
-        if not result.ok:
-            return _show_result(result, as_json)
-        plan, asks = result.value, bool(result.value["shapes"])
-        named = getattr(options, "session", None)
-        request = agent.ask_for_plan(program, plan) if asks and named else None
-        if as_json:
-            print_json(plan | {"request": request})
-            return 0
-        print_line(visible(plan["text"], lines=True))
-        print_line(f"; plan {plan['digest']}")
-        for line in _how_to_approve(asks, request, named, place_of(options)):
-            complain(line)
-        return 0
-
-    return _with_agent(options, work)
-
-
-def _how_to_approve(asks: bool, request: str | None, session: str | None, place: str) -> list[str]:
-    if not asks:
-        return ["Nothing in it would be asked."]
-    if request is None:
-        return ["To approve it as a whole, give the dry run a session: --session NAME"]
-    return [
-        f"To approve it as a whole: quoth approve {request}{place}",
-        f"Then run it in that session: quoth eval FORM --session {shlex.quote(session or '')}{place}",
-    ]
-
-
-def _flown(options: argparse.Namespace, session: str) -> str:
-    """The plan that a session flies, or nothing."""
-    from quoth.agent.flight.log import flown_in
-    from quoth.agent.session.index import looked_at
-
-    with open_store(options) as store:
-        return "" if store is None else looked_at(store, lambda found: flown_in(found, session))
-
-
-def _is_suspended(options: argparse.Namespace, session: str) -> bool:
-    from quoth.agent.session.index import unfinished_sessions
-
-    with open_store(options) as store:
-        return store is not None and session in [name for name, _ in unfinished_sessions(store)]
-
-
-# What is looked at
-
-
-def _agent_of(options: argparse.Namespace, session: str, user: str) -> AsyncAgent:
-    """An agent with the tools of a session, to check a decision with."""
-    from quoth.agent.cli.common import _agent
-
-    copy = argparse.Namespace(**vars(options))
-    copy.user = user
-    take_over(copy, session, user)
-    copy.no_input, copy.yes = True, False
-    return _agent(copy)
-
-
-@contextlib.contextmanager
-def _broker(options: argparse.Namespace) -> Iterator[Broker | None]:
+def _broker(options: Options, store: Store | None) -> Broker | None:
     """The broker of the workspace, which knows no tools; None where nothing was ever asked."""
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.consent.broker import Broker
     from quoth.tools.history.audit import StoreAudit
     from quoth.tools.registry.table import ToolTable
 
-    with open_store(options) as store:
-        if store is None:
-            yield None
-            return
-        opened = store
-        root = Workspace(getattr(options, "workspace", "."))
-        yield Broker(lambda: opened, ToolTable(), root, audit=StoreAudit(lambda: opened))
+    if store is None:
+        return None
+    root = Workspace(options.folder)
+    return Broker(lambda: store, ToolTable(), root, audit=StoreAudit(lambda: store))

@@ -8,11 +8,25 @@ from __future__ import annotations
 import argparse
 import shlex
 import time
-from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from quoth.agent.cli.common import open_store, tools_of, with_agent
+from quoth.agent.cli.options import (
+    DONE,
+    EXIT_OF_RUN,
+    USAGE,
+    Commands,
+    Options,
+    OptionsT,
+    option,
+    switch,
+    with_options,
+)
+from quoth.agent.cli.taking_over import take_over
+from quoth.agent.terminal.next_step import tell_next
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.agent.terminal.person import require_person
 from quoth.tools.errors import UsageError
@@ -23,31 +37,38 @@ if TYPE_CHECKING:
     from quoth.agent.flight.plan_file import PlanFile
     from quoth.agent.flight.report import FlightReport, Wanted
     from quoth.agent.plan.model import Part
+    from quoth.tools.storage.database import Store
 
-EXIT_OF_FLIGHT = {"done": 0, "failed": 1, "pending": 3, "interrupted": 130}
 PLANS = (".org", ".md", ".markdown")
 TEXT_CHARS = 300
 UNBEGUN = ("", "PLAN", "APPROVED", "DENIED")  # the words of steps that are shown what was decided
-
-
-def add_commands(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
-    """``command`` makes the parser of one command."""
-    fly = command("fly", "Run a flight plan, an Org file, step by step, and write into it what came of it.")
-    fly.add_argument("plan", metavar="PLAN.org", help="the plan; Markdown is read too, and not written to")
-    fly.add_argument("--check", action="store_true", help="only say what is wrong with it; run nothing")
-    fly.add_argument("--dry-run", action="store_true", help="only show what each step may call")
-    where: dict[str, Any] = {"type": _name}
-    fly.add_argument("--from", dest="start", metavar="STEP", help="begin at this step, anew", **where)
-    fly.add_argument("--only", metavar="STEP", help="run this step or group alone, anew", **where)
-    fly.add_argument("--until", metavar="PHASE", help="stop after this phase or step", **where)
-    fly.add_argument("--parallel", action="store_true", help="run steps without order between them at once")
-    fly.add_argument("--again", action="store_true", help="fly all of it anew")
 
 
 def _name(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("the name of a step is needed")
     return text
+
+
+@dataclass(frozen=True)
+class FlyOptions(Options):
+    plan: str = option(metavar="PLAN.org", help="the plan; Markdown is read too, and not written to")
+    check: bool = switch("--check", "only say what is wrong with it; run nothing")
+    dry_run: bool = switch("--dry-run", "only show what each step may call")
+    start: str = option("--from", metavar="STEP", default="", type=_name, help="begin at this step, anew")
+    only: str = option(
+        "--only", metavar="STEP", default="", type=_name, help="run this step or group alone, anew"
+    )
+    until: str = option(
+        "--until", metavar="PHASE", default="", type=_name, help="stop after this phase or step"
+    )
+    parallel: bool = switch("--parallel", "run steps without order between them at once")
+    again: bool = switch("--again", "fly all of it anew")
+
+
+def add(commands: Commands) -> None:
+    about = "Run a flight plan, an Org file, step by step, and write into it what came of it."
+    commands.add("fly", about, FlyOptions, fly)
 
 
 def is_plan(argument: str) -> bool:
@@ -58,41 +79,50 @@ def is_plan(argument: str) -> bool:
 # Flying
 
 
-def fly(options: argparse.Namespace) -> int:
+def fly(options: FlyOptions) -> int:
     """Fly a plan, or only look at it."""
+    from quoth.agent.flight.plan_file import PlanFile
+
     _refuse_together(options)
-    if options.check:
-        return check(options)
-    if options.dry_run:
-        return dry_run(options)
+    file = PlanFile(options.plan)
+    with open_store(options) as store:
+        begun = options if options.again else _as_begun(options, store, file)
+        if options.check or options.dry_run:  # what is looked at is nobody's flight
+            own = with_options(options, tools=begun.tools, policy=begun.policy)
+            return _check(own, file) if options.check else _dry_run(own, file, store)
+        return _fly(begun, file, store)
+
+
+def _fly(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
     import asyncio
 
-    from quoth.agent.cli.common import _with_agent
+    from quoth.agent.flight.engine import fly as fly_plan
     from quoth.agent.flight.progress import AskedAside, stderr_look
 
-    _go_on(options, options.plan, whole=True)
     look = stderr_look()
-    how = f"To go on: quoth fly {shlex.quote(options.plan)}{_as_given(options)}"
+    again = options.typed("fly", options.plan, also=_as_given(options))
 
     async def work(agent: AsyncAgent) -> int:
         for change in agent.changes():
             complain(change)
         try:
-            report = await agent.fly(options.plan, **vars(_wanted(options)))
+            report = await fly_plan(agent, file, _wanted(options), agent.named)
         except asyncio.CancelledError:
-            complain(how)
+            tell_next("To go on", again)
             raise
         finally:
             look("landed", None)
         _show(options, agent, report)
         if report.status == "interrupted":
-            complain(how)
-        return EXIT_OF_FLIGHT[report.status]
+            tell_next("To go on", again)
+        return EXIT_OF_RUN[report.status]
 
-    return _with_agent(options, work, listener=look, asked=lambda person: AskedAside(person, look))
+    return with_agent(
+        options, work, listener=look, store=store, asked=lambda person: AskedAside(person, look)
+    )
 
 
-def _refuse_together(options: argparse.Namespace) -> None:
+def _refuse_together(options: FlyOptions) -> None:
     """Raise UsageError for options of which one would say nothing."""
     looks = [word for word, given in (("--check", options.check), ("--dry-run", options.dry_run)) if given]
     flies = [word for word, given in (("--parallel", options.parallel), ("--again", options.again)) if given]
@@ -102,17 +132,16 @@ def _refuse_together(options: argparse.Namespace) -> None:
         raise UsageError(f"{looks[0]} flies nothing, and {flies[0]} says how to fly; leave one out.")
 
 
-def _wanted(options: argparse.Namespace) -> Wanted:
+def _wanted(options: FlyOptions) -> Wanted:
     from quoth.agent.flight.report import Wanted
 
-    names = (options.start or "", options.only or "", options.until or "")
-    return Wanted(*names, options.parallel, options.again)
+    return Wanted(options.start, options.only, options.until, options.parallel, options.again)
 
 
-def _show(options: argparse.Namespace, agent: AsyncAgent, report: FlightReport) -> None:
+def _show(options: FlyOptions, agent: AsyncAgent, report: FlightReport) -> None:
     from quoth.agent.terminal.text import shortened
 
-    if getattr(options, "json", False):
+    if options.json:
         print_json(report.to_json())
     else:
         for step in report.steps:
@@ -122,78 +151,45 @@ def _show(options: argparse.Namespace, agent: AsyncAgent, report: FlightReport) 
     for note in report.notes:
         complain(note)
     if report.status == "pending":
-        from quoth.agent.cli.common import place_of
-
-        place = place_of(options)
-        for request in agent.broker.requests(session=report.session):
-            complain(
-                f"To decide: quoth approve {request.id}{place}, or: quoth deny {request.id}{place} --why TEXT"
-            )
-        complain(f"Then go on with: quoth fly {shlex.quote(report.plan)}{place}")
+        ids = [request.id for request in agent.broker.requests(session=report.session)]
+        again = options.typed("fly", report.plan)
+        tell_next("Then go on with", again, requests=ids, typed=options.typed)
 
 
-def _go_on(options: argparse.Namespace, path: str, *, whole: bool) -> None:
-    """Where a flight of this plan has not ended, take over what it was begun with, as ``quoth resume`` does
-    with a session; or, but for the ``whole``, its tools and policy."""
-    from quoth.agent.cli.common import open_store, take_over
+def _as_begun(options: OptionsT, store: Store | None, file: PlanFile) -> OptionsT:
+    """Where a flight of this plan has not ended, the options with those it was begun with, as ``quoth
+    resume`` has those of a session."""
     from quoth.agent.flight.log import flights, read_flight
-    from quoth.agent.flight.plan_file import PlanFile
     from quoth.agent.session.session import Session
-    from quoth.agent.terminal.person import user_name
     from quoth.tools.history.transcript import Transcript
 
-    user = getattr(options, "user", None) or user_name()
-    with open_store(options) as store:
-        if store is None or getattr(options, "again", False):
-            return
-        transcript = Transcript(lambda: store)
-        named = getattr(options, "session", None) or ""
-        real = PlanFile(path).path
-        begun = next(flights(store, transcript, str(real), user, named), None)
-        if begun is None:
-            return
-        log = read_flight(Session(transcript, begun.session, user, real), begun)
-        if log.status == "done":
-            return
-    before = dict(vars(options))
-    take_over(options, begun.session, user)
-    if not whole:
-        for name in vars(options).keys() - before.keys() - {"tools_after", "policy"}:
-            delattr(options, name)
-        vars(options).update(before)
+    if store is None:
+        return options
+    transcript, user, path = Transcript(lambda: store), options.asker, file.path
+    begun = next(flights(store, transcript, str(path), user, options.session or ""), None)
+    if begun is None or read_flight(Session(transcript, begun.session, user, path), begun).status == "done":
+        return options
+    return take_over(options, store, begun.session, user)
 
 
-def _as_given(options: argparse.Namespace) -> str:
+def _as_given(options: Options) -> str:
     """The options that the next command needs, too."""
-    from quoth.agent.cli.common import place_of
-
-    given = [*getattr(options, "tools_before", ()), *getattr(options, "tools_after", ())]
-    words = [f" --tools {shlex.quote(file)}" for file in given]
-    if policy := getattr(options, "policy", None):
-        words.append(f" --policy {shlex.quote(policy)}")
-    return place_of(options) + "".join(words)
+    words = [f" --tools {shlex.quote(file)}" for file in options.tools]
+    if options.policy:
+        words.append(f" --policy {shlex.quote(options.policy)}")
+    return "".join(words)
 
 
 # Looking
 
 
-def _file(options: argparse.Namespace, path: str) -> tuple[PlanFile, Any]:
-    """The plan and the tools it is to be checked with."""
-    from quoth.agent.cli.common import _table
-    from quoth.agent.flight.plan_file import PlanFile
-
-    return PlanFile(path), _table(options)
-
-
-def check(options: argparse.Namespace) -> int:
+def _check(options: FlyOptions, file: PlanFile) -> int:
     """Say what is wrong with a plan; the exit code is 2 if anything is."""
-    _go_on(options, options.plan, whole=False)
-    from quoth.agent.plan.check import check as faults_of
+    from quoth.agent.plan.check import check
 
-    file, table = _file(options, options.plan)
-    faults = faults_of(file.plan, table)
+    faults = check(file.plan, tools_of(options))
     chosen = "" if faults else _how_many(options, file)
-    if getattr(options, "json", False):
+    if options.json:
         print_json([fault.to_json() for fault in faults])
     else:
         for fault in faults:
@@ -201,10 +197,10 @@ def check(options: argparse.Namespace) -> int:
         if not faults:
             said = f"{options.plan}: {number_of(len(file.plan.steps), 'step')}, nothing is wrong"
             print_line(f"{said}{chosen}.")
-    return 2 if faults else 0
+    return USAGE if faults else DONE
 
 
-def _how_many(options: argparse.Namespace, file: PlanFile) -> str:
+def _how_many(options: FlyOptions, file: PlanFile) -> str:
     """How many steps are asked for by name. Raises UsageError for a name that is not there."""
     if not (options.start or options.only or options.until):
         return ""
@@ -214,21 +210,19 @@ def _how_many(options: argparse.Namespace, file: PlanFile) -> str:
     return f"; {number} of them would be flown"
 
 
-def dry_run(options: argparse.Namespace) -> int:
+def _dry_run(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
     """Show, step by step, which calls its forms would make, each with its verdict."""
-    _go_on(options, options.plan, whole=False)
-    from quoth.agent.cli.common import _with_agent
     from quoth.agent.flight.dry_run import dry_flight
 
     async def work(agent: AsyncAgent) -> int:
-        steps = await dry_flight(agent, options.plan, _wanted(options))
-        if getattr(options, "json", False):
+        steps = await dry_flight(agent, file, _wanted(options))
+        if options.json:
             print_json(steps)
         else:
             print_line("\n".join(_dry_lines(steps)))
-        return 0
+        return DONE
 
-    return _with_agent(options, work)
+    return with_agent(options, work, store=store)
 
 
 def _dry_lines(steps: list[dict[str, Any]]) -> list[str]:
@@ -248,22 +242,9 @@ def _dry_lines(steps: list[dict[str, Any]]) -> list[str]:
 # Deciding
 
 
-def approve(options: argparse.Namespace) -> int:
-    """Approve the steps of a plan as they are now, and say what that is."""
-    for name, what in (("time", "--for"), ("scope", "--scope"), ("edit", "--edit")):
-        if getattr(options, name, None) is not None:
-            raise UsageError(f"{what} is for a request; a plan is approved step by step, as it is.")
-    return _decide(options, "once", "")
-
-
-def deny(options: argparse.Namespace) -> int:
-    """Deny the steps of a plan: they are not flown until somebody approves them."""
-    return _decide(options, "deny", options.why)
-
-
-def _decide(options: argparse.Namespace, kind: Any, why: str) -> int:
-    """Record a decision about the steps, show it in the file, and say what it covers."""
-    from quoth.agent.cli.common import _with_agent
+def decide_plan(options: Options, path: str, named: str | None, kind: Any, why: str = "") -> int:
+    """Record a decision about the steps of a plan as they are now, or about the one that is named; show it in
+    the file, and say what it covers. Denied steps are not flown until somebody approves them."""
     from quoth.agent.flight.approval import coverage, record
     from quoth.agent.flight.approval_view import coverage_data, page
     from quoth.agent.flight.plan_file import FileEdit, PlanFile
@@ -273,14 +254,12 @@ def _decide(options: argparse.Namespace, kind: Any, why: str) -> int:
     from quoth.tools.storage.file_lock import is_held
 
     require_person()
-    _go_on(options, options.id, whole=False)
-    file = PlanFile(options.id)
+    file = PlanFile(path)
 
     async def work(agent: AsyncAgent) -> int:
         plan, by = file.plan, agent.user
         if faults := faults_of(plan, agent.table):
             raise UsageError("\n".join(str(fault) for fault in faults))
-        named = getattr(options, "step", None)
         steps = plan.leaves(plan.find(named)) if named else list(plan.steps)
         covered = [] if kind == "deny" else [await coverage(agent, plan, step) for step in steps]
         decision = Decision(kind, by, why)
@@ -289,7 +268,7 @@ def _decide(options: argparse.Namespace, kind: Any, why: str) -> int:
         word = "DENIED" if kind == "deny" else "APPROVED"
         log = [_line(word, by, why)] if kind == "deny" else []
         notes = file.put([FileEdit(step.id, word, plan.digest(step), log, over=UNBEGUN) for step in steps])
-        if getattr(options, "json", False):
+        if options.json:
             told = [_said(file, step, word.lower(), by, why) for step in steps]
             for one, more in zip(told, covered, strict=False):
                 one |= coverage_data(more)
@@ -303,10 +282,13 @@ def _decide(options: argparse.Namespace, kind: Any, why: str) -> int:
             complain(f"{file.shown} is being flown; this counts for what has not begun yet.")
         if kind != "deny":
             complain("That holds for each flight, until a step or a tool in it is changed.")
-            complain(f"To fly it: quoth fly {shlex.quote(options.id)}{_as_given(options)}")
-        return 0
+            tell_next("To fly it", own.typed("fly", path, also=_as_given(own)))
+        return DONE
 
-    return _with_agent(options, work)
+    with open_store(options) as store:
+        begun = _as_begun(options, store, file)
+        own = with_options(options, tools=begun.tools, policy=begun.policy)
+        return with_agent(own, work, store=store)
 
 
 def _line(word: str, by: str, why: str) -> str:

@@ -5,11 +5,12 @@ Knows how rules, findings and explanations are printed, and runs no call.
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quoth.agent.cli.common import agent_of, text_of, tools_of
+from quoth.agent.cli.options import DONE, FAILED, Commands, Options, option, switch
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import UsageError
 from quoth.tools.visible import visible
@@ -18,47 +19,42 @@ if TYPE_CHECKING:
     from quoth.tools.policy.model import Limit
     from quoth.tools.policy.policy import Explanation, Layer, Match
 
-DONE, FAILED = 0, 1
+
+@dataclass(frozen=True)
+class CheckOptions(Options):
+    file: str | None = option(metavar="FILE", nargs="?", help="a policy file (default: all that apply)")
 
 
-def add_commands(commands: Any, common: Callable[[str], argparse.ArgumentParser]) -> None:
-    """``policy`` with its two actions, and ``trust``; each takes the ``common`` options."""
-
-    def command(where: Any, name: str, help: str) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = where.add_parser(
-            name, parents=[common("tools_after")], help=help, description=help
-        )
-        return made
-
-    about = "Check the rules of policy files, or explain how a call is judged."
-    actions = commands.add_parser("policy", help=about, description=about).add_subparsers(
-        dest="action", metavar="ACTION", required=True
-    )
-    check = command(actions, "check", "Report unknown names, and rules that can never matter.")
-    check.add_argument("file", metavar="FILE", nargs="?", help="a policy file (default: all that apply)")
-    explain = command(actions, "explain", "Show which rules match a call, and which one decides.")
-    explain.add_argument("form", metavar="FORM", help="such as '(read-file \"x\")'; - reads it from stdin")
-    explain.add_argument("--route", default="call", metavar="NAME", help="by which way it comes")
-    explain.add_argument("--nested", action="store_true", help="as a call made by a program")
-    trust = command(commands, "trust", "Let the policy of a workspace, .quoth/policy.hy, count from now on.")
-    trust.add_argument("dir", metavar="DIR", nargs="?", help="the workspace (default: here)")
+@dataclass(frozen=True)
+class ExplainOptions(Options):
+    form: str = option(metavar="FORM", help="such as '(read-file \"x\")'; - reads it from stdin")
+    route: str = option("--route", default="call", metavar="NAME", help="by which way it comes")
+    nested: bool = switch("--nested", "as a call made by a program")
 
 
-def policy(options: argparse.Namespace) -> int:
-    return check(options) if options.action == "check" else explain(options)
+@dataclass(frozen=True)
+class TrustOptions(Options):
+    dir: str | None = option(metavar="DIR", nargs="?", help="the workspace (default: here)")
 
 
-def check(options: argparse.Namespace) -> int:
+def add(commands: Commands) -> None:
+    policy = commands.group("policy", "Check the rules of policy files, or explain how a call is judged.")
+    policy.add("check", "Report unknown names, and rules that can never matter.", CheckOptions, check)
+    policy.add("explain", "Show which rules match a call, and which one decides.", ExplainOptions, explain)
+    about = "Let the policy of a workspace, .quoth/policy.hy, count from now on."
+    commands.add("trust", about, TrustOptions, trust)
+
+
+def check(options: CheckOptions) -> int:
     """Findings on stdout; exit code 1 when there are any."""
-    from quoth.agent.cli.common import _table
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.policy.lint import check as findings_of
     from quoth.tools.policy.policy import RulesPolicy
 
     layers = _layers(options)
-    workspace = Workspace(_root(getattr(options, "workspace", ".")))
-    findings = findings_of(RulesPolicy(layers), _table(options), workspace)
-    if getattr(options, "json", False):
+    workspace = Workspace(_root(options.folder))
+    findings = findings_of(RulesPolicy(layers), tools_of(options), workspace)
+    if options.json:
         print_json([finding.to_json() for finding in findings])
     else:
         for finding in findings:
@@ -71,13 +67,13 @@ def check(options: argparse.Namespace) -> int:
     return FAILED if findings else DONE
 
 
-def _layers(options: argparse.Namespace) -> list[Layer]:
+def _layers(options: CheckOptions) -> list[Layer]:
     """The file that is named; else all that may apply here, the workspace's own trusted or not."""
     from quoth.tools.policy.files import layers_to_check, read_layer, workspace_policy
 
-    root = _root(getattr(options, "workspace", "."))
+    root = _root(options.folder)
     if options.file is None:
-        layers, notes = layers_to_check(root, getattr(options, "policy", None))
+        layers, notes = layers_to_check(root, options.policy)
         for note in notes:
             complain(note)
         return layers
@@ -86,19 +82,18 @@ def _layers(options: argparse.Namespace) -> list[Layer]:
     return [read_layer("workspace" if own else "given", path, options.file)]
 
 
-def explain(options: argparse.Namespace) -> int:
+def explain(options: ExplainOptions) -> int:
     """Every rule that matches a call, the one that decides, and what holds without rules."""
-    from quoth.agent.cli.common import _agent, _text
     from quoth.tools.call.call import new_call
     from quoth.tools.lisp.forms import canonical, from_model
     from quoth.tools.lisp.reader import ReadError, read_one
     from quoth.tools.policy.scope import as_written, checked
 
-    agent = _agent(options)
+    agent = agent_of(options)
     for note in agent.policy.notes:
         complain(note)
     try:
-        form = from_model(read_one(_text(options.form)))
+        form = from_model(read_one(text_of(options.form)))
     except ReadError as error:
         raise UsageError(f"{error}\n{error.caret()}") from None
     tool = agent.table.get(form.tool)
@@ -110,7 +105,7 @@ def explain(options: argparse.Namespace) -> int:
     call = new_call(form, user=agent.user, session=agent.session, written=written, **marks)
     why = agent.policy.explain(tool, call, args, agent.context())
     limits = agent.policy.limits_of(tool)
-    if getattr(options, "json", False):
+    if options.json:
         print_json(_as_json(why, limits) | {"form": canonical(call.form), "written": list(written)})
     else:
         if written:
@@ -169,24 +164,23 @@ def _rule_json(match: Match) -> dict[str, Any]:
     }
 
 
-def trust(options: argparse.Namespace) -> int:
+def trust(options: TrustOptions) -> int:
     """Trust what the workspace's policy says now, showing it; with none there, trust nothing there."""
     from quoth.agent.terminal.person import require_person
     from quoth.tools.policy.files import trust_workspace
 
     require_person()
-    root = _root(options.dir or getattr(options, "workspace", "."))
+    root = _root(Path(options.dir) if options.dir else options.folder)
     trusted = trust_workspace(root)
-    as_json = getattr(options, "json", False)
     if trusted is None:
         message = f"There is no policy in {root} any more, and none is trusted."
-        print_json({"status": "forgotten", "workspace": str(root)}) if as_json else print_line(message)
+        print_json({"status": "forgotten", "workspace": str(root)}) if options.json else print_line(message)
         return DONE
     layer, digest = trusted
     counted = [rule.text for rule in layer.orders.rules if not layer.ignores(rule)]
     counted += [limit.text for limit in layer.orders.limits]
     passed = [rule.text for rule in layer.orders.rules if layer.ignores(rule)]
-    if as_json:
+    if options.json:
         print_json(
             {
                 "status": "trusted",
@@ -215,8 +209,7 @@ def _contents(layer: Layer) -> str:
     )
 
 
-def _root(folder: str) -> Path:
-    root = Path(folder)
+def _root(root: Path) -> Path:
     if not root.is_dir():
         raise UsageError(f"The workspace {root} is not a folder.")
     return root.resolve()

@@ -6,65 +6,111 @@ tools/history/transfer.py. Looking makes no store where there is none.
 
 from __future__ import annotations
 
-import argparse
-import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.common import how_to_go_on, open_store, place_of, take_over, write_new
-from quoth.agent.terminal.output import (
-    complain,
-    is_terminal,
-    may_draw,
-    print_drawn,
-    print_json,
-    print_line,
-    shown,
+from quoth.agent.cli.common import (
+    open_store,
+    read_text,
+    show_reply,
+    show_result,
+    tell_what_waits,
+    with_agent,
+    write_new,
 )
+from quoth.agent.cli.options import (
+    DONE,
+    FAILED,
+    Commands,
+    Options,
+    RunOptions,
+    limits_of,
+    option,
+    switch,
+)
+from quoth.agent.cli.taking_over import take_over
+from quoth.agent.terminal.next_step import tell_next
+from quoth.agent.terminal.output import complain, may_draw, print_drawn, print_json, print_line
+from quoth.agent.terminal.person import is_inside
 from quoth.tools.errors import UsageError
 from quoth.tools.text import number_of
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
+    from quoth.agent.reply import Reply
+    from quoth.tools.call.call import ToolResult
+    from quoth.tools.storage.database import Store
+
+ID = "the session, or the beginning of its id"
 
 
-def add_commands(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
-    """``command`` makes the parser of one command."""
-    from quoth.agent.cli.common import add_limits
+@dataclass(frozen=True)
+class SessionsOptions(Options):
+    all: bool = switch("--all", "those of a person's single calls, too")
 
-    sessions = command("sessions", "List the sessions of this workspace, the latest at the end.")
-    sessions.add_argument("--all", action="store_true", help="those of a person's single calls, too")
-    log = command("log", "Show what happened in a session, or one event of it: ID.N.")
-    log.add_argument("of", metavar="ID", nargs="?", help="the session, or the beginning of its id")
-    log.add_argument("--last", action="store_true", help="the latest session (so it is without an ID)")
-    log.add_argument("--full", action="store_true", help="fold nothing")
-    view = log.add_mutually_exclusive_group()
-    view.add_argument("--org", action="store_true", help="as an Org document")
-    view.add_argument("--hy", action="store_true", help="as it is kept: one form an event")
-    fork = command("fork", "Begin a new session with the first events of another.")
-    fork.add_argument("of", metavar="ID", help="the session, or the beginning of its id")
-    fork.add_argument("--at", metavar="N", help="the last event to take, as quoth log counts (default: all)")
-    export = command("export", "Write a session as a text of forms, without secrets.")
-    export.add_argument("of", metavar="ID", help="the session, or the beginning of its id")
-    export.add_argument("file", metavar="FILE", nargs="?", help="where to write it (default: stdout)")
-    take = command("import", "Take a session from such a text.")
-    take.add_argument("file", metavar="FILE", help="what quoth export has written; - reads stdin")
-    take.add_argument("--as", dest="name", metavar="ID", help="the id it is to have (default: its own)")
-    remove = command("rm", "Remove sessions. The audit keeps what was called.")
-    remove.add_argument("of", metavar="ID", nargs="+", help="a session, or the beginning of its id")
-    resume = command("resume", "Go on with what waited or was broken off, or with the conversation.")
-    resume.add_argument("of", metavar="ID", nargs="?", help="the session (default: the only one that waits)")
-    resume.add_argument("text", metavar="TEXT", nargs="*", help="what to say when nothing waits any more")
-    resume.add_argument("--last", action="store_true", help="the session that came to wait last")
-    add_limits(resume)
+
+@dataclass(frozen=True)
+class LogOptions(Options):
+    of: str | None = option(metavar="ID", nargs="?", help=ID)
+    last: bool = switch("--last", "the latest session (so it is without an ID)")
+    full: bool = switch("--full", "fold nothing")
+    org: bool = switch("--org", "as an Org document", rivals="view")
+    hy: bool = switch("--hy", "as it is kept: one form an event", rivals="view")
+
+
+@dataclass(frozen=True)
+class ForkOptions(Options):
+    of: str = option(metavar="ID", help=ID)
+    at: str | None = option(
+        "--at", metavar="N", help="the last event to take, as quoth log counts (default: all)"
+    )
+
+
+@dataclass(frozen=True)
+class ExportOptions(Options):
+    of: str = option(metavar="ID", help=ID)
+    file: str = option(metavar="FILE", nargs="?", default="-", help="where to write it (default: stdout)")
+
+
+@dataclass(frozen=True)
+class ImportOptions(Options):
+    file: str = option(metavar="FILE", help="what quoth export has written; - reads stdin")
+    name: str | None = option("--as", metavar="ID", help="the id it is to have (default: its own)")
+
+
+@dataclass(frozen=True)
+class RemoveOptions(Options):
+    of: Sequence[str] = option(metavar="ID", nargs="+", help="a session, or the beginning of its id")
+
+
+@dataclass(frozen=True)
+class ResumeOptions(RunOptions):
+    of: str | None = option(metavar="ID", nargs="?", help="the session (default: the only one that waits)")
+    text: Sequence[str] = option(
+        metavar="TEXT", nargs="*", default=(), help="what to say when nothing waits any more"
+    )
+    last: bool = switch("--last", "the session that came to wait last")
+
+
+def add(commands: Commands) -> None:
+    about = "List the sessions of this workspace, the latest at the end."
+    commands.add("sessions", about, SessionsOptions, sessions)
+    commands.add("log", "Show what happened in a session, or one event of it: ID.N.", LogOptions, log)
+    commands.add("fork", "Begin a new session with the first events of another.", ForkOptions, fork)
+    commands.add("export", "Write a session as a text of forms, without secrets.", ExportOptions, export)
+    commands.add("import", "Take a session from such a text.", ImportOptions, import_session)
+    commands.add("rm", "Remove sessions. The audit keeps what was called.", RemoveOptions, remove)
+    about = "Go on with what waited or was broken off, or with the conversation."
+    commands.add("resume", about, ResumeOptions, resume)
 
 
 # Looking
 
 
-def sessions(options: argparse.Namespace) -> int:
+def sessions(options: SessionsOptions) -> int:
     """The sessions on stdout, the latest at the end."""
     from quoth.agent.session.index import summaries
 
@@ -74,7 +120,7 @@ def sessions(options: argparse.Namespace) -> int:
     for fault in faults:
         complain(f"{fault} It is left out.")
     found = [one for one in every if options.all or one.runs]
-    if getattr(options, "json", False):
+    if options.json:
         print_json([one.to_json() for one in found])
         return 0
     if not found:
@@ -100,13 +146,13 @@ def _line(one: Any, width: int) -> str:
     return "  ".join(parts).rstrip()
 
 
-def log(options: argparse.Namespace) -> int:
+def log(options: LogOptions) -> int:
     """A session, or one event of it, on stdout."""
     from quoth.agent.session.index import find_event, last_session
     from quoth.agent.session.render import as_org, as_text, fault_of, one_event
     from quoth.tools.history.transcript import Transcript
 
-    wanted = options.of or getattr(options, "session", None)
+    wanted = options.of or options.session
     if options.of and options.last:
         raise UsageError("quoth log takes an ID or --last, not both.")
     with open_store(options) as store:
@@ -121,7 +167,7 @@ def log(options: argparse.Namespace) -> int:
     if place in unread:
         raise UsageError(unread[place])
     events = [event for event in events if event.seq not in unread]
-    if getattr(options, "json", False):
+    if options.json:
         found = [event.to_json() for event in events]
         print_json(found if place is None else found[0])
     elif options.hy:
@@ -153,11 +199,10 @@ def _no_event(session: str, place: int, count: int) -> Any:
 # Taking elsewhere
 
 
-def fork(options: argparse.Namespace) -> int:
+def fork(options: ForkOptions) -> int:
     """A new session that begins as another did."""
     from quoth.agent.session.index import find_session, fork_session, place_in
 
-    as_json = getattr(options, "json", False)
     at = None
     if options.at is not None:
         if not options.at.isdecimal() or place_in(options.at) < 1:
@@ -167,26 +212,25 @@ def fork(options: argparse.Namespace) -> int:
         session = find_session(store, options.of)
         assert store is not None, "a session was found in it"
         new, count = fork_session(store, session, at)
-    if as_json:
+        also = _text_to_say(store, new)
+    if options.json:
         print_json({"session": new, "from": session, "at": count})
         return 0
     print_line(new)
     complain(f"It begins with the first {number_of(count, 'event')} of session {session}.")
-    _how_to_go_on(new, options)
-    return 0
+    tell_next("To go on", options.typed("resume", new, also=also))
+    return DONE
 
 
-def _how_to_go_on(session: str, options: argparse.Namespace) -> None:
+def _text_to_say(store: Store, session: str) -> str:
+    """What ``quoth resume`` needs beside the session: nothing while something waits in it."""
     from quoth.agent.session.index import waiting
     from quoth.tools.history.transcript import Transcript
 
-    with open_store(options) as store:
-        assert store is not None, "the session is in it"
-        text = "" if waiting(Transcript(lambda: store), session) else " TEXT"
-    complain(f"To go on: quoth resume {shlex.quote(session)}{place_of(options)}{text}")
+    return "" if waiting(Transcript(lambda: store), session) else " TEXT"
 
 
-def export(options: argparse.Namespace) -> int:
+def export(options: ExportOptions) -> int:
     """A session as a text, on stdout or in a new file."""
     from importlib.metadata import version
 
@@ -201,7 +245,7 @@ def export(options: argparse.Namespace) -> int:
         transcript.verify(session)
         events = list(transcript.events(session))
     lines = written(events, session, len(events), version("quoth"))
-    if options.file in (None, "-"):
+    if options.file == "-":
         for line in lines:
             print_line(line)
     else:
@@ -212,58 +256,42 @@ def export(options: argparse.Namespace) -> int:
     return 0
 
 
-def import_session(options: argparse.Namespace) -> int:
+def import_session(options: ImportOptions) -> int:
     """A session from a text, under its own id or another."""
     from quoth.agent.session.index import take_in
-    from quoth.agent.terminal.person import is_inside
     from quoth.tools.history.transfer import A_WORD, is_word, read_written
     from quoth.tools.storage.database import Store
     from quoth.tools.storage.paths import store_path
 
     if is_inside():
         raise UsageError("A program that a tool runs cannot import sessions.")
-    name, events = read_written(_read(options.file))
+    name, events = read_written(read_text(options.file))
     session = name if options.name is None else options.name
     if not is_word(session):
         raise UsageError(f"The id of a session is {A_WORD}.")
-    workspace = Path(getattr(options, "workspace", "."))
-    if not workspace.is_dir():
-        raise UsageError(f"The workspace {workspace} is not a folder.")
-    store = Store(store_path(workspace))
+    if not options.folder.is_dir():
+        raise UsageError(f"The workspace {options.folder} is not a folder.")
+    store = Store(store_path(options.folder))
     try:
         new = take_in(store, session, events)
+        also = _text_to_say(store, session) if new else ""
     finally:
         store.close()
-    if getattr(options, "json", False):
+    if options.json:
         print_json({"session": session, "events": len(events), "new": new})
         return 0
     print_line(session)
     complain(f"{'It has' if new else 'It is there already, with'} {number_of(len(events), 'event')}.")
     if new:
-        _how_to_go_on(session, options)
-    return 0
+        tell_next("To go on", options.typed("resume", session, also=also))
+    return DONE
 
 
-def _read(file: str) -> str:
-    from quoth.agent.terminal.input import read_stdin
-
-    if file == "-":
-        return read_stdin()
-    try:
-        return Path(file).read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        raise UsageError(f"There is no file {file}.") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{file} is not UTF-8 text.") from None
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}.") from None
-
-
-def remove(options: argparse.Namespace) -> int:
+def remove(options: RemoveOptions) -> int:
     """Take sessions out of the store, after a person said so."""
     from quoth.agent.session.index import find_session
     from quoth.agent.session.session import alone
-    from quoth.agent.terminal.person import is_inside
+    from quoth.agent.terminal.ask import confirmed
     from quoth.tools.history.transcript import Transcript
 
     if is_inside():
@@ -272,142 +300,117 @@ def remove(options: argparse.Namespace) -> int:
         found = list(dict.fromkeys(find_session(store, wanted) for wanted in options.of))
         assert store is not None, "a session was found in it"
         what = f"session{'s' if len(found) > 1 else ''} {', '.join(found)}"
-        if not _confirmed(options, f"Remove {what}, and all that waits there?"):
+        sure = options.yes or confirmed(
+            f"Remove {what}, and all that waits there?", no_input=options.no_input
+        )
+        if not sure:
             complain("Nothing was removed.")
-            return 1
+            return FAILED
         for session in found:
             with alone(Path(store.path), session):
                 Transcript(lambda: store).remove(session)
-    if getattr(options, "json", False):
+    if options.json:
         print_json({"removed": found})
     else:
         print_line(f"Removed {what}.")
     return 0
 
 
-def _confirmed(options: argparse.Namespace, question: str) -> bool:
-    if getattr(options, "yes", False):
-        return True
-    if getattr(options, "no_input", False) or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        raise UsageError(f"{shown(question)} Say so with --yes.")
-    sys.stderr.write(f"{shown(question)} [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
 # Going on
 
 
-def resume(options: argparse.Namespace) -> int:
+def resume(options: ResumeOptions) -> int:
     """Go on with a session; the exit code is the gravest of its calls and runs."""
-    from quoth.agent.cli.common import EXIT_OF_RUN, _show_result, _with_agent, limits_of
-    from quoth.agent.flight.log import flown_in
-    from quoth.agent.reply import Reply
+    words, of = list(options.text), options.of
+    if of is not None and (options.last or options.session not in (None, of)):
+        words.insert(0, of)  # the session is named otherwise
+        of = None
     from quoth.agent.terminal.progress import Progress
 
-    words = list(options.text)
-    if options.of is not None and (options.last or getattr(options, "session", options.of) != options.of):
-        words.insert(0, options.of)  # the session is named otherwise
-        options.of = None
-    text = " ".join(words)
-    session, user, runs = _waiting_session(options)
-    as_json = getattr(options, "json", False)
-    take_over(options, session, user)
-    codes = [0]
+    with open_store(options) as store:
+        session, user, runs = _waiting_session(options, of or options.session, store)
+        own = take_over(options, store, session, user)
+        work = _Continuation(own, session, " ".join(words), runs)
+        return with_agent(own, work.done, listener=Progress(), limits=limits_of(own, own.limits), store=store)
 
-    def show(done: Any) -> None:
-        if not isinstance(done, Reply):
-            codes.append(_show_result(done, as_json))
-            return
-        if as_json:
-            print_json(done.to_json())
-        elif done.status == "done":
-            print_line(done.text)
-        codes.append(EXIT_OF_RUN[done.status])
 
-    async def work(agent: AsyncAgent) -> int:
+@dataclass
+class _Continuation:
+    """What is done to go on with a session: first what waits in it, then ``text`` is said, if any is given.
+    ``runs`` is whether it has runs."""
+
+    options: Options
+    session: str
+    text: str
+    runs: bool
+    code: int = DONE
+
+    async def done(self, agent: AsyncAgent) -> int:
         for change in agent.changes():
             complain(change)
         unfinished = agent.unfinished()
-        if not text and not agent.resumable():
-            if plan := flown_in(agent.transcript, session):
-                how = f"quoth fly {shlex.quote(plan)}{place_of(options)}"
-                raise UsageError(f"Session {session} is the flight of a plan; to go on with it: {how}")
-            if runs:
-                again = f"quoth resume {shlex.quote(session)}{place_of(options)}"
-                how = f"To go on with its conversation: {again} TEXT"
-                raise UsageError(f"Nothing waits in session {session}. {how}")
-        if unfinished or not text:
-            for done in await agent.resume():
-                show(done)
-        if text and agent.unfinished():
-            complain(f"Session {session} still waits, so this was not said: {text}")
-        elif text:
-            show(await agent.follow(text))
-        how_to_go_on(agent, options)
-        return max(codes)
+        if not self.text and not agent.resumable():
+            self._refuse(agent)
+        if unfinished or not self.text:
+            for one in await agent.resume():
+                self._show(one)
+        if self.text and agent.unfinished():
+            complain(f"Session {self.session} still waits, so this was not said: {self.text}")
+        elif self.text:
+            self._show(await agent.follow(self.text))
+        tell_what_waits(agent, self.options)
+        return self.code
 
-    return _with_agent(options, work, listener=Progress(), limits=limits_of(options, options.limits))
+    def _show(self, one: Reply | ToolResult) -> None:
+        show: Any = show_reply if isinstance(one, Reply) else show_result
+        self.code = max(self.code, show(one, self.options.json))
+
+    def _refuse(self, agent: AsyncAgent) -> None:
+        """Raise UsageError with what can be done instead, if anything is known."""
+        from quoth.agent.flight.log import flown_in
+
+        if plan := flown_in(agent.transcript, self.session):
+            how = self.options.typed("fly", plan)
+            raise UsageError(f"Session {self.session} is the flight of a plan; to go on with it: {how}")
+        if self.runs:
+            how = self.options.typed("resume", self.session, also=" TEXT")
+            raise UsageError(
+                f"Nothing waits in session {self.session}. To go on with its conversation: {how}"
+            )
 
 
-def _waiting_session(options: argparse.Namespace) -> tuple[str, str, bool]:
+def _waiting_session(
+    options: ResumeOptions, wanted: str | None, store: Store | None
+) -> tuple[str, str, bool]:
     """The session to go on with, its user, and whether it has runs."""
     from quoth.agent.session.index import find_session, last_session, unfinished_sessions, users_of
     from quoth.tools.history.transcript import Transcript
 
-    wanted = options.of or getattr(options, "session", None)
-    with open_store(options) as store:
-        found = unfinished_sessions(store) if store is not None and not wanted else []
-        if not wanted and not found and options.last and store is not None:
-            wanted = last_session(store)
-        if wanted:
-            session = find_session(store, wanted)
-            assert store is not None, "a session was found in it"
-            users = users_of(Transcript(lambda: store), session)
-        elif not found:
-            raise UsageError("Nothing waits in this workspace.")
-        elif len(found) > 1 and not options.last:
-            names = ", ".join(name for name, _ in found)
-            raise UsageError(f"Several sessions wait: {names}. Name one, or say --last.")
-        else:
-            session, users = found[-1][0], [found[-1][1]]
-        assert store is not None, "a session was found in it"
-        runs = Transcript(lambda: store).last(session, "stimulus") is not None
-    return session, _one_user(options, session, users), runs
+    found = unfinished_sessions(store) if store is not None and not wanted else []
+    if not wanted and not found and options.last and store is not None:
+        wanted = last_session(store)
+    if wanted:
+        session = find_session(store, wanted)
+    elif not found:
+        raise UsageError("Nothing waits in this workspace.")
+    elif len(found) > 1 and not options.last:
+        names = ", ".join(name for name, _ in found)
+        raise UsageError(f"Several sessions wait: {names}. Name one, or say --last.")
+    else:
+        session = found[-1][0]
+    assert store is not None, "a session was found in it"
+    transcript = Transcript(lambda: store)
+    users = users_of(transcript, session) if wanted else [found[-1][1]]
+    return session, _one_user(options, session, users), transcript.last(session, "stimulus") is not None
 
 
-def _one_user(options: argparse.Namespace, session: str, users: list[str]) -> str:
+def _one_user(options: Options, session: str, users: list[str]) -> str:
     """Whose calls to go on with: what was approved for one user is nothing to another."""
-    named = getattr(options, "user", None)
+    named = options.user
     if named is None and len(users) == 1:
         return users[0]
     if named is None:
         raise UsageError(f"In session {session} calls of {', '.join(users)} wait; name one with --user.")
     if named not in users:
         raise UsageError(f"Session {session} is {', '.join(users)}'s, and not to be resumed as {named}.")
-    return str(named)
-
-
-def pick_up(options: argparse.Namespace) -> str:
-    """For a REPL in a session that is known: take over what its conversation was begun with, and return the
-    sentence that says so; nothing for a new conversation in a new session."""
-    from quoth.agent.session.session import Session
-    from quoth.agent.terminal.person import user_name
-    from quoth.tools.history.transcript import Transcript
-
-    session = getattr(options, "session", None)
-    user = getattr(options, "user", None) or user_name()
-    said, runs = 0, ""
-    with open_store(options) as store:
-        if store is not None and session:
-            known = Session(Transcript(lambda: store), session, user, Path())
-            said, runs = known.said(), known.last_run()
-    if not runs:
-        return ""
-    assert session, "it has runs"
-    take_over(options, session, user)
-    if said:
-        messages = number_of(said, "message")
-        return f"Going on with the conversation of session {session}, {messages} so far; ,new begins another."
-    again = f"quoth resume {shlex.quote(session)}{place_of(options)} TEXT"
-    return f"A new conversation in session {session}; to go on with that of its last run: {again}"
+    return named

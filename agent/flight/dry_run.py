@@ -6,7 +6,6 @@ gone through, so of that one only the tools are named.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.flight.approval import approval_of
@@ -24,10 +23,9 @@ if TYPE_CHECKING:
     from quoth.agent.run.host import Host
 
 
-async def dry_flight(agent: Host, path: str | Path, wanted: Wanted) -> list[dict[str, Any]]:
+async def dry_flight(agent: Host, file: PlanFile, wanted: Wanted) -> list[dict[str, Any]]:
     """For each step that is wanted the calls of its blocks, or the tools that a model may use, and those of
     expectations, also of groups. Raises UsageError."""
-    file = PlanFile(path)
     plan = file.plan
     if faults := check(plan, agent.table):
         raise UsageError("\n".join(str(fault) for fault in faults))

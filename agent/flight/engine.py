@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.flight.log import FlightLog, StepStatus, begin_flight, flights, read_flight
@@ -47,9 +46,8 @@ REASON_CHARS = 400  # of the reason in a line of the log
 _STATUS = {"RUNNING": "begun", "FAILED": "failed", "DONE": "done"}
 
 
-async def fly(agent: Host, path: str | Path, wanted: Wanted, session: str = "") -> FlightReport:
+async def fly(agent: Host, file: PlanFile, wanted: Wanted, session: str = "") -> FlightReport:
     """Fly a plan; see AsyncAgent.fly. ``session`` is the one to fly in, if one was named."""
-    file = PlanFile(path)
     with hold(flying(file.path), f"{file.shown} is being flown by another process."):
         plan = file.look()  # what a tool or an editor has made of it before nobody could
         if faults := check(plan, agent.table):

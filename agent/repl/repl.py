@@ -17,6 +17,7 @@ from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.agent.terminal.input import StdinLines
 from quoth.agent.terminal.interrupt import interrupt_politely
+from quoth.agent.terminal.next_step import tell_next
 from quoth.agent.terminal.output import complain, is_dumb, print_json, print_line
 from quoth.agent.terminal.progress import Progress
 from quoth.agent.terminal.requests import decide, listing, page
@@ -202,12 +203,11 @@ class Repl:
             decision = _approval(more.strip(), self.agent.user)
         decided = decide(self.agent.broker, request, decision)
         self._tell(str(decided))
-        session = decided.request.session
-        here = session == self.agent.session
-        for line in decided.advice(
-            f"To go on: {',resume' if here else 'quoth resume ' + shlex.quote(session)}"
-        ):
+        for line in decided.advice():
             self._complain(line)
+        session = decided.request.session
+        how = ",resume" if session == self.agent.session else f"quoth resume {shlex.quote(session)}"
+        tell_next("To go on", how, name="")
 
     async def _read(self) -> str:
         """One entry; Lisp goes on over lines until its parentheses are closed."""

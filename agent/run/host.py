@@ -211,6 +211,10 @@ class Host:
         """The store of the workspace, opened at the first use."""
         return self._opened_store()
 
+    def use_store(self, store: Store) -> None:
+        """Take a store of the workspace that is open already; it is closed with the agent."""
+        self._store = store
+
     def context(self, user_message: str = "") -> ToolContext:
         """The services a call of this agent may use."""
         return ToolContext(

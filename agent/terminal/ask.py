@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from quoth.agent.terminal.input import StdinLines
+from quoth.agent.terminal.output import is_terminal, shown
 from quoth.tools.call.call import Call
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.workspace import Workspace
@@ -62,6 +63,14 @@ def call_of(text: str) -> CallForm:
         raise UsageError(f"{error}\n{error.caret()}") from None
     except InvalidCallError as error:
         raise UsageError(str(error)) from None
+
+
+def confirmed(question: str, *, no_input: bool) -> bool:
+    """Whether the person at the terminal says yes. Raises UsageError where nobody can be asked."""
+    if no_input or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        raise UsageError(f"{shown(question)} Say so with --yes.")
+    _say(f"{shown(question)} [y/N] ")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 class AskTerminal:

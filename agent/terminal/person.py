@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import getpass
 import os
+import sys
 
+from quoth.agent.terminal.output import is_terminal
 from quoth.tools.errors import UsageError
 
 
@@ -29,3 +31,8 @@ def require_person() -> None:
     """Raises UsageError inside of a program that a tool has started."""
     if is_inside():
         raise UsageError("A program that a tool runs cannot decide what tools may do.")
+
+
+def can_be_asked(no_input: bool = False) -> bool:
+    """Whether a person can be asked: at a terminal, and not inside of a program that a tool has started."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr) and not no_input and not is_inside()

@@ -46,8 +46,8 @@ class Decided:
         said = {"once": "Approved once", "duration": f"Approved for {span}", "deny": "Denied"}[kind]
         return f"{said}: {form}"
 
-    def advice(self, go_on: str) -> list[str]:
-        """What the person may want to do next; ``go_on`` is how the session is resumed."""
+    def advice(self) -> list[str]:
+        """What the person may want to know before going on."""
         lines = []
         if self.offer:
             from quoth.tools.consent.broker import ENOUGH
@@ -61,7 +61,7 @@ class Decided:
             lines += filter(None, [left_open(self.offer)])
         if self.waits:
             lines.append(f"Still waiting in this session: {', '.join(self.waits)}")
-        return [*lines, go_on]
+        return lines
 
 
 def decide(broker: Broker, request: str, decision: Decision) -> Decided:

@@ -467,6 +467,11 @@ class Store:
                 why = self._looking
             raise StoreError(f"The store {self.path} could not be used", why) from None
 
+    @property
+    def read_only(self) -> bool:
+        """Whether it is open to be read and nothing else."""
+        return bool(self._looking)
+
     def close(self) -> None:
         with self._lock:
             self._db.close()

@@ -1,0 +1,54 @@
+"""The commands ``quoth call`` and ``read``: a call without a model, and a model's reply without a call.
+
+Knows how they are spelt and printed; the work is in the door and the reader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quoth.agent.cli.common import carried_out, read_text, text_of, tools_of
+from quoth.agent.cli.options import DONE, USAGE, Commands, Options, option
+from quoth.agent.terminal.output import complain, print_json, print_line
+
+
+@dataclass(frozen=True)
+class CallOptions(Options):
+    form: str = option(metavar="FORM", help="such as '(echo :text \"hi\")'; - reads it from stdin")
+
+
+@dataclass(frozen=True)
+class ReadOptions(Options):
+    file: str = option(metavar="FILE", nargs="?", default="-", help="the reply (default: stdin)")
+
+
+def add(commands: Commands) -> None:
+    commands.add("call", "Take one call form through the door, without a model.", CallOptions, call)
+    commands.add("read", "Read a model's reply and show the calls in it.", ReadOptions, read)
+
+
+def call(options: CallOptions) -> int:
+    form = text_of(options.form)
+    return carried_out(options, lambda agent: agent.call(form))
+
+
+def read(options: ReadOptions) -> int:
+    from quoth.neuro.prompt.dialects import TAGS, named_dialect
+    from quoth.tools.lisp.forms import canonical
+
+    text = read_text(options.file)
+    # Without a dialect every spelling is read, and the tags of the tools that have one.
+    dialect = TAGS if options.dialect is None else named_dialect(options.dialect)
+    reading = dialect.read_text(text, tools_of(options))
+    if options.json:
+        print_json(reading.to_json())
+    else:
+        for found in reading.calls:
+            print_line(canonical(found.form))
+            for repair in found.repairs:
+                complain(f"line {found.line}: mended: {repair}")
+        for fault in reading.errors:
+            complain(str(fault))
+        if not reading.calls and not reading.errors:
+            complain("There is no call in this text.")
+    return USAGE if reading.errors else DONE

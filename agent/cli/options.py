@@ -1,0 +1,248 @@
+"""The command line as data: typed options, the parser that is made of them, exit codes.
+
+A field of a dataclass is an option of the command line. Knows no single command and does nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
+
+from quoth.agent.terminal.output import print_line
+from quoth.tools.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from quoth.agent.run.run import RunLimits
+
+DONE, FAILED, USAGE, PENDING, INTERRUPTED = 0, 1, 2, 3, 130
+EXIT_OF_RUN = {"done": DONE, "failed": FAILED, "pending": PENDING, "interrupted": INTERRUPTED}
+
+
+def option(*flags: str, help: str, default: Any = None, **more: Any) -> Any:
+    """A field that is an option, or an argument if it has no ``flags``; ``more`` is for argparse. Options
+    with the same ``rivals`` exclude each other."""
+    return field(default=default, metadata={"flags": flags, "help": help, **more})
+
+
+def switch(flag: str, help: str, **more: Any) -> Any:
+    """A field that is True when its option is given."""
+    return option(flag, help=help, default=False, action="store_true", **more)
+
+
+def at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 is needed, not {text}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"a whole number of seconds is needed, not {text}")
+    return float(text)
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options every command has. What was not given is None, empty or False."""
+
+    model: str | None = option(
+        "--model",
+        metavar="SPEC",
+        help="openai:NAME, anthropic:NAME, ollama:NAME, llamacpp:NAME, local, "
+        "local:/path.gguf, local-small, scripted:FILE",
+    )
+    dialect: str | None = option(
+        "--dialect",
+        metavar="NAME",
+        help="how the model calls tools: call-form, plist, json, tags, native, run (default: by model)",
+    )
+    belt: Literal["full", "search"] | None = option(
+        "--belt", metavar="KIND", choices=("full", "search"), help="full, or search: one line a tool"
+    )
+    base_url: str | None = option("--base-url", metavar="URL", help="an OpenAI-compatible server")
+    tokens: int | None = option(
+        "--max-reply-tokens",
+        type=at_least_one,
+        metavar="N",
+        help="tokens one reply of the model may have (default: by what it can read)",
+    )
+    workspace: str | None = option(
+        "--workspace", metavar="DIR", help="the folder the file tools may touch (default: here)"
+    )
+    tools: Sequence[str] = option(
+        "--tools", metavar="FILE.hy", action="append", default=(), help="a file of tools; may be repeated"
+    )
+    policy: str | None = option(
+        "--policy", metavar="FILE", help="rules for this run, beside yours and the workspace's"
+    )
+    user: str | None = option("--user", metavar="NAME", help="who is asking (default: the login name)")
+    session: str | None = option(
+        "--session", metavar="ID", help="the session the calls belong to (default: a new one)"
+    )
+    json: bool = switch("--json", "machine-readable, on stdout alone")
+    yes: bool = switch("--yes", "allow what would be asked")
+    no_input: bool = switch("--no-input", "never ask; such a call stays pending")
+    limits: Mapping[str, Any] | None = None  # those of the session that is continued
+
+    @property
+    def folder(self) -> Path:
+        """The workspace."""
+        return Path("." if self.workspace is None else self.workspace)
+
+    @property
+    def asker(self) -> str:
+        """Who is asking."""
+        from quoth.agent.terminal.person import user_name
+
+        return self.user or user_name()
+
+    def typed(self, *words: str, also: str = "") -> str:
+        """A command that is to be typed next, for the same workspace."""
+        place = () if self.workspace is None else ("--workspace", self.workspace)
+        return " ".join(["quoth", *(shlex.quote(word) for word in (*words, *place))]) + also
+
+
+@dataclass(frozen=True)
+class RunOptions(Options):
+    """The limits of a run, by their names in RunLimits. A test compares the defaults."""
+
+    steps: int | None = option(
+        "--max-steps",
+        type=at_least_one,
+        metavar="N",
+        help="at most so many turns of the model (default: 25)",
+    )
+    calls: int | None = option(
+        "--max-calls", type=at_least_one, metavar="N", help="at most so many calls (default: 100)"
+    )
+    repeats: int | None = option(
+        "--max-repeats",
+        type=at_least_one,
+        metavar="N",
+        help="stop when one call has come back so often (default: 3)",
+    )
+    context: int | None = option(
+        "--max-context",
+        type=at_least_one,
+        metavar="N",
+        help="tokens the model can read at once (default: as known of the model)",
+    )
+    window: float | None = option(
+        "--repeat-window",
+        type=_seconds,
+        metavar="SECONDS",
+        help="answer a call that comes back within it by its earlier result; 0: never (default: 300)",
+    )
+
+
+LIMITS = [one for one in fields(RunOptions) if one.name not in {one.name for one in fields(Options)}]
+
+
+def limits_of(options: Options, before: Mapping[str, Any] | None = None) -> RunLimits:
+    """The limits that are given, beside those of the session that is continued. What another version knew
+    as a limit is none here."""
+    from quoth.agent.run.run import RunLimits
+
+    typed = vars(options)
+    given = {name: typed.get(name) for name in (*(one.name for one in LIMITS), "tokens")}
+    known = {one.name for one in fields(RunLimits)}
+    kept = {name: value for name, value in (before or {}).items() if name in known}
+    return RunLimits(**kept | {name: value for name, value in given.items() if value is not None})
+
+
+# The parser
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with one sentence instead of a page for a mistake, exit code 2, and what was given alone."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+
+    def error(self, message: str) -> NoReturn:
+        message = message[:1].upper() + message[1:].rstrip(".")
+        raise UsageError(f"{message}. See: {self.prog} --help")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        print_line(message.rstrip("\n"))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.dest == "command" and value not in (action.choices or ()):
+            known = list(action.choices or ())
+            hint = did_you_mean(value, known) or f" The commands are {', '.join(known)}."
+            raise UsageError(f"There is no command {value}.{hint}")
+        super()._check_value(action, value)
+
+    def add_fields(self, kind: type[Options], place: str) -> None:
+        """The options of ``kind``. ``place`` holds its ``--tools``: those before the command and those after
+        it are kept apart, for the later list would drop the earlier one."""
+        common = self.add_argument_group("common options")
+        rivals: dict[str, Any] = {}
+        shared = {one.name for one in fields(Options)}
+        for one in fields(kind):
+            if not one.metadata:
+                continue
+            more: dict[str, Any] = {name: value for name, value in one.metadata.items() if name != "flags"}
+            where: Any = common if one.name in shared else self
+            if group := more.pop("rivals", ""):
+                if group not in rivals:
+                    rivals[group] = self.add_mutually_exclusive_group()
+                where = rivals[group]
+            if flags := one.metadata["flags"]:
+                where.add_argument(*flags, dest=place if one.name == "tools" else one.name, **more)
+            else:
+                where.add_argument(one.name, **more)
+
+
+OptionsT = TypeVar("OptionsT", bound=Options)
+
+
+class Commands:
+    """Where a file of commands adds its own."""
+
+    def __init__(self, parsers: argparse._SubParsersAction[Parser]) -> None:
+        self._parsers = parsers
+
+    def add(self, name: str, help: str, kind: type[OptionsT], do: Callable[[OptionsT], int]) -> None:
+        """A command: what it is called and said to do, its options, and what does it."""
+        parser = self._parsers.add_parser(name, help=help, description=help)
+        parser.add_fields(kind, "tools_after")
+        parser.set_defaults(kind=kind, do=do)
+
+    def group(self, name: str, help: str) -> Commands:
+        """A command whose first word is another command."""
+        parser = self._parsers.add_parser(name, help=help, description=help)
+        return Commands(parser.add_subparsers(dest="action", metavar="ACTION", required=True))
+
+
+def parsed(parser: Parser, words: Sequence[str]) -> tuple[Callable[[Any], int], Options]:
+    """The command that is meant, and its options. Raises UsageError."""
+    found, extra = parser.parse_known_args(words)
+    given = vars(found)
+    if extra:
+        _refuse(extra[0], " ".join(["quoth", *filter(None, [given.get("command")])]))
+    given["tools"] = [*given.pop("tools_before", ()), *given.pop("tools_after", ())]
+    names = {one.name for one in fields(found.kind)}
+    return given.get("instead", found.do), found.kind(
+        **{name: value for name, value in given.items() if name in names}
+    )
+
+
+def _refuse(word: str, command: str) -> NoReturn:
+    if not word.startswith("-"):
+        raise UsageError(f"{command} does not take this too: {word}. Is a form without quotes around it?")
+    name = word.partition("=")[0]
+    known = [one.metadata["flags"][0] for one in fields(Options) if one.metadata]
+    raise UsageError(
+        f"{command} has no option {name}.{did_you_mean(name, known) or f' See: {command} --help'}"
+    )
+
+
+def with_options(options: OptionsT, **new: Any) -> OptionsT:
+    """The options with others in place of some."""
+    return dataclasses.replace(options, **new)

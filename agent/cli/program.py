@@ -1,0 +1,65 @@
+"""The command ``quoth eval``: a program in the sandbox, or only what it may call.
+
+Knows how it is spelt and printed; the work is in the sandbox and the dry run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quoth.agent.cli.common import carried_out, show_result, text_of, with_agent
+from quoth.agent.cli.options import DONE, Commands, Options, option, switch
+from quoth.agent.terminal.next_step import tell_next
+from quoth.agent.terminal.output import complain, print_json, print_line
+from quoth.tools.visible import visible
+
+if TYPE_CHECKING:
+    from quoth.agent.client import AsyncAgent
+
+
+@dataclass(frozen=True)
+class EvalOptions(Options):
+    form: str = option(metavar="FORM", help="such as '(* 6 7)'; - reads it from stdin")
+    dry_run: bool = switch("--dry-run", "only show what it may call; nothing is done but reading")
+    pure: bool = switch("--dry-run=pure", "the same, and nothing is read either")
+
+
+def add(commands: Commands) -> None:
+    commands.add(
+        "eval", "Run a Lisp program in the sandbox; its inner calls pass the door.", EvalOptions, evaluate
+    )
+
+
+def evaluate(options: EvalOptions) -> int:
+    program = text_of(options.form)
+    if options.dry_run or options.pure:
+        return _dry_run(options, program)
+    return carried_out(options, lambda agent: agent.eval(program))
+
+
+def _dry_run(options: EvalOptions, program: str) -> int:
+    """Show what a program may call; in a session that was named, leave a request for the whole."""
+
+    async def work(agent: AsyncAgent) -> int:
+        result = await agent.eval(program, dry_run="pure" if options.pure else True)
+        if not result.ok:
+            return show_result(result, options.json)
+        plan, asks = result.value, bool(result.value["shapes"])
+        request = agent.ask_for_plan(program, plan) if asks and options.session else None
+        if options.json:
+            print_json(plan | {"request": request})
+            return DONE
+        print_line(visible(plan["text"], lines=True))
+        print_line(f"; plan {plan['digest']}")
+        if not asks:
+            complain("Nothing in it would be asked.")
+        elif request is None:
+            complain("To approve it as a whole, give the dry run a session: --session NAME")
+        else:
+            tell_next("To approve it as a whole", options.typed("approve", request))
+            again = options.typed("eval", "FORM", "--session", options.session or "")
+            tell_next("Then run it in that session", again)
+        return DONE
+
+    return with_agent(options, work)

@@ -1,0 +1,84 @@
+"""The commands that ask a model: ``quoth run``, and the REPL, which is ``quoth`` without a command.
+
+Knows how they are spelt and printed; the work is in agent/run and agent/repl.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quoth.agent.cli.common import open_store, show_reply, tell_what_waits, text_of, with_agent
+from quoth.agent.cli.options import Commands, Options, RunOptions, limits_of, option
+from quoth.agent.cli.taking_over import take_over
+from quoth.tools.errors import UsageError
+from quoth.tools.text import number_of
+
+if TYPE_CHECKING:
+    from quoth.agent.client import AsyncAgent
+    from quoth.tools.storage.database import Store
+
+
+@dataclass(frozen=True)
+class TaskOptions(RunOptions):
+    task: Sequence[str] = option(metavar="TASK", nargs="+", help="what to do; - reads it from stdin")
+
+
+def add(commands: Commands) -> None:
+    commands.add(
+        "run", "Give one task to the model and let it use tools; the reply goes to stdout.", TaskOptions, run
+    )
+
+
+def run(options: TaskOptions) -> int:
+    from quoth.agent.terminal.progress import Progress
+
+    task = text_of(" ".join(options.task))
+
+    async def work(agent: AsyncAgent) -> int:
+        code = show_reply(await agent.run(task), options.json)
+        tell_what_waits(agent, options)
+        return code
+
+    return with_agent(options, work, listener=Progress())
+
+
+def repl(options: Options) -> int:
+    from quoth.agent.repl.repl import Repl
+
+    if sys.stdin is None:
+        raise UsageError("Standard input is closed.")
+    with open_store(options) as store:
+        chosen, said = _pick_up(options, store)
+
+        def work(agent: AsyncAgent) -> Coroutine[Any, Any, int]:
+            return Repl(agent, options.json, said).run()
+
+        return with_agent(chosen, work, draws=True, store=store, limits=limits_of(chosen, chosen.limits))
+
+
+def _pick_up(options: Options, store: Store | None) -> tuple[Options, str]:
+    """For a REPL in a session that is known: the options with those its conversation was begun with, and the
+    sentence that says so; no sentence for a new conversation in a new session."""
+    from quoth.agent.session.session import Session
+    from quoth.tools.history.transcript import Transcript
+
+    session = options.session
+    if store is None or not session:
+        return options, ""
+    known = Session(Transcript(lambda: store), session, options.asker, Path())
+    said, runs = known.said(), known.last_run()
+    if not runs:
+        return options, ""
+    again = options.typed("resume", session, also=" TEXT")
+    options = take_over(options, store, session, options.asker)
+    if said:
+        messages = number_of(said, "message")
+        return options, (
+            f"Going on with the conversation of session {session}, {messages} so far; ,new begins another."
+        )
+    new = f"A new conversation in session {session}"
+    return options, f"{new}; to go on with that of its last run: {again}"

@@ -1,0 +1,70 @@
+"""The options a session was begun with, for the command that continues it.
+
+Knows sessions and options; runs nothing.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any, TypeVar
+
+from quoth.agent.cli.options import Options, with_options
+from quoth.tools.errors import UsageError
+from quoth.tools.storage.database import Store
+
+OptionsT = TypeVar("OptionsT", bound=Options)
+
+
+def take_over(options: OptionsT, store: Store | None, session: str, user: str) -> OptionsT:
+    """The options, with those the session was begun with for those that are not given now. A file of tools
+    that is not there any more is left out; AsyncAgent.changes tells of it."""
+    from quoth.agent.session.session import Session
+    from quoth.tools.call.redaction import SECRET
+    from quoth.tools.history.transcript import Transcript
+
+    given: dict[str, Any] = {}
+    foreign = False
+    if store is not None:
+        known = Session(Transcript(lambda: store), session, user, Path())
+        given, foreign = known.given(), known.foreign()
+    more: dict[str, Any] = {
+        name: value
+        for name in ("model", "base_url", "policy", "dialect", "belt")
+        if (value := given.get(name.replace("_", "-"))) and getattr(options, name) is None
+    }
+    if given.get("tools") and not options.tools:
+        more["tools"] = [file for file in given["tools"] if foreign or Path(file).exists()]
+    if foreign and (outside := [name for name in more if reaches_out(name, more[name])]):
+        chosen = " ".join(_as_typed(name, one) for name in outside for one in _listed(more[name]))
+        raise UsageError(
+            f"Session {session} was imported, and what runs code, makes rules or names a server is for you to"
+            f" choose: it had {chosen}. Give these, or others."
+        )
+    if SECRET in str(more.get("base_url", "")):
+        raise UsageError(
+            f"The address of the model's server held a secret, which is not kept when all has ended:"
+            f" {more['base_url']}. Give it again: --base-url URL"
+        )
+    limits = None if foreign else given.get("limits")
+    who = user if options.user is None else options.user
+    return with_options(options, session=session, user=who, limits=limits, **more)
+
+
+def reaches_out(name: str, value: Any) -> bool:
+    """Whether a setting runs code, loosens rules or sends the conversation to a server: nobody here has
+    chosen it if it was imported. So does every model but the embedded ones: its name is that of a file, of a
+    provider or of what a server has."""
+    from quoth.agent.run.subagents import EMBEDDED
+
+    if name == "model":
+        return value not in EMBEDDED
+    return name in ("tools", "policy", "base_url") and bool(value)
+
+
+def _listed(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value]
+
+
+def _as_typed(name: str, value: str) -> str:
+    return f"--{name.replace('_', '-')} {shlex.quote(value)}"

@@ -1,0 +1,66 @@
+"""The commands ``quoth tools`` and ``belt``: which tools there are, and what a model is told of them.
+
+Knows how they are printed and calls nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quoth.agent.cli.common import tools_of
+from quoth.agent.cli.options import DONE, Commands, Options, option
+from quoth.agent.terminal.output import print_json, print_line
+
+
+@dataclass(frozen=True)
+class ToolsOptions(Options):
+    name: str | None = option(metavar="NAME", nargs="?", help="the tool to show")
+
+
+@dataclass(frozen=True)
+class BeltOptions(Options):
+    view: str = option(
+        "--view",
+        default="lisp",
+        metavar="VIEW",
+        help="lisp, plist, json, tags, run, bare, openai, anthropic or mcp (default: lisp)",
+    )
+
+
+def add(commands: Commands) -> None:
+    commands.add("tools", "List the tools, or show one: schema, source form, expansion.", ToolsOptions, tools)
+    commands.add("belt", "Show what a model is told of the tools.", BeltOptions, belt)
+
+
+def tools(options: ToolsOptions) -> int:
+    table = tools_of(options)
+    if options.name:
+        from quoth.agent.terminal.tool_page import expansions, tool_page
+
+        tool = table.get(options.name)
+        if options.json:
+            more = {"source": tool.source, "form": tool.form, "expansion": expansions(tool)}
+            print_json(tool.describe() | more | {"version": tool.version})
+        else:
+            print_line(tool_page(tool))
+    elif options.json:
+        print_json([tool.describe() for tool in table])
+    else:
+        width = max((len(tool.name) for tool in table), default=0)
+        for tool in table:
+            first = " ".join(tool.description.split()).split(". ")[0].rstrip(".")
+            print_line(f"{tool.name:<{width}}  {first}.")
+            print_line(f"{'':<{width}}  {tool.signature()}")
+    return DONE
+
+
+def belt(options: BeltOptions) -> int:
+    from quoth.neuro.prompt.belt import belt as view_of
+    from quoth.neuro.prompt.belt import belt_json
+
+    table = tools_of(options)
+    if options.json:
+        print_json(belt_json(table, options.view))
+    else:
+        print_line(view_of(table, options.view).rstrip("\n"))
+    return DONE
