@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from quoth.agent.terminal.output import shown
+from quoth.agent.terminal.output import colored, shown
 from quoth.agent.terminal.text import show_value
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.history.event import LIMITS, Event, TranscriptError, read_form
@@ -126,16 +126,16 @@ def fault_of(event: Event) -> str:
 # As text
 
 COLORS = {
-    "▶": "1",
-    "▷": "35",
-    "→": "36",
-    "←": "32",
-    "×": "31",
-    "…": "33",
-    "!": "33",
-    "■": "33",
-    "?": "33",
-    "~": "33",
+    "▶": "bold",
+    "▷": "magenta",
+    "→": "cyan",
+    "←": "green",
+    "×": "red",
+    "…": "yellow",
+    "!": "yellow",
+    "■": "yellow",
+    "?": "yellow",
+    "~": "yellow",
 }
 
 
@@ -157,9 +157,9 @@ def as_text(events: Sequence[Event], *, full: bool = False, color: bool = False)
             return
         first, *rest = fold(shown(text) if color else text, full)
         pad = "  " * max(depth, 0)
-        mark = f"\x1b[{COLORS[sign]}m{sign}\x1b[0m" if color and sign in COLORS else sign
+        mark = colored(sign, COLORS[sign]) if color and sign in COLORS else sign
         if color and sign == "▶":
-            first = f"\x1b[1m{first}\x1b[0m"
+            first = colored(first, "bold")
         yield f"{event.seq:>{width}} {pad}{mark} {first}".rstrip()
         yield from (f"{'':>{width}} {pad}  {line}".rstrip() for line in rest)
 

@@ -39,6 +39,14 @@ def may_draw(stream: TextIO | None) -> bool:
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and not is_dumb()
 
 
+def colored(text: str, style: str) -> str:
+    """The text in a colour, for a stream that there may be colours on."""
+    from rich.color import ColorSystem
+    from rich.style import Style
+
+    return Style.parse(style).render(text, color_system=ColorSystem.STANDARD)
+
+
 def is_dumb() -> bool:
     """Whether the terminal can do no more than print, as the one of ``M-x compile`` in Emacs."""
     return os.environ.get("TERM") == "dumb"

@@ -8,17 +8,14 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from quoth.agent.reply import CallRecord, Inner, Reply, SubAgent
-from quoth.agent.terminal.output import complain, may_draw, shown
+from quoth.agent.terminal.output import colored, complain, may_draw, shown
 from quoth.agent.terminal.text import shortened, show_value
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.text import short
 from quoth.tools.visible import visible
-
-if TYPE_CHECKING:
-    pass
 
 SHOWN_LINES = 6
 
@@ -70,13 +67,13 @@ class Progress:
         else:
             self._clear()
         if event == "call" and isinstance(data, CallForm):
-            self._line("→", "36", visible(shortened(str(data), 600), lines=True))
+            self._line("→", "cyan", visible(shortened(str(data), 600), lines=True))
         elif event == "result" and isinstance(data, CallRecord):
             self._result(data)
         elif event in ("fault", "note", "cleared", "summary"):
-            self._line("!", "33", str(data))
+            self._line("!", "yellow", str(data))
         elif event == "end" and isinstance(data, Reply) and data.status != "done":
-            self._line("■", "33", f"{data.status}: {data.text}")
+            self._line("■", "yellow", f"{data.status}: {data.text}")
 
     def _turn_to(self, path: tuple[SubAgent, ...]) -> None:
         """Name the sub-agents that speak now and did not before: several may be at work at once."""
@@ -85,26 +82,33 @@ class Progress:
             self._path = path[: place + 1]
             if before[place : place + 1] != (agent,):
                 before = ()
-                self._line("▷", "35", " ".join(shortened(agent.task, 160).split()))
+                self._line("▷", "magenta", " ".join(shortened(agent.task, 160).split()))
         self._path = path
 
     def _wait(self, doing: str) -> None:
         """On a terminal, what the model is at, in a line that the next event wipes out."""
         if self._color:
-            self._out.write(f"\r\x1b[2m{doing}\x1b[0m\x1b[K")
+            self._wipe()
+            self._out.write(colored(doing, "dim"))
             self._out.flush()
             self._waiting = True
 
     def _clear(self) -> None:
         if self._waiting:
-            self._out.write("\r\x1b[K")
+            self._wipe()
             self._out.flush()
             self._waiting = False
+
+    def _wipe(self) -> None:
+        from rich.control import Control
+        from rich.segment import ControlType
+
+        self._out.write(str(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 0))))
 
     def _result(self, record: CallRecord) -> None:
         result = record.result
         took = result.audit.get("duration_ms", 0)
-        mark = "32" if result.ok else "31"
+        mark = "green" if result.ok else "red"
         body = show_value(result.value) if result.ok else result.message
         lines = body.splitlines() or [""]
         more = [f"… {len(lines) - SHOWN_LINES} more lines"] if len(lines) > SHOWN_LINES else []
@@ -112,7 +116,7 @@ class Progress:
         self._line("←", mark, f"{result.status}, {took} ms: " + "\n".join(brief))
 
     def _line(self, sign: str, color: str, text: str) -> None:
-        mark = f"\x1b[{color}m{sign}\x1b[0m" if self._color else sign
+        mark = colored(sign, color) if self._color else sign
         pad = "  " * len(self._path)
         rows = shown(text).replace("\n", f"\n{pad}    ")  # set in: no row of its own
         self._out.write(f"{pad}{mark} {rows}\n")
