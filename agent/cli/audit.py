@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import open_store
-from quoth.agent.cli.options import Commands, Options, option
+from quoth.agent.cli.options import Commands, Options, argument, option
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.text import SECONDS, number_of
@@ -29,21 +29,17 @@ UNITS = {unit[0]: seconds for unit, seconds in SECONDS.items()}
 class AuditOptions(Options):
     """``--session`` and ``--user`` are common options, and filter here."""
 
-    verify: str | None = option(
-        nargs="?", metavar="verify", help="say whether any row was changed, is missing or was put in"
+    verify: str | None = argument(
+        "verify", "say whether any row was changed, is missing or was put in", nargs="?"
     )
-    tool: str | None = option("--tool", metavar="NAME", help="only calls of this tool")
-    status: str | None = option(
-        "--status", metavar="STATUS", help="only calls that ended so: ok, denied, limited, …"
-    )
+    tool: str | None = option("--tool", "NAME", "only calls of this tool")
+    status: str | None = option("--status", "STATUS", "only calls that ended so: ok, denied, limited, …")
     since: str | None = option(
-        "--since",
-        metavar="WHEN",
-        help="only calls since a time (2026-03-10, 2026-03-10T14:05; UTC) or within 30m, 2h, 7d",
+        "--since", "WHEN", "only calls since a time (2026-03-10, 2026-03-10T14:05; UTC) or within 30m, 2h, 7d"
     )
-    last: str | None = option("--last", metavar="N", help="only the last N of them")
+    last: str | None = option("--last", "N", "only the last N of them")
     head: str | None = option(
-        "--head", metavar="HASH", help="with verify: a row with this hash, noted earlier, must still be there"
+        "--head", "HASH", "with verify: a row with this hash, noted earlier, must still be there"
     )
 
 

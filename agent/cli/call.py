@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quoth.agent.cli.common import carried_out, read_text, text_of, tools_of
-from quoth.agent.cli.options import DONE, USAGE, Commands, Options, option
+from quoth.agent.cli.options import DONE, USAGE, Commands, Options, argument
 from quoth.agent.terminal.output import complain, print_json, print_line
 
 
 @dataclass(frozen=True)
 class CallOptions(Options):
-    form: str = option(metavar="FORM", help="such as '(echo :text \"hi\")'; - reads it from stdin")
+    form: str = argument("FORM", "such as '(echo :text \"hi\")'; - reads it from stdin")
 
 
 @dataclass(frozen=True)
 class ReadOptions(Options):
-    file: str = option(metavar="FILE", nargs="?", default="-", help="the reply (default: stdin)")
+    file: str = argument("FILE", "the reply (default: stdin)", nargs="?", default="-")
 
 
 def add(commands: Commands) -> None:

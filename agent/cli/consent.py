@@ -6,14 +6,13 @@ started decides nothing.
 
 from __future__ import annotations
 
-import dataclasses
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from quoth.agent.cli import flight
 from quoth.agent.cli.common import agent_of, open_store
-from quoth.agent.cli.options import DONE, FAILED, Commands, Options, option, with_options
+from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option
 from quoth.agent.cli.taking_over import take_over
 from quoth.agent.terminal.next_step import tell_next
 from quoth.agent.terminal.output import complain, print_json, print_line
@@ -32,29 +31,29 @@ STEP = "of a plan, this step or group alone"
 
 @dataclass(frozen=True)
 class PendingOptions(Options):
-    id: str | None = option(metavar="ID", nargs="?", help="the request to show in full")
+    id: str | None = argument("ID", "the request to show in full", nargs="?")
 
 
 @dataclass(frozen=True)
 class ApproveOptions(Options):
-    id: str = option(metavar="ID", help=ID)
-    step: str | None = option("--step", metavar="STEP", help=STEP)
-    time: str | None = option("--for", metavar="TIME", help="as often as it comes within 30m, 2h, 1d")
+    id: str = argument("ID", ID)
+    step: str | None = option("--step", "STEP", STEP)
+    time: str | None = option("--for", "TIME", "as often as it comes within 30m, 2h, 1d")
     scope: str | None = option(
         "--scope",
-        metavar="RULE",
+        "RULE",
+        "every call of its session that an allow rule covers; without RULE one is proposed",
         nargs="?",
         const="",
-        help="every call of its session that an allow rule covers; without RULE one is proposed",
     )
-    edit: str | None = option("--edit", metavar="FORM", help="make this call of the same tool in its place")
+    edit: str | None = option("--edit", "FORM", "make this call of the same tool in its place")
 
 
 @dataclass(frozen=True)
 class DenyOptions(Options):
-    id: str = option(metavar="ID", help=ID)
-    step: str | None = option("--step", metavar="STEP", help=STEP)
-    why: str = option("--why", metavar="TEXT", default="", help="the reason")
+    id: str = argument("ID", ID)
+    step: str | None = option("--step", "STEP", STEP)
+    why: str = option("--why", "TEXT", "the reason", default="")
 
 
 def add(commands: Commands) -> None:
@@ -132,15 +131,15 @@ def _decide(options: Options, id: str, decision: Decision) -> int:
     from quoth.agent.terminal.ask import confirmed
 
     require_person()
-    decision = dataclasses.replace(decision, by=options.asker)
+    decision = replace(decision, by=options.asker)
     with open_store(options) as store:
         broker = _broker(options, store)
         asked = _find(options, id, broker)
         assert store is not None, "a request was found in it"
         assert broker is not None, "it is that of the store"
         if decision.kind in ("scope", "edit"):  # the tool must be known to check these
-            own = take_over(with_options(options, user=asked.user), store, asked.session, asked.user)
-            broker = agent_of(with_options(own, no_input=True, yes=False), store=store).broker
+            own = take_over(replace(options, user=asked.user), store, asked.session, asked.user)
+            broker = agent_of(replace(own, no_input=True, yes=False), store=store).broker
         if decision.kind == "scope":
             decision = broker.preview(asked.id, decision)
             question = question_of(decision)

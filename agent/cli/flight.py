@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -21,9 +21,9 @@ from quoth.agent.cli.options import (
     Commands,
     Options,
     OptionsT,
+    argument,
     option,
     switch,
-    with_options,
 )
 from quoth.agent.cli.taking_over import take_over
 from quoth.agent.terminal.next_step import tell_next
@@ -52,16 +52,12 @@ def _name(text: str) -> str:
 
 @dataclass(frozen=True)
 class FlyOptions(Options):
-    plan: str = option(metavar="PLAN.org", help="the plan; Markdown is read too, and not written to")
+    plan: str = argument("PLAN.org", "the plan; Markdown is read too, and not written to")
     check: bool = switch("--check", "only say what is wrong with it; run nothing")
     dry_run: bool = switch("--dry-run", "only show what each step may call")
-    start: str = option("--from", metavar="STEP", default="", type=_name, help="begin at this step, anew")
-    only: str = option(
-        "--only", metavar="STEP", default="", type=_name, help="run this step or group alone, anew"
-    )
-    until: str = option(
-        "--until", metavar="PHASE", default="", type=_name, help="stop after this phase or step"
-    )
+    start: str = option("--from", "STEP", "begin at this step, anew", default="", type=_name)
+    only: str = option("--only", "STEP", "run this step or group alone, anew", default="", type=_name)
+    until: str = option("--until", "PHASE", "stop after this phase or step", default="", type=_name)
     parallel: bool = switch("--parallel", "run steps without order between them at once")
     again: bool = switch("--again", "fly all of it anew")
 
@@ -88,7 +84,7 @@ def fly(options: FlyOptions) -> int:
     with open_store(options) as store:
         begun = options if options.again else _as_begun(options, store, file)
         if options.check or options.dry_run:  # what is looked at is nobody's flight
-            own = with_options(options, tools=begun.tools, policy=begun.policy)
+            own = replace(options, tools=begun.tools, policy=begun.policy)
             return _check(own, file) if options.check else _dry_run(own, file, store)
         return _fly(begun, file, store)
 
@@ -287,7 +283,7 @@ def decide_plan(options: Options, path: str, named: str | None, kind: Any, why: 
 
     with open_store(options) as store:
         begun = _as_begun(options, store, file)
-        own = with_options(options, tools=begun.tools, policy=begun.policy)
+        own = replace(options, tools=begun.tools, policy=begun.policy)
         return with_agent(own, work, store=store)
 
 

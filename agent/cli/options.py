@@ -6,7 +6,6 @@ A field of a dataclass is an option of the command line. Knows no single command
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -23,15 +22,21 @@ DONE, FAILED, USAGE, PENDING, INTERRUPTED = 0, 1, 2, 3, 130
 EXIT_OF_RUN = {"done": DONE, "failed": FAILED, "pending": PENDING, "interrupted": INTERRUPTED}
 
 
-def option(*flags: str, help: str, default: Any = None, **more: Any) -> Any:
-    """A field that is an option, or an argument if it has no ``flags``; ``more`` is for argparse. Options
-    with the same ``rivals`` exclude each other."""
-    return field(default=default, metadata={"flags": flags, "help": help, **more})
+def option(flags: str, metavar: str | None, help: str, default: Any = None, **more: Any) -> Any:
+    """A field that is an option; ``more`` is for argparse. Those with the same ``rivals`` exclude each
+    other."""
+    known = {name: value for name, value in {"metavar": metavar, **more}.items() if value is not None}
+    return field(default=default, metadata={"flags": flags.split(), "help": help, **known})
+
+
+def argument(metavar: str, help: str, default: Any = None, **more: Any) -> Any:
+    """A field that is an argument, which has a place and no name."""
+    return option("", metavar, help, default, **more)
 
 
 def switch(flag: str, help: str, **more: Any) -> Any:
     """A field that is True when its option is given."""
-    return option(flag, help=help, default=False, action="store_true", **more)
+    return option(flag, None, help, default=False, action="store_true", **more)
 
 
 def at_least_one(text: str) -> int:
@@ -52,38 +57,34 @@ class Options:
 
     model: str | None = option(
         "--model",
-        metavar="SPEC",
-        help="openai:NAME, anthropic:NAME, ollama:NAME, llamacpp:NAME, local, "
+        "SPEC",
+        "openai:NAME, anthropic:NAME, ollama:NAME, llamacpp:NAME, local, "
         "local:/path.gguf, local-small, scripted:FILE",
     )
     dialect: str | None = option(
         "--dialect",
-        metavar="NAME",
-        help="how the model calls tools: call-form, plist, json, tags, native, run (default: by model)",
+        "NAME",
+        "how the model calls tools: call-form, plist, json, tags, native, run (default: by model)",
     )
     belt: Literal["full", "search"] | None = option(
-        "--belt", metavar="KIND", choices=("full", "search"), help="full, or search: one line a tool"
+        "--belt", "KIND", "full, or search: one line a tool", choices=("full", "search")
     )
-    base_url: str | None = option("--base-url", metavar="URL", help="an OpenAI-compatible server")
+    base_url: str | None = option("--base-url", "URL", "an OpenAI-compatible server")
     tokens: int | None = option(
         "--max-reply-tokens",
+        "N",
+        "tokens one reply of the model may have (default: by what it can read)",
         type=at_least_one,
-        metavar="N",
-        help="tokens one reply of the model may have (default: by what it can read)",
     )
     workspace: str | None = option(
-        "--workspace", metavar="DIR", help="the folder the file tools may touch (default: here)"
+        "--workspace", "DIR", "the folder the file tools may touch (default: here)"
     )
     tools: Sequence[str] = option(
-        "--tools", metavar="FILE.hy", action="append", default=(), help="a file of tools; may be repeated"
+        "--tools", "FILE.hy", "a file of tools; may be repeated", action="append", default=()
     )
-    policy: str | None = option(
-        "--policy", metavar="FILE", help="rules for this run, beside yours and the workspace's"
-    )
-    user: str | None = option("--user", metavar="NAME", help="who is asking (default: the login name)")
-    session: str | None = option(
-        "--session", metavar="ID", help="the session the calls belong to (default: a new one)"
-    )
+    policy: str | None = option("--policy", "FILE", "rules for this run, beside yours and the workspace's")
+    user: str | None = option("--user", "NAME", "who is asking (default: the login name)")
+    session: str | None = option("--session", "ID", "the session the calls belong to (default: a new one)")
     json: bool = switch("--json", "machine-readable, on stdout alone")
     yes: bool = switch("--yes", "allow what would be asked")
     no_input: bool = switch("--no-input", "never ask; such a call stays pending")
@@ -112,31 +113,23 @@ class RunOptions(Options):
     """The limits of a run, by their names in RunLimits. A test compares the defaults."""
 
     steps: int | None = option(
-        "--max-steps",
-        type=at_least_one,
-        metavar="N",
-        help="at most so many turns of the model (default: 25)",
+        "--max-steps", "N", "at most so many turns of the model (default: 25)", type=at_least_one
     )
-    calls: int | None = option(
-        "--max-calls", type=at_least_one, metavar="N", help="at most so many calls (default: 100)"
-    )
+    calls: int | None = option("--max-calls", "N", "at most so many calls (default: 100)", type=at_least_one)
     repeats: int | None = option(
-        "--max-repeats",
-        type=at_least_one,
-        metavar="N",
-        help="stop when one call has come back so often (default: 3)",
+        "--max-repeats", "N", "stop when one call has come back so often (default: 3)", type=at_least_one
     )
     context: int | None = option(
         "--max-context",
+        "N",
+        "tokens the model can read at once (default: as known of the model)",
         type=at_least_one,
-        metavar="N",
-        help="tokens the model can read at once (default: as known of the model)",
     )
     window: float | None = option(
         "--repeat-window",
+        "SECONDS",
+        "answer a call that comes back within it by its earlier result; 0: never (default: 300)",
         type=_seconds,
-        metavar="SECONDS",
-        help="answer a call that comes back within it by its earlier result; 0: never (default: 300)",
     )
 
 
@@ -241,8 +234,3 @@ def _refuse(word: str, command: str) -> NoReturn:
     raise UsageError(
         f"{command} has no option {name}.{did_you_mean(name, known) or f' See: {command} --help'}"
     )
-
-
-def with_options(options: OptionsT, **new: Any) -> OptionsT:
-    """The options with others in place of some."""
-    return dataclasses.replace(options, **new)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import agent_of, text_of, tools_of
-from quoth.agent.cli.options import DONE, FAILED, Commands, Options, option, switch
+from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import UsageError
 from quoth.tools.visible import visible
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CheckOptions(Options):
-    file: str | None = option(metavar="FILE", nargs="?", help="a policy file (default: all that apply)")
+    file: str | None = argument("FILE", "a policy file (default: all that apply)", nargs="?")
 
 
 @dataclass(frozen=True)
 class ExplainOptions(Options):
-    form: str = option(metavar="FORM", help="such as '(read-file \"x\")'; - reads it from stdin")
-    route: str = option("--route", default="call", metavar="NAME", help="by which way it comes")
+    form: str = argument("FORM", "such as '(read-file \"x\")'; - reads it from stdin")
+    route: str = option("--route", "NAME", "by which way it comes", default="call")
     nested: bool = switch("--nested", "as a call made by a program")
 
 
 @dataclass(frozen=True)
 class TrustOptions(Options):
-    dir: str | None = option(metavar="DIR", nargs="?", help="the workspace (default: here)")
+    dir: str | None = argument("DIR", "the workspace (default: here)", nargs="?")
 
 
 def add(commands: Commands) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quoth.agent.cli.common import carried_out, show_result, text_of, with_agent
-from quoth.agent.cli.options import DONE, Commands, Options, option, switch
+from quoth.agent.cli.options import DONE, Commands, Options, argument, switch
 from quoth.agent.terminal.next_step import tell_next
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.visible import visible
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EvalOptions(Options):
-    form: str = option(metavar="FORM", help="such as '(* 6 7)'; - reads it from stdin")
+    form: str = argument("FORM", "such as '(* 6 7)'; - reads it from stdin")
     dry_run: bool = switch("--dry-run", "only show what it may call; nothing is done but reading")
     pure: bool = switch("--dry-run=pure", "the same, and nothing is read either")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import open_store, write_new
-from quoth.agent.cli.options import Commands, Options, option, switch
+from quoth.agent.cli.options import Commands, Options, argument, option, switch
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import UsageError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class PastOptions(Options):
     """Options that name a session."""
 
-    of: str | None = option(metavar="SESSION", nargs="?", help="its id, or a file that quoth export wrote")
+    of: str | None = argument("SESSION", "its id, or a file that quoth export wrote", nargs="?")
     last: bool = switch("--last", "the session that a run was last at")
 
 
@@ -36,8 +36,8 @@ class ReplayOptions(PastOptions):
 
 @dataclass(frozen=True)
 class LiftOptions(PastOptions):
-    run: str | None = option("--run", metavar="RUN", help="of this run alone, such as r2")
-    output: str | None = option("-o", "--output", metavar="FILE", help="where to write it (default: stdout)")
+    run: str | None = option("--run", "RUN", "of this run alone, such as r2")
+    output: str | None = option("-o --output", "FILE", "where to write it (default: stdout)")
 
 
 def add(commands: Commands) -> None:

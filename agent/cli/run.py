@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import open_store, show_reply, tell_what_waits, text_of, with_agent
-from quoth.agent.cli.options import Commands, Options, RunOptions, limits_of, option
+from quoth.agent.cli.options import Commands, Options, RunOptions, argument, limits_of
 from quoth.agent.cli.taking_over import take_over
 from quoth.tools.errors import UsageError
 from quoth.tools.text import number_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskOptions(RunOptions):
-    task: Sequence[str] = option(metavar="TASK", nargs="+", help="what to do; - reads it from stdin")
+    task: Sequence[str] = argument("TASK", "what to do; - reads it from stdin", nargs="+")
 
 
 def add(commands: Commands) -> None:

@@ -27,6 +27,7 @@ from quoth.agent.cli.options import (
     Commands,
     Options,
     RunOptions,
+    argument,
     limits_of,
     option,
     switch,
@@ -54,7 +55,7 @@ class SessionsOptions(Options):
 
 @dataclass(frozen=True)
 class LogOptions(Options):
-    of: str | None = option(metavar="ID", nargs="?", help=ID)
+    of: str | None = argument("ID", ID, nargs="?")
     last: bool = switch("--last", "the latest session (so it is without an ID)")
     full: bool = switch("--full", "fold nothing")
     org: bool = switch("--org", "as an Org document", rivals="view")
@@ -63,35 +64,31 @@ class LogOptions(Options):
 
 @dataclass(frozen=True)
 class ForkOptions(Options):
-    of: str = option(metavar="ID", help=ID)
-    at: str | None = option(
-        "--at", metavar="N", help="the last event to take, as quoth log counts (default: all)"
-    )
+    of: str = argument("ID", ID)
+    at: str | None = option("--at", "N", "the last event to take, as quoth log counts (default: all)")
 
 
 @dataclass(frozen=True)
 class ExportOptions(Options):
-    of: str = option(metavar="ID", help=ID)
-    file: str = option(metavar="FILE", nargs="?", default="-", help="where to write it (default: stdout)")
+    of: str = argument("ID", ID)
+    file: str = argument("FILE", "where to write it (default: stdout)", nargs="?", default="-")
 
 
 @dataclass(frozen=True)
 class ImportOptions(Options):
-    file: str = option(metavar="FILE", help="what quoth export has written; - reads stdin")
-    name: str | None = option("--as", metavar="ID", help="the id it is to have (default: its own)")
+    file: str = argument("FILE", "what quoth export has written; - reads stdin")
+    name: str | None = option("--as", "ID", "the id it is to have (default: its own)")
 
 
 @dataclass(frozen=True)
 class RemoveOptions(Options):
-    of: Sequence[str] = option(metavar="ID", nargs="+", help="a session, or the beginning of its id")
+    of: Sequence[str] = argument("ID", "a session, or the beginning of its id", nargs="+")
 
 
 @dataclass(frozen=True)
 class ResumeOptions(RunOptions):
-    of: str | None = option(metavar="ID", nargs="?", help="the session (default: the only one that waits)")
-    text: Sequence[str] = option(
-        metavar="TEXT", nargs="*", default=(), help="what to say when nothing waits any more"
-    )
+    of: str | None = argument("ID", "the session (default: the only one that waits)", nargs="?")
+    text: Sequence[str] = argument("TEXT", "what to say when nothing waits any more", nargs="*", default=())
     last: bool = switch("--last", "the session that came to wait last")
 
 

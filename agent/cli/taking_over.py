@@ -6,10 +6,11 @@ Knows sessions and options; runs nothing.
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from quoth.agent.cli.options import Options, with_options
+from quoth.agent.cli.options import Options
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.database import Store
 
@@ -48,7 +49,7 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
         )
     limits = None if foreign else given.get("limits")
     who = user if options.user is None else options.user
-    return with_options(options, session=session, user=who, limits=limits, **more)
+    return replace(options, session=session, user=who, limits=limits, **more)
 
 
 def reaches_out(name: str, value: Any) -> bool:

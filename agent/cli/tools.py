@@ -8,22 +8,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quoth.agent.cli.common import tools_of
-from quoth.agent.cli.options import DONE, Commands, Options, option
+from quoth.agent.cli.options import DONE, Commands, Options, argument, option
 from quoth.agent.terminal.output import print_json, print_line
 
 
 @dataclass(frozen=True)
 class ToolsOptions(Options):
-    name: str | None = option(metavar="NAME", nargs="?", help="the tool to show")
+    name: str | None = argument("NAME", "the tool to show", nargs="?")
 
 
 @dataclass(frozen=True)
 class BeltOptions(Options):
     view: str = option(
         "--view",
+        "VIEW",
+        "lisp, plist, json, tags, run, bare, openai, anthropic or mcp (default: lisp)",
         default="lisp",
-        metavar="VIEW",
-        help="lisp, plist, json, tags, run, bare, openai, anthropic or mcp (default: lisp)",
     )
 
 
