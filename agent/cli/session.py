@@ -359,7 +359,9 @@ class _Continuation:
         return self.code
 
     def _show(self, one: Reply | ToolResult) -> None:
-        show: Any = show_reply if isinstance(one, Reply) else show_result
+        from quoth.tools.call.call import ToolResult
+
+        show: Any = show_result if isinstance(one, ToolResult) else show_reply
         self.code = max(self.code, show(one, self.options.json))
 
     def _refuse(self, agent: AsyncAgent) -> None:
