@@ -1,4 +1,4 @@
-"""The commands ``quoth sessions``, ``log``, ``fork``, ``export``, ``import``, ``rm`` and ``resume``.
+"""The commands ``quoth sessions``, ``log``, ``fork``, ``export``, ``import`` and ``rm``.
 
 Knows options, and where the work is done: agent/session/index.py, agent/session/render.py,
 tools/history/transfer.py. Looking makes no store where there is none.
@@ -12,27 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.common import (
-    open_store,
-    read_text,
-    show_reply,
-    show_result,
-    tell_what_waits,
-    with_agent,
-    write_new,
-)
-from quoth.agent.cli.options import (
-    DONE,
-    FAILED,
-    Commands,
-    Options,
-    RunOptions,
-    argument,
-    limits_of,
-    option,
-    switch,
-)
-from quoth.agent.cli.taking_over import take_over
+from quoth.agent.cli.common import open_store, read_text, write_new
+from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
 from quoth.agent.terminal.next_step import tell_next
 from quoth.agent.terminal.output import complain, may_draw, print_drawn, print_json, print_line
 from quoth.agent.terminal.person import is_inside
@@ -40,9 +21,6 @@ from quoth.tools.errors import UsageError
 from quoth.tools.text import number_of
 
 if TYPE_CHECKING:
-    from quoth.agent.client import AsyncAgent
-    from quoth.agent.reply import Reply
-    from quoth.tools.call.call import ToolResult
     from quoth.tools.storage.database import Store
 
 ID = "the session, or the beginning of its id"
@@ -85,13 +63,6 @@ class RemoveOptions(Options):
     of: Sequence[str] = argument("ID", "a session, or the beginning of its id", nargs="+")
 
 
-@dataclass(frozen=True)
-class ResumeOptions(RunOptions):
-    of: str | None = argument("ID", "the session (default: the only one that waits)", nargs="?")
-    text: Sequence[str] = argument("TEXT", "what to say when nothing waits any more", nargs="*", default=())
-    last: bool = switch("--last", "the session that came to wait last")
-
-
 def add(commands: Commands) -> None:
     about = "List the sessions of this workspace, the latest at the end."
     commands.add("sessions", about, SessionsOptions, sessions)
@@ -100,8 +71,6 @@ def add(commands: Commands) -> None:
     commands.add("export", "Write a session as a text of forms, without secrets.", ExportOptions, export)
     commands.add("import", "Take a session from such a text.", ImportOptions, import_session)
     commands.add("rm", "Remove sessions. The audit keeps what was called.", RemoveOptions, remove)
-    about = "Go on with what waited or was broken off, or with the conversation."
-    commands.add("resume", about, ResumeOptions, resume)
 
 
 # Looking
@@ -311,105 +280,3 @@ def remove(options: RemoveOptions) -> int:
     else:
         print_line(f"Removed {what}.")
     return 0
-
-
-# Going on
-
-
-def resume(options: ResumeOptions) -> int:
-    """Go on with a session; the exit code is the gravest of its calls and runs."""
-    words, of = list(options.text), options.of
-    if of is not None and (options.last or options.session not in (None, of)):
-        words.insert(0, of)  # the session is named otherwise
-        of = None
-    from quoth.agent.terminal.progress import Progress
-
-    with open_store(options) as store:
-        session, user, runs = _waiting_session(options, of or options.session, store)
-        own = take_over(options, store, session, user)
-        work = _Continuation(own, session, " ".join(words), runs)
-        return with_agent(own, work.done, listener=Progress(), limits=limits_of(own, own.limits), store=store)
-
-
-@dataclass
-class _Continuation:
-    """What is done to go on with a session: first what waits in it, then ``text`` is said, if any is given.
-    ``runs`` is whether it has runs."""
-
-    options: Options
-    session: str
-    text: str
-    runs: bool
-    code: int = DONE
-
-    async def done(self, agent: AsyncAgent) -> int:
-        for change in agent.changes():
-            complain(change)
-        unfinished = agent.unfinished()
-        if not self.text and not agent.resumable():
-            self._refuse(agent)
-        if unfinished or not self.text:
-            for one in await agent.resume():
-                self._show(one)
-        if self.text and agent.unfinished():
-            complain(f"Session {self.session} still waits, so this was not said: {self.text}")
-        elif self.text:
-            self._show(await agent.follow(self.text))
-        tell_what_waits(agent, self.options)
-        return self.code
-
-    def _show(self, one: Reply | ToolResult) -> None:
-        from quoth.tools.call.call import ToolResult
-
-        show: Any = show_result if isinstance(one, ToolResult) else show_reply
-        self.code = max(self.code, show(one, self.options.json))
-
-    def _refuse(self, agent: AsyncAgent) -> None:
-        """Raise UsageError with what can be done instead, if anything is known."""
-        from quoth.agent.flight.log import flown_in
-
-        if plan := flown_in(agent.transcript, self.session):
-            how = self.options.typed("fly", plan)
-            raise UsageError(f"Session {self.session} is the flight of a plan; to go on with it: {how}")
-        if self.runs:
-            how = self.options.typed("resume", self.session, also=" TEXT")
-            raise UsageError(
-                f"Nothing waits in session {self.session}. To go on with its conversation: {how}"
-            )
-
-
-def _waiting_session(
-    options: ResumeOptions, wanted: str | None, store: Store | None
-) -> tuple[str, str, bool]:
-    """The session to go on with, its user, and whether it has runs."""
-    from quoth.agent.session.index import find_session, last_session, unfinished_sessions, users_of
-    from quoth.tools.history.transcript import Transcript
-
-    found = unfinished_sessions(store) if store is not None and not wanted else []
-    if not wanted and not found and options.last and store is not None:
-        wanted = last_session(store)
-    if wanted:
-        session = find_session(store, wanted)
-    elif not found:
-        raise UsageError("Nothing waits in this workspace.")
-    elif len(found) > 1 and not options.last:
-        names = ", ".join(name for name, _ in found)
-        raise UsageError(f"Several sessions wait: {names}. Name one, or say --last.")
-    else:
-        session = found[-1][0]
-    assert store is not None, "a session was found in it"
-    transcript = Transcript(lambda: store)
-    users = users_of(transcript, session) if wanted else [found[-1][1]]
-    return session, _one_user(options, session, users), transcript.last(session, "stimulus") is not None
-
-
-def _one_user(options: Options, session: str, users: list[str]) -> str:
-    """Whose calls to go on with: what was approved for one user is nothing to another."""
-    named = options.user
-    if named is None and len(users) == 1:
-        return users[0]
-    if named is None:
-        raise UsageError(f"In session {session} calls of {', '.join(users)} wait; name one with --user.")
-    if named not in users:
-        raise UsageError(f"Session {session} is {', '.join(users)}'s, and not to be resumed as {named}.")
-    return named

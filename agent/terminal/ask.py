@@ -70,7 +70,10 @@ def confirmed(question: str, *, no_input: bool) -> bool:
     if no_input or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise UsageError(f"{shown(question)} Say so with --yes.")
     _say(f"{shown(question)} [y/N] ")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    try:
+        return asyncio.run(StdinLines().read()).strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
 
 
 class AskTerminal:

@@ -1,0 +1,133 @@
+"""The command ``quoth resume``: what waited or was broken off in a session, or its conversation.
+
+Knows options and how results are printed; the work is in agent/run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from quoth.agent.cli.common import open_store, show_reply, show_result, tell_what_waits, with_agent
+from quoth.agent.cli.options import DONE, Commands, Options, RunOptions, argument, limits_of, switch
+from quoth.agent.cli.taking_over import take_over
+from quoth.agent.terminal.output import complain
+from quoth.tools.errors import UsageError
+
+if TYPE_CHECKING:
+    from quoth.agent.client import AsyncAgent
+    from quoth.agent.reply import Reply
+    from quoth.tools.call.call import ToolResult
+    from quoth.tools.storage.database import Store
+
+
+@dataclass(frozen=True)
+class ResumeOptions(RunOptions):
+    of: str | None = argument("ID", "the session (default: the only one that waits)", nargs="?")
+    text: Sequence[str] = argument("TEXT", "what to say when nothing waits any more", nargs="*", default=())
+    last: bool = switch("--last", "the session that came to wait last")
+
+
+def add(commands: Commands) -> None:
+    about = "Go on with what waited or was broken off, or with the conversation."
+    commands.add("resume", about, ResumeOptions, resume)
+
+
+def resume(options: ResumeOptions) -> int:
+    """Go on with a session; the exit code is the gravest of its calls and runs."""
+    words, of = list(options.text), options.of
+    if of is not None and (options.last or options.session not in (None, of)):
+        words.insert(0, of)  # the session is named otherwise
+        of = None
+    from quoth.agent.terminal.progress import Progress
+
+    with open_store(options) as store:
+        session, user, runs = _waiting_session(options, of or options.session, store)
+        own = take_over(options, store, session, user)
+        work = _Continuation(own, session, " ".join(words), runs)
+        return with_agent(own, work.done, listener=Progress(), limits=limits_of(own, own.limits), store=store)
+
+
+@dataclass
+class _Continuation:
+    """What is done to go on with a session: first what waits in it, then ``text`` is said, if any is given.
+    ``runs`` is whether it has runs."""
+
+    options: Options
+    session: str
+    text: str
+    runs: bool
+    code: int = DONE
+
+    async def done(self, agent: AsyncAgent) -> int:
+        for change in agent.changes():
+            complain(change)
+        unfinished = agent.unfinished()
+        if not self.text and not agent.resumable():
+            self._refuse(agent)
+        if unfinished or not self.text:
+            for one in await agent.resume():
+                self._show(one)
+        if self.text and agent.unfinished():
+            complain(f"Session {self.session} still waits, so this was not said: {self.text}")
+        elif self.text:
+            self._show(await agent.follow(self.text))
+        tell_what_waits(agent, self.options)
+        return self.code
+
+    def _show(self, one: Reply | ToolResult) -> None:
+        from quoth.tools.call.call import ToolResult
+
+        show: Any = show_result if isinstance(one, ToolResult) else show_reply
+        self.code = max(self.code, show(one, self.options.json))
+
+    def _refuse(self, agent: AsyncAgent) -> None:
+        """Raise UsageError with what can be done instead, if anything is known."""
+        from quoth.agent.flight.log import flown_in
+
+        if plan := flown_in(agent.transcript, self.session):
+            how = self.options.typed("fly", plan)
+            raise UsageError(f"Session {self.session} is the flight of a plan; to go on with it: {how}")
+        if self.runs:
+            how = self.options.typed("resume", self.session, also=" TEXT")
+            raise UsageError(
+                f"Nothing waits in session {self.session}. To go on with its conversation: {how}"
+            )
+
+
+def _waiting_session(
+    options: ResumeOptions, wanted: str | None, store: Store | None
+) -> tuple[str, str, bool]:
+    """The session to go on with, its user, and whether it has runs."""
+    from quoth.agent.session.index import find_session, last_session, unfinished_sessions, users_of
+    from quoth.tools.history.transcript import Transcript
+
+    found = unfinished_sessions(store) if store is not None and not wanted else []
+    if not wanted and not found and options.last and store is not None:
+        wanted = last_session(store)
+    if wanted:
+        session = find_session(store, wanted)
+    elif not found:
+        raise UsageError("Nothing waits in this workspace.")
+    elif len(found) > 1 and not options.last:
+        names = ", ".join(name for name, _ in found)
+        raise UsageError(f"Several sessions wait: {names}. Name one, or say --last.")
+    else:
+        session = found[-1][0]
+    assert store is not None, "a session was found in it"
+    transcript = Transcript(lambda: store)
+    users = users_of(transcript, session) if wanted else [found[-1][1]]
+    return session, _one_user(options, session, users), transcript.last(session, "stimulus") is not None
+
+
+def _one_user(options: Options, session: str, users: list[str]) -> str:
+    """Whose calls to go on with: what was approved for one user is nothing to another."""
+    named = options.user
+    if named is None and len(users) == 1:
+        return users[0]
+    if named is None:
+        raise UsageError(f"In session {session} calls of {', '.join(users)} wait; name one with --user.")
+    if named not in users:
+        raise UsageError(f"Session {session} is {', '.join(users)}'s, and not to be resumed as {named}.")
+    return named
