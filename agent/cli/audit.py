@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 UNITS = {unit[0]: seconds for unit, seconds in SECONDS.items()}
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class AuditOptions(Options):
     """``--session`` and ``--user`` are common options, and filter here."""
 

@@ -12,12 +12,12 @@ from quoth.agent.cli.options import DONE, USAGE, Commands, Options, argument
 from quoth.agent.terminal.output import complain, print_json, print_line
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class CallOptions(Options):
     form: str = argument("FORM", "such as '(echo :text \"hi\")'; - reads it from stdin")
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class ReadOptions(Options):
     file: str = argument("FILE", "the reply (default: stdin)", nargs="?", default="-")
 

@@ -29,12 +29,12 @@ ID = "the request, as quoth pending lists it; or a PLAN.org"
 STEP = "of a plan, this step or group alone"
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class PendingOptions(Options):
     id: str | None = argument("ID", "the request to show in full", nargs="?")
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class ApproveOptions(Options):
     id: str = argument("ID", ID)
     step: str | None = option("--step", "STEP", STEP)
@@ -49,7 +49,7 @@ class ApproveOptions(Options):
     edit: str | None = option("--edit", "FORM", "make this call of the same tool in its place")
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class DenyOptions(Options):
     id: str = argument("ID", ID)
     step: str | None = option("--step", "STEP", STEP)

@@ -50,7 +50,7 @@ def _name(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class FlyOptions(Options):
     plan: str = argument("PLAN.org", "the plan; Markdown is read too, and not written to")
     check: bool = switch("--check", "only say what is wrong with it; run nothing")

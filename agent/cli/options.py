@@ -51,9 +51,11 @@ def _seconds(text: str) -> float:
     return float(text)
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class Options:
-    """The options every command has. What was not given is None, empty or False."""
+    """The options every command has. What was not given is None, empty or False.
+
+    One ``__init__`` serves all kinds: making one for each would double the time a command needs to start."""
 
     model: str | None = option(
         "--model",
@@ -90,6 +92,9 @@ class Options:
     no_input: bool = switch("--no-input", "never ask; such a call stays pending")
     limits: Mapping[str, Any] | None = None  # those of the session that is continued
 
+    def __init__(self, **given: Any) -> None:
+        vars(self).update({one.name: one.default for one in fields(self)} | given)
+
     @property
     def folder(self) -> Path:
         """The workspace."""
@@ -108,7 +113,7 @@ class Options:
         return " ".join(["quoth", *(shlex.quote(word) for word in (*words, *place))]) + also
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class RunOptions(Options):
     """The limits of a run, by their names in RunLimits. A test compares the defaults."""
 

@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from quoth.tools.policy.policy import Explanation, Layer, Match
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class CheckOptions(Options):
     file: str | None = argument("FILE", "a policy file (default: all that apply)", nargs="?")
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class ExplainOptions(Options):
     form: str = argument("FORM", "such as '(read-file \"x\")'; - reads it from stdin")
     route: str = option("--route", "NAME", "by which way it comes", default="call")
     nested: bool = switch("--nested", "as a call made by a program")
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class TrustOptions(Options):
     dir: str | None = argument("DIR", "the workspace (default: here)", nargs="?")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class EvalOptions(Options):
     form: str = argument("FORM", "such as '(* 6 7)'; - reads it from stdin")
     dry_run: bool = switch("--dry-run", "only show what it may call; nothing is done but reading")

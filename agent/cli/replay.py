@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quoth.tools.history.event import Event
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class PastOptions(Options):
     """Options that name a session."""
 
@@ -29,12 +29,12 @@ class PastOptions(Options):
     last: bool = switch("--last", "the session that a run was last at")
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class ReplayOptions(PastOptions):
     live_tools: bool = switch("--live-tools", "make calls that only read again and show what changed")
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class LiftOptions(PastOptions):
     run: str | None = option("--run", "RUN", "of this run alone, such as r2")
     output: str | None = option("-o --output", "FILE", "where to write it (default: stdout)")

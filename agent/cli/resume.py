@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from quoth.tools.storage.database import Store
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class ResumeOptions(RunOptions):
     of: str | None = argument("ID", "the session (default: the only one that waits)", nargs="?")
     text: Sequence[str] = argument("TEXT", "what to say when nothing waits any more", nargs="*", default=())

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from quoth.tools.storage.database import Store
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class TaskOptions(RunOptions):
     task: Sequence[str] = argument("TASK", "what to do; - reads it from stdin", nargs="+")
 

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 ID = "the session, or the beginning of its id"
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class SessionsOptions(Options):
     all: bool = switch("--all", "those of a person's single calls, too")
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class LogOptions(Options):
     of: str | None = argument("ID", ID, nargs="?")
     last: bool = switch("--last", "the latest session (so it is without an ID)")
@@ -40,25 +40,25 @@ class LogOptions(Options):
     hy: bool = switch("--hy", "as it is kept: one form an event", rivals="view")
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class ForkOptions(Options):
     of: str = argument("ID", ID)
     at: str | None = option("--at", "N", "the last event to take, as quoth log counts (default: all)")
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class ExportOptions(Options):
     of: str = argument("ID", ID)
     file: str = argument("FILE", "where to write it (default: stdout)", nargs="?", default="-")
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class ImportOptions(Options):
     file: str = argument("FILE", "what quoth export has written; - reads stdin")
     name: str | None = option("--as", "ID", "the id it is to have (default: its own)")
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class RemoveOptions(Options):
     of: Sequence[str] = argument("ID", "a session, or the beginning of its id", nargs="+")
 

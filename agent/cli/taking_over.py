@@ -8,11 +8,13 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from quoth.agent.cli.options import Options
 from quoth.tools.errors import UsageError
-from quoth.tools.storage.database import Store
+
+if TYPE_CHECKING:
+    from quoth.tools.storage.database import Store
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 

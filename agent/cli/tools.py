@@ -12,12 +12,12 @@ from quoth.agent.cli.options import DONE, Commands, Options, argument, option
 from quoth.agent.terminal.output import print_json, print_line
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class ToolsOptions(Options):
     name: str | None = argument("NAME", "the tool to show", nargs="?")
 
 
-@dataclass(frozen=True)
+@dataclass(init=False, repr=False, eq=False)
 class BeltOptions(Options):
     view: str = option(
         "--view",
