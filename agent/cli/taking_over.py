@@ -8,15 +8,13 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.options import Options
+from quoth.agent.cli.options import OptionsT
 from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:
     from quoth.tools.storage.database import Store
-
-OptionsT = TypeVar("OptionsT", bound=Options)
 
 
 def take_over(options: OptionsT, store: Store | None, session: str, user: str) -> OptionsT:
@@ -34,7 +32,7 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
     more: dict[str, Any] = {
         name: value
         for name in ("model", "base_url", "policy", "dialect", "belt")
-        if (value := given.get(name.replace("_", "-"))) and getattr(options, name) is None
+        if (value := given.get(name.replace("_", "-"))) and vars(options)[name] is None
     }
     if given.get("tools") and not options.tools:
         more["tools"] = [file for file in given["tools"] if foreign or Path(file).exists()]
