@@ -108,7 +108,12 @@ class FormReader:
             raise Wait(LINE)
 
     def _found(
-        self, form: CallForm, span: tuple[int, int], repairs: tuple[str, ...] = (), whole: Any = None
+        self,
+        form: CallForm,
+        span: tuple[int, int],
+        repairs: tuple[str, ...] = (),
+        whole: Any = None,
+        tag: str = "",
     ) -> None:
         """A call; ``whole`` is what holds it and others."""
         if self.example:
@@ -117,7 +122,7 @@ class FormReader:
             return
         start, end = span
         place = self.lines.at(start)
-        self.calls.append(FoundCall(form, *place, start + self.base, end + self.base, repairs))
+        self.calls.append(FoundCall(form, *place, start + self.base, end + self.base, repairs, tag))
         self._cut_out(*(whole or span))
         if len(self.calls) == MAX_CALLS:
             self.stopped = f"a reply holds at most {MAX_CALLS} calls"

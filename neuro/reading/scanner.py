@@ -186,7 +186,7 @@ class Scan(FormReader):
             self.example_end = self.position + self.base
         # With nothing behind it the door says what is missing, if anything is.
         form = CallForm(kebab(self.tags[found["tag"]]), {}, (query,) if query else ())
-        self._found(form, (start, found.start("query") + len(found["query"].rstrip())))
+        self._found(form, (start, found.start("query") + len(found["query"].rstrip())), tag=found["tag"])
 
     def _at_start(self, found: re.Match[str]) -> None:
         start = self.position = found.end()
