@@ -71,6 +71,7 @@ class Dialect:
     native: bool = False
     reminds: bool = True
     spelling: Spelling | None = None  # for a grammar; without one a model is not bound
+    write: Callable[[CallForm], str] = str  # a call, for examples and measurements
 
     def opening(
         self, table: ToolTable, *, search: bool = False, view: str | None = None, rules: str | None = None
@@ -121,17 +122,7 @@ class Dialect:
 
     def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
         """A call as this dialect writes it; for examples and measurements."""
-        return str(form)
-
-
-class _Json(Dialect):
-    def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
-        return _dumps(to_json(form))
-
-
-class _Plist(Dialect):
-    def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
-        return plist(form)
+        return self.write(form)
 
 
 class _Tags(Dialect):
@@ -189,17 +180,22 @@ class _Run(Dialect):
     def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Mapping[str, str]]:
         return [*table.names(), "run"], {}
 
-    def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
-        return str(CallForm("run", {"program": Code(str(form))}))
+
+def _as_json(form: CallForm) -> str:
+    return _dumps(to_json(form))
+
+
+def _as_program(form: CallForm) -> str:
+    return str(CallForm("run", {"program": Code(str(form))}))
 
 
 CALL_FORM = Dialect("call-form", "lisp", rules.text_rules(str), spelling=LISP)
-PLIST = _Plist("plist", "plist", rules.text_rules(plist), spelling=PLIST_SPELLING)
-JSON = _Json("json", "json", rules.text_rules(lambda form: _dumps(to_json(form))), spelling=JSON_SPELLING)
+PLIST = Dialect("plist", "plist", rules.text_rules(plist), spelling=PLIST_SPELLING, write=plist)
+JSON = Dialect("json", "json", rules.text_rules(_as_json), spelling=JSON_SPELLING, write=_as_json)
 TAGS = _Tags("tags", "tags", rules.TAGS, spelling=TAGS_SPELLING)
 NATIVE = Dialect("native", "", rules.NATIVE, native=True, reminds=False)
-RUN = _Run("run", "run", rules.RUN_NATIVE, native=True, reminds=False)
-RUN_TEXT = _Run("run", "run", rules.RUN_TEXT, spelling=LISP)
+RUN = _Run("run", "run", rules.RUN_NATIVE, native=True, reminds=False, write=_as_program)
+RUN_TEXT = _Run("run", "run", rules.RUN_TEXT, spelling=LISP, write=_as_program)
 
 DIALECTS = {dialect.name: dialect for dialect in (CALL_FORM, PLIST, JSON, TAGS, NATIVE, RUN)}
 

@@ -17,7 +17,7 @@ from quoth.neuro.reading.literals import PYTHONIC, Literal, NotRead, read_litera
 from quoth.neuro.reading.result import Fault, FoundCall
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm, from_model, head_name, is_plist_call, kebab
-from quoth.tools.lisp.reader import Limits, Lines, ReadError, read_one, read_prefix
+from quoth.tools.lisp.reader import Limits, Lines, ReadError, error_at, read_one, read_prefix
 
 MAX_ERRORS = 10
 MAX_CALLS = 200
@@ -232,7 +232,7 @@ class FormReader:
         else:
             self.position = max(start + 1, at)
         if meant:
-            self._fault(Fault(error.message, error.line, error.column, error.hint, error.caret()))
+            self._fault(fault_of(error))
             if self.text[at : at + 1] not in "()[]{}:#":
                 self.stopped = f"it may stand in the string of the call at line {line}; mend that first"
         else:
@@ -257,13 +257,7 @@ class FormReader:
         self._fault(self._told(str(error).rstrip("."), start))
 
     def _told(self, message: str, offset: int, hint: str = "") -> Fault:
-        line, column = self.lines.at(offset)
-        start = max(0, offset - min(column - 1, 200))
-        source = self.text[start : offset + 200]
-        stop = source.find("\n", offset - start)
-        source = (source if stop < 0 else source[:stop]).rstrip("\r")
-        shown = ReadError("", line, column, source_line=source, cut=column - 1 - (offset - start))
-        return Fault(message, line, column, hint, shown.caret())
+        return fault_of(error_at(self.text, self.lines, message, offset, hint))
 
     # ---- JSON, and calls in Python's way
 
@@ -405,6 +399,10 @@ class FormReader:
 def _line_from(text: str, start: int) -> str:
     stop = text.find("\n", start)
     return text[start : stop if stop >= 0 else len(text)].rstrip()
+
+
+def fault_of(error: ReadError) -> Fault:
+    return Fault(error.message, error.line, error.column, error.hint, error.caret())
 
 
 def _without_namespace(model: Any) -> Any:

@@ -91,6 +91,11 @@ class _Frame:
         self.keys: list[str] = []
         self.wild = False  # whether it holds what may be prose
 
+    def take(self, atom: str = "") -> None:
+        """One item more."""
+        self.count += 1
+        self.last = atom
+
 
 def looks_odd(model: Any) -> bool:
     """Whether a form, though it could be read, holds what is hardly Lisp: then it is worth mending."""
@@ -201,8 +206,7 @@ class _Mender:
             return self._replace(" ", found.end(), COMMAS)
         elif kind == "triple":
             body = found["body"]
-            frame.count += 1
-            frame.last = ""
+            frame.take()
             text = print_string(body if piece[0] == "r" else unescape(body))
             return self._replace(text, found.end(), TRIPLES)
         elif kind == "unclosed":
@@ -211,14 +215,12 @@ class _Mender:
             whole = smart_text(text, at, self.end)
             if whole is None:
                 raise NotRead(UNCLOSED, at, incomplete=True)
-            frame.count += 1
-            frame.last = ""
+            frame.take()
             return self._replace(print_string(unescape(whole[0])), whole[1], SMART_QUOTES)
         elif kind == "sharp":
             return self._replace("'" if piece == "#'" else "", found.end(), SHARPS)
         elif kind == "single" and data:
-            frame.count += 1
-            frame.last = ""
+            frame.take()
             return self._replace(print_string(piece[1:-1]), found.end(), SINGLE_QUOTES)
         elif kind == "single":
             self.pieces.append("'")
@@ -233,15 +235,13 @@ class _Mender:
             stop = text.find(closer, found.end(), self.end)
             if stop < 0:
                 raise NotRead("a text is never closed", at, incomplete=True)
-            frame.count += 1
-            frame.last = ""
+            frame.take()
             self.pieces.append(text[at : stop + len(closer)])
             return stop + len(closer)
         elif kind in ("atom", "key"):
             self._take_atom(frame, piece)
         elif kind == "string":
-            frame.count += 1
-            frame.last = ""
+            frame.take()
         self.pieces.append(piece)
         return found.end()
 
@@ -271,8 +271,7 @@ class _Mender:
         elif (frame.count or frame.kind == _ARGS) and frame.kind != _PLIST:
             plain = atom in NOTHING | TRUE | FALSE | {"NIL", "T"} or _NUMBER(atom)
             frame.wild = frame.wild or not plain
-        frame.count += 1
-        frame.last = atom
+        frame.take(atom)
 
     def _open(self, opener: str, at: int) -> int:
         frame = self.stack[-1] if self.stack else None
@@ -283,8 +282,7 @@ class _Mender:
                 if error.incomplete:
                     raise
             else:
-                frame.count += 1
-                frame.last = ""
+                frame.take()
                 for repair in read.repairs:
                     if repair != PYTHON_WORDS:  # True is Lisp's too
                         self.repairs[repair] = None
@@ -293,8 +291,7 @@ class _Mender:
             raise NotRead("nested too deeply", at)
         self.stack.append(_Frame(self._kind(frame, opener, at), _CLOSERS[opener], at))
         if frame is not None:
-            frame.count += 1
-            frame.last = ""
+            frame.take()
         self.pieces.append(opener)
         return at + len(opener)
 
