@@ -101,8 +101,8 @@ thousand turns use no more stack than ten."
       (setv run.thinking None))))
 
 (defn hearing [run]
-  "What takes the model's words as they come: each piece is told, and each call as soon as it is whole. Nothing
-  is done with it before the reply has ended."
+  "What takes the model's words as they come: each piece is told, and each call as soon as it is whole.
+  Nothing is done with it before the reply has ended."
   (setv calls (.stream run.dialect run.door.table))
   (fn [piece]
     (.tell run "text" piece)
