@@ -82,7 +82,7 @@ thousand turns use no more stack than ten."
                                 :must-answer must-answer
                                 :without run.avoided
                                 :max-tokens (reply-tokens run)
-                                :on-text (when run.listener (fn [piece] (.tell run "text" piece))))))))
+                                :on-text (when run.listener (hearing run)))))))
   (try
     (setv thought (await run.thinking))
     (.spend run thought.usage)
@@ -99,6 +99,15 @@ thousand turns use no more stack than ten."
       (Ending "interrupted" "The run was interrupted."))
     (finally
       (setv run.thinking None))))
+
+(defn hearing [run]
+  "What takes the model's words as they come: each piece is told, and each call as soon as it is whole.
+  Nothing is done with it before the reply has ended."
+  (setv calls (.stream run.dialect run.door.table))
+  (fn [piece]
+    (.tell run "text" piece)
+    (for [form (calls piece)]
+      (.tell run "written" (str (shown-form form run))))))
 
 (defn must-look? [run]
   "Whether the model may not answer yet: nothing it tried has told it anything, and it has tries left."

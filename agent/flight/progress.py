@@ -83,7 +83,7 @@ class Tree:
 
     def _inner(self, inner: Inner) -> None:
         title, said = inner.path[0].task, ""
-        if inner.event == "call" and isinstance(inner.data, CallForm):
+        if inner.event == "written" or (inner.event == "call" and isinstance(inner.data, CallForm)):
             said = f"→ {inner.data}"
         elif inner.event == "result" and isinstance(inner.data, CallRecord):
             said = f"← {inner.data.result.status}"

@@ -51,23 +51,33 @@ class Progress:
         self._color = may_draw(self._out) if color is None else color
         self._waiting = False
         self._path: tuple[SubAgent, ...] = ()  # to the sub-agent that speaks
+        self._written: list[tuple[tuple[SubAgent, ...], str]] = []  # calls shown before their reply had ended
 
     def __call__(self, event: str, data: Any) -> None:
+        path: tuple[SubAgent, ...] = ()
         if event == "inner" and isinstance(data, Inner):
+            path = data.path
             if data.event not in ("turn", "text", "thought"):
                 self._clear()
-                self._turn_to(data.path)
+                self._turn_to(path)
             event, data = data.event, data.data
         elif self._path and event not in ("turn", "text", "thought"):
             self._path = ()
         if event == "turn":
+            self._written = [said for said in self._written if said[0] != path]
             self._wait("… reading")
         elif event == "text":
             self._wait("… writing")
         else:
             self._clear()
-        if event == "call" and isinstance(data, CallForm):
-            self._line("→", "cyan", visible(shortened(str(data), 600), lines=True))
+        if event == "written":
+            self._written.append((path, data))
+            self._call(data)
+        elif event == "call" and isinstance(data, CallForm):
+            if (said := (path, str(data))) in self._written:
+                self._written.remove(said)
+            else:
+                self._call(str(data))
         elif event == "result" and isinstance(data, CallRecord):
             self._result(data)
         elif event in ("fault", "note", "cleared", "summary"):
@@ -104,6 +114,9 @@ class Progress:
         from rich.segment import ControlType
 
         self._out.write(str(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 0))))
+
+    def _call(self, form: str) -> None:
+        self._line("→", "cyan", visible(shortened(form, 600), lines=True))
 
     def _result(self, record: CallRecord) -> None:
         result = record.result

@@ -10,8 +10,10 @@ from functools import lru_cache
 from typing import Any
 
 from quoth.neuro.backends import wire
+from quoth.neuro.backends.answers import Answer
 from quoth.neuro.backends.base import ToolChoice, Usage
-from quoth.neuro.backends.http import Answer, HttpBackend, Request, count_in, endpoint
+from quoth.neuro.backends.failures import count_in
+from quoth.neuro.backends.http import HttpBackend, Request, endpoint
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
 
 VERSION = "2023-06-01"

@@ -7,24 +7,51 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from quoth.neuro.backends.base import Backend
 from quoth.tools.errors import UsageError, did_you_mean
 
 DEFAULT_OPENAI = "openai:gpt-5-mini"
 DEFAULT_ANTHROPIC = "anthropic:claude-haiku-5-5"
-OLLAMA_URL = "http://127.0.0.1:11434/v1"
 FORMS = (
     "openai:MODEL, anthropic:MODEL, ollama:MODEL, llamacpp:MODEL, local, local-small, local:/path.gguf "
     "or scripted:FILE"
 )
-EXAMPLES = {
-    "openai": DEFAULT_OPENAI,
-    "anthropic": DEFAULT_ANTHROPIC,
-    "scripted": "scripted:replies.txt",
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A kind of model, the first word of its spec. ``backend`` is the module and class of one on a server,
+    ``url`` where that is (without: where the backend knows), ``key`` the variable of its key."""
+
+    example: str = ""  # of a spec, where it needs a name after the colon
+    backend: tuple[str, str] | None = None
+    url: str | None = None
+    key: str = ""
+    needs_url: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+_OPENAI = "openai", "OpenAIBackend"
+PROVIDERS: dict[str, Provider] = {
+    "openai": Provider(DEFAULT_OPENAI, _OPENAI, key="OPENAI_API_KEY"),
+    "ollama": Provider("ollama:qwen3", _OPENAI, "http://127.0.0.1:11434/v1"),
+    "llamacpp": Provider(
+        "llamacpp:qwen3",
+        _OPENAI,
+        key="LLAMA_API_KEY",  # the variable llama-server itself reads
+        needs_url=True,
+        options={"takes_grammar": True, "key_variable": "LLAMA_API_KEY"},
+    ),
+    "anthropic": Provider(DEFAULT_ANTHROPIC, ("anthropic", "AnthropicBackend"), key="ANTHROPIC_API_KEY"),
+    "local": Provider(),
+    "local-small": Provider(),
+    "scripted": Provider("scripted:replies.txt"),
 }
-PROVIDERS = ("openai", "ollama", "llamacpp", "anthropic", "local", "local-small", "scripted")
 
 
 def choose_backend(
@@ -36,64 +63,43 @@ def choose_backend(
 ) -> Backend:
     """The backend ``spec`` names; without one, the one the environment or the installation suggests."""
     spec = spec or environ.get("QUOTH_MODEL") or _default(base_url, environ)
-    provider, _, model = spec.partition(":")
-    if base_url and provider in ("local", "local-small", "scripted"):
+    kind, _, model = spec.partition(":")
+    provider = PROVIDERS.get(kind)
+    if base_url and provider is not None and provider.backend is None:
         raise UsageError(
             f"--base-url has no meaning for {spec}; it goes with openai:, anthropic:, ollama: or llamacpp:."
         )
-    if provider in ("openai", "anthropic", "ollama", "llamacpp", "scripted") and not model:
-        example = EXAMPLES.get(provider)
-        raise UsageError(f"{provider}: needs a name after the colon, as in {example or provider + ':qwen3'}.")
-
-    if provider == "openai":
-        from quoth.neuro.backends.openai import OpenAIBackend
-
-        key = environ.get("OPENAI_API_KEY")
-        if base_url:
-            return OpenAIBackend(model, base_url, key, spec)
-        if not key:
-            raise UsageError(f"{spec} needs a key: set OPENAI_API_KEY, or name a server by --base-url.")
-        return OpenAIBackend(model, api_key=key, name=spec)
-    if provider == "anthropic":
-        from quoth.neuro.backends.anthropic import AnthropicBackend
-
-        key = environ.get("ANTHROPIC_API_KEY")
-        if base_url:
-            return AnthropicBackend(model, base_url, key, spec)
-        if not key:
-            raise UsageError(f"{spec} needs a key: set ANTHROPIC_API_KEY, or name a server by --base-url.")
-        return AnthropicBackend(model, api_key=key, name=spec)
-    if provider == "ollama":
-        from quoth.neuro.backends.openai import OpenAIBackend
-
-        return OpenAIBackend(model, base_url or OLLAMA_URL, name=spec)
-    if provider == "llamacpp":
-        from quoth.neuro.backends.openai import OpenAIBackend
-
-        if not base_url:
-            raise UsageError(f"{spec} needs the server's address: --base-url http://127.0.0.1:8080/v1")
-        return OpenAIBackend(
-            model,
-            base_url,
-            environ.get("LLAMA_API_KEY"),  # the variable llama-server itself reads
-            spec,
-            takes_grammar=True,
-            key_variable="LLAMA_API_KEY",
-        )
-    if provider == "local" and model:
-        from quoth.neuro.backends.local import LocalBackend
-
-        return LocalBackend(spec, Path(model), progress=progress)
-    if spec in ("local", "local-small"):
-        from quoth.neuro.backends.local import LocalBackend
-
-        return LocalBackend(spec, progress=progress)
-    if provider == "scripted":
+    if provider is None or (kind.startswith("local") and spec != kind and (kind != "local" or not model)):
+        hint = did_you_mean(kind, PROVIDERS) if provider is None else ""
+        raise UsageError(f"There is no model {spec}.{hint} Choose {FORMS}.")
+    if provider.example and not model:
+        raise UsageError(f"{kind}: needs a name after the colon, as in {provider.example}.")
+    if provider.backend is not None:
+        return _on_server(spec, model, provider, base_url, environ)
+    if kind == "scripted":
         from quoth.neuro.backends.scripted import load_scripted
 
         return load_scripted(Path(model).expanduser())
-    hint = did_you_mean(provider, PROVIDERS) if provider not in PROVIDERS else ""
-    raise UsageError(f"There is no model {spec}.{hint} Choose {FORMS}.")
+    from quoth.neuro.backends.local import LocalBackend
+
+    return LocalBackend(spec, Path(model) if model else None, progress=progress)
+
+
+def _on_server(
+    spec: str, model: str, provider: Provider, base_url: str | None, environ: Mapping[str, str]
+) -> Backend:
+    assert provider.backend is not None, "it is a server"
+    key = environ.get(provider.key)
+    url = base_url or provider.url
+    if provider.needs_url and not url:
+        raise UsageError(f"{spec} needs the server's address: --base-url http://127.0.0.1:8080/v1")
+    if not url and not key:
+        raise UsageError(f"{spec} needs a key: set {provider.key}, or name a server by --base-url.")
+    module, name = provider.backend
+    backend = getattr(import_module(f"quoth.neuro.backends.{module}"), name)
+    place = {"base_url": url} if url else {}
+    made: Backend = backend(model, api_key=key, name=spec, **place, **provider.options)
+    return made
 
 
 def _default(base_url: str | None, environ: Mapping[str, str]) -> str:

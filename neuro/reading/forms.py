@@ -17,7 +17,7 @@ from quoth.neuro.reading.literals import PYTHONIC, Literal, NotRead, read_litera
 from quoth.neuro.reading.result import Fault, FoundCall
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm, from_model, head_name, is_plist_call, kebab
-from quoth.tools.lisp.reader import Limits, Lines, ReadError, read_one, read_prefix
+from quoth.tools.lisp.reader import Limits, Lines, ReadError, error_at, read_one, read_prefix
 
 MAX_ERRORS = 10
 MAX_CALLS = 200
@@ -108,7 +108,12 @@ class FormReader:
             raise Wait(LINE)
 
     def _found(
-        self, form: CallForm, span: tuple[int, int], repairs: tuple[str, ...] = (), whole: Any = None
+        self,
+        form: CallForm,
+        span: tuple[int, int],
+        repairs: tuple[str, ...] = (),
+        whole: Any = None,
+        tag: str = "",
     ) -> None:
         """A call; ``whole`` is what holds it and others."""
         if self.example:
@@ -117,7 +122,7 @@ class FormReader:
             return
         start, end = span
         place = self.lines.at(start)
-        self.calls.append(FoundCall(form, *place, start + self.base, end + self.base, repairs))
+        self.calls.append(FoundCall(form, *place, start + self.base, end + self.base, repairs, tag))
         self._cut_out(*(whole or span))
         if len(self.calls) == MAX_CALLS:
             self.stopped = f"a reply holds at most {MAX_CALLS} calls"
@@ -227,7 +232,7 @@ class FormReader:
         else:
             self.position = max(start + 1, at)
         if meant:
-            self._fault(Fault(error.message, error.line, error.column, error.hint, error.caret()))
+            self._fault(fault_of(error))
             if self.text[at : at + 1] not in "()[]{}:#":
                 self.stopped = f"it may stand in the string of the call at line {line}; mend that first"
         else:
@@ -252,13 +257,7 @@ class FormReader:
         self._fault(self._told(str(error).rstrip("."), start))
 
     def _told(self, message: str, offset: int, hint: str = "") -> Fault:
-        line, column = self.lines.at(offset)
-        start = max(0, offset - min(column - 1, 200))
-        source = self.text[start : offset + 200]
-        stop = source.find("\n", offset - start)
-        source = (source if stop < 0 else source[:stop]).rstrip("\r")
-        shown = ReadError("", line, column, source_line=source, cut=column - 1 - (offset - start))
-        return Fault(message, line, column, hint, shown.caret())
+        return fault_of(error_at(self.text, self.lines, message, offset, hint))
 
     # ---- JSON, and calls in Python's way
 
@@ -400,6 +399,10 @@ class FormReader:
 def _line_from(text: str, start: int) -> str:
     stop = text.find("\n", start)
     return text[start : stop if stop >= 0 else len(text)].rstrip()
+
+
+def fault_of(error: ReadError) -> Fault:
+    return Fault(error.message, error.line, error.column, error.hint, error.caret())
 
 
 def _without_namespace(model: Any) -> Any:

@@ -210,21 +210,18 @@ class _Reader:
             elif kind == "open" or (kind == "name" and text[pos : min(pos + 1, end)] == "("):
                 pos = self._open(found, at)
                 continue
-            elif kind == "name" and frame is not None and frame.name is not None and frame.expect == _ITEM:
-                if key := _KEYWORD(text, pos, end):
-                    self._take_key(frame, kebab(found["name"]), at)
-                    pos = key.end()
-                    continue
-                value = self._word(found["name"], at)
-            elif kind == "name" and frame is not None and frame.expect == _KEY:
-                value = found["name"]
-                self._mended(BARE_KEYS)
-            elif kind == "name":
-                value = self._word(found["name"], at)
-            elif kind == "number":
-                value = self._number(found["number"], at)
+            elif (
+                kind == "name"
+                and frame is not None
+                and frame.name is not None
+                and frame.expect == _ITEM
+                and (key := _KEYWORD(text, pos, end))
+            ):
+                self._take_key(frame, kebab(found["name"]), at)
+                pos = key.end()
+                continue
             else:
-                value, pos = self._string(found["string"], at, pos)
+                value, pos = self._leaf(found, at)
             values += 1
             if values > MAX_VALUES:
                 raise NotRead(f"there are more than {MAX_VALUES} values", at)
@@ -312,6 +309,18 @@ class _Reader:
         return pos
 
     # ---- leaves
+
+    def _leaf(self, found: re.Match[str], at: int) -> tuple[Any, int]:
+        """The value that is one token, and the offset behind it."""
+        pos, name = found.end(), found["name"]
+        if name is not None and self.stack and self.stack[-1].expect == _KEY:
+            self._mended(BARE_KEYS)
+            return name, pos
+        if name is not None:
+            return self._word(name, at), pos
+        if found["number"] is not None:
+            return self._number(found["number"], at), pos
+        return self._string(found["string"], at, pos)
 
     def _word(self, name: str, at: int) -> Any:
         if name not in _WORDS:

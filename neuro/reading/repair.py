@@ -91,6 +91,11 @@ class _Frame:
         self.keys: list[str] = []
         self.wild = False  # whether it holds what may be prose
 
+    def take(self, atom: str = "") -> None:
+        """One item more."""
+        self.count += 1
+        self.last = atom
+
 
 def looks_odd(model: Any) -> bool:
     """Whether a form, though it could be read, holds what is hardly Lisp: then it is worth mending."""
@@ -184,6 +189,7 @@ class _Mender:
         return Mended("".join(self.pieces), pos, tuple(self.repairs))
 
     def _piece(self, kind: str, found: re.Match[str]) -> int:
+        """Take one piece; the offset behind it."""
         text, at, piece = self.text, found.start(), found[0]
         frame = self.stack[-1] if self.stack else None
         if kind == "open":
@@ -191,6 +197,9 @@ class _Mender:
         if frame is None:
             raise NotRead("a form begins with (", at)
         data = frame.kind != _CODE
+        if kind in ("triple", "unclosed", "smart", "bracket") or (kind == "single" and data):
+            frame.take()
+            return self._string(kind, found)
         if kind == "close":
             if frame.closer != piece:
                 raise NotRead(f"this {piece} does not close what is open", at)
@@ -199,27 +208,8 @@ class _Mender:
             if not frame.count:
                 raise NotRead("a comma stands where an item should", at)
             return self._replace(" ", found.end(), COMMAS)
-        elif kind == "triple":
-            body = found["body"]
-            frame.count += 1
-            frame.last = ""
-            text = print_string(body if piece[0] == "r" else unescape(body))
-            return self._replace(text, found.end(), TRIPLES)
-        elif kind == "unclosed":
-            raise NotRead(UNCLOSED_TRIPLE, at, incomplete=True)
-        elif kind == "smart":
-            whole = smart_text(text, at, self.end)
-            if whole is None:
-                raise NotRead(UNCLOSED, at, incomplete=True)
-            frame.count += 1
-            frame.last = ""
-            return self._replace(print_string(unescape(whole[0])), whole[1], SMART_QUOTES)
         elif kind == "sharp":
             return self._replace("'" if piece == "#'" else "", found.end(), SHARPS)
-        elif kind == "single" and data:
-            frame.count += 1
-            frame.last = ""
-            return self._replace(print_string(piece[1:-1]), found.end(), SINGLE_QUOTES)
         elif kind == "single":
             self.pieces.append("'")
             return at + 1
@@ -228,22 +218,35 @@ class _Mender:
         elif kind == "key" and self._is_key(frame, piece):
             self._take_atom(frame, f":{found['name']}")
             return self._replace(f":{found['name']} ", found.end(), KEYS)
-        elif kind == "bracket":
-            closer = f"]{found['delimiter']}]"
-            stop = text.find(closer, found.end(), self.end)
-            if stop < 0:
-                raise NotRead("a text is never closed", at, incomplete=True)
-            frame.count += 1
-            frame.last = ""
-            self.pieces.append(text[at : stop + len(closer)])
-            return stop + len(closer)
         elif kind in ("atom", "key"):
             self._take_atom(frame, piece)
         elif kind == "string":
-            frame.count += 1
-            frame.last = ""
+            frame.take()
         self.pieces.append(piece)
         return found.end()
+
+    def _string(self, kind: str, found: re.Match[str]) -> int:
+        """Take a text that is no plain string of Lisp, or may not end."""
+        text, at, piece = self.text, found.start(), found[0]
+        if kind == "unclosed":
+            raise NotRead(UNCLOSED_TRIPLE, at, incomplete=True)
+        if kind == "triple":
+            body = found["body"]
+            body = body if piece[0] == "r" else unescape(body)
+            return self._replace(print_string(body), found.end(), TRIPLES)
+        if kind == "single":
+            return self._replace(print_string(piece[1:-1]), found.end(), SINGLE_QUOTES)
+        if kind == "smart":
+            whole = smart_text(text, at, self.end)
+            if whole is None:
+                raise NotRead(UNCLOSED, at, incomplete=True)
+            return self._replace(print_string(unescape(whole[0])), whole[1], SMART_QUOTES)
+        closer = f"]{found['delimiter']}]"
+        stop = text.find(closer, found.end(), self.end)
+        if stop < 0:
+            raise NotRead("a text is never closed", at, incomplete=True)
+        self.pieces.append(text[at : stop + len(closer)])
+        return stop + len(closer)
 
     def _replace(self, piece: str, end: int, repair: str = "") -> int:
         self.pieces.append(piece)
@@ -271,8 +274,7 @@ class _Mender:
         elif (frame.count or frame.kind == _ARGS) and frame.kind != _PLIST:
             plain = atom in NOTHING | TRUE | FALSE | {"NIL", "T"} or _NUMBER(atom)
             frame.wild = frame.wild or not plain
-        frame.count += 1
-        frame.last = atom
+        frame.take(atom)
 
     def _open(self, opener: str, at: int) -> int:
         frame = self.stack[-1] if self.stack else None
@@ -283,8 +285,7 @@ class _Mender:
                 if error.incomplete:
                     raise
             else:
-                frame.count += 1
-                frame.last = ""
+                frame.take()
                 for repair in read.repairs:
                     if repair != PYTHON_WORDS:  # True is Lisp's too
                         self.repairs[repair] = None
@@ -293,8 +294,7 @@ class _Mender:
             raise NotRead("nested too deeply", at)
         self.stack.append(_Frame(self._kind(frame, opener, at), _CLOSERS[opener], at))
         if frame is not None:
-            frame.count += 1
-            frame.last = ""
+            frame.take()
         self.pieces.append(opener)
         return at + len(opener)
 

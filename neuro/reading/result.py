@@ -15,7 +15,7 @@ from quoth.tools.lisp.forms import CallForm, canonical
 class FoundCall:
     """One call and where it stands (1-based line and column, character offsets of the text).
 
-    ``repairs``: what was mended in it, a sentence each.
+    ``repairs``: what was mended in it, a sentence each. ``tag`` is the response tag it was written with.
     """
 
     form: CallForm
@@ -24,6 +24,7 @@ class FoundCall:
     start: int
     end: int
     repairs: tuple[str, ...] = ()
+    tag: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {

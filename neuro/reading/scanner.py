@@ -31,14 +31,10 @@ _START = rf"""
 _REST = re.compile(rf"^[ \t]*+{_START}(?=[({{])", re.MULTILINE | re.VERBOSE)
 # What may stand between two forms that follow each other, and what may become that when more text comes.
 _NEXT = {
-    "(": (
-        re.compile(r"(?:\s|</?tool_calls?>)*+(?=\()"),
-        re.compile(r"(?:\s|</?tool_calls?>)*+(?:<[\w/]*+)?+\Z"),
-    ),
-    "{": (
-        re.compile(r"(?:[\s,;]|</?tool_calls?>)*+(?=\{)"),
-        re.compile(r"(?:[\s,;]|</?tool_calls?>)*+(?:<[\w/]*+)?+\Z"),
-    ),
+    opener: [
+        re.compile(rf"(?:{blank}|</?tool_calls?>)*+{end}") for end in (rf"(?=\{opener})", r"(?:<[\w/]*+)?+\Z")
+    ]
+    for opener, blank in (("(", r"\s"), ("{", r"[\s,;]"))
 }
 _PARAGRAPH = re.compile(r"\n[ \t\r]*+\n")
 # The sentence up to a colon that makes what follows an example or a quotation. Few, for what is taken for one
@@ -186,7 +182,7 @@ class Scan(FormReader):
             self.example_end = self.position + self.base
         # With nothing behind it the door says what is missing, if anything is.
         form = CallForm(kebab(self.tags[found["tag"]]), {}, (query,) if query else ())
-        self._found(form, (start, found.start("query") + len(found["query"].rstrip())))
+        self._found(form, (start, found.start("query") + len(found["query"].rstrip())), tag=found["tag"])
 
     def _at_start(self, found: re.Match[str]) -> None:
         start = self.position = found.end()

@@ -153,7 +153,7 @@ async def test_it_ends_with_one_sentence_and_is_not_asked_again(
     row: str, provider: Any, event: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer, sentence = ROWS[row]
-    monkeypatch.setattr("quoth.neuro.backends.http.MOST_EVENTS", 5_000)  # or it would take a while
+    monkeypatch.setattr("quoth.neuro.backends.answers.MOST_EVENTS", 5_000)  # or it would take a while
     with loopback(answer(event)) as server:
         backend, path = provider(server, total=0.5 if row == "a token now and then" else 60.0)
         tracemalloc.start(1)

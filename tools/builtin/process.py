@@ -19,6 +19,7 @@ from typing import Any
 
 from quoth.tools.call.context import ToolContext
 from quoth.tools.errors import ToolError, ToolFailure
+from quoth.tools.storage.inflate import UnknownEncodingError, inflated
 
 MAX_OUTPUT = 100_000
 KEEPER = str(Path(__file__).with_name("keeper.py"))
@@ -149,20 +150,18 @@ async def http_request(
             httpx.AsyncClient(timeout=timeout, follow_redirects=False) as client,
             client.stream(method.upper(), target, params=query, json=json, headers=headers) as response,
         ):
-            encoding = response.headers.get("content-encoding", "identity").strip().lower()
-            if encoding not in ("", "identity", "gzip", "x-gzip"):
-                raise ToolError(
-                    f"{place} answered compressed as {encoding[:40]}, which it was not asked for."
-                )
-            # httpx would make gigabytes of a kilobyte before it can be stopped.
-            inflate = zlib.decompressobj(zlib.MAX_WBITS | 16) if "gzip" in encoding else None
             body = bytearray()
-            async for chunk in response.aiter_raw():
-                body += inflate.decompress(chunk, MAX_OUTPUT + 1) if inflate else chunk
-                if len(body) > MAX_OUTPUT or (inflate and inflate.unconsumed_tail):
-                    raise ToolError(f"{place} answered with more than {MAX_OUTPUT} bytes.")
+            pieces = inflated(response.aiter_raw(), response.headers.get("content-encoding", ""))
+            async with contextlib.aclosing(pieces):
+                async for piece in pieces:
+                    body += piece
+                    if len(body) > MAX_OUTPUT:
+                        raise ToolError(f"{place} answered with more than {MAX_OUTPUT} bytes.")
     except (httpx.TimeoutException, TimeoutError):
         raise ToolFailure("timeout", f"{place} did not answer within {timeout:g} s.") from None
+    except UnknownEncodingError as error:
+        name = str(error)[:40]
+        raise ToolError(f"{place} answered compressed as {name}, which it was not asked for.") from None
     except zlib.error:
         raise ToolError(f"{place} answered with what cannot be decompressed.") from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:

@@ -638,13 +638,7 @@ class _Reader:
     # ---- errors
 
     def error(self, message: str, offset: int, hint: str = "", incomplete: bool = False) -> ReadError:
-        line, column = self.lines.at(offset)
-        first = offset - column + 1
-        start = max(first, offset - _KEPT, 0)
-        source = self.text[start : offset + _KEPT]
-        stop = source.find("\n", offset - start)
-        source = (source if stop < 0 else source[:stop]).rstrip("\r")
-        return ReadError(message, line, column, hint, source, incomplete, start - first, offset)
+        return error_at(self.text, self.lines, message, offset, hint, incomplete)
 
     def _too_many(self, offset: int) -> ReadError:
         return self.error(
@@ -695,6 +689,19 @@ class _Reader:
         if "b" not in prefix or escape[1] not in "uUN":
             hint = _ESCAPE_HINTS.get(escape[1], hint)
         return self.error(f"{escape} is no escape here", stop, hint)
+
+
+def error_at(
+    text: str, lines: Lines, message: str, offset: int, hint: str = "", incomplete: bool = False
+) -> ReadError:
+    """The error at ``text[offset]``, with the line it stands in."""
+    line, column = lines.at(offset)
+    first = offset - column + 1
+    start = max(first, offset - _KEPT, 0)
+    source = text[start : offset + _KEPT]
+    stop = source.find("\n", offset - start)
+    source = (source if stop < 0 else source[:stop]).rstrip("\r")
+    return ReadError(message, line, column, hint, source, incomplete, start - first, offset)
 
 
 def _one_newline(body: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import re
 import sys
 import threading
@@ -17,6 +18,8 @@ from words import Spy, TalkingFunction, async_agent, scripted, story, table_of, 
 from quoth import Agent
 from quoth.agent.client import AsyncAgent
 from quoth.agent.run.run import RunLimits
+from quoth.agent.terminal.progress import Progress
+from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.errors import ToolError
@@ -398,8 +401,74 @@ def test_a_listener_hears_the_run_in_order(tmp_path: Path) -> None:
     heard: list[str] = []
     story(tmp_path, '(echo :text "a")', "", "Done.", listener=lambda event, data: heard.append(event))
     assert [event for event in heard if event not in ("text", "turn")] == (
-        ["thought", "call", "result", "thought", "fault", "thought", "end"]
+        ["written", "thought", "call", "result", "thought", "fault", "thought", "end"]
     )
+
+
+class Typing(TalkingFunction):
+    """A model whose reply comes character by character; ``heard`` is told where a call or its end was due."""
+
+    async def complete(self, messages: Messages, *, on_text: Any = None, **options: Any) -> Completion:
+        completion = await super().complete(messages)
+        for char in completion.text:
+            on_text(char)
+        return completion
+
+
+TWO_CALLS = 'First. \n(probe :text "a") (probe :text "b")\nAnd then?'
+
+
+def test_each_call_is_told_when_it_is_whole_and_none_is_made_before_the_reply_has_ended(
+    tmp_path: Path,
+) -> None:
+    heard: list[Any] = []
+    model = Typing(lambda messages: "Done." if len(messages) > 3 else TWO_CALLS)
+    made = probe(lambda text: heard.append(f"made {text}") or text)
+    with Agent(
+        workspace=tmp_path,
+        model=model,
+        tools=[made],
+        listener=lambda event, data: heard.append(data if event in ("text", "written") else event),
+    ) as agent:
+        agent.run("Do it.")
+    first = [data for data in heard[: heard.index("thought")] if data != "turn"]
+    assert "".join(data for data in first if len(data) == 1) == TWO_CALLS
+    assert [(first[place - 1], data) for place, data in enumerate(first) if len(data) > 1] == [
+        (")", '(probe :text "a")'),
+        (")", '(probe :text "b")'),
+    ]
+    after = heard[heard.index("thought") :]
+    assert after[:7] == ["thought", "call", "made a", "result", "call", "made b", "result"]
+
+
+def test_a_person_sees_a_call_when_it_is_written_and_once(tmp_path: Path) -> None:
+    shown = io.StringIO()
+    see = Progress(shown, color=False)
+    written: list[str] = []
+
+    def listen(event: str, data: Any) -> None:
+        see(event, data)
+        if event == "written":
+            written.append(shown.getvalue())
+
+    twice = TWO_CALLS + '\n(probe :text "a")'
+    model = Typing(lambda messages: "Done." if len(messages) > 6 else twice)
+    with Agent(workspace=tmp_path, model=model, tools=[probe()], listener=listen) as agent:
+        agent.run("Do it.")
+    assert written[0] == '→ (probe :text "a")\n'
+    assert shown.getvalue().count('→ (probe :text "a")') == 2 * shown.getvalue().count('→ (probe :text "b")')
+    assert len(written) == shown.getvalue().count("→")
+
+
+def test_a_call_that_is_told_as_it_is_written_shows_no_secret(tmp_path: Path) -> None:
+    heard: list[str] = []
+    secretive = tool("probe", lambda text: "x", params={"text": {"type": str, "secret": True}})
+    model = scripted('(probe :text "hush")', "Done.")
+    listener = lambda event, data: event == "written" and heard.append(data)  # noqa: E731
+    with Agent(workspace=tmp_path, model=model, tools=[secretive], listener=listener) as agent:
+        agent.run("Do it.")
+    assert len(heard) == 1
+    assert "hush" not in heard[0]
 
 
 def test_a_listener_that_fails_does_not_hurt_the_run(tmp_path: Path) -> None:

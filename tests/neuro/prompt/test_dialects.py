@@ -237,6 +237,20 @@ def test_native_calls_are_answered_each_by_its_id_and_all_else_in_one() -> None:
     assert answers([]) == []
 
 
+# A reply that streams in
+
+
+@pytest.mark.parametrize("dialect", [*DIALECTS.values(), RUN_TEXT], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize(
+    "text", ["(probe :a 1)\n", "PROBE: some words\n", "PROBE:\n", "(run :program (probe))\n"]
+)
+def test_a_call_is_told_while_it_streams_in_as_it_is_read_at_the_end(dialect: Dialect, text: str) -> None:
+    stream = dialect.stream(table())
+    told = [form for char in text for form in stream(char)]
+    whole = [call.form for call in read(dialect, Completion(text)).calls]
+    assert told == ([] if dialect.native else whole)
+
+
 # What a model is told
 
 
