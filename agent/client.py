@@ -6,15 +6,15 @@ A façade: the parts are put together in agent/run/host.py, and the work is in t
 from __future__ import annotations
 
 import asyncio
-import inspect
+import functools
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
-from quoth.agent.reply import Reply
-from quoth.agent.run.host import Host
+from quoth.agent.run.conversation import Conversations
+from quoth.agent.run.options import ModelOptions, ToolOptions
 from quoth.agent.session.index import find_session
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.ports import Audit
@@ -32,7 +32,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-class AsyncAgent(Host):
+class AsyncAgent(Conversations):
     """An agent in a workspace. Use it as an async context manager, or call ``aclose``."""
 
     async def fly(
@@ -71,14 +71,13 @@ class AsyncAgent(Host):
             name = find_session(self._opened_store(), session or self.session)
             events = session_in_store(self._opened_store(), name)
 
-        def again(given: Given) -> AsyncAgent:
-            return AsyncAgent(
+        def again(given: Given) -> Conversations:
+            return Conversations(
                 workspace=self.workspace.root,
-                table=self.table,
+                tools=ToolOptions(self.table, "search" if self.models.search else "full"),
+                model=ModelOptions(dialect=self.models.options.dialect),
                 user=str(given.said.get("user", "")),
                 session=name,
-                dialect=self._wanted,
-                belt="search" if self._search else "full",
             )
 
         return await replay(name, events, again, (lambda given: self) if live_tools else None)
@@ -89,16 +88,19 @@ def _like(
 ) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, P], T]]:
     """Give a method that hands all it is given to ``method`` the parameters of that, and its words: for the
     reader of ``help``, for completion and for a type checker."""
+    return functools.wraps(method, assigned=("__doc__", "__name__"), updated=())
 
-    def dressed(own: Callable[..., T]) -> Callable[Concatenate[Any, P], T]:
-        signature = inspect.signature(method)
-        own.__signature__ = signature.replace(  # type: ignore[attr-defined]  # of any function: PEP 362
-            return_annotation=inspect.signature(own).return_annotation
-        )
-        own.__doc__ = method.__doc__
-        return own
 
-    return dressed
+def _waiting(
+    method: Callable[Concatenate[AsyncAgent, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Agent, P], T]:
+    """The method of Agent that waits for this one of AsyncAgent."""
+
+    @_like(method)
+    def wait(self: Agent, *args: P.args, **named: P.kwargs) -> T:
+        return self._wait(method(self._agent, *args, **named))
+
+    return wait
 
 
 class Agent:
@@ -135,33 +137,16 @@ class Agent:
         """A Lisp program in the sandbox, each of whose calls passes the door; see AsyncAgent.eval."""
         return self._wait(self._agent.eval(program, route="python", dry_run=dry_run))
 
+    run = _waiting(AsyncAgent.run)
+    say = _waiting(AsyncAgent.say)
+    follow = _waiting(AsyncAgent.follow)
+    resume = _waiting(AsyncAgent.resume)
+    fly = _waiting(AsyncAgent.fly)
+    replay = _waiting(AsyncAgent.replay)
+
     @_like(AsyncAgent.ask_for_plan)
     def ask_for_plan(self, program: str, plan: Mapping[str, Any]) -> str:
         return self._agent.ask_for_plan(program, plan)
-
-    @_like(AsyncAgent.run)
-    def run(self, task: str) -> Reply:
-        return self._wait(self._agent.run(task))
-
-    @_like(AsyncAgent.say)
-    def say(self, text: str) -> Reply:
-        return self._wait(self._agent.say(text))
-
-    @_like(AsyncAgent.follow)
-    def follow(self, text: str) -> Reply:
-        return self._wait(self._agent.follow(text))
-
-    @_like(AsyncAgent.resume)
-    def resume(self) -> list[Reply | ToolResult]:
-        return self._wait(self._agent.resume())
-
-    @_like(AsyncAgent.fly)
-    def fly(self, *plan: Any, **wanted: Any) -> FlightReport:
-        return self._wait(self._agent.fly(*plan, **wanted))
-
-    @_like(AsyncAgent.replay)
-    def replay(self, session: str | Path | None = None, *, live_tools: bool = False) -> Replay:
-        return self._wait(self._agent.replay(session, live_tools=live_tools))
 
     @property
     def broker(self) -> Broker:

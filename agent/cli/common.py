@@ -190,6 +190,7 @@ def _agent(
 ) -> AsyncAgent:
     """An agent as the options want it; ``asked`` may stand before the person at the terminal."""
     from quoth.agent.client import AsyncAgent
+    from quoth.agent.run.options import ModelOptions, ToolOptions
     from quoth.agent.terminal.ask import AskTerminal
     from quoth.agent.terminal.person import user_name
 
@@ -206,11 +207,10 @@ def _agent(
     more.setdefault("limits", limits_of(options))
     return AsyncAgent(
         workspace=option_of(options, "workspace", "."),
-        tools=_tool_files(options),
-        model=option_of(options, "model"),
-        base_url=option_of(options, "base_url"),
-        dialect=option_of(options, "dialect"),
-        belt=option_of(options, "belt", "full"),
+        tools=ToolOptions(_tool_files(options), option_of(options, "belt", "full")),
+        model=ModelOptions(
+            option_of(options, "model"), option_of(options, "base_url"), option_of(options, "dialect")
+        ),
         policy=option_of(options, "policy"),
         user=option_of(options, "user"),
         session=option_of(options, "session"),

@@ -89,7 +89,7 @@ def fly(options: argparse.Namespace) -> int:
             complain(how)
         return EXIT_OF_FLIGHT[report.status]
 
-    return _with_agent(options, work, listener=look, asked=lambda person: AskedAside(person, look))
+    return _with_agent(options, work, on_event=look, asked=lambda person: AskedAside(person, look))
 
 
 def _refuse_together(options: argparse.Namespace) -> None:

@@ -185,7 +185,7 @@ def run(options: argparse.Namespace) -> int:
         how_to_go_on(agent, options)
         return EXIT_OF_RUN[reply.status]
 
-    return _with_agent(options, work, listener=Progress())
+    return _with_agent(options, work, on_event=Progress())
 
 
 def call(options: argparse.Namespace) -> int:
@@ -199,7 +199,7 @@ def call(options: argparse.Namespace) -> int:
         how_to_go_on(agent, options)
         return code
 
-    return _with_agent(options, work, listener=Progress())  # sub-agents alone tell it anything
+    return _with_agent(options, work, on_event=Progress())  # sub-agents alone tell it anything
 
 
 def evaluate(options: argparse.Namespace) -> int:
@@ -215,7 +215,7 @@ def evaluate(options: argparse.Namespace) -> int:
         how_to_go_on(agent, options)
         return code
 
-    return _with_agent(options, work, listener=Progress())
+    return _with_agent(options, work, on_event=Progress())
 
 
 def read(options: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:
     from quoth.agent.replay.replay import Replay
-    from quoth.agent.run.host import Host
+    from quoth.agent.run.conversation import Conversations
     from quoth.tools.history.event import Event
 
 
@@ -96,7 +96,7 @@ async def _replayed(options: argparse.Namespace, session: str, events: list[Even
     notes: list[str] = []
     files = [*getattr(options, "tools_before", ()), *getattr(options, "tools_after", ())]
 
-    def again(given: Given, live: bool = False) -> Host:
+    def again(given: Given, live: bool = False) -> Conversations:
         own: dict[str, Any] = {name: getattr(options, name, None) for name in ("dialect", "belt", "policy")}
         workspace = getattr(options, "workspace", ".")
         return agent_again(
@@ -105,7 +105,7 @@ async def _replayed(options: argparse.Namespace, session: str, events: list[Even
 
     async with AsyncExitStack() as stack:
 
-        def live(given: Given) -> Host:
+        def live(given: Given) -> Conversations:
             agent = again(given, live=True)
             stack.push_async_callback(agent.aclose)
             return agent

@@ -347,7 +347,7 @@ def resume(options: argparse.Namespace) -> int:
         how_to_go_on(agent, options)
         return max(codes)
 
-    return _with_agent(options, work, listener=Progress(), limits=limits_of(options, options.limits))
+    return _with_agent(options, work, on_event=Progress(), limits=limits_of(options, options.limits))
 
 
 def _waiting_session(options: argparse.Namespace) -> tuple[str, str, bool]:

@@ -419,9 +419,9 @@ class _Flight:
         return any(self.status(part) in ("failed", "denied") for part in parts)
 
     def _tell(self, event: str, data: Any) -> None:
-        if self.agent.listener is not None:
+        if self.agent.on_event is not None:
             with contextlib.suppress(Exception):
-                self.agent.listener(event, data)
+                self.agent.on_event(event, data)
 
 
 def chosen_steps(plan: Plan, wanted: Wanted) -> frozenset[str]:

@@ -21,10 +21,9 @@ from quoth.agent.plan.blocks import called, knows_all, variables
 from quoth.agent.plan.check import reads_only
 from quoth.agent.plan.model import RESULT, Form, Part, Plan
 from quoth.agent.reply import Inner, Reply, SubAgent
-from quoth.agent.run.build import build_run
+from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.prices import cost_of
-from quoth.agent.run.recorder import facts_of
-from quoth.agent.run.run import Run
+from quoth.agent.run.run import Run, RunLimits
 from quoth.agent.run.subagents import Team, begin, chosen, services_for
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import read_messages
@@ -320,39 +319,37 @@ class _Attempt:
 
     def _run(self, table: ToolTable, backend: Backend | None = None, name: str = "") -> Run:
         """The run of this attempt: for prose with ``backend``, for forms without."""
-        agent, step, session = self.agent, self.step, self.session
-        prose = backend is not None
+        agent, session = self.agent, self.session
         name = name or self.name
         past = session.past(name)
-        task, data = (self._task(), self._told()) if prose else (step.title, "")
         log = RunLog(session, name)
         log.reply = self.aboard.log.begun
-        log.recalled = not prose  # of a form, nothing but its receipts tells whether it had begun
-        must_act = prose and len(table) > 0 and agent.must_act(backend)  # type: ignore[arg-type]
-        if backend is not None and past.stimulus is None:
-            given = {
-                "text": task,
-                "data": data,
-                "user": session.user,
-                **facts_of(backend),
-                "limits": vars(agent.limits),
-            }
-            log.reply = log.add("stimulus", given, parent=self.aboard.log.begun)
-        elif past.stimulus is not None:
-            kept = past.stimulus.data
-            task, data = kept["text"], kept["data"]
-        before = session.messages_before(name) if past.exchanges else []
-        dialect, search = CALL_FORM, False
-        messages = read_messages(before) if before else Messages()
+        log.recalled = backend is None  # of a form, nothing but its receipts tells whether it had begun
+        said, messages, dialect, search, must_act = (
+            {"text": self.step.title},
+            Messages(),
+            CALL_FORM,
+            False,
+            False,
+        )
         if backend is not None:
-            dialect, search = agent.dialect_of(backend, table, searched=step.tools is None)
-            messages = messages if before else begin(table, dialect, search)
-        limits = agent.limits
-        if step.budget.steps is not None:
-            limits = replace(limits, steps=min(limits.steps, step.budget.steps))
-        if step.budget.tokens is not None and backend is not None:
-            wanted = limits.tokens or longest_reply(backend.name, window_of(backend, limits.context))
-            limits = replace(limits, tokens=min(wanted, step.budget.tokens))
+            dialect, search = agent.models.dialect_of(backend, table, searched=self.step.tools is None)
+            must_act = len(table) > 0 and agent.models.must_act(backend)
+            before = session.messages_before(name) if past.exchanges else []
+            messages = read_messages(before) if before else begin(table, dialect, search)
+            if past.stimulus is None:
+                said = stimulus(
+                    {"text": self._task(), "data": self._told(), "user": session.user},
+                    backend,
+                    dialect,
+                    search=search,
+                    must_act=must_act,
+                    limits=vars(agent.limits),
+                )
+                log.reply = log.add("stimulus", said, parent=self.aboard.log.begun)
+        if past.stimulus is not None:
+            said = past.stimulus.data
+        task = said["text"]
         run = build_run(
             log,
             past.without_failures(),
@@ -362,9 +359,9 @@ class _Attempt:
             context=self._context(table, task),
             services=lambda run: services_for(agent, run),
             messages=messages,
-            limits=limits,
+            limits=self._limits(backend),
             pages=self._pages,
-            data=data,
+            data=said.get("data", ""),
             turn=name,
             must_act=must_act,
             dialect=dialect,
@@ -373,6 +370,16 @@ class _Attempt:
         )
         run.spent = lambda usage: self._spent(run, usage)
         return run
+
+    def _limits(self, backend: Backend | None) -> RunLimits:
+        """Those of the agent, as far as the budget of the step lets it use them up."""
+        limits, budget = self.agent.limits, self.step.budget
+        if budget.steps is not None:
+            limits = replace(limits, steps=min(limits.steps, budget.steps))
+        if budget.tokens is not None and backend is not None:
+            wanted = limits.tokens or longest_reply(backend.name, window_of(backend, limits.context))
+            limits = replace(limits, tokens=min(wanted, budget.tokens))
+        return limits
 
     @property
     def _pages(self) -> StorePages:
@@ -390,10 +397,10 @@ class _Attempt:
 
     def _heard(self, event: str, data: Any) -> None:
         """Tell the agent's listener which step it is that something happens in."""
-        if self.agent.listener is not None:
+        if self.agent.on_event is not None:
             inner = data if event == "inner" else Inner((), event, data)
             who = SubAgent(self.name, self.step.title or self.step.id)
-            self.agent.listener("inner", replace(inner, path=(who, *inner.path)))
+            self.agent.on_event("inner", replace(inner, path=(who, *inner.path)))
 
     def _spent(self, run: Run, usage: Usage) -> None:
         """Count what a model has cost; a step that is over its budget is not asked about again."""
@@ -421,7 +428,7 @@ class _Attempt:
     async def _model_refused(self) -> str:
         """Why the step may not use the model it names; empty if it may."""
         spec = self.step.model
-        if spec == self.agent.model_name:
+        if spec == self.agent.models.name:
             return ""
         verdict = await self._team.may_use(spec)
         if verdict.kind == "allow":

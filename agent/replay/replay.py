@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 from quoth.agent.flight.log import is_flown
 from quoth.agent.reply import Reply
-from quoth.agent.run.host import Host
+from quoth.agent.run.conversation import Conversations
+from quoth.agent.run.options import ModelOptions, ToolOptions
 from quoth.agent.run.run import RunLimits
 from quoth.agent.run.subagents import begin
 from quoth.agent.session.past import Past
@@ -156,7 +157,7 @@ class Given:
     foreign: bool = False
 
 
-Make = Callable[[Given], Host]
+Make = Callable[[Given], Conversations]
 
 
 def agent_again(
@@ -165,13 +166,15 @@ def agent_again(
     *,
     workspace: str | Path = ".",
     session: str,
-    tools: Iterable[ToolSource] | None = None,
+    tools: Iterable[ToolSource] | ToolTable | None = None,
+    dialect: str | None = None,
+    belt: Literal["full", "search"] | None = None,
+    policy: str | None = None,
     live: bool = False,
-    **options: Any,
-) -> Host:
-    """An agent such as the session had, without a model. ``tools`` and ``options`` that are not None count in
-    place of its own. What cannot be restored is told in ``notes``; with ``live`` rules must not be missing:
-    raises UsageError."""
+) -> Conversations:
+    """An agent such as the session had, without a model. What is not None counts in place of the session's
+    own. What cannot be restored is told in ``notes``; with ``live`` rules must not be missing: raises
+    UsageError."""
     said = given.said
     if tools is None:
         named: list[str] = list(said.get("tools") or ())
@@ -180,18 +183,18 @@ def agent_again(
             named = []
         tools = [file for file in named if Path(file).is_file()]
         notes += [f"The tool file {file} is not there any more." for file in named if file not in tools]
-    own: dict[str, Any] = {name: said.get(name) for name in ("dialect", "belt")}
-    if live and options.get("policy") is None and (rules := said.get("policy")) is not None:
-        if given.foreign or not Path(rules).is_file():
-            why = "was chosen elsewhere" if given.foreign else "is not there"
-            raise UsageError(f"The policy file {rules} {why}; name the one that counts: --policy FILE")
-        own["policy"] = rules
-    own |= {name: value for name, value in options.items() if value is not None}
-    if not live:
-        own.pop("policy", None)  # no call is judged
-    own = {name: value for name, value in own.items() if value is not None}
-    user = str(said.get("user", ""))
-    return Host(workspace=workspace, session=session, user=user, tools=tools, **own)
+    rules = said.get("policy") if policy is None else None
+    if live and rules is not None and (given.foreign or not Path(rules).is_file()):
+        why = "was chosen elsewhere" if given.foreign else "is not there"
+        raise UsageError(f"The policy file {rules} {why}; name the one that counts: --policy FILE")
+    return Conversations(
+        workspace=workspace,
+        tools=ToolOptions(tools, belt or said.get("belt") or "full"),
+        model=ModelOptions(dialect=dialect or said.get("dialect")),
+        policy=(policy or rules) if live else None,  # otherwise no call is judged
+        session=session,
+        user=str(said.get("user", "")),
+    )
 
 
 def _tools_since(versions: Mapping[str, str], table: ToolTable) -> Iterator[str]:
@@ -222,7 +225,7 @@ async def replay(
     for event in events:
         by_run.setdefault(event.run, []).append(event)
     async with AsyncExitStack() as opened:
-        agents: dict[str, Host] = {}
+        agents: dict[str, Conversations] = {}
         for run, happened in by_run.items():
             if not run:
                 continue
@@ -263,7 +266,7 @@ def _given_before(events: Iterable[Event], seq: int, user: str, foreign: int) ->
     return given
 
 
-def _set_apart(agent: Host, session: str, events: Sequence[Event]) -> None:
+def _set_apart(agent: Conversations, session: str, events: Sequence[Event]) -> None:
     """Give the agent a store of its own, in memory, that holds this session alone."""
     store = Store(":memory:")
     agent._store = store
@@ -280,7 +283,7 @@ def _not_compared(by_run: Mapping[str, Sequence[Event]]) -> list[str]:
 class _Replayed:
     """The replay of one run."""
 
-    def __init__(self, found: Replay, agent: Host, run: str, events: Sequence[Event]) -> None:
+    def __init__(self, found: Replay, agent: Conversations, run: str, events: Sequence[Event]) -> None:
         self._found = found
         self._agent = agent
         self._run = run
@@ -311,9 +314,9 @@ class _Replayed:
     async def _opening(self, stimulus: Event, told: Mapping[str, Any]) -> Messages:
         """The conversation as the run would find it now. Raises UsageError."""
         agent = self._agent
-        agent._chosen = dialect_named(told["dialect"], in_text=told["in-text"])
+        dialect = agent.models.chosen = dialect_named(told["dialect"], in_text=told["in-text"])
         if "/" in self._run:
-            return begin(agent.table_of(told), agent._chosen, told["search"])
+            return begin(agent.table_of(told), dialect, told["search"])
         self._compare_dialect(stimulus, told)
         return await agent._brought_back(told["after"]) if told.get("after") else agent._begin()
 
@@ -324,8 +327,8 @@ class _Replayed:
     def _compare_dialect(self, stimulus: Event, told: Mapping[str, Any]) -> None:
         """The dialect is chosen by the model's name, without the model."""
         view = told.get("tool-view", "")
-        wanted = self._agent._wanted
-        chosen, _ = choose_dialect(told["model"], wanted, takes_tools=bool(view), search=self._agent._search)
+        wanted, search = self._agent.models.options.dialect, self._agent.models.search
+        chosen, _ = choose_dialect(told["model"], wanted, takes_tools=bool(view), search=search)
         if chosen.name != told["dialect"] or chosen.native is told["in-text"]:
             recorded = _dialect_text(told["dialect"], told["in-text"])
             self._differ("stimulus", stimulus.id, recorded, _dialect_text(chosen.name, not chosen.native))
@@ -383,7 +386,7 @@ def _without_retried(past: Past) -> Past:
     return past
 
 
-def _checked(form: CallForm, agent: Host) -> list[CallForm]:
+def _checked(form: CallForm, agent: Conversations) -> list[CallForm]:
     """The call as the door would write it down now."""
     if form.tool not in agent.table:
         return []
@@ -417,7 +420,7 @@ async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreig
     sees to it that nothing is done but reading, and that nobody is asked; its audit has a row of each."""
     begun = {event.key: event for event in events if event.kind == "call"}
     users = {event.run: event.data["user"] for event in events if event.kind == "stimulus"}
-    agents: dict[str, Host] = {}
+    agents: dict[str, Conversations] = {}
     for receipt in events:
         call = begun.get(receipt.key)
         if receipt.kind != "receipt" or call is None or "stage" in (said := receipt.data):
@@ -444,7 +447,7 @@ async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreig
             )
 
 
-async def _look(agent: Host, session: str, user: str, form: CallForm) -> ToolResult:
+async def _look(agent: Conversations, session: str, user: str, form: CallForm) -> ToolResult:
     """One call through the true door, which answers it by no receipt and leaves the transcript as it is."""
     door = agent.door.narrowed(agent.table)
     door.receipts, door.log = NoReceipts(), NoCallLog()

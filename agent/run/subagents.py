@@ -16,9 +16,10 @@ from typing import Any, Protocol
 
 from quoth.agent.reply import Inner, Listener, Reply, SubAgent
 from quoth.agent.run.budget import Budget, SpentError
-from quoth.agent.run.build import build_run
+from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.model_service import OwnModel
-from quoth.agent.run.recorder import RecordedBackend, facts_of
+from quoth.agent.run.models import Models
+from quoth.agent.run.recorder import RecordedBackend
 from quoth.agent.run.run import Run, RunDoor, RunLimits
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
@@ -64,21 +65,17 @@ class TeamHost(Protocol):
     @property
     def pages(self) -> Texts: ...
     @property
-    def listener(self) -> Listener | None: ...
+    def on_event(self) -> Listener | None: ...
     @property
-    def model_name(self) -> str: ...
-    def backend(self) -> Backend: ...
-    def other_backend(self, spec: str) -> Backend: ...
-    def must_act(self, backend: Backend) -> bool: ...
-    def dialect_of(self, backend: Backend, table: ToolTable, *, searched: bool) -> tuple[Dialect, bool]: ...
+    def models(self) -> Models: ...
 
 
 def services_for(agent: TeamHost, run: Run | None = None) -> Services:
     """What the calls of a run may use, or those of a person if there is no run; what the agent's own models
     cost is spent by the run."""
     given, spend = agent.services, _uncounted if run is None else run.spend
-    own = isinstance(given.model, OwnModel)
-    model = OwnModel(agent.backend if run is None else lambda: model_of(run), spend) if own else given.model
+    backend = agent.models.backend if run is None else lambda: model_of(run)
+    model = OwnModel(backend, spend) if isinstance(given.model, OwnModel) else given.model
     team = Team(agent, run, spend) if given.team is NO_TEAM else given.team
     return replace(given, model=model, team=team)
 
@@ -108,7 +105,7 @@ class Team:
         and to open a file as a model, whatever rules there are for reading it, a person is asked. A script in
         Hy would run here, so it is denied."""
         provider, _, name = model.partition(":")
-        own = self._agent.model_name
+        own = self._agent.models.name
         if provider == "scripted":
             try:
                 self._script(name)
@@ -129,12 +126,12 @@ class Team:
         if spec is None and self._run is not None:
             return model_of(self._run)
         try:
-            if spec is None or spec == self._agent.model_name:
-                return self._agent.backend()
+            if spec is None or spec == self._agent.models.name:
+                return self._agent.models.backend()
             provider, _, name = spec.partition(":")
             if provider == "scripted" and name:
                 spec = f"scripted:{self._script(name)}"
-            return self._agent.other_backend(spec)
+            return self._agent.models.other(spec)
         except UsageError as error:
             raise ToolError(f"There is no model to ask. {error}") from None
 
@@ -162,14 +159,8 @@ class Team:
     ) -> str:
         """Have a sub-agent do a task; see tools/call/services.py."""
         run = self._sub_run(task, call, context, data, tools, self.backend_of(model))
-        own = run.budget
-        lent = self._budget.lend(
-            own,
-            steps,
-            calls,
-        )
         try:
-            async with lent:
+            async with self._budget.lend(run.budget, steps, calls):
                 self._write_down(run, call)
                 reply = await self._go(run)
         except SpentError:
@@ -202,12 +193,12 @@ class Team:
         """A run of the sub-agent, at its beginning; when ``call`` is carried on, what had happened in it is
         answered by the transcript. Its calls have keys made from the key of ``call``."""
         table = self._door.table if tools is None else chosen(self._door.table, tools)
-        dialect, search = self._agent.dialect_of(backend, table, searched=tools is None)
+        dialect, search = self._agent.models.dialect_of(backend, table, searched=tools is None)
         key = call.key or call.id
         name = f"{key_in(call) or call.id}/agent"
         session = Session(self._agent.transcript, call.session, call.user, Path())
         log = RunLog(session, name)
-        must_act = not data and len(table) > 0 and self._agent.must_act(backend)
+        must_act = not data and len(table) > 0 and self._agent.models.must_act(backend)
         past = session.past(name) if call.resumed else Past()
         before = session.messages_before(name) if past.exchanges else []
         run = build_run(
@@ -246,18 +237,15 @@ class Team:
         assert past is not None, "and so was what it did"
         if past.stimulus is not None:
             return
-        told = {
-            "text": run.task,
-            "data": run.data,
-            "user": run.user,
-            **facts_of(backend),
-            "dialect": run.dialect.name,
-            "in-text": not run.dialect.native,
-            "search": run.search,
-            "must-act": run.must_act,
-            "tools": None if table is self._agent.table else table.names(),
-            "limits": {**vars(run.limits), "steps": run.budget.steps, "calls": run.budget.calls},
-        }
+        tools = None if table is self._agent.table else table.names()
+        told = stimulus(
+            {"text": run.task, "data": run.data, "user": run.user, "tools": tools},
+            backend,
+            run.dialect,
+            search=run.search,
+            must_act=run.must_act,
+            limits={**vars(run.limits), "steps": run.budget.steps, "calls": run.budget.calls},
+        )
         log.reply = log.add("stimulus", told, parent=self._agent.call_log.place(call.id))
 
     def _heard(self, run: Run, who: SubAgent, context: ToolContext) -> Listener:
@@ -274,8 +262,8 @@ class Team:
             told = replace(inner, path=(who, *inner.path))
             if caller is not None:
                 caller.tell("inner", told)
-            elif agent.listener is not None:
-                agent.listener("inner", told)
+            elif agent.on_event is not None:
+                agent.on_event("inner", told)
 
         return listen
 

@@ -130,7 +130,7 @@ def with_quoth(url: str, steps: int, tick: Tick, *, tools: str = "echo") -> str:
             table = None if tools == "all" else ToolTable((agent.table.get("echo"),))
         async with AsyncAgent(
             workspace=root,
-            table=table,
+            tools=table,
             model=Ticking("gpt-5", url, api_key="k"),
             limits=RunLimits(steps=steps + 1, calls=steps + 1, context=1_000_000_000),
         ) as agent:
