@@ -25,7 +25,8 @@ from quoth.tools.registry.table import ToolTable
 
 if TYPE_CHECKING:
     from quoth.agent.flight.report import FlightReport
-    from quoth.agent.replay.replay import Given, Replay
+    from quoth.agent.replay.again import Given
+    from quoth.agent.replay.replay import Replay
 
 
 T = TypeVar("T")
@@ -62,7 +63,8 @@ class AsyncAgent(Conversations):
         model and call now is compared with what is recorded. No model is asked, no body runs, nothing is
         written. With ``live_tools`` calls that only read are made again, through the door, and what changed
         is reported too. Raises UsageError."""
-        from quoth.agent.replay.replay import replay, session_in_file, session_in_store
+        from quoth.agent.replay.again import session_in_file, session_in_store
+        from quoth.agent.replay.replay import replay
 
         self._require_open()
         if isinstance(session, Path):
@@ -165,32 +167,18 @@ class Agent:
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         if self._closed or threading.current_thread() is self._thread:
             work.close()
-            raise UsageError(
-                "This agent is closed."
-                if self._closed
-                else "A listener or an async tool cannot wait for its own agent; use AsyncAgent there."
-            )
-        tasks: list[asyncio.Task[Any] | None] = []
-        interrupted = threading.Event()
-
-        async def watched() -> T:
-            tasks.append(asyncio.current_task())
-            if interrupted.is_set():
-                work.close()
-                raise asyncio.CancelledError
-            return await work
-
-        def cancel() -> None:
-            for task in tasks:
-                if task is not None:
-                    task.cancel()
-
+            alive = "A listener or an async tool cannot wait for its own agent; use AsyncAgent there."
+            raise UsageError("This agent is closed." if self._closed else alive)
         try:
-            return asyncio.run_coroutine_threadsafe(watched(), self._loop).result()
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
         except KeyboardInterrupt:  # it may come while the work is being handed over: there is no future yet
-            interrupted.set()
-            self._loop.call_soon_threadsafe(cancel)
+            self._loop.call_soon_threadsafe(self._cancel, work)
             raise
+
+    def _cancel(self, work: Coroutine[Any, Any, T]) -> None:
+        for task in asyncio.all_tasks(self._loop):
+            if task.get_coro() is work:
+                task.cancel()
 
     def close(self) -> None:
         """Stop everything that was started. May be called twice."""

@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
-from quoth.agent.replay.replay import Given, Replay, agent_again, replay, session_in_file
+from quoth.agent.replay.again import Given, agent_again, session_in_file
+from quoth.agent.replay.replay import Replay, replay
 from quoth.agent.run.conversation import Conversations
 from quoth.tools.loading import ToolSource
 from quoth.tools.registry.table import ToolTable

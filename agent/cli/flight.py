@@ -208,7 +208,7 @@ def _how_many(options: argparse.Namespace, file: PlanFile) -> str:
     """How many steps are asked for by name. Raises UsageError for a name that is not there."""
     if not (options.start or options.only or options.until):
         return ""
-    from quoth.agent.flight.engine import chosen_steps
+    from quoth.agent.flight.selection import chosen_steps
 
     number = len(chosen_steps(file.plan, _wanted(options)))
     return f"; {number} of them would be flown"

@@ -40,7 +40,7 @@ def _add_session(parser: argparse.ArgumentParser) -> None:
 
 def _session(options: argparse.Namespace) -> tuple[str, list[Event], int]:
     """The session that is named, checked; its events, and how many of them were written elsewhere."""
-    from quoth.agent.replay.replay import session_in_file, session_in_store
+    from quoth.agent.replay.again import session_in_file, session_in_store
     from quoth.agent.session.index import find_session, last_session
     from quoth.tools.history.transcript import Transcript
     from quoth.tools.storage.database import existing_store
@@ -90,7 +90,7 @@ def replay(options: argparse.Namespace) -> int:
 async def _replayed(options: argparse.Namespace, session: str, events: list[Event], foreign: int) -> Replay:
     from contextlib import AsyncExitStack
 
-    from quoth.agent.replay.replay import Given, agent_again
+    from quoth.agent.replay.again import Given, agent_again
     from quoth.agent.replay.replay import replay as replay_session
 
     notes: list[str] = []

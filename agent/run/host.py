@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
 from quoth.agent.reply import Listener
-from quoth.agent.run.model_service import with_own_model
+from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
 from quoth.agent.run.options import (
     Model,
@@ -35,7 +35,7 @@ from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Audit
-from quoth.tools.call.services import Services
+from quoth.tools.call.services import NO_MODEL, Services
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Person, SayYes
@@ -113,7 +113,9 @@ class Host:
         self.policy = load_policy(self.workspace.root, policies.file)
         self.table = tooling.load()
         self.models = Models(model_options(model), search=tooling.searched)
-        self.services = with_own_model(given.for_tools, self.models.backend)
+        self.services = given.for_tools
+        if self.services.model is NO_MODEL:
+            self.services = replace(self.services, model=OwnModel(self.models.backend))
         self.user = user or user_name()
         self.session = session or new_session()
         self.named = session or ""

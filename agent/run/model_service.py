@@ -1,4 +1,4 @@
-"""What an agent gives its tools: the services of its host, and its own model where the host gave none.
+"""An agent's own model as a service for its tools.
 
 Knows backends, and nothing of the loop: a tool's question to the model is no part of any run's conversation.
 """
@@ -6,11 +6,9 @@ Knows backends, and nothing of the loop: a tool's question to the model is no pa
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.messages import Messages
-from quoth.tools.call.services import NO_MODEL, Services
 from quoth.tools.errors import ToolError, UsageError
 
 
@@ -39,8 +37,3 @@ class OwnModel:
         completion = await backend.complete(messages, max_tokens=max_tokens)
         self._spend(completion.usage)
         return completion.text
-
-
-def with_own_model(services: Services, backend: Callable[[], Backend]) -> Services:
-    """``services``, with the agent's own model unless they hold one."""
-    return replace(services, model=OwnModel(backend)) if services.model is NO_MODEL else services

@@ -8,7 +8,8 @@ for as its parent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -37,7 +38,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
 from quoth.tools.errors import Status, ToolError, ToolFailure, UnknownToolError, UsageError
 from quoth.tools.history.call_log import StoreCallLog, key_in
-from quoth.tools.history.long_results import Texts
+from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import ToolTable
 
@@ -48,26 +49,16 @@ STATUS_OF: dict[str, Status] = {"failed": "error", "pending": "pending", "interr
 class TeamHost(Protocol):
     """Whose calls and runs a team works for: what it needs of agent/run/host.py."""
 
-    @property
-    def services(self) -> Services: ...
-    @property
-    def door(self) -> Door: ...
-    @property
-    def table(self) -> ToolTable: ...
-    @property
-    def limits(self) -> RunLimits: ...
-    @property
-    def workspace(self) -> Workspace: ...
-    @property
-    def transcript(self) -> Transcript: ...
-    @property
-    def call_log(self) -> StoreCallLog: ...
-    @property
-    def pages(self) -> Texts: ...
-    @property
-    def on_event(self) -> Listener | None: ...
-    @property
-    def models(self) -> Models: ...
+    services: Services
+    door: Door
+    table: ToolTable
+    limits: RunLimits
+    workspace: Workspace
+    transcript: Transcript
+    call_log: StoreCallLog
+    pages: StorePages
+    on_event: Listener | None
+    models: Models
 
 
 def services_for(agent: TeamHost, run: Run | None = None) -> Services:
@@ -162,7 +153,8 @@ class Team:
         try:
             async with self._budget.lend(run.budget, steps, calls):
                 self._write_down(run, call)
-                reply = await self._go(run)
+                with self._watched(run):
+                    reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
         except SpentError:
             message = "Nothing is left for a sub-agent: the run has taken its steps. Answer now."
             raise ToolFailure("limited", message) from None
@@ -170,16 +162,16 @@ class Team:
             return reply.text
         raise ToolFailure(STATUS_OF[reply.status], reply.text)
 
-    async def _go(self, run: Run) -> Reply:
-        if self._run is not None:
-            run.interrupted = self._run.interrupted
-            self._run.children.append(run)
+    @contextlib.contextmanager
+    def _watched(self, run: Run) -> Iterator[None]:
+        """Within it an interrupt of the caller stops the sub-agent, too."""
+        beside = [] if self._run is None else self._run.children
+        run.interrupted = self._run is not None and self._run.interrupted
+        beside.append(run)
         try:
-            reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
+            yield
         finally:
-            if self._run is not None:
-                self._run.children.remove(run)
-        return reply
+            beside.remove(run)
 
     def _sub_run(
         self,
@@ -200,7 +192,6 @@ class Team:
         log = RunLog(session, name)
         must_act = not data and len(table) > 0 and self._agent.models.must_act(backend)
         past = session.past(name) if call.resumed else Past()
-        before = session.messages_before(name) if past.exchanges else []
         run = build_run(
             log,
             past.without_failures(),
@@ -216,7 +207,7 @@ class Team:
                 catalog=BeltCatalog(table),
             ),
             services=lambda run: services_for(self._agent, run),
-            messages=read_messages(before) if before else begin(table, dialect, search),
+            messages=opening(session, name, past, table, dialect, search),
             limits=self._agent.limits,
             pages=self._agent.pages,
             data=data,
@@ -286,3 +277,11 @@ def begin(table: ToolTable, dialect: Dialect, search: bool) -> Messages:
         table, dialect=dialect, search=search
     )
     return messages
+
+
+def opening(
+    session: Session, name: str, past: Past, table: ToolTable, dialect: Dialect, search: bool
+) -> Messages:
+    """The conversation that a run of its own begins, or began, with."""
+    before = session.messages_before(name) if past.exchanges else []
+    return read_messages(before) if before else begin(table, dialect, search)

@@ -22,7 +22,8 @@ from words import (
 )
 
 from quoth.agent.client import AsyncAgent
-from quoth.agent.replay.replay import Replay, session_in_file
+from quoth.agent.replay.again import session_in_file
+from quoth.agent.replay.replay import Replay
 from quoth.agent.run.run import RunLimits
 from quoth.agent.testing import replays
 from quoth.neuro.backends.base import ModelError
