@@ -289,30 +289,14 @@ class _Attempt:
         log = RunLog(session, name)
         log.reply = self.aboard.log.begun
         log.recalled = backend is None  # of a form, nothing but its receipts tells whether it had begun
-        said, messages, dialect, search, must_act = (
-            {"text": self.step.title},
-            Messages(),
-            CALL_FORM,
-            False,
-            False,
-        )
+        said: Mapping[str, Any] = {"text": self.step.title}
+        messages, dialect, search, must_act = Messages(), CALL_FORM, False, False
         if backend is not None:
             dialect, search = agent.models.dialect_of(backend, table, searched=self.step.tools is None)
             must_act = len(table) > 0 and agent.models.must_act(backend)
             messages = opening(session, name, past, table, dialect, search)
             if past.stimulus is None:
-                history = self.aboard.log.history.get(self.step.id, ())
-                told = briefing(
-                    self.plan, self.step, self.aboard.found, history, agent.limits.result_chars, self._aside
-                )
-                said = stimulus(
-                    {"text": task_of(self.step), "data": told, "user": session.user},
-                    backend,
-                    dialect,
-                    search=search,
-                    must_act=must_act,
-                    limits=vars(agent.limits),
-                )
+                said = stimulus(self._said(), backend, vars(agent.limits), dialect, search, must_act)
                 log.reply = log.add("stimulus", said, parent=self.aboard.log.begun)
         if past.stimulus is not None:
             said = past.stimulus.data
@@ -337,6 +321,13 @@ class _Attempt:
         )
         run.spent = lambda usage: self._spent(run, usage)
         return run
+
+    def _said(self) -> dict[str, Any]:
+        """What the model of this attempt is told, and who speaks."""
+        history = self.aboard.log.history.get(self.step.id, ())
+        room, found = self.agent.limits.result_chars, self.aboard.found
+        told = briefing(self.plan, self.step, found, history, room, self._aside)
+        return {"text": task_of(self.step), "data": told, "user": self.session.user}
 
     def _limits(self, backend: Backend | None) -> RunLimits:
         """Those of the agent, as far as the budget of the step lets it use them up."""

@@ -86,11 +86,10 @@ def build_run(
 def stimulus(
     said: Mapping[str, Any],
     backend: Backend,
+    limits: Mapping[str, Any],
     dialect: Dialect,
-    *,
     search: bool,
     must_act: bool,
-    limits: Mapping[str, Any],
 ) -> dict[str, Any]:
     """How a run was begun, as its first event keeps it: what was ``said``, to which model, and how the model
     was to call tools."""

@@ -141,14 +141,9 @@ class Conversations(Host):
         # Words from a command line may hold bytes that are no text.
         task = task.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         backend = self.models.backend()
-        told = stimulus(
-            {"text": task, "user": self.user, "turn": turn},
-            backend,
-            self.dialect(),
-            search=self.models.search,
-            must_act=self.models.must_act(backend),
-            limits=vars(self.limits),
-        )
+        said = {"text": task, "user": self.user, "turn": turn}
+        must_act = self.models.must_act(backend)
+        told = stimulus(said, backend, vars(self.limits), self.dialect(), self.models.search, must_act)
         with self._session.driven():
             self._session.open(self.given())
             name = self._session.begin(told, after)

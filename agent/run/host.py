@@ -16,10 +16,10 @@ from quoth.agent.reply import Listener
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
 from quoth.agent.run.options import (
-    Model,
-    PolicyFile,
+    ModelChoice,
+    PolicyChoice,
     PolicyOptions,
-    Tools,
+    ToolChoice,
     model_options,
     policy_options,
     run_limits,
@@ -72,9 +72,9 @@ class Host:
         self,
         *,
         workspace: str | Path = ".",
-        tools: Tools = (),
-        model: Model | None = None,
-        policy: PolicyFile | None = None,
+        tools: ToolChoice = (),
+        model: ModelChoice | None = None,
+        policy: PolicyChoice | None = None,
         consent: Person | Literal["yes"] | None = None,
         limits: RunLimits | None = None,
         services: Services | None = None,

@@ -136,20 +136,20 @@ class HostServices(Services):
         return Services(**{one.name: getattr(self, one.name) for one in fields(Services)})
 
 
-Tools = str | Path | Iterable[ToolSource] | ToolTable | ToolOptions
-Model = str | Backend | ModelOptions
-PolicyFile = str | Path | PolicyOptions
+ToolChoice = str | Path | Iterable[ToolSource] | ToolTable | ToolOptions
+ModelChoice = str | Backend | ModelOptions
+PolicyChoice = str | Path | PolicyOptions
 
 
-def tool_options(given: Tools) -> ToolOptions:
+def tool_options(given: ToolChoice) -> ToolOptions:
     return given if isinstance(given, ToolOptions) else ToolOptions(given)
 
 
-def model_options(given: Model | None) -> ModelOptions:
+def model_options(given: ModelChoice | None) -> ModelOptions:
     return given if isinstance(given, ModelOptions) else ModelOptions(given)
 
 
-def policy_options(given: PolicyFile | None) -> PolicyOptions:
+def policy_options(given: PolicyChoice | None) -> PolicyOptions:
     return given if isinstance(given, PolicyOptions) else PolicyOptions(given)
 
 

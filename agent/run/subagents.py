@@ -229,14 +229,9 @@ class Team:
         if past.stimulus is not None:
             return
         tools = None if table is self._agent.table else table.names()
-        told = stimulus(
-            {"text": run.task, "data": run.data, "user": run.user, "tools": tools},
-            backend,
-            run.dialect,
-            search=run.search,
-            must_act=run.must_act,
-            limits={**vars(run.limits), "steps": run.budget.steps, "calls": run.budget.calls},
-        )
+        said = {"text": run.task, "data": run.data, "user": run.user, "tools": tools}
+        limits = {**vars(run.limits), "steps": run.budget.steps, "calls": run.budget.calls}
+        told = stimulus(said, backend, limits, run.dialect, run.search, run.must_act)
         log.reply = log.add("stimulus", told, parent=self._agent.call_log.place(call.id))
 
     def _heard(self, run: Run, who: SubAgent, context: ToolContext) -> Listener:

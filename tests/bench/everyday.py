@@ -206,7 +206,7 @@ async def bench(model: str, dialect: str | None, chosen: list[int], show: bool) 
                 async with AsyncAgent(
                     workspace=root,
                     model=ModelOptions(backend, dialect=dialect),
-                    tools=tagged_table() if dialect == "tags" else None,
+                    tools=tagged_table() if dialect == "tags" else (),
                     consent=person,
                     on_event=Progress() if show else None,
                 ) as agent:

@@ -127,7 +127,7 @@ def with_quoth(url: str, steps: int, tick: Tick, *, tools: str = "echo") -> str:
 
     async def run(root: str) -> str:
         async with AsyncAgent(workspace=root, model="scripted:none") as agent:  # it loads the tools that ship
-            table = None if tools == "all" else ToolTable((agent.table.get("echo"),))
+            table = () if tools == "all" else ToolTable((agent.table.get("echo"),))
         async with AsyncAgent(
             workspace=root,
             tools=table,
