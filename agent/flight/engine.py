@@ -1,6 +1,6 @@
 """Flight plans flown: which steps are run, in which order, and what is written down of it and where.
 
-Knows plans, their files and what a flight's transcript says; a step itself is run by flight_step.py. A flight
+Knows plans, their files and what a flight's transcript says; a step itself is run by flight/step.py. A flight
 is a session, and what it stands at is derived from the transcript alone: the file shows it, and is never
 asked. A flight goes on where it stood: after a kill, an interrupt, a decision that it waited for, a failure.
 Once all is done, the next one begins anew.
