@@ -6,15 +6,15 @@ A façade: the parts are put together in agent/run/host.py, and the work is in t
 from __future__ import annotations
 
 import asyncio
-import inspect
+import functools
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
-from quoth.agent.reply import Reply
-from quoth.agent.run.host import Host
+from quoth.agent.run.conversation import Conversations
+from quoth.agent.run.options import ModelOptions, ToolOptions
 from quoth.agent.session.index import find_session
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.ports import Audit
@@ -25,14 +25,15 @@ from quoth.tools.registry.table import ToolTable
 
 if TYPE_CHECKING:
     from quoth.agent.flight.report import FlightReport
-    from quoth.agent.replay.replay import Given, Replay
+    from quoth.agent.replay.again import Given
+    from quoth.agent.replay.replay import Replay
 
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 
-class AsyncAgent(Host):
+class AsyncAgent(Conversations):
     """An agent in a workspace. Use it as an async context manager, or call ``aclose``."""
 
     async def fly(
@@ -63,7 +64,8 @@ class AsyncAgent(Host):
         model and call now is compared with what is recorded. No model is asked, no body runs, nothing is
         written. With ``live_tools`` calls that only read are made again, through the door, and what changed
         is reported too. Raises UsageError."""
-        from quoth.agent.replay.replay import replay, session_in_file, session_in_store
+        from quoth.agent.replay.again import session_in_file, session_in_store
+        from quoth.agent.replay.replay import replay
 
         self._require_open()
         if isinstance(session, Path):
@@ -72,14 +74,13 @@ class AsyncAgent(Host):
             name = find_session(self._opened_store(), session or self.session)
             events = session_in_store(self._opened_store(), name)
 
-        def again(given: Given) -> AsyncAgent:
-            return AsyncAgent(
+        def again(given: Given) -> Conversations:
+            return Conversations(
                 workspace=self.workspace.root,
-                table=self.table,
+                tools=ToolOptions(self.table, "search" if self.models.search else "full"),
+                model=ModelOptions(dialect=self.models.options.dialect),
                 user=str(given.said.get("user", "")),
                 session=name,
-                dialect=self._wanted,
-                belt="search" if self._search else "full",
             )
 
         return await replay(name, events, again, (lambda given: self) if live_tools else None)
@@ -90,16 +91,19 @@ def _like(
 ) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, P], T]]:
     """Give a method that hands all it is given to ``method`` the parameters of that, and its words: for the
     reader of ``help``, for completion and for a type checker."""
+    return functools.wraps(method, assigned=("__doc__", "__name__"), updated=())
 
-    def dressed(own: Callable[..., T]) -> Callable[Concatenate[Any, P], T]:
-        signature = inspect.signature(method)
-        own.__signature__ = signature.replace(  # type: ignore[attr-defined]  # of any function: PEP 362
-            return_annotation=inspect.signature(own).return_annotation
-        )
-        own.__doc__ = method.__doc__
-        return own
 
-    return dressed
+def _waiting(
+    method: Callable[Concatenate[AsyncAgent, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Agent, P], T]:
+    """The method of Agent that waits for this one of AsyncAgent."""
+
+    @_like(method)
+    def wait(self: Agent, *args: P.args, **named: P.kwargs) -> T:
+        return self._wait(method(self._agent, *args, **named))
+
+    return wait
 
 
 class Agent:
@@ -136,33 +140,16 @@ class Agent:
         """A Lisp program in the sandbox, each of whose calls passes the door; see AsyncAgent.eval."""
         return self._wait(self._agent.eval(program, route="python", dry_run=dry_run))
 
+    run = _waiting(AsyncAgent.run)
+    say = _waiting(AsyncAgent.say)
+    follow = _waiting(AsyncAgent.follow)
+    resume = _waiting(AsyncAgent.resume)
+    fly = _waiting(AsyncAgent.fly)
+    replay = _waiting(AsyncAgent.replay)
+
     @_like(AsyncAgent.ask_for_plan)
     def ask_for_plan(self, program: str, plan: Mapping[str, Any]) -> str:
         return self._agent.ask_for_plan(program, plan)
-
-    @_like(AsyncAgent.run)
-    def run(self, task: str) -> Reply:
-        return self._wait(self._agent.run(task))
-
-    @_like(AsyncAgent.say)
-    def say(self, text: str) -> Reply:
-        return self._wait(self._agent.say(text))
-
-    @_like(AsyncAgent.follow)
-    def follow(self, text: str) -> Reply:
-        return self._wait(self._agent.follow(text))
-
-    @_like(AsyncAgent.resume)
-    def resume(self) -> list[Reply | ToolResult]:
-        return self._wait(self._agent.resume())
-
-    @_like(AsyncAgent.fly)
-    def fly(self, *plan: Any, **wanted: Any) -> FlightReport:
-        return self._wait(self._agent.fly(*plan, **wanted))
-
-    @_like(AsyncAgent.replay)
-    def replay(self, session: str | Path | None = None, *, live_tools: bool = False) -> Replay:
-        return self._wait(self._agent.replay(session, live_tools=live_tools))
 
     @property
     def broker(self) -> Broker:
@@ -181,32 +168,18 @@ class Agent:
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         if self._closed or threading.current_thread() is self._thread:
             work.close()
-            raise UsageError(
-                "This agent is closed."
-                if self._closed
-                else "A listener or an async tool cannot wait for its own agent; use AsyncAgent there."
-            )
-        tasks: list[asyncio.Task[Any] | None] = []
-        interrupted = threading.Event()
-
-        async def watched() -> T:
-            tasks.append(asyncio.current_task())
-            if interrupted.is_set():
-                work.close()
-                raise asyncio.CancelledError
-            return await work
-
-        def cancel() -> None:
-            for task in tasks:
-                if task is not None:
-                    task.cancel()
-
+            alive = "A listener or an async tool cannot wait for its own agent; use AsyncAgent there."
+            raise UsageError("This agent is closed." if self._closed else alive)
         try:
-            return asyncio.run_coroutine_threadsafe(watched(), self._loop).result()
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
         except KeyboardInterrupt:  # it may come while the work is being handed over: there is no future yet
-            interrupted.set()
-            self._loop.call_soon_threadsafe(cancel)
+            self._loop.call_soon_threadsafe(self._cancel, work)
             raise
+
+    def _cancel(self, work: Coroutine[Any, Any, T]) -> None:
+        for task in asyncio.all_tasks(self._loop):
+            if task.get_coro() is work:
+                task.cancel()
 
     def close(self) -> None:
         """Stop everything that was started. May be called twice."""

@@ -9,18 +9,21 @@ import asyncio
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from quoth.agent.replay.replay import Given, Replay, agent_again, replay, session_in_file
-from quoth.agent.run.host import Host
+from quoth.agent.replay.again import Given, agent_again, session_in_file
+from quoth.agent.replay.replay import Replay, replay
+from quoth.agent.run.conversation import Conversations
 from quoth.tools.loading import ToolSource
+from quoth.tools.registry.table import ToolTable
 
 
 def replays(
     file: str | Path,
     *,
-    tools: Iterable[ToolSource] | None = None,
-    **options: Any,
+    tools: Iterable[ToolSource] | ToolTable | None = None,
+    dialect: str | None = None,
+    belt: Literal["full", "search"] | None = None,
 ) -> Replay:
     """Assert that a session replays as it is recorded.
 
@@ -38,15 +41,15 @@ def replays(
     does.
 
     ``tools`` are the files or tools that the session had beside those that ship, for a file of a session
-    loads no code by itself; ``options`` may name another ``dialect`` or ``belt``. Returns the Replay, whose
-    ``notes`` say what was not compared. Raises UsageError for a file that holds no session, or one that was
-    changed."""
+    loads no code by itself; ``dialect`` and ``belt`` count in place of the session's. Returns the Replay,
+    whose ``notes`` say what was not compared. Raises UsageError for a file that holds no session, or one that
+    was changed."""
     __tracebackhide__ = True  # what failed is in the words of the failure
     session, events = session_in_file(Path(file))
     notes: list[str] = []
 
-    def again(given: Given) -> Host:
-        return agent_again(given, notes, session=session, tools=tools, **options)
+    def again(given: Given) -> Conversations:
+        return agent_again(given, notes, session=session, tools=tools, dialect=dialect, belt=belt)
 
     replaying = replay(session, events, again, foreign=len(events))
     with ThreadPoolExecutor(1) as thread:  # a test may itself be asynchronous

@@ -53,6 +53,7 @@ def agent_of(
     """An agent as the options want it, which closes the ``store`` that it is given; ``asked`` may stand
     before the person at the terminal."""
     from quoth.agent.client import AsyncAgent
+    from quoth.agent.run.options import ModelOptions, ToolOptions
 
     consent: Any = None
     if options.yes:
@@ -65,11 +66,8 @@ def agent_of(
     more.setdefault("limits", limits_of(options))
     agent = AsyncAgent(
         workspace=options.folder,
-        tools=options.tools,
-        model=options.model,
-        base_url=options.base_url,
-        dialect=options.dialect,
-        belt=options.belt or "full",
+        tools=ToolOptions(options.tools, options.belt or "full"),
+        model=ModelOptions(options.model, options.base_url, options.dialect),
         policy=options.policy,
         user=options.user,
         session=options.session,
@@ -138,7 +136,7 @@ def carried_out(options: Options, work: Callable[[AsyncAgent], Coroutine[Any, An
         tell_what_waits(agent, options)
         return code
 
-    return with_agent(options, shown, listener=Progress())  # sub-agents alone tell it anything
+    return with_agent(options, shown, on_event=Progress())  # sub-agents alone tell it anything
 
 
 def tools_of(options: Options) -> ToolTable:

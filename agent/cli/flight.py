@@ -114,7 +114,7 @@ def _fly(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
         return EXIT_OF_RUN[report.status]
 
     return with_agent(
-        options, work, listener=look, store=store, asked=lambda person: AskedAside(person, look)
+        options, work, on_event=look, store=store, asked=lambda person: AskedAside(person, look)
     )
 
 
@@ -200,7 +200,7 @@ def _how_many(options: FlyOptions, file: PlanFile) -> str:
     """How many steps are asked for by name. Raises UsageError for a name that is not there."""
     if not (options.start or options.only or options.until):
         return ""
-    from quoth.agent.flight.engine import chosen_steps
+    from quoth.agent.flight.selection import chosen_steps
 
     number = len(chosen_steps(file.plan, _wanted(options)))
     return f"; {number} of them would be flown"

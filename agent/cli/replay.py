@@ -17,7 +17,7 @@ from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:
     from quoth.agent.replay.replay import Replay
-    from quoth.agent.run.host import Host
+    from quoth.agent.run.conversation import Conversations
     from quoth.tools.history.event import Event
 
 
@@ -49,7 +49,7 @@ def add(commands: Commands) -> None:
 
 def _session(options: PastOptions, command: str) -> tuple[str, list[Event], int]:
     """The session that is named, checked; its events, and how many of them were written elsewhere."""
-    from quoth.agent.replay.replay import session_in_file, session_in_store
+    from quoth.agent.replay.again import session_in_file, session_in_store
     from quoth.agent.session.index import find_session, last_session
     from quoth.tools.history.transcript import Transcript
 
@@ -98,12 +98,12 @@ def replay(options: ReplayOptions) -> int:
 async def _replayed(options: ReplayOptions, session: str, events: list[Event], foreign: int) -> Replay:
     from contextlib import AsyncExitStack
 
-    from quoth.agent.replay.replay import Given, agent_again
+    from quoth.agent.replay.again import Given, agent_again
     from quoth.agent.replay.replay import replay as replay_session
 
     notes: list[str] = []
 
-    def again(given: Given, live: bool = False) -> Host:
+    def again(given: Given, live: bool = False) -> Conversations:
         own: dict[str, Any] = {"dialect": options.dialect, "belt": options.belt, "policy": options.policy}
         files = list(options.tools) or None
         return agent_again(
@@ -112,7 +112,7 @@ async def _replayed(options: ReplayOptions, session: str, events: list[Event], f
 
     async with AsyncExitStack() as stack:
 
-        def live(given: Given) -> Host:
+        def live(given: Given) -> Conversations:
             agent = again(given, live=True)
             stack.push_async_callback(agent.aclose)
             return agent

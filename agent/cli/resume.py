@@ -46,7 +46,7 @@ def resume(options: ResumeOptions) -> int:
         session, user, runs = _waiting_session(options, of or options.session, store)
         own = take_over(options, store, session, user)
         work = _Continuation(own, session, " ".join(words), runs)
-        return with_agent(own, work.done, listener=Progress(), limits=limits_of(own, own.limits), store=store)
+        return with_agent(own, work.done, on_event=Progress(), limits=limits_of(own, own.limits), store=store)
 
 
 @dataclass

@@ -43,7 +43,7 @@ def run(options: TaskOptions) -> int:
         tell_what_waits(agent, options)
         return code
 
-    return with_agent(options, work, listener=Progress())
+    return with_agent(options, work, on_event=Progress())
 
 
 def repl(options: Options) -> int:

@@ -12,23 +12,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
-from quoth.agent.plan.blocks import called, knows_all, libraries, variables
+from quoth.agent.plan.blocks import (
+    called,
+    known_program,
+    knows_all,
+    libraries,
+    unknown_refs,
+    variables,
+)
 from quoth.agent.plan.check import reads_only
 from quoth.agent.plan.check_forms import tool_uses
 from quoth.agent.plan.model import Form, Part, Plan
 from quoth.tools.call.call import Call
 from quoth.tools.call.ports import Audit
-from quoth.tools.call.redaction import SECRET, redact
+from quoth.tools.call.redaction import SECRET
 from quoth.tools.consent import plan_approvals as plans
 from quoth.tools.consent.broker import Broker
-from quoth.tools.consent.requests import Decision
+from quoth.tools.consent.requests import Decision, decision_row
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.org.babel import Var
 from quoth.tools.program.compiler import program_digest
@@ -65,18 +70,19 @@ def record(
 ) -> None:
     """Keep what a person decided of a step; the audit is told as it counts. ``covered`` is what the
     person was shown; an approval is of no other call, whatever another policy would ask in flight."""
-    said = "deny" if decision.kind == "deny" else "approve"
+    denied, digest = decision.kind == "deny", plan.digest(step)
+    said = f"step {'denied' if denied else 'approved'} by {decision.by or 'somebody'}"
     with store.transaction() as run:
-        _audit(audit, plan, step, decision)
+        audit.write(decision_row(decision, "fly", digest, f"{plan.source.name} {step.id}", said))
         run(
             "INSERT INTO plan_steps (plan, step, digest, tools, decision, user, at, why, body, seen)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 path,
                 step.id,
-                plan.digest(step),
+                digest,
                 tools_digest(plan, step, table),
-                said,
+                "deny" if denied else "approve",
                 decision.by,
                 time.time(),
                 decision.why,
@@ -106,6 +112,11 @@ def approval_of(store: Store, plan: Plan, path: str, step: Part, table: ToolTabl
     digest, tools, decision, user, at, why, of, seen = found[0]
     holds = decision == "deny" or (digest, tools) == now
     return Approval(decision, user, at, why, holds, of, frozenset(json.loads(seen)))
+
+
+def approves(approval: Approval | None) -> TypeGuard[Approval]:
+    """Whether a person has approved the step as it is now."""
+    return approval is not None and approval.holds and approval.decision == "approve"
 
 
 def body_digest(plan: Plan, step: Part) -> str:
@@ -188,7 +199,7 @@ async def coverage(agent: Host, plan: Plan, step: Part) -> Coverage:
 async def _coverage(agent: Host, plan: Plan, form: Form) -> tuple[list[Covered], list[str]]:
     given, text = variables(plan, form), called(plan, form).text
     if not knows_all(plan, form):
-        refs = ", ".join(dict.fromkeys(var.ref for var in given if var.ref and var.ref not in plan.data))
+        refs = unknown_refs(plan, form)
         asks = [
             f"{name} (it works with what {refs} comes to)" for name in _changing(agent.table, text, given)
         ]
@@ -196,8 +207,7 @@ async def _coverage(agent: Host, plan: Plan, form: Form) -> tuple[list[Covered],
             names = _changing(agent.table, block.text, block.vars)
             asks += [f"{name} (of the block {block.name}, which gives a value)" for name in names]
         return [], asks
-    values = {var.name: plan.data[var.ref].value if var.ref else var.value for var in given}
-    found = await agent.eval(form.program(values, text), route="flight", dry_run="pure")
+    found = await agent.eval(known_program(plan, form), route="flight", dry_run="pure")
     if not found.ok:
         return [], [f"anything ({found.message})"]
     known, unknown = _parted(found.value)
@@ -236,35 +246,3 @@ def _seen(plan: Mapping[str, Any], shape: Mapping[str, Any]) -> str:
 
 def _is_literal(pattern: Mapping[str, Any]) -> bool:
     return "is" in pattern or "sha256" in pattern
-
-
-def _audit(audit: Audit, plan: Plan, step: Part, decision: Decision) -> None:
-    denied = decision.kind == "deny"
-    audit.write(
-        {
-            "id": secrets.token_hex(5),
-            "ts": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "session": "",
-            "user": decision.by,
-            "route": "decision",
-            "parent": None,
-            "depth": 0,
-            "round": 0,
-            "place": 0,
-            "tool": "fly",
-            "digest": plan.digest(step),
-            "status": "denied" if denied else "ok",
-            "stage": "consent",
-            "duration_ms": 0,
-            "side_effects": (),
-            "policy": "",
-            "rule": "",
-            "guard": "",
-            "gate": "",
-            "consent": f"step {'denied' if denied else 'approved'} by {decision.by or 'somebody'}",
-            "message": redact(decision.why)[:2000],
-            "form": redact(f"{plan.source.name} {step.id}")[:2000],
-            "schema_hash": "",
-            "repairs": "",
-        }
-    )

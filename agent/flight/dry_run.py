@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.flight.approval import approval_of
-from quoth.agent.flight.engine import chosen_steps
+from quoth.agent.flight.approval import approval_of, approves
 from quoth.agent.flight.plan_file import PlanFile
 from quoth.agent.flight.report import Wanted
-from quoth.agent.plan.blocks import called, knows_all, variables
+from quoth.agent.flight.selection import chosen_steps
+from quoth.agent.plan.blocks import called, known_program, knows_all, unknown_refs, variables
 from quoth.agent.plan.check import check
 from quoth.agent.plan.check_forms import tool_uses
 from quoth.agent.plan.model import Form, Part, Plan
@@ -32,29 +32,24 @@ async def dry_flight(agent: Host, file: PlanFile, wanted: Wanted) -> list[dict[s
     wished = chosen_steps(plan, wanted)
     steps = []
     for step in plan.order:
-        if step.id not in wished:
-            continue
-        approval = approval_of(agent.store, plan, str(file.path), step, agent.table)
-        approved = approval is not None and approval.holds and approval.decision == "approve"
-        shown = agent.table if step.tools is None else chosen(agent.table, step.tools)
-        steps.append(
-            {
-                "id": step.id,
-                "place": str(step.place),
-                "approved": approved,
+        if step.id in wished:
+            shown = agent.table if step.tools is None else chosen(agent.table, step.tools)
+            more = {
+                "approved": approves(approval_of(agent.store, plan, str(file.path), step, agent.table)),
                 "blocks": [await _block(agent, plan, step, form) for form in step.running],
                 "tools": [tool.name for tool in shown if tool.shown] if step.objective else None,
-                "expect": step.expect,
-                "looks": await _looks(agent, step),
             }
-        )
-    groups = [part for part in plan.parts if part.inside and part.expect]
-    for group in groups:
-        if wished.intersection(leaf.id for leaf in plan.leaves(group)):
-            looks = await _looks(agent, group)
-            row = {"id": group.id, "place": str(group.place), "approved": False, "blocks": [], "tools": None}
-            steps.append({**row, "expect": group.expect, "looks": looks})
+            steps.append(await _row(agent, step, more))
+    for group in plan.parts:
+        ended = group.inside and group.expect and {leaf.id for leaf in plan.leaves(group)}
+        if ended and ended & wished:
+            steps.append(await _row(agent, group, {"approved": False, "blocks": [], "tools": None}))
     return steps
+
+
+async def _row(agent: Host, part: Part, more: dict[str, Any]) -> dict[str, Any]:
+    looks = await _looks(agent, part)
+    return {"id": part.id, "place": str(part.place), **more, "expect": part.expect, "looks": looks}
 
 
 async def _looks(agent: Host, part: Part) -> str:
@@ -69,15 +64,13 @@ async def _looks(agent: Host, part: Part) -> str:
 
 
 async def _block(agent: Host, plan: Plan, step: Part, form: Form) -> dict[str, Any]:
-    given = variables(plan, form)
-    text = called(plan, form).text
+    row = {"place": str(form.place), "plan": None}
     if not knows_all(plan, form):
-        uses = dict.fromkeys(use.tool.name for use in tool_uses(text, agent.table, [v.name for v in given]))
-        refs = ", ".join(var.ref for var in given if var.ref and var.ref not in plan.data)
-        said = f"; it works with what {refs} will have come to, and may call: {', '.join(uses) or 'no tool'}"
-        return {"place": str(form.place), "text": said, "plan": None}
-    values = {var.name: plan.data[var.ref].value if var.ref else var.value for var in given}
-    result = await agent.eval(form.program(values, text), route="flight", dry_run=True)
+        names = [var.name for var in variables(plan, form)]
+        uses = dict.fromkeys(use.tool.name for use in tool_uses(called(plan, form).text, agent.table, names))
+        refs, may = unknown_refs(plan, form), ", ".join(uses) or "no tool"
+        return {**row, "text": f"; it works with what {refs} will have come to, and may call: {may}"}
+    result = await agent.eval(known_program(plan, form), route="flight", dry_run=True)
     if not result.ok:
-        return {"place": str(form.place), "text": f"; {result.message}", "plan": None}
-    return {"place": str(form.place), "text": result.value["text"], "plan": result.value}
+        return {**row, "text": f"; {result.message}"}
+    return {**row, "text": result.value["text"], "plan": result.value}

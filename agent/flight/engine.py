@@ -1,6 +1,6 @@
 """Flight plans flown: which steps are run, in which order, and what is written down of it and where.
 
-Knows plans, their files and what a flight's transcript says; a step itself is run by flight_step.py. A flight
+Knows plans, their files and what a flight's transcript says; a step itself is run by flight/step.py. A flight
 is a session, and what it stands at is derived from the transcript alone: the file shows it, and is never
 asked. A flight goes on where it stood: after a kill, an interrupt, a decision that it waited for, a failure.
 Once all is done, the next one begins anew.
@@ -17,20 +17,21 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from quoth.agent.flight.approval import approves
 from quoth.agent.flight.log import FlightLog, StepStatus, begin_flight, flights, read_flight
 from quoth.agent.flight.plan_file import FileEdit, PlanFile
 from quoth.agent.flight.report import WORDS, FlightReport, FlightStatus, StepReport, Wanted
 from quoth.agent.flight.results import StepAttempt, result_of, results_of
+from quoth.agent.flight.selection import chosen_steps
 from quoth.agent.flight.status import Standings, lets_pass
 from quoth.agent.flight.step import FlightContext, attempt
 from quoth.agent.plan.check import check
-from quoth.agent.plan.model import PHASES, Part, Plan
+from quoth.agent.plan.model import Part, Plan
 from quoth.agent.session.session import Session
 from quoth.agent.terminal.text import show_value
 from quoth.neuro.backends.base import Usage
 from quoth.tools.call.workspace import flying
-from quoth.tools.errors import UsageError, did_you_mean
-from quoth.tools.storage.database import Store
+from quoth.tools.errors import UsageError
 from quoth.tools.storage.file_lock import hold
 from quoth.tools.storage.paths import store_path
 from quoth.tools.text import short
@@ -63,7 +64,6 @@ class _Flight:
         self.wanted = wanted
         self.chosen = chosen_steps(self.plan, wanted)
         self.named = session
-        self.store: Store = agent.store
         self.notes: dict[str, None] = {}
         self.fresh: set[str] = set()  # what is begun anew though it is over
         self.usage: dict[str, Usage] = {}
@@ -71,7 +71,7 @@ class _Flight:
         self.log = self._log()
         since = max([self.log.begun, *(one.seq for past in self.log.history.values() for one in past)])
         self.standings = Standings(self.plan, self.log, self.fresh, since)
-        self.aboard = FlightContext(agent, self.store, self.plan, str(file.path), self.log, self.made)
+        self.aboard = FlightContext(agent, agent.store, self.plan, str(file.path), self.log, self.made)
 
     # Which flight
 
@@ -79,7 +79,7 @@ class _Flight:
         """The flight to go on with, or a new one."""
         agent, path, anew = self.agent, str(self.file.path), self.wanted.again
         named = bool(self.wanted.only or self.wanted.start)
-        for event in flights(self.store, agent.transcript, path, agent.user, self.named):
+        for event in flights(agent.store, agent.transcript, path, agent.user, self.named):
             log = read_flight(self._session(event.session), event)
             if not anew and (named or not self._finished(log)):
                 self._begin_again(log)
@@ -125,46 +125,24 @@ class _Flight:
     def _flown(self) -> list[Part]:
         """What is to be flown now: the steps, and the groups that they bring to their end."""
         steps = [step for step in self.plan.steps if step.id in self.chosen]
-        return steps + [group for group in self.standings.groups if self._ends(group, self.standings)]
+        return steps + [group for group in self.standings.groups if self._ends(group)]
 
-    def _ends(self, group: Part, found: Standings) -> bool:
+    def _ends(self, group: Part, found: Standings | None = None) -> bool:
         """Whether what is flown brings a group to its end."""
+        found = found or self.standings
         leaves = found.leaves(group)
         left = any(leaf.id not in self.chosen and not found.passed(leaf) for leaf in leaves)
         return not left and any(leaf.id in self.chosen for leaf in leaves)
 
-    # Standings
-
-    def standing(self, part: Part) -> StepStatus | None:
-        return self.standings.of(part)
-
-    def status(self, part: Part) -> str:
-        return self.standings.status(part)
-
-    def passed(self, part: Part) -> bool:
-        return self.standings.passed(part)
-
-    def _is_over(self, part: Part) -> bool:
-        return self.standings.is_over(part)
-
-    def _note(
-        self, part: Part, status: str, number: int, tries: int, text: str = "", seconds: float = 0
-    ) -> None:
-        """Write into the transcript what a part has come to."""
-        self.fresh.discard(part.id)
-        digest = self.plan.digest(part)
-        self.log.add(part.id, status, digest, number, tries, text, seconds)
-        self.standings.changed(part)
-
     def made(self, step: Part) -> StepAttempt | None:
         """The attempt that gave a step its result: in this flight, or in an earlier one of the same step."""
         digest = self.plan.digest(step)
-        one = self.standing(step)
+        one = self.standings.of(step)
         if one is not None and one.status == "done":
             return self._attempt(one)
         if step.id in self.chosen:
             return None
-        for event in flights(self.store, self.agent.transcript, str(self.file.path), self.agent.user):
+        for event in flights(self.agent.store, self.agent.transcript, str(self.file.path), self.agent.user):
             log = read_flight(self._session(event.session), event)
             for one in reversed(log.history.get(step.id, [])):
                 if (one.status, one.digest) == ("done", digest):
@@ -211,7 +189,7 @@ class _Flight:
                 for task in done:
                     part = running.pop(task)
                     task.result()
-                    if self.status(part) == "begun":
+                    if self.standings.status(part) == "begun":
                         tried.discard(part.id)
         finally:
             for task in running:
@@ -224,19 +202,19 @@ class _Flight:
             return []
         found = []
         for step in self.plan.order:
-            if step.id in self.chosen and not self._is_over(step) and self._may_begin(step):
+            if step.id in self.chosen and not self.standings.is_over(step) and self._may_begin(step):
                 found.append(step)
         groups = self.standings.groups
         for group in reversed(groups):  # the innermost first
-            if self._is_over(group) or not self._ends(group, self.standings):
+            if self.standings.is_over(group) or not self._ends(group):
                 continue
             inner = (part for part in groups if group in part.around)
-            if all(map(self.passed, self.standings.leaves(group))) and all(map(self.passed, inner)):
+            if all(map(self.standings.passed, (*self.standings.leaves(group), *inner))):
                 found.insert(0, group)
         return found
 
     def _may_begin(self, step: Part) -> bool:
-        return all(map(self.passed, self._before(step)))
+        return all(map(self.standings.passed, self._before(step)))
 
     def _before(self, step: Part) -> Iterator[Part]:
         """What a step waits for, as far as it is flown: steps, and expectations of groups that they end. The
@@ -247,7 +225,7 @@ class _Flight:
                 earlier = self.plan.by_id[name]
                 for group in [one for one in groups if one in earlier.around]:
                     del groups[group]
-                    if self._ends(group, self.standings):
+                    if self._ends(group):
                         yield group
                 yield earlier
 
@@ -257,51 +235,53 @@ class _Flight:
         while again and not self.stopped:
             again = False
             for step in self.plan.order:
-                if step.id not in self.chosen or self._is_over(step):
+                if step.id not in self.chosen or self.standings.is_over(step):
                     continue
                 if lost := [part for part in self._before(step) if self._is_lost(part)]:
                     again = True
-                    self._write(step, "skipped", self._number(step), 1, self._fate(lost[-1]))
+                    digest, number = self.plan.digest(step), self._number(step)
+                    fate = self._fate(lost[-1])
+                    self._write(step, StepStatus(step.id, "skipped", digest, number, 1, fate))
 
     def _is_lost(self, part: Part) -> bool:
         """Whether nothing that waits for it can begin."""
-        return self._is_over(part) and not self.passed(part)
+        return self.standings.is_over(part) and not self.standings.passed(part)
 
     async def _part(self, part: Part) -> None:
         """Begin a step, or go on with it, until it has come to something."""
-        one = self.standing(part)
-        if one is not None and not one.over:
-            number, tries = one.attempt, one.tries
-        else:
-            number = self._number(part)
+        one = self.standings.of(part)
+        goes_on = one is not None and not one.over
+        if one is None or one.over:
             tries = one.tries + 1 if one is not None else 1
+            one = StepStatus(part.id, "begun", self.plan.digest(part), self._number(part), tries)
             if part.id in self.fresh:
                 self.fresh.discard(part.id)
                 self.standings.changed(part)
-        began = time.monotonic()
+        one, began = replace(one, text="", seconds=0.0), time.monotonic()
         approval = self.aboard.approval(part) if part.is_step else None
         if approval is not None and approval.decision == "deny":
             why = f"the person said: {approval.why}" if approval.why else "the person said no"
             same = "" if approval.step == part.id else f"it is what {approval.step} was, and "
-            self._write(part, "denied", number, tries, f"{part.id} was denied: {same}{why}.")
+            self._write(part, replace(one, status="denied", text=f"{part.id} was denied: {same}{why}."))
             self._after(part)
             return
-        digest = self.plan.digest(part)
-        if faults := self.file.put([FileEdit(part.id, "RUNNING" if part.is_step else "", digest)]):
+        if faults := self.file.put([FileEdit(part.id, "RUNNING" if part.is_step else "", one.digest)]):
             self.notes |= dict.fromkeys(faults)
             self.stopped = f"{part.id} was not begun."
             return
-        if one is None or one.over:
-            self._note(part, "begun", number, tries)
+        if not goes_on:
+            self._note(part, one)
         self._show([part])
         self._tell("step", replace(self.report_of(part), status="begun", text=""))
         try:
-            came = await attempt(self.aboard, part, number)
+            came = await attempt(self.aboard, part, one.attempt)
         except asyncio.CancelledError:
-            self._write(part, "interrupted", number, tries, "It was broken off.", time.monotonic() - began)
+            took = time.monotonic() - began
+            self._write(part, replace(one, status="interrupted", text="It was broken off.", seconds=took))
             raise
         self.usage[part.id] = self.usage.get(part.id, Usage()) + came.usage
-        self._write(part, came.status, number, tries, came.text, time.monotonic() - began)
+        took = time.monotonic() - began
+        self._write(part, replace(one, status=came.status, text=came.text, seconds=took))
         self._after(part)
 
     def _after(self, part: Part) -> None:
@@ -309,30 +289,34 @@ class _Flight:
             self.stopped = self._fate(part)
 
     def _fate(self, part: Part) -> str:
-        status = self.status(part)
+        status = self.standings.status(part)
         return f"{part.id} {'failed' if status == 'failed' else f'was {status}'}."
 
     def _number(self, part: Part) -> int:
         return 1 + max((one.attempt for one in self.log.history.get(part.id, ())), default=0)
 
-    def _write(
-        self, part: Part, status: str, number: int, tries: int, text: str = "", seconds: float = 0
-    ) -> None:
+    def _note(self, part: Part, one: StepStatus) -> None:
+        """Write into the transcript what a part has come to."""
+        self.fresh.discard(part.id)
+        self.log.add(one)
+        self.standings.changed(part)
+
+    def _write(self, part: Part, one: StepStatus) -> None:
         """Write down what a part has come to, first in the transcript, and then in the file."""
-        one = self.log.standing(part.id)
-        if one is None or (one.status, one.attempt, one.text) != ("waits", number, text):
-            self._note(part, status, number, tries, text, seconds)
+        last = self.log.standing(part.id)
+        if last is None or (last.status, last.attempt, last.text) != ("waits", one.attempt, one.text):
+            self._note(part, one)
         self._show([part])
         self._tell("step", self.report_of(part))
 
     def _ended(self) -> FlightStatus:
         parts = self._flown()
-        if all(map(self.passed, parts)):
+        if all(map(self.standings.passed, parts)):
             return "done"
         if self.aboard.interrupted:
             return "interrupted"
         lost = any(map(self._is_lost, parts))
-        waits = any(self.status(part) == "waits" for part in parts)
+        waits = any(self.standings.status(part) == "waits" for part in parts)
         return "pending" if waits and not lost and not self.stopped else "failed"
 
     # What is shown
@@ -356,28 +340,26 @@ class _Flight:
             return FileEdit(part.id, word if part.todo else "", log=log)
         if not part.is_step:
             return None
-        one = self.standing(part)
+        one = self.standings.of(part)
         if one is None:
             return FileEdit(part.id, self._first_word(part)) if reset or history else None
         results = results_of(part, self._attempt(one))
-        return FileEdit(part.id, WORDS[self.status(part)], one.digest, log, results)
+        return FileEdit(part.id, WORDS[self.standings.status(part)], one.digest, log, results)
 
     def _first_word(self, step: Part) -> str:
-        approval = self.aboard.approval(step)
-        approved = approval is not None and approval.holds and approval.decision == "approve"
-        return "APPROVED" if approved else "PLAN"
+        return "APPROVED" if approves(self.aboard.approval(step)) else "PLAN"
 
     def _word_of(self, group: Part) -> str:
         """DONE is said of a group only if all in it is, or its own expectation has come true."""
-        own = self.status(group) if group.expect else ""
+        own = self.standings.status(group) if group.expect else ""
         if own in ("done", "failed", "denied"):
             return WORDS[own]
-        found = [self.status(leaf) for leaf in self.standings.leaves(group)]
+        found = [self.standings.status(leaf) for leaf in self.standings.leaves(group)]
         if all(status == "done" for status in found):
             return "RUNNING" if group.expect else "DONE"
         if not any(found):
             return ""
-        over = all(self._is_over(leaf) for leaf in self.standings.leaves(group))
+        over = all(self.standings.is_over(leaf) for leaf in self.standings.leaves(group))
         stopped = self.stopped and any(status in ("failed", "denied") for status in found)
         return "FAILED" if (over and not group.expect) or stopped else "RUNNING"
 
@@ -392,7 +374,7 @@ class _Flight:
         return f"{line}: {text}" if text else line
 
     def report_of(self, part: Part) -> StepReport:
-        one = self.standing(part)
+        one = self.standings.of(part)
         if one is None:
             status = _STATUS.get(self._word_of(part), "") if part.inside else ""
             return StepReport(part.id, part.title, self.file.place(part), status)
@@ -405,52 +387,13 @@ class _Flight:
         )
 
     def report(self, status: FlightStatus, seconds: float) -> FlightReport:
-        parts = [part for part in self.plan.parts if part.is_step or part.expect]
-        steps = tuple(self.report_of(part) for part in parts)
+        steps = tuple(self.report_of(part) for part in self.plan.parts if part.is_step or part.expect)
         notes = [*self.notes, *self.file.notes]
-        if self.stopped and not self._failed_there():
+        if self.stopped and not any(step.status in ("failed", "denied") for step in steps):
             notes.append(self.stopped)
         return FlightReport(self.file.shown, self.log.session.id, status, steps, seconds, tuple(notes))
 
-    def _failed_there(self) -> bool:
-        parts = [part for part in self.plan.parts if part.is_step or part.expect]
-        return any(self.status(part) in ("failed", "denied") for part in parts)
-
     def _tell(self, event: str, data: Any) -> None:
-        if self.agent.listener is not None:
+        if self.agent.on_event is not None:
             with contextlib.suppress(Exception):
-                self.agent.listener(event, data)
-
-
-def chosen_steps(plan: Plan, wanted: Wanted) -> frozenset[str]:
-    """The ids of the steps to fly. Raises UsageError for what is not there."""
-    if wanted.only and (wanted.start or wanted.until):
-        raise UsageError("--only names one step; it does not go with --from or --until.")
-    if wanted.only:
-        return frozenset(step.id for step in plan.leaves(plan.find(wanted.only)))
-    order = [step.id for step in plan.order]
-    if wanted.until:
-        ends = [step.id for part in _phase(plan, wanted.until) for step in plan.leaves(part)]
-        needed = set(ends).union(*(plan.earlier(plan.by_id[name]) for name in ends))
-        order = [name for name in order if name in needed]
-    if wanted.start:
-        first = [step.id for step in plan.leaves(plan.find(wanted.start))]
-        places = [place for place, name in enumerate(order) if name in first]
-        if not places:
-            raise UsageError(f"{wanted.start} comes after {wanted.until}.")
-        order = order[places[0] :]
-    return frozenset(order)
-
-
-def _phase(plan: Plan, name: str) -> list[Part]:
-    """The parts of a phase, or the part of that id or title."""
-    word = name.strip().capitalize()
-    if word in PHASES:
-        if found := [part for part in plan.parts if part.phase == word and part.is_step]:
-            return found
-        raise UsageError(f"There is no step of the phase {word} in {plan.source.name}.")
-    known = {part.id for part in plan.parts}
-    if name in known:
-        return [plan.by_id[name]]
-    hint = did_you_mean(name, [*PHASES, *known]) or f" The phases are {', '.join(PHASES)}."
-    raise UsageError(f"There is no phase {name}.{hint}")
+                self.agent.on_event(event, data)

@@ -70,29 +70,20 @@ class FlightLog:
         found = self.history.get(step)
         return found[-1] if found else None
 
-    def add(
-        self,
-        step: str,
-        status: str,
-        digest: str,
-        attempt: int,
-        tries: int,
-        text: str = "",
-        seconds: float = 0,
-    ) -> StepStatus:
+    def add(self, one: StepStatus) -> None:
         """Write down what a step has come to."""
-        data: dict[str, Any] = {"id": step, "status": status, "digest": digest, "attempt": attempt}
-        data |= {"try": tries} | ({"text": text} if text else {})
-        data |= {"seconds": round(seconds, 3)} if seconds else {}
+        data: dict[str, Any] = {"id": one.id, "status": one.status, "digest": one.digest}
+        data |= {"attempt": one.attempt, "try": one.tries} | ({"text": one.text} if one.text else {})
+        data |= {"seconds": round(one.seconds, 3)} if one.seconds else {}
         transcript = self.session.transcript
-        run = self.run_of(step, attempt)
-        where = {"run": run, "parent": self.begun, "key": f"{self.key}/{step}", "status": status}
-        seq = transcript.add(self.session.id, "step", data, **where)  # type: ignore[arg-type]
+        run, key = self.run_of(one.id, one.attempt), f"{self.key}/{one.id}"
+        seq = transcript.add(
+            self.session.id, "step", data, run=run, parent=self.begun, key=key, status=one.status
+        )
         (event,) = transcript.events(self.session.id, kind="step", after=seq - 1)
         self._read(event)
-        if status in OVER:
+        if one.over:
             self.session.forget_secrets(run)
-        return self.history[step][-1]
 
     def end(self, status: str) -> None:
         """Write down how the flight has ended for now."""

@@ -105,21 +105,19 @@ class PlanFile:
     def put(self, marks: Sequence[FileEdit]) -> list[str]:
         """Write marks into the file; what cannot be written comes back as sentences. A plan in Markdown, or
         one that is write-protected, is left as it is."""
-        if not self.is_org or self._is_protected():
-            return self._changed(marks)
         for _ in range(TRIES):
             try:
                 self.look()
             except UsageError as error:
                 return [str(error)]
-            assert self._org is not None, "it is an Org file"
-            org, faults = self._org, []
+            org, faults = None if self._is_protected() else self._org, []
             for mark in marks:
                 try:
-                    org = _marked(org, self._part(mark), mark)
+                    part = self._part(mark)
+                    org = _marked(org, part, mark) if org is not None else None
                 except QuothError as error:
                     faults.append(str(error))
-            new = org.dump()
+            new = self._data if org is None else org.dump()
             if new == self._data:
                 return faults
             try:
@@ -131,19 +129,6 @@ class PlanFile:
             except OSError as error:
                 return [*faults, f"{self.shown} cannot be written: {error.strerror}."]
         return [f"{self.shown} is being written by another program all the time; nothing was written."]
-
-    def _changed(self, marks: Sequence[FileEdit]) -> list[str]:
-        faults = []
-        try:
-            self.look()
-        except UsageError as error:
-            return [str(error)]
-        for mark in marks:
-            try:
-                self._part(mark)
-            except PlanChangedError as error:
-                faults.append(str(error))
-        return faults
 
     def look(self) -> Plan:
         """The plan as it is now; the file is read again if it is not what we have written. Raises

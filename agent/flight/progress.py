@@ -25,11 +25,6 @@ COLORS = {"DONE": "green", "FAILED": "red", "DENIED": "red", "SKIPPED": "yellow"
 TEXT_CHARS = 160
 
 
-def look_for(stream: TextIO | None) -> Lines | Tree:
-    """What shows a flight on this stream."""
-    return Tree(stream) if stream is not None and may_draw(stream) else Lines(stream)
-
-
 class Lines(Progress):
     """A line for each step that has come to something; the calls of models in between."""
 
@@ -180,4 +175,5 @@ class AskedAside:
 
 
 def stderr_look() -> Lines | Tree:
-    return look_for(sys.stderr)
+    """What shows a flight on standard error, which may be closed."""
+    return Tree(sys.stderr) if sys.stderr is not None and may_draw(sys.stderr) else Lines(sys.stderr)

@@ -8,26 +8,26 @@ was broken off is gone on with by making it again: what is finished is answered 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from quoth.agent.flight.approval import Approval, approval_of, cover, is_covered
+from quoth.agent.flight.approval import Approval, approval_of, approves, cover, is_covered
+from quoth.agent.flight.briefing import briefing, task_of
 from quoth.agent.flight.log import FlightLog
 from quoth.agent.flight.results import StepAttempt, _key, result_of
 from quoth.agent.plan.blocks import called, knows_all, variables
 from quoth.agent.plan.check import reads_only
 from quoth.agent.plan.model import RESULT, Form, Part, Plan
 from quoth.agent.reply import Inner, Reply, SubAgent
-from quoth.agent.run.build import build_run
+from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.prices import cost_of
-from quoth.agent.run.recorder import facts_of
-from quoth.agent.run.run import Run
-from quoth.agent.run.subagents import Team, begin, chosen, services_for
+from quoth.agent.run.run import Run, RunLimits
+from quoth.agent.run.subagents import Team, chosen, opening, services_for
 from quoth.agent.session.run_log import RunLog
-from quoth.agent.session.session import read_messages
 from quoth.agent.terminal.text import shortened, show_value, told
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.context_window import longest_reply, window_of
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from quoth.agent.run.host import Host
 
 RESULT_CHARS = 200  # of a result that is told with a reason
-SHARE = 2  # earlier results may take so many times the room of one result, each of them half of it
 EVAL, MORE = "eval", "more"
 Ended = Literal["done", "failed", "denied", "waits", "interrupted"]
 
@@ -78,6 +77,15 @@ class FlightContext:
 
     def approval(self, step: Part) -> Approval | None:
         return approval_of(self.store, self.plan, self.path, step, self.agent.table)
+
+    @contextlib.contextmanager
+    def running(self, run: Run) -> Iterator[None]:
+        """Within it an interrupt stops this run too."""
+        self.runs.append(run)
+        try:
+            yield
+        finally:
+            self.runs.remove(run)
 
     def interrupt(self) -> None:
         """Stop at the next safe point."""
@@ -138,15 +146,19 @@ class _Attempt:
 
     async def _block(self, run: Run, form: Form) -> StepOutcome:
         """Run a block, unless that was done before."""
-        values = {var.name: await self._value(run, form, var.ref) if var.ref else var.value
-                  for var in variables(self.plan, form)}  # fmt: skip
-        text = _program(form, values, called(self.plan, form).text)
-        result = await self._evaluate(run, text, _key(self.step, form), form)
-        return self._came(result)
+        text = await self._program_of(run, form, form)
+        return self._came(await self._evaluate(run, text, _key(self.step, form), form))
+
+    async def _program_of(self, run: Run, form: Form, block: Form, seen: tuple[str, ...] = ()) -> str:
+        """The program that a block is, with its values; it is needed for ``form``, by way of ``seen``."""
+        values = {
+            var.name: await self._value(run, form, var.ref, seen) if var.ref else var.value
+            for var in variables(self.plan, block)
+        }
+        return _program(block, values, called(self.plan, block).text)
 
     async def _evaluate(self, run: Run, text: str, name: str, form: Form | None = None) -> ToolResult:
         """A program through the door of the run; ``form`` is the block it is, if an approval may cover it."""
-        door = run.door
         marks = {"route": "flight", "user": run.user, "session": run.session, "turn": run.name}
         call = new_call(
             CallForm(EVAL, {"form": Code(text)}),
@@ -156,13 +168,12 @@ class _Attempt:
         )
         if form is not None and knows_all(self.plan, form):
             approval = self.aboard.approval(self.step)
-            if approval is not None and approval.holds and approval.decision == "approve":
-                await self._cover(run, replace(call, form=self._canonical(call.form)), text, approval)
-        self.aboard.runs.append(run)
-        try:
-            return await door.dispatch(call, run.context)
-        finally:
-            self.aboard.runs.remove(run)
+            if approves(approval):
+                await self._cover(
+                    run, replace(call, form=self.agent.table.get(EVAL).checked(call.form)[0]), text, approval
+                )
+        with self.aboard.running(run):
+            return await run.door.dispatch(call, run.context)
 
     async def _cover(self, run: Run, call: Call, text: str, approval: Approval) -> None:
         """Let what the person has approved count, for this one run of the block."""
@@ -175,9 +186,6 @@ class _Attempt:
             why = f"approved as step {self.step.id} of {self.plan.source.name}"
             cover(self.agent.broker, call, found.value, approval, why)
 
-    def _canonical(self, form: CallForm) -> CallForm:
-        return self.agent.table.get(EVAL).checked(form)[0]
-
     def _came(self, result: ToolResult) -> StepOutcome:
         if result.ok:
             return StepOutcome("failed", self.over) if self.over else StepOutcome("done")
@@ -187,13 +195,13 @@ class _Attempt:
             return StepOutcome("interrupted", "The flight was interrupted.")
         return StepOutcome("denied" if result.status == "denied" else "failed", told(result))
 
-    async def _value(self, run: Run, form: Form, ref: str) -> Any:
+    async def _value(self, run: Run, form: Form, ref: str, seen: tuple[str, ...]) -> Any:
         """The value a name refers to. Raises UsageError where it has none."""
         plan = self.plan
         if ref in plan.data:
             return plan.data[ref].value
         if ref in plan.library:
-            return await self._library(run, form, ref, ())
+            return await self._library(run, form, ref, seen)
         part, block = plan.blocks[ref] if ref in plan.blocks else (plan.by_id[ref], None)
         if part is self.step:
             made: StepAttempt | None = StepAttempt(self.name, self.session.past(self.name))
@@ -207,17 +215,7 @@ class _Attempt:
         """The value of a named block that is in no step."""
         if name in seen:
             raise UsageError(f"{name} needs its own value: {' needs '.join((*seen, name))}.")
-        block, values = self.plan.library[name], {}
-        for var in variables(self.plan, block):
-            inner = var.ref in self.plan.library
-            values[var.name] = (
-                await self._library(run, form, var.ref, (*seen, name))
-                if inner
-                else await self._value(run, form, var.ref)
-                if var.ref
-                else var.value
-            )
-        text = _program(block, values, called(self.plan, block).text)
+        text = await self._program_of(run, form, self.plan.library[name], (*seen, name))
         result = await self._evaluate(run, text, f"{_key(self.step, form)}.{name}")
         if not result.ok:
             raise UsageError(f"{name} has no value: {told(result)}")
@@ -233,11 +231,10 @@ class _Attempt:
         if self.step.budget.cost is not None:
             cost_of(backend.name, Usage())  # refused where it cannot be told
         run = self._run(self._tools(), backend)
-        self.aboard.runs.append(run)
         try:
-            reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
+            with self.aboard.running(run):
+                reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
         finally:
-            self.aboard.runs.remove(run)
             self.session.let_go(run.messages)
         status: dict[str, Ended] = {"done": "done", "failed": "failed", "pending": "waits"}
         if reply.status == "failed" and self.over:
@@ -245,38 +242,6 @@ class _Attempt:
         return StepOutcome(
             status.get(reply.status, "interrupted"), "" if reply.status == "done" else reply.text
         )
-
-    def _task(self) -> str:
-        return f"{self.step.title}\n\n{self.step.prose}" if self.step.title else self.step.prose
-
-    def _told(self) -> str:
-        """What the model is told beside the objective."""
-        plan, step = self.plan, self.step
-        parts = [f"This is one step of the plan {plan.title or plan.source.name}."]
-        if step.phase:
-            parts.append(f"Its phase: {step.phase}.")
-        parts += [f"{note.title}:\n{note.prose}" for note in plan.notes(step)]
-        results = []
-        earlier, room = plan.earlier(step), self.agent.limits.result_chars
-        left = SHARE * room
-        for one in plan.order:
-            made = self.aboard.found(one) if one.id in earlier else None
-            if made is not None and left > 0:
-                text = shortened(show_value(result_of(one, made)), min(room // 2, left), self._aside)
-                left -= len(text)
-                results.append(f"{one.id}: {text}")
-        if results:
-            parts.append("What earlier steps came to:\n" + "\n".join(results))
-        if why := self._why_failed():
-            parts.append(f"It was tried before, and that failed: {why}")
-        return "\n\n".join(parts)
-
-    def _why_failed(self) -> str:
-        """Why the last try of this very step failed; empty if it did not."""
-        over = [one for one in self.aboard.log.history.get(self.step.id, ()) if one.over]
-        if not over or over[-1].digest != self.plan.digest(self.step):
-            return ""
-        return over[-1].text if over[-1].status == "failed" else ""
 
     def _aside(self, text: str, head: int) -> str:
         """The call that shows the rest of a text of which only a part is told, if the step has that tool."""
@@ -300,9 +265,7 @@ class _Attempt:
         result = await self._evaluate(run, program, "0")
         if not result.ok:
             came = self._came(result)
-            return (
-                came if came.status != "failed" else StepOutcome("failed", f"{form.text}: {came.text}{was}")
-            )
+            return came if came.status != "failed" else replace(came, text=f"{form.text}: {came.text}{was}")
         if result.value:
             return StepOutcome("done")
         value = shortened(show_value(result.value), RESULT_CHARS) or "an empty text"
@@ -320,39 +283,24 @@ class _Attempt:
 
     def _run(self, table: ToolTable, backend: Backend | None = None, name: str = "") -> Run:
         """The run of this attempt: for prose with ``backend``, for forms without."""
-        agent, step, session = self.agent, self.step, self.session
-        prose = backend is not None
+        agent, session = self.agent, self.session
         name = name or self.name
         past = session.past(name)
-        task, data = (self._task(), self._told()) if prose else (step.title, "")
         log = RunLog(session, name)
         log.reply = self.aboard.log.begun
-        log.recalled = not prose  # of a form, nothing but its receipts tells whether it had begun
-        must_act = prose and len(table) > 0 and agent.must_act(backend)  # type: ignore[arg-type]
-        if backend is not None and past.stimulus is None:
-            given = {
-                "text": task,
-                "data": data,
-                "user": session.user,
-                **facts_of(backend),
-                "limits": vars(agent.limits),
-            }
-            log.reply = log.add("stimulus", given, parent=self.aboard.log.begun)
-        elif past.stimulus is not None:
-            kept = past.stimulus.data
-            task, data = kept["text"], kept["data"]
-        before = session.messages_before(name) if past.exchanges else []
-        dialect, search = CALL_FORM, False
-        messages = read_messages(before) if before else Messages()
+        log.recalled = backend is None  # of a form, nothing but its receipts tells whether it had begun
+        said: Mapping[str, Any] = {"text": self.step.title}
+        messages, dialect, search, must_act = Messages(), CALL_FORM, False, False
         if backend is not None:
-            dialect, search = agent.dialect_of(backend, table, searched=step.tools is None)
-            messages = messages if before else begin(table, dialect, search)
-        limits = agent.limits
-        if step.budget.steps is not None:
-            limits = replace(limits, steps=min(limits.steps, step.budget.steps))
-        if step.budget.tokens is not None and backend is not None:
-            wanted = limits.tokens or longest_reply(backend.name, window_of(backend, limits.context))
-            limits = replace(limits, tokens=min(wanted, step.budget.tokens))
+            dialect, search = agent.models.dialect_of(backend, table, searched=self.step.tools is None)
+            must_act = len(table) > 0 and agent.models.must_act(backend)
+            messages = opening(session, name, past, table, dialect, search)
+            if past.stimulus is None:
+                said = stimulus(self._said(), backend, vars(agent.limits), dialect, search, must_act)
+                log.reply = log.add("stimulus", said, parent=self.aboard.log.begun)
+        if past.stimulus is not None:
+            said = past.stimulus.data
+        task = said["text"]
         run = build_run(
             log,
             past.without_failures(),
@@ -362,9 +310,9 @@ class _Attempt:
             context=self._context(table, task),
             services=lambda run: services_for(agent, run),
             messages=messages,
-            limits=limits,
+            limits=self._limits(backend),
             pages=self._pages,
-            data=data,
+            data=said.get("data", ""),
             turn=name,
             must_act=must_act,
             dialect=dialect,
@@ -373,6 +321,23 @@ class _Attempt:
         )
         run.spent = lambda usage: self._spent(run, usage)
         return run
+
+    def _said(self) -> dict[str, Any]:
+        """What the model of this attempt is told, and who speaks."""
+        history = self.aboard.log.history.get(self.step.id, ())
+        room, found = self.agent.limits.result_chars, self.aboard.found
+        told = briefing(self.plan, self.step, found, history, room, self._aside)
+        return {"text": task_of(self.step), "data": told, "user": self.session.user}
+
+    def _limits(self, backend: Backend | None) -> RunLimits:
+        """Those of the agent, as far as the budget of the step lets it use them up."""
+        limits, budget = self.agent.limits, self.step.budget
+        if budget.steps is not None:
+            limits = replace(limits, steps=min(limits.steps, budget.steps))
+        if budget.tokens is not None and backend is not None:
+            wanted = limits.tokens or longest_reply(backend.name, window_of(backend, limits.context))
+            limits = replace(limits, tokens=min(wanted, budget.tokens))
+        return limits
 
     @property
     def _pages(self) -> StorePages:
@@ -390,10 +355,10 @@ class _Attempt:
 
     def _heard(self, event: str, data: Any) -> None:
         """Tell the agent's listener which step it is that something happens in."""
-        if self.agent.listener is not None:
+        if self.agent.on_event is not None:
             inner = data if event == "inner" else Inner((), event, data)
             who = SubAgent(self.name, self.step.title or self.step.id)
-            self.agent.listener("inner", replace(inner, path=(who, *inner.path)))
+            self.agent.on_event("inner", replace(inner, path=(who, *inner.path)))
 
     def _spent(self, run: Run, usage: Usage) -> None:
         """Count what a model has cost; a step that is over its budget is not asked about again."""
@@ -421,21 +386,17 @@ class _Attempt:
     async def _model_refused(self) -> str:
         """Why the step may not use the model it names; empty if it may."""
         spec = self.step.model
-        if spec == self.agent.model_name:
+        if spec == self.agent.models.name:
             return ""
         verdict = await self._team.may_use(spec)
         if verdict.kind == "allow":
             return ""
         if verdict.kind == "deny":
             return verdict.reason
-        approval = self.aboard.approval(self.step)
-        if approval is not None and approval.holds and approval.decision == "approve":
+        if approves(self.aboard.approval(self.step)):
             return ""
         how = f"quoth approve {self.plan.source.name}"
         return f"It would use another model, {spec}; that has to be approved: {how}"
-
-
-# Programs
 
 
 def _program(form: Form, values: Mapping[str, Any], text: str) -> str:
@@ -450,6 +411,3 @@ def _program(form: Form, values: Mapping[str, Any], text: str) -> str:
             f" {PROGRAM_LIMITS.max_chars:,}; hand on a part of it, or write it into a file."
         )
     return found
-
-
-# What has come of it

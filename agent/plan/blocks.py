@@ -26,6 +26,18 @@ def knows_all(plan: Plan, form: Form) -> bool:
     return all(not var.ref or var.ref in plan.data for var in variables(plan, form))
 
 
+def unknown_refs(plan: Plan, form: Form) -> str:
+    """The names of what a block works with that is known only when the plan is flown."""
+    return ", ".join(dict.fromkeys(v.ref for v in variables(plan, form) if v.ref and v.ref not in plan.data))
+
+
+def known_program(plan: Plan, form: Form) -> str:
+    """The program of a block all of whose values stand in the plan."""
+    given = variables(plan, form)
+    values = {var.name: plan.data[var.ref].value if var.ref else var.value for var in given}
+    return form.program(values, called(plan, form).text)
+
+
 def libraries(plan: Plan, form: Form) -> dict[str, Form]:
     """The blocks outside of all steps that give a block its values, and those that give them theirs."""
     found: dict[str, Form] = {}

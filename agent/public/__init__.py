@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from quoth.agent.client import Agent, AsyncAgent
     from quoth.agent.flight.report import FlightReport
     from quoth.agent.reply import Reply
+    from quoth.agent.run.options import HostServices, ModelOptions, PolicyOptions, ToolOptions
+    from quoth.agent.run.run import RunLimits
     from quoth.neuro.backends.base import Backend, Completion, ModelError, Usage
     from quoth.neuro.backends.messages import Messages
     from quoth.neuro.backends.scripted import ScriptedBackend
@@ -51,6 +53,8 @@ _HOMES = {
     "agent.client": "Agent AsyncAgent",
     "agent.flight.report": "FlightReport",
     "agent.reply": "Reply",
+    "agent.run.options": "HostServices ModelOptions PolicyOptions ToolOptions",
+    "agent.run.run": "RunLimits",
     "neuro.backends.base": "Backend Completion ModelError Usage",
     "neuro.backends.messages": "Messages",
     "neuro.backends.scripted": "ScriptedBackend",
@@ -93,12 +97,16 @@ __all__ = [
     "DuplicateToolError",
     "FlightReport",
     "GateDecision",
+    "HostServices",
     "InvalidCallError",
     "Messages",
     "ModelError",
+    "ModelOptions",
+    "PolicyOptions",
     "QuothError",
     "Reply",
     "ReplyStream",
+    "RunLimits",
     "ScriptedBackend",
     "SearchHit",
     "SearchOptions",
@@ -107,6 +115,7 @@ __all__ = [
     "StrictModel",
     "ToolContext",
     "ToolError",
+    "ToolOptions",
     "ToolResult",
     "ToolTable",
     "UnknownToolError",

@@ -62,7 +62,7 @@ class Repl:
     def __init__(self, agent: AsyncAgent, as_json: bool = False, picked_up: str = "") -> None:
         self.agent = agent
         self._picked_up = picked_up
-        agent.listener = Progress()
+        agent.on_event = Progress()
         self.as_json = as_json
         self.interactive = sys.stdin.isatty() and sys.stdout.isatty()
         self._edits = self.interactive and not is_dumb()

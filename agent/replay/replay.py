@@ -7,20 +7,28 @@ descriptions and the rules of the dialect make of it now is compared with what i
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from quoth.agent.flight.log import is_flown
+from quoth.agent.replay.again import Make, given_before, tools_since
+from quoth.agent.replay.difference import (
+    Difference,
+    What,
+    call_text,
+    dialect_text,
+    end_text,
+    is_same,
+    request_text,
+    result_text,
+)
 from quoth.agent.reply import Reply
-from quoth.agent.run.host import Host
+from quoth.agent.run.conversation import Conversations
 from quoth.agent.run.run import RunLimits
 from quoth.agent.run.subagents import begin
 from quoth.agent.session.past import Past
-from quoth.agent.terminal.text import shortened
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import choose_dialect, dialect_named
 from quoth.tools.call.call import PROGRAMS, Call, ToolResult, new_call
@@ -31,48 +39,11 @@ from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
 from quoth.tools.history.call_log import key_in
 from quoth.tools.history.event import Event, TranscriptError, read_form
 from quoth.tools.history.transcript import Transcript
-from quoth.tools.history.transfer import read_written
 from quoth.tools.lisp.forms import CallForm, canonical
-from quoth.tools.lisp.printer import print_string, print_value
-from quoth.tools.loading import ToolSource
+from quoth.tools.lisp.printer import print_value
 from quoth.tools.policy.scope import bound_form
-from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
 from quoth.tools.text import count
-
-CALL_CHARS = 100  # of a call in the head of a diff
-What = Literal["stimulus", "request", "call", "end", "receipt"]
-
-
-@dataclass(frozen=True)
-class Difference:
-    """What is not as recorded. ``event`` is the id of the event, or the key of a call that has none;
-    ``recorded`` and ``now`` are forms over several lines, and one of them is empty where there is none.
-    ``call`` is the call that a receipt is of."""
-
-    event: str
-    what: What
-    run: str
-    recorded: str
-    now: str
-    call: str = ""
-
-    @property
-    def diff(self) -> str:
-        """A unified diff of the two."""
-        of = f": {shortened(self.call, CALL_CHARS)}" if self.call else ""
-        lines = difflib.unified_diff(
-            self.recorded.splitlines(),
-            self.now.splitlines(),
-            f"{self.event} recorded{of}",
-            f"{self.event} now{of}",
-            n=2,
-            lineterm="",
-        )
-        return "\n".join(lines)
-
-    def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "diff": self.diff}
 
 
 @dataclass
@@ -118,95 +89,6 @@ class Replay:
         }
 
 
-# Sessions, from the store or from a file
-
-
-def session_in_store(store: Store, session: str) -> list[Event]:
-    """All events of a session, without declared secrets. Raises TranscriptError where one is not as it was
-    written."""
-    transcript = Transcript(lambda: store)
-    transcript.verify(session)
-    return [replace(event, text=event.shown) for event in transcript.events(session)]
-
-
-def session_in_file(path: Path) -> tuple[str, list[Event]]:
-    """The session that a file holds, as ``quoth export`` writes it, and its events. Raises UsageError."""
-    try:
-        session, events = read_written(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"There is no file {path}.") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is not UTF-8 text.") from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
-    except TranscriptError as error:
-        raise TranscriptError(f"{path}: {error}") from None
-    return session, events
-
-
-# An agent as it was
-
-
-@dataclass(frozen=True)
-class Given:
-    """What a session was opened with, as its event says. ``foreign``: it was written elsewhere, and what it
-    says of files and rules is no word of this machine's user."""
-
-    said: Mapping[str, Any]
-    foreign: bool = False
-
-
-Make = Callable[[Given], Host]
-
-
-def agent_again(
-    given: Given,
-    notes: list[str],
-    *,
-    workspace: str | Path = ".",
-    session: str,
-    tools: Iterable[ToolSource] | None = None,
-    live: bool = False,
-    **options: Any,
-) -> Host:
-    """An agent such as the session had, without a model. ``tools`` and ``options`` that are not None count in
-    place of its own. What cannot be restored is told in ``notes``; with ``live`` rules must not be missing:
-    raises UsageError."""
-    said = given.said
-    if tools is None:
-        named: list[str] = list(said.get("tools") or ())
-        if named and given.foreign:
-            notes.append(f"Tools that were chosen elsewhere are not loaded unasked: {', '.join(named)}.")
-            named = []
-        tools = [file for file in named if Path(file).is_file()]
-        notes += [f"The tool file {file} is not there any more." for file in named if file not in tools]
-    own: dict[str, Any] = {name: said.get(name) for name in ("dialect", "belt")}
-    if live and options.get("policy") is None and (rules := said.get("policy")) is not None:
-        if given.foreign or not Path(rules).is_file():
-            why = "was chosen elsewhere" if given.foreign else "is not there"
-            raise UsageError(f"The policy file {rules} {why}; name the one that counts: --policy FILE")
-        own["policy"] = rules
-    own |= {name: value for name, value in options.items() if value is not None}
-    if not live:
-        own.pop("policy", None)  # no call is judged
-    own = {name: value for name, value in own.items() if value is not None}
-    user = str(said.get("user", ""))
-    return Host(workspace=workspace, session=session, user=user, tools=tools, **own)
-
-
-def _tools_since(versions: Mapping[str, str], table: ToolTable) -> Iterator[str]:
-    """What has become of the tools of a session."""
-    now = {tool.name: tool.outline for tool in table}
-    became = {
-        "have changed": [name for name in versions if name in now and now[name] != versions[name]],
-        "are not here": [name for name in versions if name not in now],
-        "are new": [name for name in now if name not in versions],
-    }
-    for what, names in became.items():
-        if names:
-            yield f"Tools that {what}: {', '.join(names)}."
-
-
 # The replay
 
 
@@ -222,7 +104,7 @@ async def replay(
     for event in events:
         by_run.setdefault(event.run, []).append(event)
     async with AsyncExitStack() as opened:
-        agents: dict[str, Host] = {}
+        agents: dict[str, Conversations] = {}
         for run, happened in by_run.items():
             if not run:
                 continue
@@ -233,12 +115,12 @@ async def replay(
             if stimulus is None:
                 raise TranscriptError(f"Run {run} of session {session} has no beginning.")
             _known_limits(stimulus)
-            given = _given_before(events, stimulus.seq, stimulus.data["user"], foreign)
+            given = given_before(events, stimulus.seq, stimulus.data["user"], foreign)
             key = print_value(given.said)
             if key not in agents:
                 agents[key] = await opened.enter_async_context(make(given))
                 _set_apart(agents[key], session, events)
-                found.notes += _tools_since(given.said.get("versions", {}), agents[key].table)
+                found.notes += tools_since(given.said.get("versions", {}), agents[key].table)
             await _Replayed(found, agents[key], run, happened).go()
     if live is not None:
         await _look_again(found, events, live, foreign)
@@ -254,16 +136,7 @@ def _known_limits(stimulus: Event) -> None:
             raise TranscriptError(f"Event {stimulus.id} cannot be replayed: there is no limit {name}.{hint}")
 
 
-def _given_before(events: Iterable[Event], seq: int, user: str, foreign: int) -> Given:
-    """What a user had opened the session with before an event."""
-    given = Given({})
-    for event in events:
-        if event.kind == "session" and event.seq < seq and (data := event.data).get("user") == user:
-            given = Given(data, event.seq <= foreign)
-    return given
-
-
-def _set_apart(agent: Host, session: str, events: Sequence[Event]) -> None:
+def _set_apart(agent: Conversations, session: str, events: Sequence[Event]) -> None:
     """Give the agent a store of its own, in memory, that holds this session alone."""
     store = Store(":memory:")
     agent._store = store
@@ -280,7 +153,7 @@ def _not_compared(by_run: Mapping[str, Sequence[Event]]) -> list[str]:
 class _Replayed:
     """The replay of one run."""
 
-    def __init__(self, found: Replay, agent: Host, run: str, events: Sequence[Event]) -> None:
+    def __init__(self, found: Replay, agent: Conversations, run: str, events: Sequence[Event]) -> None:
         self._found = found
         self._agent = agent
         self._run = run
@@ -302,7 +175,7 @@ class _Replayed:
         try:
             messages = await self._opening(past.stimulus, told)
         except UsageError as error:  # no conversation can be begun so any more
-            self._differ("stimulus", past.stimulus.id, _dialect_text(told["dialect"]), f"; {error}")
+            self._differ("stimulus", past.stimulus.id, dialect_text(told["dialect"]), f"; {error}")
             return
         reply, messages = await agent._go(self._run, past, messages, live=False, differs=self._told)
         agent._session.let_go(messages)
@@ -311,24 +184,24 @@ class _Replayed:
     async def _opening(self, stimulus: Event, told: Mapping[str, Any]) -> Messages:
         """The conversation as the run would find it now. Raises UsageError."""
         agent = self._agent
-        agent._chosen = dialect_named(told["dialect"], in_text=told["in-text"])
+        dialect = agent.models.chosen = dialect_named(told["dialect"], in_text=told["in-text"])
         if "/" in self._run:
-            return begin(agent.table_of(told), agent._chosen, told["search"])
+            return begin(agent.table_of(told), dialect, told["search"])
         self._compare_dialect(stimulus, told)
         return await agent._brought_back(told["after"]) if told.get("after") else agent._begin()
 
     def _differ(self, what: What, event: str, recorded: str, now: str) -> None:
-        if not _same(recorded, now):
+        if not is_same(recorded, now):
             self._found.differences.append(Difference(event, what, self._run, recorded, now))
 
     def _compare_dialect(self, stimulus: Event, told: Mapping[str, Any]) -> None:
         """The dialect is chosen by the model's name, without the model."""
         view = told.get("tool-view", "")
-        wanted = self._agent._wanted
-        chosen, _ = choose_dialect(told["model"], wanted, takes_tools=bool(view), search=self._agent._search)
+        wanted, search = self._agent.models.options.dialect, self._agent.models.search
+        chosen, _ = choose_dialect(told["model"], wanted, takes_tools=bool(view), search=search)
         if chosen.name != told["dialect"] or chosen.native is told["in-text"]:
-            recorded = _dialect_text(told["dialect"], told["in-text"])
-            self._differ("stimulus", stimulus.id, recorded, _dialect_text(chosen.name, not chosen.native))
+            recorded = dialect_text(told["dialect"], told["in-text"])
+            self._differ("stimulus", stimulus.id, recorded, dialect_text(chosen.name, not chosen.native))
 
     def _told(self, event: Event | None, now: Any) -> None:
         """What the loop does now, where the transcript has its answer."""
@@ -350,7 +223,7 @@ class _Replayed:
         self._found.calls += 1
         recorded = read_form(event.data["form"])
         spellings = [call.form, *_checked(call.form, self._agent)]
-        if not any(_same(canonical(recorded), canonical(form)) for form in spellings):
+        if not any(is_same(canonical(recorded), canonical(form)) for form in spellings):
             self._differ("call", event.id, call_text(recorded), call_text(spellings[-1]))
 
     def _compare_end(self, reply: Reply) -> None:
@@ -368,8 +241,8 @@ class _Replayed:
             found.notes.append(f"Run {self._run} was broken off; it is compared as far as it goes.")
             return
         data = self._end.data
-        recorded = _end_text(data["status"], data["text"])
-        self._differ("end", self._end.id, recorded, _end_text(reply.status, reply.text))
+        recorded = end_text(data["status"], data["text"])
+        self._differ("end", self._end.id, recorded, end_text(reply.status, reply.text))
 
 
 def _without_retried(past: Past) -> Past:
@@ -383,7 +256,7 @@ def _without_retried(past: Past) -> Past:
     return past
 
 
-def _checked(form: CallForm, agent: Host) -> list[CallForm]:
+def _checked(form: CallForm, agent: Conversations) -> list[CallForm]:
     """The call as the door would write it down now."""
     if form.tool not in agent.table:
         return []
@@ -391,22 +264,6 @@ def _checked(form: CallForm, agent: Host) -> list[CallForm]:
         return [bound_form(agent.table.get(form.tool), form, agent.workspace)]
     except InvalidCallError:
         return []
-
-
-def _same(recorded: str, now: str) -> bool:
-    """Whether two texts are the same; a secret that was hidden may have been anything."""
-    if recorded == now:
-        return True
-    first, *parts = recorded.split(SECRET)
-    if not parts or not now.startswith(first):
-        return False
-    place = len(first)
-    for part in parts[:-1]:
-        place = now.find(part, place)
-        if place < 0:
-            return False
-        place += len(part)
-    return len(now) - len(parts[-1]) >= place and now.endswith(parts[-1])
 
 
 # Calls that only read, once more
@@ -417,14 +274,14 @@ async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreig
     sees to it that nothing is done but reading, and that nobody is asked; its audit has a row of each."""
     begun = {event.key: event for event in events if event.kind == "call"}
     users = {event.run: event.data["user"] for event in events if event.kind == "stimulus"}
-    agents: dict[str, Host] = {}
+    agents: dict[str, Conversations] = {}
     for receipt in events:
         call = begun.get(receipt.key)
         if receipt.kind != "receipt" or call is None or "stage" in (said := receipt.data):
             continue
         form = read_form(call.data["form"])
         user = str(users.get(call.run) or call.data.get("user") or "")
-        given = _given_before(events, call.seq, user, foreign)
+        given = given_before(events, call.seq, user, foreign)
         if (key := print_value(given.said)) not in agents:
             agents[key] = live(given)
         agent = agents[key]
@@ -438,70 +295,15 @@ async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreig
         recorded = result_text(said["status"], said.get("value"), said.get("message", ""))
         result = await _look(agent, found.session, user, form)
         now = result_text(result.status, result.value, result.message)
-        if not _same(recorded, now):
+        if not is_same(recorded, now):
             found.changed.append(
                 Difference(receipt.id, "receipt", receipt.run, recorded, now, canonical(form))
             )
 
 
-async def _look(agent: Host, session: str, user: str, form: CallForm) -> ToolResult:
+async def _look(agent: Conversations, session: str, user: str, form: CallForm) -> ToolResult:
     """One call through the true door, which answers it by no receipt and leaves the transcript as it is."""
     door = agent.door.narrowed(agent.table)
     door.receipts, door.log = NoReceipts(), NoCallLog()
     call = new_call(form, route="replay", user=user, session=session)
     return await door.dispatch(call, replace(agent.context(), dry=True))
-
-
-# Forms over several lines, to be compared line by line
-
-
-def _spread(value: Any) -> str:
-    """A value as Lisp text that reads back equal; a text keeps its lines."""
-    if type(value) is str:
-        return '"' + "\n".join(print_string(line)[1:-1] for line in value.split("\n")) + '"'
-    return print_value(value)
-
-
-def request_text(data: Mapping[str, Any]) -> str:
-    """What a request tells the model, a message after the other."""
-    marks = [f":from {data['from']}"]
-    marks += [f":{name} {print_value(data[name])}" for name in ("tools", "choice") if name in data]
-    if data["talk"] != 1:
-        marks.append(f":talk {data['talk']}")
-    return "\n".join([f"(request {' '.join(marks)}", *(f"  {_message(m)}" for m in data["messages"])]) + ")"
-
-
-def _message(message: Mapping[str, Any]) -> str:
-    more = [
-        f"\n    :{name} {print_value(message[name])}"
-        for name in ("call_id", "calls", "kept")
-        if message.get(name)
-    ]
-    return f"({message['role']} {_spread(message['content'])}{''.join(more)})"
-
-
-def call_text(form: CallForm) -> str:
-    """A call, an argument a line."""
-    values = [_spread(value) for value in form.positional]
-    values += [f":{name} {_spread(value)}" for name, value in form.args.items()]
-    return "\n  ".join([f"({form.tool}", *values]) + ")"
-
-
-def result_text(status: str, value: Any, message: str) -> str:
-    """What came of a call, an item of a list a line."""
-    parts = [f"(receipt :status {print_value(status)}"]
-    if status == "ok" and isinstance(value, list) and value:
-        parts.append("  :value [" + "\n          ".join(_spread(item) for item in value) + "]")
-    elif status == "ok":
-        parts.append(f"  :value {_spread(value)}")
-    if message:
-        parts.append(f"  :message {_spread(message)}")
-    return "\n".join(parts) + ")"
-
-
-def _end_text(status: str, text: str) -> str:
-    return f"(end :status {print_value(status)}\n  :text {_spread(text)})"
-
-
-def _dialect_text(name: str, in_text: bool = True) -> str:
-    return f"(stimulus :dialect {print_value(name)} :in-text {in_text})"

@@ -5,11 +5,12 @@ Knows runs and how they are recorded; it must not know agents, or who asks for t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from quoth.agent.reply import Listener
-from quoth.agent.run.recorder import Differs, RecordedBackend, RecordedDoor
+from quoth.agent.run.recorder import Differs, RecordedBackend, RecordedDoor, facts_of
 from quoth.agent.run.run import Run, RunLimits
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
@@ -80,3 +81,24 @@ def build_run(
     recorded.run = recorded_door.run = run
     run.context = replace(context, services=services(run))
     return run
+
+
+def stimulus(
+    said: Mapping[str, Any],
+    backend: Backend,
+    limits: Mapping[str, Any],
+    dialect: Dialect,
+    search: bool,
+    must_act: bool,
+) -> dict[str, Any]:
+    """How a run was begun, as its first event keeps it: what was ``said``, to which model, and how the model
+    was to call tools."""
+    return {
+        **said,
+        **facts_of(backend),
+        "dialect": dialect.name,
+        "in-text": not dialect.native,
+        "search": search,
+        "must-act": must_act,
+        "limits": limits,
+    }

@@ -1,4 +1,4 @@
-"""What an agent gives its tools: the services of its host, and its own model where the host gave none.
+"""An agent's own model as a service for its tools.
 
 Knows backends, and nothing of the loop: a tool's question to the model is no part of any run's conversation.
 """
@@ -6,11 +6,9 @@ Knows backends, and nothing of the loop: a tool's question to the model is no pa
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.messages import Messages
-from quoth.tools.call.services import NO_MODEL, Services
 from quoth.tools.errors import ToolError, UsageError
 
 
@@ -39,23 +37,3 @@ class OwnModel:
         completion = await backend.complete(messages, max_tokens=max_tokens)
         self._spend(completion.usage)
         return completion.text
-
-
-def with_own_model(services: Services | None, backend: Callable[[], Backend]) -> Services:
-    """``services``, with the agent's own model unless they hold one. Raises UsageError for anything else."""
-    if services is None:
-        services = Services()
-    if not isinstance(services, Services):
-        raise UsageError(f"services is a Services(memory=…, …), not {services!r}.")
-    return replace(services, model=OwnModel(backend)) if services.model is NO_MODEL else services
-
-
-def check_known(knowledge: object, confidence: object, agent_id: object) -> None:
-    """Raise UsageError for what cannot be what its name says."""
-    if not (knowledge is None or isinstance(knowledge, str)):
-        raise UsageError(f"knowledge is a text or None, not {knowledge!r}.")
-    number = isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0 <= confidence <= 1
-    if not (confidence is None or number):
-        raise UsageError(f"confidence is a number from 0 to 1 or None, not {confidence!r}.")
-    if not (isinstance(agent_id, str) and agent_id):
-        raise UsageError(f"agent_id is a text that is not empty, not {agent_id!r}.")

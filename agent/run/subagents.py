@@ -8,7 +8,8 @@ for as its parent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -16,9 +17,10 @@ from typing import Any, Protocol
 
 from quoth.agent.reply import Inner, Listener, Reply, SubAgent
 from quoth.agent.run.budget import Budget, SpentError
-from quoth.agent.run.build import build_run
+from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.model_service import OwnModel
-from quoth.agent.run.recorder import RecordedBackend, facts_of
+from quoth.agent.run.models import Models
+from quoth.agent.run.recorder import RecordedBackend
 from quoth.agent.run.run import Run, RunDoor, RunLimits
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
@@ -36,7 +38,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
 from quoth.tools.errors import Status, ToolError, ToolFailure, UnknownToolError, UsageError
 from quoth.tools.history.call_log import StoreCallLog, key_in
-from quoth.tools.history.long_results import Texts
+from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import ToolTable
 
@@ -47,38 +49,24 @@ STATUS_OF: dict[str, Status] = {"failed": "error", "pending": "pending", "interr
 class TeamHost(Protocol):
     """Whose calls and runs a team works for: what it needs of agent/run/host.py."""
 
-    @property
-    def services(self) -> Services: ...
-    @property
-    def door(self) -> Door: ...
-    @property
-    def table(self) -> ToolTable: ...
-    @property
-    def limits(self) -> RunLimits: ...
-    @property
-    def workspace(self) -> Workspace: ...
-    @property
-    def transcript(self) -> Transcript: ...
-    @property
-    def call_log(self) -> StoreCallLog: ...
-    @property
-    def pages(self) -> Texts: ...
-    @property
-    def listener(self) -> Listener | None: ...
-    @property
-    def model_name(self) -> str: ...
-    def backend(self) -> Backend: ...
-    def other_backend(self, spec: str) -> Backend: ...
-    def must_act(self, backend: Backend) -> bool: ...
-    def dialect_of(self, backend: Backend, table: ToolTable, *, searched: bool) -> tuple[Dialect, bool]: ...
+    services: Services
+    door: Door
+    table: ToolTable
+    limits: RunLimits
+    workspace: Workspace
+    transcript: Transcript
+    call_log: StoreCallLog
+    pages: StorePages
+    on_event: Listener | None
+    models: Models
 
 
 def services_for(agent: TeamHost, run: Run | None = None) -> Services:
     """What the calls of a run may use, or those of a person if there is no run; what the agent's own models
     cost is spent by the run."""
     given, spend = agent.services, _uncounted if run is None else run.spend
-    own = isinstance(given.model, OwnModel)
-    model = OwnModel(agent.backend if run is None else lambda: model_of(run), spend) if own else given.model
+    backend = agent.models.backend if run is None else lambda: model_of(run)
+    model = OwnModel(backend, spend) if isinstance(given.model, OwnModel) else given.model
     team = Team(agent, run, spend) if given.team is NO_TEAM else given.team
     return replace(given, model=model, team=team)
 
@@ -108,7 +96,7 @@ class Team:
         and to open a file as a model, whatever rules there are for reading it, a person is asked. A script in
         Hy would run here, so it is denied."""
         provider, _, name = model.partition(":")
-        own = self._agent.model_name
+        own = self._agent.models.name
         if provider == "scripted":
             try:
                 self._script(name)
@@ -129,12 +117,12 @@ class Team:
         if spec is None and self._run is not None:
             return model_of(self._run)
         try:
-            if spec is None or spec == self._agent.model_name:
-                return self._agent.backend()
+            if spec is None or spec == self._agent.models.name:
+                return self._agent.models.backend()
             provider, _, name = spec.partition(":")
             if provider == "scripted" and name:
                 spec = f"scripted:{self._script(name)}"
-            return self._agent.other_backend(spec)
+            return self._agent.models.other(spec)
         except UsageError as error:
             raise ToolError(f"There is no model to ask. {error}") from None
 
@@ -162,16 +150,11 @@ class Team:
     ) -> str:
         """Have a sub-agent do a task; see tools/call/services.py."""
         run = self._sub_run(task, call, context, data, tools, self.backend_of(model))
-        own = run.budget
-        lent = self._budget.lend(
-            own,
-            steps,
-            calls,
-        )
         try:
-            async with lent:
+            async with self._budget.lend(run.budget, steps, calls):
                 self._write_down(run, call)
-                reply = await self._go(run)
+                with self._watched(run):
+                    reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
         except SpentError:
             message = "Nothing is left for a sub-agent: the run has taken its steps. Answer now."
             raise ToolFailure("limited", message) from None
@@ -179,16 +162,16 @@ class Team:
             return reply.text
         raise ToolFailure(STATUS_OF[reply.status], reply.text)
 
-    async def _go(self, run: Run) -> Reply:
-        if self._run is not None:
-            run.interrupted = self._run.interrupted
-            self._run.children.append(run)
+    @contextlib.contextmanager
+    def _watched(self, run: Run) -> Iterator[None]:
+        """Within it an interrupt of the caller stops the sub-agent, too."""
+        beside = [] if self._run is None else self._run.children
+        run.interrupted = self._run is not None and self._run.interrupted
+        beside.append(run)
         try:
-            reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
+            yield
         finally:
-            if self._run is not None:
-                self._run.children.remove(run)
-        return reply
+            beside.remove(run)
 
     def _sub_run(
         self,
@@ -202,14 +185,13 @@ class Team:
         """A run of the sub-agent, at its beginning; when ``call`` is carried on, what had happened in it is
         answered by the transcript. Its calls have keys made from the key of ``call``."""
         table = self._door.table if tools is None else chosen(self._door.table, tools)
-        dialect, search = self._agent.dialect_of(backend, table, searched=tools is None)
+        dialect, search = self._agent.models.dialect_of(backend, table, searched=tools is None)
         key = call.key or call.id
         name = f"{key_in(call) or call.id}/agent"
         session = Session(self._agent.transcript, call.session, call.user, Path())
         log = RunLog(session, name)
-        must_act = not data and len(table) > 0 and self._agent.must_act(backend)
+        must_act = not data and len(table) > 0 and self._agent.models.must_act(backend)
         past = session.past(name) if call.resumed else Past()
-        before = session.messages_before(name) if past.exchanges else []
         run = build_run(
             log,
             past.without_failures(),
@@ -225,7 +207,7 @@ class Team:
                 catalog=BeltCatalog(table),
             ),
             services=lambda run: services_for(self._agent, run),
-            messages=read_messages(before) if before else begin(table, dialect, search),
+            messages=opening(session, name, past, table, dialect, search),
             limits=self._agent.limits,
             pages=self._agent.pages,
             data=data,
@@ -246,18 +228,10 @@ class Team:
         assert past is not None, "and so was what it did"
         if past.stimulus is not None:
             return
-        told = {
-            "text": run.task,
-            "data": run.data,
-            "user": run.user,
-            **facts_of(backend),
-            "dialect": run.dialect.name,
-            "in-text": not run.dialect.native,
-            "search": run.search,
-            "must-act": run.must_act,
-            "tools": None if table is self._agent.table else table.names(),
-            "limits": {**vars(run.limits), "steps": run.budget.steps, "calls": run.budget.calls},
-        }
+        tools = None if table is self._agent.table else table.names()
+        said = {"text": run.task, "data": run.data, "user": run.user, "tools": tools}
+        limits = {**vars(run.limits), "steps": run.budget.steps, "calls": run.budget.calls}
+        told = stimulus(said, backend, limits, run.dialect, run.search, run.must_act)
         log.reply = log.add("stimulus", told, parent=self._agent.call_log.place(call.id))
 
     def _heard(self, run: Run, who: SubAgent, context: ToolContext) -> Listener:
@@ -274,8 +248,8 @@ class Team:
             told = replace(inner, path=(who, *inner.path))
             if caller is not None:
                 caller.tell("inner", told)
-            elif agent.listener is not None:
-                agent.listener("inner", told)
+            elif agent.on_event is not None:
+                agent.on_event("inner", told)
 
         return listen
 
@@ -298,3 +272,11 @@ def begin(table: ToolTable, dialect: Dialect, search: bool) -> Messages:
         table, dialect=dialect, search=search
     )
     return messages
+
+
+def opening(
+    session: Session, name: str, past: Past, table: ToolTable, dialect: Dialect, search: bool
+) -> Messages:
+    """The conversation that a run of its own begins, or began, with."""
+    before = session.messages_before(name) if past.exchanges else []
+    return read_messages(before) if before else begin(table, dialect, search)

@@ -24,7 +24,7 @@ from words import (
     tool,
 )
 
-from quoth import Agent
+from quoth import Agent, HostServices
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.call import ALLOW, Call, Verdict, deny
@@ -139,7 +139,7 @@ class Closing(TalkingFunction):
 
 def test_a_model_that_was_given_is_not_closed(tmp_path: Path) -> None:
     model = Closing()
-    with Agent(workspace=tmp_path, model=model, audit=MemoryAudit()) as it:
+    with Agent(workspace=tmp_path, model=model, services=HostServices(audit=MemoryAudit())) as it:
         it.run("Do it.")
     assert model.closed == 0
 
@@ -149,7 +149,7 @@ def test_an_agent_whose_model_fails_to_close_is_closed_all_the_same(
 ) -> None:
     model = Closing()
     monkeypatch.setattr("quoth.neuro.backends.select.choose_backend", lambda *_, **__: model)
-    it = Agent(workspace=tmp_path, model="scripted:any", audit=MemoryAudit())
+    it = Agent(workspace=tmp_path, model="scripted:any", services=HostServices(audit=MemoryAudit()))
     it.run("Do it.")
     it.eval("1")
     with pytest.raises(OSError, match="it does not want to"):
@@ -193,7 +193,7 @@ def test_tools_are_files_or_tools_made_in_python(tmp_path: Path) -> None:
 
 
 def test_a_table_replaces_the_tools_that_ship(tmp_path: Path) -> None:
-    with agent(tmp_path, table=table_of(tool("mine"))) as it:
+    with agent(tmp_path, tools=table_of(tool("mine"))) as it:
         assert it.table.names() == ["mine"]
         assert it.call('(echo :text "hi")').status == "unknown"
 
@@ -316,7 +316,7 @@ def heard(request: bytes) -> list[str]:
 
 def test_say_goes_on_and_run_begins_anew(tmp_path: Path) -> None:
     model = scripted("One.", "Two.", "Three.", "Four.", "Five.")
-    with Agent(workspace=tmp_path, model=model, audit=MemoryAudit()) as it:
+    with Agent(workspace=tmp_path, model=model, services=HostServices(audit=MemoryAudit())) as it:
         it.say("first")
         it.say("second")
         it.run("apart")
@@ -371,7 +371,7 @@ def test_a_listener_that_waits_for_its_own_agent_is_told_instead_of_hanging(tmp_
     def listener(event: str, data: Any) -> None:
         said.append(complaint(UsageError, lambda: it.eval("1")))
 
-    with agent(tmp_path, "Done.", listener=listener) as it:
+    with agent(tmp_path, "Done.", on_event=listener) as it:
         assert it.run("Do it.").text == "Done."
     assert set(said) == {"A listener or an async tool cannot wait for its own agent; use AsyncAgent there."}
 
@@ -384,7 +384,9 @@ def test_an_interrupt_from_another_thread_ends_a_run(tmp_path: Path) -> None:
         await asyncio.Event().wait()
         return "never"
 
-    with Agent(workspace=tmp_path, model=TalkingFunction(reply), audit=MemoryAudit()) as it:
+    with Agent(
+        workspace=tmp_path, model=TalkingFunction(reply), services=HostServices(audit=MemoryAudit())
+    ) as it:
         threading.Thread(target=lambda: thinking.wait(60) and it.interrupt()).start()
         assert it.run("Do it.").status == "interrupted"
 
@@ -399,7 +401,7 @@ def test_ctrl_c_reaches_the_caller_and_cancels_the_call(tmp_path: Path) -> None:
         finally:
             ended.set()
 
-    with agent(tmp_path, table=table_of(tool("slow", slow))) as it:
+    with agent(tmp_path, tools=table_of(tool("slow", slow))) as it:
         main = threading.main_thread().ident
         assert main
         threading.Thread(target=lambda: running.wait(60) and signal.pthread_kill(main, signal.SIGINT)).start()
@@ -428,7 +430,7 @@ def test_ctrl_c_while_the_work_is_handed_over_cancels_it_too(
         running.wait(60)
         raise KeyboardInterrupt
 
-    with agent(tmp_path, table=table_of(tool("slow", slow, timeout=3600))) as it:
+    with agent(tmp_path, tools=table_of(tool("slow", slow, timeout=3600))) as it:
         with monkeypatch.context() as patch:
             patch.setattr(asyncio, "run_coroutine_threadsafe", interrupted)
             with pytest.raises(KeyboardInterrupt):
@@ -440,7 +442,7 @@ def test_ctrl_c_while_the_work_is_handed_over_cancels_it_too(
 
 def test_closing_an_agent_ends_what_another_thread_is_waiting_for(tmp_path: Path) -> None:
     body = Spy("done")
-    with agent(tmp_path, table=table_of(tool("quick", body))) as it:
+    with agent(tmp_path, tools=table_of(tool("quick", body))) as it:
         assert it.call("(quick)").ok
     assert body.calls == 1
 
@@ -456,5 +458,5 @@ def test_a_completion_is_all_a_model_needs_to_give(tmp_path: Path) -> None:
         async def aclose(self) -> None:
             """Nothing to free."""
 
-    with Agent(workspace=tmp_path, model=Model(), audit=MemoryAudit()) as it:
+    with Agent(workspace=tmp_path, model=Model(), services=HostServices(audit=MemoryAudit())) as it:
         assert it.run("Do it.").text == "Done."

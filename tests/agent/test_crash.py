@@ -17,7 +17,19 @@ import disks
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from words import CTRL_C, Agent, Terminal, complaint, files, quoth, scripted, started, tool, wait_until
+from words import (
+    CTRL_C,
+    Agent,
+    Terminal,
+    complaint,
+    files,
+    grouped,
+    quoth,
+    scripted,
+    started,
+    tool,
+    wait_until,
+)
 
 from quoth.agent.cli import common
 from quoth.agent.cli import main as cli
@@ -153,8 +165,8 @@ def story(folder: Path, disk: disks.FullDisk, when: str) -> Any:
     from quoth.neuro.backends.scripted import ScriptedBackend
 
     with Agent(
-        workspace=folder, session="s", user="ann", table=table, model=ScriptedBackend(reply),
-        consent="yes", listener=listen,
+        workspace=folder, session="s", user="ann", tools=table, model=ScriptedBackend(reply),
+        consent="yes", on_event=listen,
     ) as agent:  # fmt: skip
         if when == "before the run":
             agent._agent._opened_store()
@@ -178,7 +190,7 @@ def test_a_run_on_a_full_disk_ends_with_a_sentence_and_goes_on_when_there_is_roo
     disk.room = None
     table = ToolTable((tool("mark", lambda: "marked", effects=["memory"]),))
     model = scripted("Done.") if when != "while the model answers" else scripted("(mark)", "Done.")
-    with Agent(workspace=tmp_path, session="s", user="ann", table=table, model=model, consent="yes") as agent:
+    with Agent(workspace=tmp_path, session="s", user="ann", tools=table, model=model, consent="yes") as agent:
         (again,) = agent.resume()
     assert (again.status, again.text) == ("done", "Done.")
 
@@ -252,7 +264,7 @@ def marker(folder: Path, done: list[int], *replies: str, **more: Any) -> Agent:
 
     table = ToolTable((tool("mark", mark, params={"text": {"type": int}}, effects=["memory"]),))
     given = {"model": scripted(*replies), "consent": "yes", **more}
-    return Agent(workspace=folder, session="s", user="ann", table=table, **given)
+    return Agent(**grouped(workspace=folder, session="s", user="ann", tools=table, **given))
 
 
 @settings(max_examples=40)

@@ -18,7 +18,7 @@ from typing import Any, get_args
 
 import hy
 import pytest
-from words import Spy, files, form, gateway, lines, quoth, scripted, sources, tool
+from words import Spy, files, form, gateway, grouped, lines, quoth, scripted, sources, tool
 
 from quoth.agent.client import AsyncAgent
 from quoth.neuro.prompt.dialects import DIALECTS
@@ -72,7 +72,7 @@ class World:
     async def agent(self, *replies: Any, **options: Any) -> Any:
         given = {"tools": [self.here / "judges.hy"], "policy": self.here / "policy.hy", "session": "s1"}
         model = scripted(*replies)
-        async with AsyncAgent(workspace=self.here, model=model, **given | options) as agent:
+        async with AsyncAgent(**grouped(workspace=self.here, model=model, **given | options)) as agent:
             yield agent
 
     async def command(self, *words: str, stdin: str | None = None) -> None:

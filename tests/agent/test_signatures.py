@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import inspect
+import pydoc
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
-from quoth import Agent, AsyncAgent
+from quoth import Agent, AsyncAgent, HostServices, ModelOptions, PolicyOptions, Services, ToolOptions
+
+WORDS = [
+    "workspace",
+    "tools",
+    "model",
+    "policy",
+    "consent",
+    "limits",
+    "services",
+    "session",
+    "user",
+    "on_event",
+]
 
 
 def methods(client: type) -> Iterator[tuple[str, Any]]:
@@ -24,8 +39,32 @@ def parameters(method: Callable[..., Any]) -> list[inspect.Parameter]:
 @pytest.mark.parametrize("client", [Agent, AsyncAgent])
 def test_every_method_of_a_client_has_words(client: type) -> None:
     assert [name for name, member in methods(client) if not inspect.getdoc(member)] == []
-    names = [param.name for param in parameters(client)]
-    assert [name for name in names if f"``{name}" not in (client.__init__.__doc__ or "")] == []
+
+
+@pytest.mark.parametrize("client", [Agent, AsyncAgent])
+def test_a_client_takes_at_most_ten_keywords_each_with_an_example_in_its_help(client: type) -> None:
+    names, shown = (
+        [param.name for param in parameters(client)],
+        pydoc.render_doc(client, renderer=pydoc.plaintext),
+    )
+    assert names == WORDS
+    assert len(names) <= 10
+    assert [name for name in names if f"``{name}=" not in shown] == []
+    assert f"__init__(self, *, {', '.join(f'{name}: ' for name in names[:1])}" in shown
+
+
+@pytest.mark.parametrize("group", [HostServices, ModelOptions, PolicyOptions, ToolOptions])
+def test_every_field_of_a_group_is_explained_with_an_example(group: type) -> None:
+    own = [one.name for one in fields(group) if one.name not in {known.name for known in fields(Services)}]
+    said = inspect.getdoc(group) or ""
+    assert f"``{group.__name__}(" in said
+    assert [name for name in own if f"``{name}``" not in said and f"``{name}=" not in said] == []
+
+
+@pytest.mark.parametrize("client", [Agent, AsyncAgent])
+def test_a_keyword_that_there_is_not_is_refused(client: type) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'listener'"):
+        client(listener=print)
 
 
 @pytest.mark.parametrize("client", [Agent, AsyncAgent])

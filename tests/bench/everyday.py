@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from quoth import ModelOptions
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.agent.terminal.progress import Progress
@@ -204,11 +205,10 @@ async def bench(model: str, dialect: str | None, chosen: list[int], show: bool) 
                 started, person = time.monotonic(), CountsQuoted()
                 async with AsyncAgent(
                     workspace=root,
-                    model=backend,
-                    dialect=dialect,
-                    table=tagged_table() if dialect == "tags" else None,
+                    model=ModelOptions(backend, dialect=dialect),
+                    tools=tagged_table() if dialect == "tags" else (),
                     consent=person,
-                    listener=Progress() if show else None,
+                    on_event=Progress() if show else None,
                 ) as agent:
                     reply = await agent.run(task.text)
                 good = task.solved(reply, root)

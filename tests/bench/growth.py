@@ -127,10 +127,10 @@ def with_quoth(url: str, steps: int, tick: Tick, *, tools: str = "echo") -> str:
 
     async def run(root: str) -> str:
         async with AsyncAgent(workspace=root, model="scripted:none") as agent:  # it loads the tools that ship
-            table = None if tools == "all" else ToolTable((agent.table.get("echo"),))
+            table = () if tools == "all" else ToolTable((agent.table.get("echo"),))
         async with AsyncAgent(
             workspace=root,
-            table=table,
+            tools=table,
             model=Ticking("gpt-5", url, api_key="k"),
             limits=RunLimits(steps=steps + 1, calls=steps + 1, context=1_000_000_000),
         ) as agent:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from words import Later, files, scripted, tool
 
-from quoth import Agent
+from quoth import Agent, ModelOptions
 from quoth.agent.cli import main as cli
 from quoth.agent.repl.repl import _prompt_session
 from quoth.tools.call.call import ask
@@ -170,11 +170,11 @@ def test_the_secret_of_an_address_is_kept_only_while_something_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = "http://ann:s3cretpw@127.0.0.1:9/v1?sig=0a1b2c3d"
-    options: dict[str, Any] = {"workspace": tmp_path, "base_url": url, "session": "s1", "user": "ann"}
-    with Agent(model="openai:x", consent=Later(), **options) as agent:
+    options: dict[str, Any] = {"workspace": tmp_path, "session": "s1", "user": "ann"}
+    with Agent(model=ModelOptions("openai:x", base_url=url), consent=Later(), **options) as agent:
         assert agent.call('(write-file :path "a.txt" :content "x")').status == "pending"
     assert b"0a1b2c3d" in on_disk(tmp_path)  # who goes on with it needs that
-    with Agent(model="openai:x", consent="yes", **options) as agent:
+    with Agent(model=ModelOptions("openai:x", base_url=url), consent="yes", **options) as agent:
         assert [done.status for done in agent.resume()] == ["ok"]
     data = on_disk(tmp_path)
     assert b"s3cretpw" not in data

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from words import files, form, lines, quoth, scripted, tool
 
+from quoth import ModelOptions
 from quoth.agent.client import AsyncAgent
 from quoth.agent.session.quotation import close, words
 from quoth.neuro.prompt.dialects import DIALECTS, without_tools
@@ -73,9 +74,12 @@ async def say(
 ) -> Any:
     """One run in which a model says the replies; every tool is allowed by a rule."""
     files(root, {"policy.hy": "(allow (send))\n(allow (eval))\n(allow (write-file))"})
-    given = {"table": table(sent), "policy": root / "policy.hy", "session": "s1"}
+    given = {"tools": table(sent), "policy": root / "policy.hy", "session": "s1"}
     async with AsyncAgent(
-        workspace=root, model=scripted(*replies), dialect=dialect, consent=person, **(given | more)
+        workspace=root,
+        model=ModelOptions(scripted(*replies), dialect=dialect),
+        consent=person,
+        **(given | more),
     ) as agent:
         return await agent.run("What does mail.txt say?")
 
@@ -160,7 +164,7 @@ async def test_words_of_its_own_and_native_calls_are_not_asked_about(tmp_path: P
 async def test_the_users_own_words_are_no_result(tmp_path: Path) -> None:
     sent: list[str] = []
     person = Person(deny("no"))
-    given = {"table": table(sent), "policy": tmp_path / "policy.hy"}
+    given = {"tools": table(sent), "policy": tmp_path / "policy.hy"}
     files(tmp_path, {"policy.hy": "(allow (send))"})
     async with AsyncAgent(
         workspace=tmp_path, model=scripted(ORDER, "Done."), consent=person, **given
@@ -174,7 +178,7 @@ async def test_what_was_read_before_in_the_session_counts(tmp_path: Path, before
     """By another process, in another run, or by what a call of this one made."""
     sent: list[str] = []
     files(tmp_path, {"mail.txt": MAIL, "policy.hy": "(allow (send))\n(allow (cognitive-loop))"})
-    given = {"table": table(sent), "policy": tmp_path / "policy.hy", "session": "s1"}
+    given = {"tools": table(sent), "policy": tmp_path / "policy.hy", "session": "s1"}
     person = Person(deny("no"))
     first = {
         "a person's call": (),
@@ -207,7 +211,7 @@ async def test_it_waits_and_an_approval_is_for_this_very_call(tmp_path: Path) ->
     reply = await say(tmp_path, sent, READ, ORDER)
     assert (reply.status, sent) == ("pending", [])
     assert f"send waits for a person's approval: {SAYS}" in reply.text
-    given = {"table": table(sent), "policy": tmp_path / "policy.hy", "session": "s1"}
+    given = {"tools": table(sent), "policy": tmp_path / "policy.hy", "session": "s1"}
     async with AsyncAgent(workspace=tmp_path, model=scripted("Done."), **given) as agent:
         (request,) = agent.broker.requests()
         assert request.reason == SAYS
@@ -255,7 +259,7 @@ async def test_what_is_given_beside_a_task_is_no_wish_either(tmp_path: Path) -> 
     sent: list[str] = []
     person = Person(deny("no"))
     files(tmp_path, {"policy.hy": "(allow (send))\n(allow (cognitive-loop))"})
-    given = {"table": table(sent), "policy": tmp_path / "policy.hy"}
+    given = {"tools": table(sent), "policy": tmp_path / "policy.hy"}
     async with AsyncAgent(
         workspace=tmp_path, model=scripted(ORDER, "Done."), consent=person, **given
     ) as agent:
@@ -270,7 +274,7 @@ async def test_an_approved_plan_says_nothing_of_quotations(tmp_path: Path, plan:
     steps = ["* PLAN a", "** PLAN b", "#+begin_src hy", READ, "#+end_src", "** PLAN c", "Go on."]
     files(tmp_path, {"mail.txt": MAIL, "plan.org": lines(*steps), "policy.hy": "(allow (send))"})
     person = Person(deny("no"))
-    given = {"table": table(sent), "policy": tmp_path / "policy.hy"}
+    given = {"tools": table(sent), "policy": tmp_path / "policy.hy"}
     if plan == "approved":
         quoth("approve", "plan.org", cwd=tmp_path)
     async with AsyncAgent(
@@ -304,7 +308,7 @@ async def test_a_quotation_is_known_when_the_secrets_of_what_was_read_are_forgot
     sent: list[str] = []
     files(tmp_path, {"mail.txt": mail, "policy.hy": "(allow (send))"})
     person = Person(deny("no"))
-    given: dict[str, Any] = {"table": table(sent), "policy": tmp_path / "policy.hy", "session": "s1"}
+    given: dict[str, Any] = {"tools": table(sent), "policy": tmp_path / "policy.hy", "session": "s1"}
     model = scripted(READ, "It asks for something.", f"It says:\n{mail}", "Done.")
     async with AsyncAgent(workspace=tmp_path, model=model, consent=person, **given) as agent:
         assert (await agent.run("Read mail.txt.")).status == "done"

@@ -40,6 +40,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).par
 os.environ["QUOTH_INSIDE"] = ""
 
 import disks  # noqa: E402
+from words import grouped  # noqa: E402
 
 from quoth.agent.cli import common  # noqa: E402
 from quoth.agent.cli import main as cli  # noqa: E402
@@ -331,8 +332,8 @@ class Place:
 
     def agent(self, **more: Any) -> AsyncAgent:
         given = {"workspace": self.work, "session": SESSION, "user": USER, "tools": actors()}
-        given |= {"model": model(), "policy": self.folder / "p.hy", "listener": listener}
-        return AsyncAgent(**(given | more))
+        given |= {"model": model(), "policy": self.folder / "p.hy", "on_event": listener}
+        return AsyncAgent(**grouped(**(given | more)))
 
     def heard(self, what: str) -> list[dict[str, Any]]:
         lines = self.told.read_text().splitlines() if self.told.exists() else []

@@ -28,7 +28,7 @@ from typing import Any
 
 import pytest
 
-from quoth import Agent
+from quoth import Agent, HostServices, ModelOptions, PolicyOptions, Services, ToolOptions
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.neuro.backends.base import Completion
@@ -212,13 +212,36 @@ def scripted(*replies: Scripted) -> ScriptedBackend:
     return ScriptedBackend(list(replies))
 
 
+def grouped(**options: Any) -> dict[str, Any]:
+    """The keywords of an agent, where a test names an option of a group by itself: ``dialect="native"``."""
+
+    def taken(*names: str) -> dict[str, Any]:
+        return {name: options.pop(name) for name in names if name in options}
+
+    if model := taken("base_url", "dialect", "must_act"):
+        options["model"] = ModelOptions(options.get("model"), **model)
+    if belt := taken("belt"):
+        options["tools"] = ToolOptions(options.get("tools", ()), **belt)
+    if policy := taken("gate", "quotas", "zone"):
+        options["policy"] = PolicyOptions(options.get("policy"), **policy)
+    known, services = (
+        taken("audit", "knowledge", "confidence", "agent_id"),
+        options.get("services", Services()),
+    )
+    if known and isinstance(services, Services):
+        options["services"] = HostServices(**vars(services) | known)
+    return options
+
+
 def agent(workspace: Path, *replies: str, **options: Any) -> Agent:
     """A synchronous agent whose model says ``replies`` one after the other."""
-    return Agent(workspace=workspace, model=scripted(*replies), audit=MemoryAudit(), **options)
+    given = {"audit": MemoryAudit(), **options}
+    return Agent(**grouped(workspace=workspace, model=scripted(*replies), **given))
 
 
 def async_agent(workspace: Path, *replies: str, **options: Any) -> AsyncAgent:
-    return AsyncAgent(workspace=workspace, model=scripted(*replies), audit=MemoryAudit(), **options)
+    given = {"audit": MemoryAudit(), **options}
+    return AsyncAgent(**grouped(workspace=workspace, model=scripted(*replies), **given))
 
 
 @dataclass(frozen=True)
@@ -375,7 +398,7 @@ class Story:
 def story(workspace: Path, *replies: Scripted, task: str = "Do it.", **options: Any) -> Story:
     """Tell a run in which the model says ``replies`` one after the other."""
     model = scripted(*replies)
-    with Agent(workspace=workspace, model=model, audit=MemoryAudit(), **options) as agent:
+    with Agent(**grouped(workspace=workspace, model=model, audit=MemoryAudit(), **options)) as agent:
         return Story(agent.run(task), model.seen, agent.audit.rows())
 
 

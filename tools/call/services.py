@@ -195,7 +195,7 @@ class Services:
     team: Team = NO_TEAM
 
     def __post_init__(self) -> None:
-        for field, protocol in zip(fields(self), PROTOCOLS, strict=True):
+        for field, protocol in zip(fields(Services), PROTOCOLS, strict=True):
             given = getattr(self, field.name)
             for method in _methods(protocol):
                 if not callable(getattr(given, method, None)):

@@ -30,12 +30,11 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, get_args
 
 from quoth.tools.call.call import Call, Verdict, ask, deny
 from quoth.tools.call.ports import BEGUN_BEFORE, Audit, EditedCall
-from quoth.tools.call.redaction import SECRET, Redactor, redact
+from quoth.tools.call.redaction import SECRET, Redactor
 from quoth.tools.call.values import encodable
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent import plan_approvals as plans
@@ -50,6 +49,7 @@ from quoth.tools.consent.requests import (
     _shown,
     _verdict,
     _who,
+    decision_row,
     request_digest,
 )
 from quoth.tools.door.stages import QUOTED
@@ -579,34 +579,9 @@ class Broker:
         if plans.PLAN not in form.args:  # a secret may stand in another argument, too
             hide = Redactor(form, params)
             shown = hide.text(asked.form) if hide.found else shown
-        self._audit.write(
-            {
-                "id": secrets.token_hex(5),
-                "ts": datetime.now(UTC).isoformat(timespec="milliseconds"),
-                "session": asked.session,
-                "user": decision.by or asked.user,
-                "route": "decision",
-                "parent": asked.call,
-                "depth": 0,
-                "round": 0,
-                "place": 0,
-                "tool": asked.tool,
-                "digest": form.digest,
-                "status": "denied" if decision.kind == "deny" else "ok",
-                "stage": "consent",
-                "duration_ms": 0,
-                "side_effects": (),
-                "policy": "",
-                "rule": redact(decision.rule)[:2000],
-                "guard": "",
-                "gate": "",
-                "consent": f"{said} by {_who(decision.by)} (request {asked.id})",
-                "message": redact(decision.why)[:2000],
-                "form": redact(shown)[:2000],
-                "schema_hash": "",
-                "repairs": "",
-            }
-        )
+        user, said = decision.by or asked.user, f"{said} by {_who(decision.by)} (request {asked.id})"
+        more = {"session": asked.session, "user": user, "parent": asked.call}
+        self._audit.write(decision_row(decision, asked.tool, form.digest, shown, said, **more))
 
 
 def _params(asked: Request, form: CallForm) -> list[Param]:

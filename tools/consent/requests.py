@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from quoth.tools.call.call import ALLOW, Call, Route, Verdict, deny
+from quoth.tools.call.redaction import redact
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool
 
@@ -132,3 +134,37 @@ def _iso(when: float | None) -> str | None:
 
 def _clock_time(when: float) -> str:
     return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def decision_row(
+    decision: Decision, tool: str, digest: str, form: str, said: str, **more: str | None
+) -> dict[str, Any]:
+    """The row of the audit that tells of a decision: ``said`` is what was decided, of ``form``. ``more`` are
+    other columns."""
+    return {
+        "id": secrets.token_hex(5),
+        "ts": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "session": "",
+        "user": decision.by,
+        "route": "decision",
+        "parent": None,
+        "depth": 0,
+        "round": 0,
+        "place": 0,
+        "tool": tool,
+        "digest": digest,
+        "status": "denied" if decision.kind == "deny" else "ok",
+        "stage": "consent",
+        "duration_ms": 0,
+        "side_effects": (),
+        "policy": "",
+        "rule": redact(decision.rule)[:2000],
+        "guard": "",
+        "gate": "",
+        "consent": said,
+        "message": redact(decision.why)[:2000],
+        "form": redact(form)[:2000],
+        "schema_hash": "",
+        "repairs": "",
+        **more,
+    }

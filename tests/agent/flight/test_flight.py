@@ -17,7 +17,7 @@ import pytest
 from field import Field, approve, block, denied, statuses, step
 from words import TalkingFunction, complaint, files, lines, scripted, tool
 
-from quoth import Agent, AsyncAgent
+from quoth import Agent, AsyncAgent, ModelOptions
 from quoth.agent.run.run import RunLimits
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import DIALECTS
@@ -1265,7 +1265,10 @@ def test_what_is_declared_secret_does_not_come_into_the_file(field: Field) -> No
 def test_a_step_without_tools_is_told_of_none(dialect: str | None, tmp_path: Path) -> None:
     files(tmp_path, {"p.org": "* PLAN Greet\n:PROPERTIES:\n:TOOLS: nil\n:END:\nSay hello.\n"})
     model = scripted("", "Hello.")
-    with Agent(workspace=tmp_path, model=model, dialect=dialect) as it:
+    with Agent(
+        workspace=tmp_path,
+        model=ModelOptions(model, dialect=dialect),
+    ) as it:
         report = it.fly(tmp_path / "p.org")
     assert (report.status, report.steps[0].text) == ("done", "Hello.")
     assert model.tools == [None, None]

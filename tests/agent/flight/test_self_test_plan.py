@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from words import TalkingFunction
 
-from quoth import Agent
+from quoth import Agent, HostServices
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.ports import MemoryAudit
 
@@ -47,7 +47,9 @@ def test_the_plan_has_its_four_phases_in_order() -> None:
 
 
 def test_an_agent_told_5_plus_5_then_doubled_makes_two_eval_steps(tmp_path: Path) -> None:
-    with Agent(workspace=tmp_path, model=TalkingFunction(doubling), audit=MemoryAudit()) as agent:
+    with Agent(
+        workspace=tmp_path, model=TalkingFunction(doubling), services=HostServices(audit=MemoryAudit())
+    ) as agent:
         reply = agent.run("5+5, then doubled. Use eval.")
         rows = agent.audit.rows()
     assert (reply.status, reply.text) == ("done", "The answer is 20.")
@@ -63,7 +65,9 @@ def test_the_second_step_really_depends_on_the_first(tmp_path: Path) -> None:
     def lying(messages: Messages) -> str:
         return doubling(messages).replace("(+ 5 5)", "(+ 5 6)")
 
-    with Agent(workspace=tmp_path, model=TalkingFunction(lying), audit=MemoryAudit()) as agent:
+    with Agent(
+        workspace=tmp_path, model=TalkingFunction(lying), services=HostServices(audit=MemoryAudit())
+    ) as agent:
         assert agent.run("5+5, then doubled.").text == "The answer is 22."
 
 
@@ -78,7 +82,7 @@ def test_the_second_step_really_depends_on_the_first(tmp_path: Path) -> None:
 def test_one_program_evaluates_inside_itself_through_the_door(
     tmp_path: Path, program: str, value: int, evals: int
 ) -> None:
-    with Agent(workspace=tmp_path, audit=MemoryAudit()) as agent:
+    with Agent(workspace=tmp_path, services=HostServices(audit=MemoryAudit())) as agent:
         result = agent.eval(program)
         rows = agent.audit.rows()
     assert (result.status, result.value) == ("ok", value)
@@ -90,14 +94,14 @@ def test_one_program_evaluates_inside_itself_through_the_door(
 
 def test_the_forms_of_the_tester_phase_run_as_they_are_written(tmp_path: Path) -> None:
     assert forms("Tester")
-    with Agent(workspace=tmp_path, audit=MemoryAudit()) as agent:
+    with Agent(workspace=tmp_path, services=HostServices(audit=MemoryAudit())) as agent:
         for form in [*forms("Demand"), *forms("Build"), *forms("Tester")]:
             assert agent.eval(form).ok, form
 
 
 def test_an_eval_that_evaluates_itself_for_ever_comes_to_an_end(tmp_path: Path) -> None:
     program = '(defn deeper [] (eval "(do (defn f [p] (eval p)) (f \\"(eval 1)\\"))")) (deeper)'
-    with Agent(workspace=tmp_path, audit=MemoryAudit()) as agent:
+    with Agent(workspace=tmp_path, services=HostServices(audit=MemoryAudit())) as agent:
         assert agent.eval(program).value == 1
         nested = "1"
         for _ in range(12):

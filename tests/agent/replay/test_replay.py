@@ -13,6 +13,7 @@ from words import (
     Spy,
     complaint,
     files,
+    grouped,
     lines,
     quoth,
     scripted,
@@ -21,7 +22,8 @@ from words import (
 )
 
 from quoth.agent.client import AsyncAgent
-from quoth.agent.replay.replay import Replay, session_in_file
+from quoth.agent.replay.again import session_in_file
+from quoth.agent.replay.replay import Replay
 from quoth.agent.run.run import RunLimits
 from quoth.agent.testing import replays
 from quoth.neuro.backends.base import ModelError
@@ -77,7 +79,7 @@ class Shop:
             "consent": "yes",
             **options,
         }
-        return Agent(workspace=self.folder, **given)
+        return Agent(**grouped(workspace=self.folder, **given))
 
     def runs(self, *replies: Any, task: str = "Do it.", **options: Any) -> None:
         with self.agent(*replies, **options) as it:
@@ -201,7 +203,7 @@ def interrupted(shop: Shop) -> None:
         if event == "result":
             it.interrupt()
 
-    with shop.agent("(look) (sell)", "Three.", listener=stop) as it:
+    with shop.agent("(look) (sell)", "Three.", on_event=stop) as it:
         it.run("Do it.")
 
 
@@ -343,7 +345,7 @@ def test_another_dialect_is_another_prompt(shop: Shop) -> None:
 
 def test_a_prompt_that_cannot_be_made_any_more_is_told(shop: Shop) -> None:
     shop.runs("(look)", "Three.", dialect="run")
-    (only,) = shop.replayed(dialect="run", tools=[], table=table_of(tool("look"))).differences
+    (only,) = shop.replayed(dialect="run", tools=table_of(tool("look"))).differences
     assert only.now == "; The dialect run needs the tool eval, and this table has none."
 
 

@@ -64,7 +64,7 @@ def test_what_is_said_twice_in_a_conversation_is_done_twice_and_a_task_that_is_r
 ) -> None:
     body = Spy("done")
     table = ToolTable((tool(body=body),))
-    with at(tmp_path, *["(probe)", "Done."] * 4, table=table) as it:
+    with at(tmp_path, *["(probe)", "Done."] * 4, tools=table) as it:
         it.say("Run the tests.")
         it.say("Run the tests.")
         assert body.calls == 2
@@ -113,12 +113,12 @@ def test_a_deadline_stands_still_while_a_person_is_asked_about_an_inner_call(tmp
     table = ToolTable((tool("outer", outer, timeout=0.3), inner))
 
     async def go() -> Any:
-        async with AsyncAgent(workspace=tmp_path, table=table, consent=Slow()) as agent:
+        async with AsyncAgent(workspace=tmp_path, tools=table, consent=Slow()) as agent:
             return await agent.call("(outer)")
 
     assert asyncio.run(go()).value == "ok"
     slow = tool("slow", lambda: asyncio.sleep(5), timeout=0.3)
-    with at(tmp_path, table=ToolTable((slow,))) as it:
+    with at(tmp_path, tools=ToolTable((slow,))) as it:
         assert it.call("(slow)").status == "timeout"
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from loopback import KEY, failure, loopback, status
 from words import TalkingFunction, quoth, scripted, story, table_of, tool
 
-from quoth import Agent
+from quoth import Agent, HostServices, ModelOptions
 from quoth.agent.run.compaction import FULL, SUMMARY, Compaction, gauge_of, keep, task_text
 from quoth.agent.run.run import Run, RunLimits
 from quoth.agent.terminal.progress import Progress
@@ -114,10 +114,10 @@ def told(
     with Agent(
         workspace=workspace,
         model=model,
-        table=table or talking(),
+        tools=table or talking(),
         limits=limits,
-        listener=heard,
-        audit=MemoryAudit(),
+        on_event=heard,
+        services=HostServices(audit=MemoryAudit()),
     ) as agent:
         return agent.run(task), heard
 
@@ -128,7 +128,7 @@ def told(
 def test_a_long_result_is_shown_head_and_tail_with_the_call_for_the_rest(tmp_path: Path) -> None:
     text = "".join(f"line {number}\n" for number in range(1000))
     table = table_of(tool("probe", lambda: text), cognitive_tools.get("more"))
-    seen = story(tmp_path, "(probe)", "Much.", table=table, limits=RunLimits(result_chars=900))
+    seen = story(tmp_path, "(probe)", "Much.", tools=table, limits=RunLimits(result_chars=900))
     shown = seen.shown(2)
     named = re.search(
         r"\[… 7,990 characters left out; (\(more :id \"[a-z2-7]{8}\" :start 601\)) shows the next", shown
@@ -157,20 +157,26 @@ def test_the_model_pages_through_all_of_it(tmp_path: Path) -> None:
         return "(probe)" if not last else call.group() if call else "Read."
 
     model, limits = TalkingFunction(reply), RunLimits(result_chars=900)
-    with Agent(workspace=tmp_path, model=model, table=table, limits=limits, audit=MemoryAudit()) as agent:
+    with Agent(
+        workspace=tmp_path,
+        model=model,
+        tools=table,
+        limits=limits,
+        services=HostServices(audit=MemoryAudit()),
+    ) as agent:
         assert agent.run("Read it.").text == "Read."
     assert "".join(parts) == text
 
 
 def test_nothing_is_promised_where_there_is_no_tool_for_it(tmp_path: Path) -> None:
     table = table_of(tool("probe", lambda: "x" * 5000))
-    seen = story(tmp_path, "(probe)", "Much.", table=table, limits=RunLimits(result_chars=900))
+    seen = story(tmp_path, "(probe)", "Much.", tools=table, limits=RunLimits(result_chars=900))
     assert "\n[… 4,100 characters left out …]\n" in seen.shown(2)
 
 
 def test_a_text_is_read_on_in_the_same_session_after_a_restart(tmp_path: Path) -> None:
     table = table_of(tool("probe", lambda: "x" * 5000 + "y" * 5000), cognitive_tools.get("more"))
-    options: dict[str, Any] = {"workspace": tmp_path, "table": table, "limits": RunLimits(result_chars=900)}
+    options: dict[str, Any] = {"workspace": tmp_path, "tools": table, "limits": RunLimits(result_chars=900)}
     model = scripted("(probe)", "Much.")
     with Agent(model=model, session="s1", user="ann", **options) as agent:
         agent.run("Read it.")
@@ -364,7 +370,11 @@ def test_an_interrupt_while_a_summary_is_written_ends_the_run(tmp_path: Path) ->
 
     limits = RunLimits(steps=500, context=2000, tokens=100)
     with Agent(
-        workspace=tmp_path, model=Slow(60), table=talking(60), limits=limits, audit=MemoryAudit()
+        workspace=tmp_path,
+        model=Slow(60),
+        tools=talking(60),
+        limits=limits,
+        services=HostServices(audit=MemoryAudit()),
     ) as agent:
         agents.append(agent)
         reply = agent.run("Count.")
@@ -483,7 +493,12 @@ def test_a_conversation_goes_on_with_what_was_kept(tmp_path: Path) -> None:
     heard = Heard()
     limits = RunLimits(context=3000, tokens=100)
     with Agent(
-        workspace=tmp_path, model=model, table=talking(), limits=limits, listener=heard, audit=MemoryAudit()
+        workspace=tmp_path,
+        model=model,
+        tools=talking(),
+        limits=limits,
+        on_event=heard,
+        services=HostServices(audit=MemoryAudit()),
     ) as agent:
         for number in range(8):
             model.turns = model.said + 3
@@ -627,7 +642,10 @@ def test_a_server_that_refuses_a_long_request_is_sent_a_shorter_one(tmp_path: Pa
         ]
         model = OpenAIBackend("gpt-5", server.base_url, KEY)
         with Agent(
-            workspace=tmp_path, model=model, table=talking(3000), dialect="native", audit=MemoryAudit()
+            workspace=tmp_path,
+            model=ModelOptions(model, dialect="native"),
+            tools=talking(3000),
+            services=HostServices(audit=MemoryAudit()),
         ) as agent:
             assert agent.run("Count.").text == "Done."
         refused, summary, shorter = (server.asked(at)["messages"] for at in (2, 3, 4))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from words import Agent, MemoryAudit, Spy, agent, complaint, files, scripted, story, table_of, tool
 
+from quoth import HostServices, ModelOptions
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
 
@@ -73,7 +74,7 @@ def test_a_denied_native_call_is_stopped_by_the_same_guard(tmp_path: Path) -> No
         native(("probe", {})),
         "Done.",
         dialect="native",
-        table=table_of(tool(body=body, guard=Spy(False))),
+        tools=table_of(tool(body=body, guard=Spy(False))),
     )
     assert (told.statuses, body.ran) == (["denied"], False)
 
@@ -81,11 +82,13 @@ def test_a_denied_native_call_is_stopped_by_the_same_guard(tmp_path: Path) -> No
 def test_a_native_run_that_waits_goes_on_with_the_same_ids(tmp_path: Path) -> None:
     write = native(("echo", {"text": "a"}), ("write-file", {"path": "b", "content": "x"}))
     with Agent(
-        workspace=tmp_path, model=scripted(write), dialect="native", session="s1", user="ann"
+        workspace=tmp_path, model=ModelOptions(scripted(write), dialect="native"), session="s1", user="ann"
     ) as first:
         assert first.run("Write b.").status == "pending"
     model = scripted("Written.")
-    with Agent(workspace=tmp_path, model=model, dialect="native", session="s1", user="ann") as second:
+    with Agent(
+        workspace=tmp_path, model=ModelOptions(model, dialect="native"), session="s1", user="ann"
+    ) as second:
         (asked,) = second.broker.requests()
         second.broker.decide(asked.id, Decision("once", "ann"))
         (reply,) = second.resume()
@@ -103,10 +106,9 @@ def test_a_model_without_native_tools_is_asked_in_text_and_the_person_is_told(tm
     model.tool_view = ""
     with Agent(
         workspace=tmp_path,
-        model=model,
-        dialect="native",
-        audit=MemoryAudit(),
-        listener=lambda event, data: heard.append((event, data)),
+        model=ModelOptions(model, dialect="native"),
+        services=HostServices(audit=MemoryAudit()),
+        on_event=lambda event, data: heard.append((event, data)),
     ) as it:
         assert it.run("Do it.").status == "done"
     assert ("note", "scripted takes no native tools. It is asked for call forms in text.") in heard

@@ -101,7 +101,7 @@ def told(reply: str, asking: Agent) -> str:
 @pytest.mark.parametrize("reply", FORGED)
 def test_what_a_reply_says_of_permission_is_never_obeyed(tmp_path: Path, reply: str) -> None:
     body = Spy()
-    given: dict[str, Any] = {"table": guarded(body), "user": "ann", "session": "s1"}
+    given: dict[str, Any] = {"tools": guarded(body), "user": "ann", "session": "s1"}
     with agent(tmp_path, "(probe)", **given) as first:
         assert first.run("Do it.").status == "pending"
         forged = told(reply, first)
@@ -119,7 +119,7 @@ def test_what_a_reply_says_of_permission_is_never_obeyed(tmp_path: Path, reply: 
 def test_the_same_marks_as_data_are_not_obeyed_either(tmp_path: Path, reply: Any) -> None:
     body = Spy()
     dialect = "json" if isinstance(reply, str) else "native"
-    given: dict[str, Any] = {"table": guarded(body), "user": "ann", "session": "s1"}
+    given: dict[str, Any] = {"tools": guarded(body), "user": "ann", "session": "s1"}
     with agent(tmp_path, "(probe)", **given) as first:
         assert first.run("Do it.").status == "pending"
         (before,) = first.broker.requests()
@@ -144,7 +144,7 @@ def expect_the_truth(body: Spy, rows: list[dict[str, Any]]) -> None:
 
 def test_the_check_of_forged_marks_can_fail(tmp_path: Path) -> None:
     body = Spy()
-    with agent(tmp_path, *["(probe)"] * 2, "Done.", table=guarded(body), user="ann") as asking:
+    with agent(tmp_path, *["(probe)"] * 2, "Done.", tools=guarded(body), user="ann") as asking:
         assert asking.run("Do it.").status == "pending"
         (request,) = asking.broker.requests()
         asking.broker.decide(request.id, Decision("once", "ann"))
@@ -154,7 +154,7 @@ def test_the_check_of_forged_marks_can_fail(tmp_path: Path) -> None:
 
 
 def test_the_message_a_call_is_made_for_is_the_one_the_person_gave(tmp_path: Path) -> None:
-    with agent(tmp_path, "(probe)", table=guarded(Spy()), user="ann", session="s1") as asking:
+    with agent(tmp_path, "(probe)", tools=guarded(Spy()), user="ann", session="s1") as asking:
         asking.run("Do it.")
         (request,) = asking.broker.requests()
     assert (request.message, request.user, request.session, request.route) == (

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from words import Spy, TalkingFunction, async_agent, scripted, story, table_of, tool
 
-from quoth import Agent
+from quoth import Agent, HostServices
 from quoth.agent.client import AsyncAgent
 from quoth.agent.run.run import RunLimits
 from quoth.agent.terminal.progress import Progress
@@ -107,7 +107,7 @@ def test_long_results_are_shortened_for_the_model_and_say_so(tmp_path: Path) -> 
         tmp_path,
         "(probe)",
         "Much.",
-        table=table_of(probe(lambda: "x" * 50_000)),
+        tools=table_of(probe(lambda: "x" * 50_000)),
         limits=RunLimits(result_chars=900),
     )
     assert told.reply.calls[0].result.value == "x" * 50_000
@@ -168,7 +168,7 @@ def test_bad_replies_that_are_not_in_a_row_do_not_stop_it(tmp_path: Path) -> Non
 
 def test_a_repeated_call_is_not_done_again_but_told_and_then_the_run_is_stopped(tmp_path: Path) -> None:
     body = Spy("the same")
-    told = story(tmp_path, *["(probe)"] * 10, table=table_of(tool(body=body)))
+    told = story(tmp_path, *["(probe)"] * 10, tools=table_of(tool(body=body)))
     assert told.reply.status == "failed"
     assert "(probe)" in told.reply.text
     assert told.reply.text.startswith("The run was stopped: ")
@@ -185,7 +185,7 @@ def test_a_repeat_is_known_however_it_is_spelt(tmp_path: Path) -> None:
         "(PROBE)",
         "```lisp\n(:target :tool :action :call :tool probe)\n```",
     ]
-    told = story(tmp_path, *spellings, "Enough.", table=table_of(tool(body=body)))
+    told = story(tmp_path, *spellings, "Enough.", tools=table_of(tool(body=body)))
     assert body.calls == 1
     assert told.reply.status == "failed"
 
@@ -227,7 +227,7 @@ def test_a_repeat_after_a_write_inside_a_program_is_done_anew(tmp_path: Path) ->
 def test_a_call_that_failed_may_be_tried_again(tmp_path: Path) -> None:
     body = Spy(ToolError("the line was busy"))
     again = "(probe)"
-    told = story(tmp_path, again, again, "It was busy.", table=table_of(tool(body=body)))
+    told = story(tmp_path, again, again, "It was busy.", tools=table_of(tool(body=body)))
     assert body.calls == 2
     assert told.reply.text == "It was busy."
 
@@ -239,7 +239,7 @@ def test_half_a_character_in_a_reply_does_no_harm(tmp_path: Path) -> None:
 
 def test_a_conversation_that_waits_for_a_person_holds_what_was_said_of_the_call(tmp_path: Path) -> None:
     model = scripted('(write-file :path "a" :content "b")', "Then not.")
-    with Agent(workspace=tmp_path, model=model, audit=MemoryAudit()) as agent:
+    with Agent(workspace=tmp_path, model=model, services=HostServices(audit=MemoryAudit())) as agent:
         assert agent.say("Write.").status == "pending"
         assert agent.say("Never mind.").status == "done"
     assert b"waits for a person" in model.seen[1]
@@ -247,7 +247,7 @@ def test_a_conversation_that_waits_for_a_person_holds_what_was_said_of_the_call(
 
 def test_a_tool_may_allow_its_repetition(tmp_path: Path) -> None:
     body = Spy("again")
-    told = story(tmp_path, *["(probe)"] * 9, "Done.", table=table_of(tool(body=body, allow_repeat=True)))
+    told = story(tmp_path, *["(probe)"] * 9, "Done.", tools=table_of(tool(body=body, allow_repeat=True)))
     assert (told.reply.status, body.calls) == ("done", 9)
 
 
@@ -270,7 +270,7 @@ def test_an_answer_in_the_last_step_is_in_time(tmp_path: Path) -> None:
 
 def test_calls_beyond_the_limit_are_limited_and_recorded(tmp_path: Path) -> None:
     many = "\n".join(f'(probe :text "{n}")' for n in range(5))
-    told = story(tmp_path, many, "Done.", table=table_of(probe()), limits=RunLimits(calls=3))
+    told = story(tmp_path, many, "Done.", tools=table_of(probe()), limits=RunLimits(calls=3))
     assert told.statuses == ["ok", "ok", "ok", "limited", "limited"]
     assert [(row["status"], row["stage"]) for row in told.rows][3:] == [("limited", "host")] * 2
     assert "This run has made its 3 calls; answer in plain words." in told.shown(2)
@@ -312,7 +312,11 @@ def test_a_thousand_turns_use_no_more_stack_than_ten(tmp_path: Path) -> None:
     limits = RunLimits(steps=1_000, calls=1_000, context=10_000_000)
     table = table_of(probe(body))
     with Agent(
-        workspace=tmp_path, model=TalkingFunction(reply), table=table, limits=limits, audit=MemoryAudit()
+        workspace=tmp_path,
+        model=TalkingFunction(reply),
+        tools=table,
+        limits=limits,
+        services=HostServices(audit=MemoryAudit()),
     ) as agent:
         ended = agent.run("Count.")
     assert (ended.status, ended.steps, len(ended.calls)) == ("done", 1_000, 999)
@@ -333,7 +337,9 @@ async def test_an_interrupt_while_the_model_thinks_ends_the_run_at_once(tmp_path
         return "never"
 
     audit = MemoryAudit()
-    async with AsyncAgent(workspace=tmp_path, model=TalkingFunction(reply), audit=audit) as agent:
+    async with AsyncAgent(
+        workspace=tmp_path, model=TalkingFunction(reply), services=HostServices(audit=audit)
+    ) as agent:
         run = asyncio.create_task(agent.run("Do it."))
         await thinking.wait()
         assert agent.interrupt()
@@ -354,7 +360,7 @@ async def test_an_interrupt_while_a_tool_runs_waits_for_it_and_the_audit_is_whol
         return "finished"
 
     reply = '(probe)\n(probe :text "second")'
-    async with async_agent(tmp_path, reply, "never asked", table=table_of(probe(slow))) as agent:
+    async with async_agent(tmp_path, reply, "never asked", tools=table_of(probe(slow))) as agent:
         run = asyncio.create_task(agent.run("Do it."))
         await asyncio.to_thread(running.wait, 60)
         agent.interrupt()
@@ -370,9 +376,9 @@ async def test_an_interrupt_while_a_tool_runs_waits_for_it_and_the_audit_is_whol
 
 async def test_an_interrupted_agent_can_run_again(tmp_path: Path) -> None:
     async with async_agent(tmp_path, "One.", "Two.") as agent:
-        agent.listener = lambda event, data: event == "thought" and agent.interrupt()
+        agent.on_event = lambda event, data: event == "thought" and agent.interrupt()
         assert (await agent.run("Do it.")).status == "interrupted"
-        agent.listener = None
+        agent.on_event = None
         assert (await agent.run("Do it.")).text == "Two."
 
 
@@ -384,7 +390,7 @@ async def test_a_cancelled_run_passes_the_cancellation_on_and_leaves_a_row(tmp_p
         await asyncio.Event().wait()
         return "never"
 
-    async with async_agent(tmp_path, "(probe)", table=table_of(probe(slow))) as agent:
+    async with async_agent(tmp_path, "(probe)", tools=table_of(probe(slow))) as agent:
         run = asyncio.create_task(agent.run("Do it."))
         await running.wait()
         run.cancel()
@@ -399,7 +405,7 @@ async def test_a_cancelled_run_passes_the_cancellation_on_and_leaves_a_row(tmp_p
 
 def test_a_listener_hears_the_run_in_order(tmp_path: Path) -> None:
     heard: list[str] = []
-    story(tmp_path, '(echo :text "a")', "", "Done.", listener=lambda event, data: heard.append(event))
+    story(tmp_path, '(echo :text "a")', "", "Done.", on_event=lambda event, data: heard.append(event))
     assert [event for event in heard if event not in ("text", "turn")] == (
         ["written", "thought", "call", "result", "thought", "fault", "thought", "end"]
     )
@@ -475,7 +481,7 @@ def test_a_listener_that_fails_does_not_hurt_the_run(tmp_path: Path) -> None:
     def broken(event: str, data: Any) -> None:
         raise ValueError(event)
 
-    assert story(tmp_path, '(echo :text "a")', "Done.", listener=broken).reply.status == "done"
+    assert story(tmp_path, '(echo :text "a")', "Done.", on_event=broken).reply.status == "done"
 
 
 # What is said is not done
@@ -484,7 +490,7 @@ def test_a_listener_that_fails_does_not_hurt_the_run(tmp_path: Path) -> None:
 def test_a_result_that_speaks_like_a_call_is_not_done(tmp_path: Path) -> None:
     body = Spy()
     speaks = tool("speaks", lambda: '(probe)\n```lisp\n(probe)\n```\n(:tool "probe")')
-    told = story(tmp_path, "(speaks)", "It says (probe).", table=table_of(speaks, tool("probe", body)))
+    told = story(tmp_path, "(speaks)", "It says (probe).", tools=table_of(speaks, tool("probe", body)))
     assert (told.reply.status, body.ran, len(told.rows)) == ("done", False, 1)
 
 
@@ -495,6 +501,6 @@ def test_a_program_may_be_text_too(tmp_path: Path) -> None:
         tmp_path,
         '(probe :form "(f x)")',
         "Done.",
-        table=table_of(tool("probe", lambda form: body(), params=param)),
+        tools=table_of(tool("probe", lambda form: body(), params=param)),
     )
     assert told.statuses == ["ok"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from words import TalkingFunction, agent, async_agent, complaint, files, story, tool
 
-from quoth import Agent, Services, ToolContext
+from quoth import Agent, HostServices, Services, ToolContext
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.ports import MemoryAudit
@@ -53,7 +53,9 @@ class Attentive(TalkingFunction):
 
 def test_a_tool_asks_the_agents_own_model(tmp_path: Path) -> None:
     model = Attentive(lambda messages: "blue")
-    with Agent(workspace=tmp_path, model=model, tools=[asking()], audit=MemoryAudit()) as it:
+    with Agent(
+        workspace=tmp_path, model=model, tools=[asking()], services=HostServices(audit=MemoryAudit())
+    ) as it:
         assert it.call("(probe)").value == "blue"
     assert model.asked == [
         (
@@ -66,7 +68,9 @@ def test_a_tool_asks_the_agents_own_model(tmp_path: Path) -> None:
 def test_without_a_system_text_there_is_none(tmp_path: Path) -> None:
     model = Attentive(lambda messages: "blue")
     probe = tool(body=lambda ctx: ctx.model.complete("Which?"))
-    with Agent(workspace=tmp_path, model=model, tools=[probe], audit=MemoryAudit()) as it:
+    with Agent(
+        workspace=tmp_path, model=model, tools=[probe], services=HostServices(audit=MemoryAudit())
+    ) as it:
         it.call("(probe)")
     assert model.asked == [([{"role": "user", "content": "Which?"}], {"max_tokens": 1024})]
 
@@ -84,13 +88,17 @@ def test_what_a_tool_asks_is_no_part_of_the_run(tmp_path: Path) -> None:
 def test_the_model_is_chosen_at_the_first_question_and_is_that_of_the_runs(tmp_path: Path) -> None:
     home = files(tmp_path, {"replies.txt": "blue\n---\nDone.\n"})
     spec = f"scripted:{home / 'replies.txt'}"
-    with Agent(workspace=home, model=spec, tools=[asking()], audit=MemoryAudit()) as it:
+    with Agent(
+        workspace=home, model=spec, tools=[asking()], services=HostServices(audit=MemoryAudit())
+    ) as it:
         assert it.call("(probe)").value == "blue"
         assert it.run("Do it.").text == "Done."
 
 
 def test_without_a_model_a_tool_is_told_so_when_it_asks(tmp_path: Path) -> None:
-    with Agent(workspace=tmp_path, model="nonsense:x", tools=[asking()], audit=MemoryAudit()) as it:
+    with Agent(
+        workspace=tmp_path, model="nonsense:x", tools=[asking()], services=HostServices(audit=MemoryAudit())
+    ) as it:
         assert it.call('(echo "hi")').ok
         result = it.call("(probe)")
     assert (result.status, result.message.partition(" Choose ")[0]) == (
@@ -120,7 +128,12 @@ def test_past_the_deadline_of_the_tool_the_model_is_stopped(tmp_path: Path) -> N
         return ""
 
     probe = asking(timeout=0.05)
-    with Agent(workspace=tmp_path, model=TalkingFunction(silent), tools=[probe], audit=MemoryAudit()) as it:
+    with Agent(
+        workspace=tmp_path,
+        model=TalkingFunction(silent),
+        tools=[probe],
+        services=HostServices(audit=MemoryAudit()),
+    ) as it:
         result = it.call("(probe)")
     assert (result.status, result.message) == ("timeout", "probe did not finish within 0.05 s.")
     assert stopped == [True]

@@ -9,7 +9,7 @@ import pytest
 from loopback import loopback, status
 from words import complaint, files, quoth, story
 
-from quoth import Agent
+from quoth import Agent, ModelOptions
 from quoth.agent.run.run import RunLimits, cut_off
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import Messages, NativeCall
@@ -30,7 +30,9 @@ class Asked(ScriptedBackend):
 
 
 def asked(workspace: Path, model: Asked, limits: RunLimits | None, **options: Any) -> None:
-    with Agent(workspace=workspace, model=model, limits=limits, dialect="call-form", **options) as agent:
+    with Agent(
+        workspace=workspace, model=ModelOptions(model, dialect="call-form"), limits=limits, **options
+    ) as agent:
         assert agent.run("Do it.").status == "done"
 
 
@@ -63,16 +65,10 @@ def test_no_more_is_asked_for_than_there_is_room_for(tmp_path: Path) -> None:
     assert 5_000 < second < first < 10_000
 
 
-def test_an_agent_takes_it_as_a_keyword(tmp_path: Path) -> None:
-    model = Asked("Done.")
-    asked(tmp_path, model, None, max_reply_tokens=77)
-    assert model.limits == [77]
-
-
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "7", True])
 def test_what_is_no_number_of_tokens_is_a_sentence(tmp_path: Path, wrong: Any) -> None:
-    said = complaint(UsageError, lambda: Agent(workspace=tmp_path, max_reply_tokens=wrong))
-    assert said == f"max_reply_tokens is a whole number from 1, not {wrong!r}."
+    said = complaint(UsageError, lambda: Agent(workspace=tmp_path, limits=RunLimits(tokens=wrong)))
+    assert said == f"tokens of RunLimits is a whole number from 1, not {wrong!r}."
 
 
 @pytest.mark.parametrize(
@@ -144,7 +140,7 @@ def test_the_calls_before_the_cut_are_done_and_the_rest_is_said_to_be_lost(tmp_p
         cut('(echo :text "a")\n(echo :text "b'),
         "Done.",
         limits=RunLimits(tokens=600),
-        listener=lambda event, data: notes.append(data) if event == "note" else None,
+        on_event=lambda event, data: notes.append(data) if event == "note" else None,
     )
     assert [str(call.form) for call in told.reply.calls] == ['(echo :text "a")']
     assert "Your reply was cut off by the limit of 600 tokens. What stood behind" in told.shown(2)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from words import Spy, TalkingFunction, files, lines, quoth, scripted, table_of, tool
+from words import Spy, TalkingFunction, files, grouped, lines, quoth, scripted, table_of, tool
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Inner, Reply
@@ -71,7 +71,7 @@ class Office:
 
     def agent(self, model: Any, **options: Any) -> AsyncAgent:
         given = {"session": "s", "user": "ann", "tools": self.tools, "model": model, **options}
-        return AsyncAgent(workspace=self.folder, **given)
+        return AsyncAgent(**grouped(workspace=self.folder, **given))
 
     async def run(self, model: Any, task: str = "Lead.", **options: Any) -> Reply:
         async with self.agent(model, **options) as agent:
@@ -468,7 +468,7 @@ async def test_nothing_is_lent_where_nothing_will_come_back() -> None:
 async def test_many_at_once_never_spend_more_than_there_is(office: Office) -> None:
     many = table_of(*cognitive_tools.tools(), *office.tools, tool("many", fan_out))
     model = cast(lead=["(many)", "Done."], help=[f'(look :text "{n}")' for n in range(20)])
-    reply = await office.run(model, table=many, tools=[], limits=RunLimits(steps=9))
+    reply = await office.run(model, tools=many, limits=RunLimits(steps=9))
     assert reply.steps <= 9
     assert len(model.seen) == reply.steps
 
@@ -662,7 +662,7 @@ async def test_another_model_is_opened_once_and_closed_with_the_agent(office: Of
             ' (cognitive-loop "Help." :model other) (think "Help.")])'
         )
         assert said.value == ["One.", "Two.", "Hi."]
-        (other,) = agent._others.values()
+        (other,) = agent.models._others.values()
         closed = Spy()
 
         async def aclose() -> None:
@@ -679,7 +679,7 @@ async def test_a_sub_agent_thinks_with_its_own_model(office: Office) -> None:
     async with office.agent(cast(help="Hi.")) as agent:
         said = await agent.eval('(cognitive-loop "Go." :model "scripted:other.txt")')
         assert said.value == "Done."
-        (other,) = agent._others.values()
+        (other,) = agent.models._others.values()
         assert isinstance(other, ScriptedBackend)
         assert len(other.seen) == 3
 
@@ -779,7 +779,7 @@ async def test_a_person_sees_a_run_as_a_tree(office: Office) -> None:
         help=['(cognitive-loop :task "Deeper.")', '(look :text "b")', ""],
         deeper=['(look :text "a")', "I saw a."],
     )
-    await office.run(model, listener=Progress(shown, color=False))
+    await office.run(model, on_event=Progress(shown, color=False))
     seen = [line.partition(" ms")[0].rstrip("0123456789") for line in shown.getvalue().splitlines()]
     assert seen[:10] == [
         '→ (cognitive-loop :task "Help.")',
@@ -829,7 +829,7 @@ async def test_the_listener_of_a_person_who_runs_a_program_hears_of_it_too(offic
     def listener(event: str, data: Any) -> None:
         heard.append((len(data.path), data.event) if event == "inner" else (0, event))
 
-    await office.eval('(cognitive-loop "Help.")', cast(help="Hi."), listener=listener)
+    await office.eval('(cognitive-loop "Help.")', cast(help="Hi."), on_event=listener)
     assert heard == [(1, "turn"), (1, "text"), (1, "thought"), (1, "end")]
 
 

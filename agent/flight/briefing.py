@@ -1,0 +1,48 @@
+"""What the model of a step is told: its task, and beside it the plan, earlier results and an earlier failure.
+
+Knows plans and results as data; it must not know runs or models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from quoth.agent.flight.log import StepStatus
+from quoth.agent.flight.results import StepAttempt, result_of
+from quoth.agent.plan.model import Part, Plan
+from quoth.agent.terminal.text import Aside, shortened, show_value
+
+SHARE = 2  # earlier results may take so many times the room of one result, each of them half of it
+
+
+def task_of(step: Part) -> str:
+    return f"{step.title}\n\n{step.prose}" if step.title else step.prose
+
+
+def briefing(
+    plan: Plan,
+    step: Part,
+    found: Callable[[Part], StepAttempt | None],
+    history: Sequence[StepStatus],
+    room: int,
+    aside: Aside,
+) -> str:
+    """What the model is told beside its task. ``found`` is the attempt that gave a step its result,
+    ``history`` what this step came to before, ``room`` how many characters of one result are shown."""
+    parts = [f"This is one step of the plan {plan.title or plan.source.name}."]
+    if step.phase:
+        parts.append(f"Its phase: {step.phase}.")
+    parts += [f"{note.title}:\n{note.prose}" for note in plan.notes(step)]
+    results, earlier, left = [], plan.earlier(step), SHARE * room
+    for one in plan.order:
+        made = found(one) if one.id in earlier else None
+        if made is not None and left > 0:
+            text = shortened(show_value(result_of(one, made)), min(room // 2, left), aside)
+            left -= len(text)
+            results.append(f"{one.id}: {text}")
+    if results:
+        parts.append("What earlier steps came to:\n" + "\n".join(results))
+    over = [one for one in history if one.over]
+    if over and over[-1].status == "failed" and over[-1].digest == plan.digest(step):
+        parts.append(f"It was tried before, and that failed: {over[-1].text}")
+    return "\n\n".join(parts)

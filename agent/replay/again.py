@@ -1,0 +1,115 @@
+"""A session to be replayed, and an agent such as the one it was recorded with.
+
+Knows the store, files of sessions and how agents are made; it must not know what is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from quoth.agent.run.conversation import Conversations
+from quoth.agent.run.options import ModelOptions, ToolOptions
+from quoth.tools.errors import UsageError
+from quoth.tools.history.event import Event, TranscriptError
+from quoth.tools.history.transcript import Transcript
+from quoth.tools.history.transfer import read_written
+from quoth.tools.loading import ToolSource
+from quoth.tools.registry.table import ToolTable
+from quoth.tools.storage.database import Store
+
+
+def session_in_store(store: Store, session: str) -> list[Event]:
+    """All events of a session, without declared secrets. Raises TranscriptError where one is not as it was
+    written."""
+    transcript = Transcript(lambda: store)
+    transcript.verify(session)
+    return [replace(event, text=event.shown) for event in transcript.events(session)]
+
+
+def session_in_file(path: Path) -> tuple[str, list[Event]]:
+    """The session that a file holds, as ``quoth export`` writes it, and its events. Raises UsageError."""
+    try:
+        session, events = read_written(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"There is no file {path}.") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text.") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+    except TranscriptError as error:
+        raise TranscriptError(f"{path}: {error}") from None
+    return session, events
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a session was opened with, as its event says. ``foreign``: it was written elsewhere, and what it
+    says of files and rules is no word of this machine's user."""
+
+    said: Mapping[str, Any]
+    foreign: bool = False
+
+
+Make = Callable[[Given], Conversations]
+
+
+def agent_again(
+    given: Given,
+    notes: list[str],
+    *,
+    workspace: str | Path = ".",
+    session: str,
+    tools: Iterable[ToolSource] | ToolTable | None = None,
+    dialect: str | None = None,
+    belt: Literal["full", "search"] | None = None,
+    policy: str | None = None,
+    live: bool = False,
+) -> Conversations:
+    """An agent such as the session had, without a model. What is not None counts in place of the session's
+    own. What cannot be restored is told in ``notes``; with ``live`` rules must not be missing: raises
+    UsageError."""
+    said = given.said
+    if tools is None:
+        named: list[str] = list(said.get("tools") or ())
+        if named and given.foreign:
+            notes.append(f"Tools that were chosen elsewhere are not loaded unasked: {', '.join(named)}.")
+            named = []
+        tools = [file for file in named if Path(file).is_file()]
+        notes += [f"The tool file {file} is not there any more." for file in named if file not in tools]
+    rules = said.get("policy") if policy is None else None
+    if live and rules is not None and (given.foreign or not Path(rules).is_file()):
+        why = "was chosen elsewhere" if given.foreign else "is not there"
+        raise UsageError(f"The policy file {rules} {why}; name the one that counts: --policy FILE")
+    return Conversations(
+        workspace=workspace,
+        tools=ToolOptions(tools, belt or said.get("belt") or "full"),
+        model=ModelOptions(dialect=dialect or said.get("dialect")),
+        policy=(policy or rules) if live else None,  # otherwise no call is judged
+        session=session,
+        user=str(said.get("user", "")),
+    )
+
+
+def tools_since(versions: Mapping[str, str], table: ToolTable) -> Iterator[str]:
+    """What has become of the tools of a session."""
+    now = {tool.name: tool.outline for tool in table}
+    became = {
+        "have changed": [name for name in versions if name in now and now[name] != versions[name]],
+        "are not here": [name for name in versions if name not in now],
+        "are new": [name for name in now if name not in versions],
+    }
+    for what, names in became.items():
+        if names:
+            yield f"Tools that {what}: {', '.join(names)}."
+
+
+def given_before(events: Iterable[Event], seq: int, user: str, foreign: int) -> Given:
+    """What a user had opened the session with before an event."""
+    given = Given({})
+    for event in events:
+        if event.kind == "session" and event.seq < seq and (data := event.data).get("user") == user:
+            given = Given(data, event.seq <= foreign)
+    return given

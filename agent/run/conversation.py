@@ -1,0 +1,261 @@
+"""The runs of an agent: a task alone, the messages of a conversation, and what is unfinished gone on with.
+
+Knows a host and its session; it must not know flights, replays, commands or the public face.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+from quoth.agent.reply import Reply
+from quoth.agent.run.build import build_run, stimulus
+from quoth.agent.run.host import Host
+from quoth.agent.run.recorder import Differs
+from quoth.agent.run.run import RunLimits
+from quoth.agent.run.subagents import begin, chosen, services_for
+from quoth.agent.session.drift import Changes, changes_of
+from quoth.agent.session.past import Past
+from quoth.agent.session.run_log import RunLog
+from quoth.agent.session.session import Unfinished, read_messages
+from quoth.neuro.backends.messages import Messages
+from quoth.neuro.prompt.dialects import Dialect, dialect_named
+from quoth.tools.call.call import ToolResult
+from quoth.tools.errors import UsageError
+from quoth.tools.history.event import read_form
+from quoth.tools.history.long_results import OnlyNames
+from quoth.tools.registry.table import ToolTable
+
+BROKEN_OFF = "The run was broken off, and the conversation went on without it."
+
+
+class Conversations(Host):
+    """A host that runs tasks and keeps the conversation that ``say`` goes on with."""
+
+    _conversation: Messages | None = None
+    _talk: str | None = None  # the run that ``say`` goes on from; empty: none; None: as the session tells
+
+    async def run(self, task: str) -> Reply:
+        """One task through the loop, in a conversation of its own."""
+        self._require_open()
+        reply, _ = await self._first(task, self._begin())
+        return reply
+
+    async def say(self, text: str) -> Reply:
+        """The next message of the conversation that ``say`` keeps, also from one process to the next; for a
+        REPL."""
+        self._require_open()
+        if self._talk is None:
+            self._talk = self._session.last_talk() if self.named else ""
+        return await self._follow(text)
+
+    async def follow(self, text: str) -> Reply:
+        """The next message of the conversation of the session's last run, whoever began it."""
+        self._require_open()
+        if (last := self._session.last_run()) != self._talk:
+            self.forget()
+            self._talk = last
+        return await self._follow(text)
+
+    async def _follow(self, text: str) -> Reply:
+        if self._conversation is None:
+            self._conversation = await self._brought_back(self._talk) if self._talk else self._begin()
+        reply, self._talk = await self._first(
+            text, self._conversation, self._talk or "", secrets.token_hex(4)
+        )
+        return reply
+
+    async def resume(self) -> list[Reply | ToolResult]:
+        """Go on with all that is unfinished in this session, in its order: a Reply for each run, a ToolResult
+        for each call. What is finished is not done again; what nobody has decided yet waits on. Raises
+        UsageError when there is nothing to go on with, or another process is at it."""
+        self._require_open()
+        done: list[Reply | ToolResult] = []
+        with self._session.driven():
+            unfinished = self._session.to_resume()
+            if not unfinished:
+                raise UsageError(f"Nothing waits in session {self.session}.")
+            self._require_tools(unfinished)
+            self._session.open(self.given())
+            for one in unfinished:
+                if one.kind == "call":
+                    form = read_form(one.event.data["form"])
+                    key = f"{self.session}/{one.name}"
+                    done.append(await self._call(form, one.event.data["route"], key))
+                else:
+                    done.append(await self._again(one.name))
+        return done
+
+    def unfinished(self) -> list[Unfinished]:
+        """What of this session waits or was broken off."""
+        return [one for one in self._session.unfinished() if one.waits]
+
+    def resumable(self) -> bool:
+        """Whether ``resume`` has anything to go on with."""
+        return bool(self._session.to_resume())
+
+    @property
+    def waits(self) -> bool:
+        """Whether anything of this session waits for ``resume``."""
+        return self._store is not None and any(
+            one.status in ("pending", "interrupted") for one in self._session.unfinished()
+        )
+
+    def _require_tools(self, unfinished: list[Unfinished]) -> None:
+        """Raises UsageError when a call that waits is of a tool that is not here: nothing of it is lost."""
+        for one in unfinished:
+            for form in self._session.waiting_calls(one):
+                if form.tool not in self.table:
+                    raise UsageError(
+                        f"A call of {form.tool} waits in session {self.session}, and there is no such tool"
+                        " here; give its file: --tools FILE.hy"
+                    )
+
+    def forget(self) -> None:
+        """Begin a new conversation at the next ``say``."""
+        if self._conversation is not None:
+            self._session.let_go(self._conversation)
+        self._conversation, self._talk = None, ""
+
+    def _begin(self) -> Messages:
+        return begin(self.table, self.dialect(), self.models.search)
+
+    def dialect(self) -> Dialect:
+        """How the model calls tools, chosen with the model at the first use. Raises UsageError for one that
+        there is not, or that does not go with the model or the belt."""
+        dialect, note = self.models.dialect()
+        if note and self.on_event is not None:
+            self.on_event("note", note)
+        return dialect
+
+    async def _first(
+        self, task: str, messages: Messages, after: str = "", turn: str = ""
+    ) -> tuple[Reply, str]:
+        """A new run: a task in a conversation, that of the run ``after`` if one is named. ``turn`` tells it
+        from the same words said again. Returns the name of the run too."""
+        if not task.strip():
+            raise UsageError("The task is empty.")
+        # Words from a command line may hold bytes that are no text.
+        task = task.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        backend = self.models.backend()
+        said = {"text": task, "user": self.user, "turn": turn}
+        must_act = self.models.must_act(backend)
+        told = stimulus(said, backend, vars(self.limits), self.dialect(), self.models.search, must_act)
+        with self._session.driven():
+            self._session.open(self.given())
+            name = self._session.begin(told, after)
+            past = Past(stimulus=self.transcript.last(self.session, "stimulus", run=name))
+            try:
+                reply, ended_with = await self._go(name, past, messages)
+            except BaseException:
+                if self._conversation is messages:  # broken off: it is brought back when it goes on
+                    self._conversation, self._talk = None, name
+                raise
+        if self._conversation is messages:
+            self._conversation = ended_with  # it may have been shortened
+        else:
+            self._session.let_go(ended_with)
+        return reply, name
+
+    async def _again(self, name: str) -> Reply:
+        """Go on with a run of this session: all that has happened in it is answered by the transcript."""
+        past = self._session.past(name).without_failures()
+        here = bool(self._talk == name and self._conversation is not None)
+        messages = self._opened_at(name)
+        reply, messages = await self._go(name, past, messages)
+        if here:
+            self.forget()
+            self._conversation, self._talk = messages, name
+        else:
+            self._session.let_go(messages)
+        return reply
+
+    def _opened_at(self, name: str) -> Messages:
+        """The conversation as a run found it."""
+        before = self._session.messages_before(name)
+        return read_messages(before) if before else self._begin()
+
+    async def _brought_back(self, name: str) -> Messages:
+        """The conversation up to the end of a run. One that was broken off ends here: no call of it is left
+        without a result, which says so."""
+        past = self._session.past(name)
+        messages = await self._broken_off(name) if past.end is None else self._as_it_ended(name)
+        if note := self._note(name):
+            messages.append("user", note)
+        return messages
+
+    async def _broken_off(self, name: str) -> Messages:
+        """The conversation of a run that has not ended; it ends here, as far as the transcript reaches."""
+        with self._session.driven():  # nobody is at it
+            past = self._session.past(name)
+            if past.end is None:
+                _, messages = await self._go(name, past, self._opened_at(name), live=False, ends=True)
+                return messages
+        return self._as_it_ended(name)
+
+    def _as_it_ended(self, name: str) -> Messages:
+        """The conversation of a run that has ended, all of which is in the transcript."""
+        messages = read_messages(self._session.conversation(name))
+        self._session.talk_of(messages).count = len(messages)
+        return messages
+
+    def changes(self) -> Changes:
+        """What is not any more as this user had it when the session was last driven."""
+        return changes_of(self._session.given(), self.given())
+
+    def _note(self, run: str) -> str:
+        """What the model of a run is to know of tools that were something else when it was asked last."""
+        asked = self.transcript.last(self.session, "request", run=run)
+        if asked is None:
+            return ""
+        return changes_of(self._session.given(before=asked.seq), self.given()).told(self.table)
+
+    async def _go(
+        self,
+        name: str,
+        past: Past,
+        messages: Messages,
+        *,
+        live: bool = True,
+        ends: bool = False,
+        differs: Differs | None = None,
+    ) -> tuple[Reply, Messages]:
+        """Drive a run of this session from its stimulus; without ``live`` only as far as the transcript
+        reaches, where with ``ends`` it ends for good; also one of a sub-agent. Returns the messages it ended
+        with, too."""
+        assert past.stimulus is not None, "a run begins with a stimulus"
+        told = past.stimulus.data
+        log = RunLog(self._session, name)
+        run = build_run(
+            log,
+            past,
+            told["text"],
+            door=self.door.narrowed(self.table_of(told)),
+            backend=self.models.backend if live else None,
+            context=self.context(told["text"]),
+            services=lambda run: services_for(self, run),
+            messages=messages,
+            limits=self.limits if live else RunLimits(**told["limits"]),
+            pages=self.pages if live else OnlyNames(),
+            data=told.get("data", ""),
+            turn=told.get("turn", ""),
+            must_act=told["must-act"],
+            dialect=dialect_named(told["dialect"], in_text=told["in-text"]),
+            search=told["search"],
+            listener=None if ends else self.on_event,
+            differs=differs,
+            note=self._note(name) if live and past.left else "",
+        )
+        with self.stoppable(run):
+            reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
+        if ends:
+            waits = any(call.result.status == "pending" for call in reply.calls)
+            log.ended(replace(reply, status="pending" if waits else "failed", text=BROKEN_OFF), run.messages)
+        return reply, run.messages
+
+    def table_of(self, told: Mapping[str, Any]) -> ToolTable:
+        """The tools of a run that was begun so: a sub-agent may have been given fewer."""
+        return self.table if told.get("tools") is None else chosen(self.table, told["tools"])

@@ -1,0 +1,101 @@
+"""The models of one agent: its own, chosen at the first use, and others that a tool names.
+
+Knows back ends and dialects; it must not know runs, or who asks. All that was opened here is closed here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from quoth.agent.run.options import ModelOptions
+from quoth.neuro.backends.base import Backend
+from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, choose_dialect
+from quoth.tools.errors import UsageError
+from quoth.tools.registry.table import ToolTable
+
+
+class Models:
+    """``search``: the agent's model searches its tools. ``chosen`` is the dialect of its conversations, once
+    it is known."""
+
+    def __init__(self, options: ModelOptions, *, search: bool) -> None:
+        self.options = options
+        self.search = search
+        self.chosen: Dialect | None = None
+        self._own: Backend | None = None if isinstance(options.model, str) else options.model
+        self._others: dict[str, Backend] = {}
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        """How the model was chosen, or its name; empty if it is not chosen yet."""
+        if isinstance(self.options.model, str):
+            return self.options.model
+        return "" if self._own is None else self._own.name
+
+    def backend(self) -> Backend:
+        """The agent's own model. Raises UsageError when there is none to choose."""
+        self._require_open()
+        if self._own is None:
+            from quoth.agent.terminal.progress import weights_progress
+            from quoth.neuro.backends.select import choose_backend
+
+            spec = self.options.model if isinstance(self.options.model, str) else None
+            self._own = choose_backend(spec, base_url=self.options.base_url, progress=weights_progress())
+        return self._own
+
+    def other(self, spec: str) -> Backend:
+        """Another model, opened once. Raises UsageError."""
+        self._require_open()
+        if spec not in self._others:
+            from quoth.neuro.backends.select import choose_backend
+
+            same = spec.partition(":")[0] == self.name.partition(":")[0]
+            self._others[spec] = choose_backend(spec, base_url=self.options.base_url if same else None)
+        return self._others[spec]
+
+    def must_act(self, backend: Backend) -> bool:
+        """Whether a run of that model has to look at something before it answers."""
+        wanted = self.options.must_act
+        return backend.takes_grammar if wanted is None else wanted
+
+    def dialect(self) -> tuple[Dialect, str]:
+        """How the agent's model calls tools, and a note for a person when it is chosen now. Raises UsageError
+        for a dialect that there is not, or that does not go with the model or the belt."""
+        note = ""
+        if self.chosen is None:
+            self.chosen, note = self._dialect_for(self.backend(), self.options.dialect)
+        return self.chosen, note
+
+    def dialect_of(self, backend: Backend, table: ToolTable, *, searched: bool) -> tuple[Dialect, bool]:
+        """How the model of a sub-agent calls the tools of ``table``, and whether it searches them: as the
+        agent's own does if it is the same model and these tools can be called so."""
+        search = self.search and searched
+        for wanted in (self.options.dialect if backend is self._own else None, None):
+            with contextlib.suppress(UsageError):
+                dialect, _ = self._dialect_for(backend, wanted, search=search, tools=len(table.shown) > 0)
+                dialect.opening(table, search=search)  # refused where no tool can be called so
+                return dialect, search
+        return CALL_FORM, False
+
+    def _dialect_for(
+        self, backend: Backend, wanted: str | None, *, search: bool | None = None, tools: bool = True
+    ) -> tuple[Dialect, str]:
+        takes_tools = bool(getattr(backend, "tool_view", "")) and tools
+        searched = self.search if search is None else search
+        return choose_dialect(backend.name, wanted, takes_tools=takes_tools, search=searched)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise UsageError("This agent is closed.")
+
+    async def aclose(self) -> None:
+        """Close what was opened here; a Backend that was given is its giver's."""
+        self._closed = True
+        opened = list(self._others.values())
+        if self._own is not None and self._own is not self.options.model:
+            opened.append(self._own)
+        for ended in await asyncio.gather(*(one.aclose() for one in opened), return_exceptions=True):
+            if isinstance(ended, BaseException):
+                raise ended

@@ -1,0 +1,168 @@
+"""What a person may say of an agent beside the simple values: its tools, model, policy and services.
+
+Each keyword of Agent takes the simple value or one of these. Knows how each is checked; it must not know how
+an agent is put together of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Literal
+
+from quoth.agent.run.run import RunLimits
+from quoth.neuro.backends.base import Backend
+from quoth.tools.call.ports import Audit, Gate
+from quoth.tools.call.services import Services
+from quoth.tools.errors import UsageError
+from quoth.tools.loading import ToolSource, load_tools, with_search
+from quoth.tools.policy.quotas import Rule
+from quoth.tools.registry.table import ToolTable
+
+
+@dataclass(frozen=True)
+class ToolOptions:
+    """The tools of an agent, and how its model is shown them: ``ToolOptions(["shop.hy"], belt="search")``.
+
+    ``tools`` are ``.hy`` files or CognitiveTools beside those that ship, ``["shop.hy", double]``; or a
+    ToolTable in place of them all. ``belt="search"`` shows the model one line a tool, for a table that is too
+    large to show; the default, ``"full"``, shows it all.
+    """
+
+    tools: str | Path | Iterable[ToolSource] | ToolTable = ()
+    belt: Literal["full", "search"] = "full"
+
+    def __post_init__(self) -> None:
+        if self.belt not in ("full", "search"):
+            raise UsageError(f"belt is full or search, not {self.belt!r}.")
+        if not isinstance(self.tools, ToolTable):
+            tools = [self.tools] if isinstance(self.tools, str | Path) else self.tools
+            object.__setattr__(self, "tools", tuple(tools))
+
+    @property
+    def searched(self) -> bool:
+        """Whether the model searches the tools, instead of being shown them all."""
+        return self.belt == "search"
+
+    @property
+    def files(self) -> list[str]:
+        """The files of tools, to be found from any folder."""
+        return [str(Path(tool).resolve()) for tool in self._sources() if isinstance(tool, str | Path)]
+
+    def load(self) -> ToolTable:
+        """The table of these tools. Raises UsageError for what is no tool."""
+        table = load_tools(self._sources(), self.tools if isinstance(self.tools, ToolTable) else None)
+        return with_search(table) if self.searched else table
+
+    def _sources(self) -> Iterable[ToolSource]:
+        return self.tools if isinstance(self.tools, tuple) else ()
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """The model of an agent, and how it is spoken to: ``ModelOptions("openai:gpt-x", dialect="native")``.
+
+    ``model`` is a spec, ``"local"``, ``"openai:…"`` or ``"scripted:talk.txt"``; a Backend, which is not
+    closed with the agent; or None for the default, chosen at the first run. ``base_url`` is the server of a
+    spec, ``base_url="http://localhost:8080/v1"``. ``dialect`` is how the model calls tools
+    (neuro/prompt/dialects.py), ``dialect="plist"``; None chooses it by the model's family.
+    ``must_act=True`` has the model look at something before it answers.
+    """
+
+    model: str | Backend | None = None
+    base_url: str | None = None
+    dialect: str | None = None
+    must_act: bool | None = None
+
+    @property
+    def spec(self) -> str | None:
+        """The spec of the model, to be understood in any folder; None for an object."""
+        if not isinstance(self.model, str):
+            return None
+        kind, _, path = self.model.partition(":")
+        is_path = kind in ("scripted", "local") and path
+        return f"{kind}:{Path(path).expanduser().resolve()}" if is_path else self.model
+
+
+@dataclass(frozen=True)
+class PolicyOptions:
+    """What an agent may do, beside its user's and workspace's rules: ``PolicyOptions("rules.hy", gate=g)``.
+
+    ``file`` is a file of rules, ``"rules.hy"``. ``gate`` judges the calls of the tools that ask for one
+    (tools/call/ports.py, Gate), ``gate=Reviewer()``. ``quotas`` are limits beside those that the tools and
+    the rules declare, ``quotas=[Quota("search", 3, per="hour")]``; a day of theirs begins in the time zone
+    ``zone="Europe/Berlin"``.
+    """
+
+    file: str | Path | None = None
+    gate: Gate | None = None
+    quotas: Iterable[Rule] = ()
+    zone: str = "UTC"
+
+    def __post_init__(self) -> None:
+        if not (self.file is None or isinstance(self.file, str | Path)):
+            raise UsageError(f"policy is the path of a file of rules, not {self.file!r}.")
+
+
+@dataclass(frozen=True)
+class HostServices(Services):
+    """What a host gives the tools of an agent, and what it knows itself:
+    ``HostServices(memory=notes, knowledge="It is blue.")``.
+
+    Beside the fields of Services, tools may know ``knowledge``, what the host holds on the matter;
+    ``confidence=0.9``, how sure it is, from 0 to 1; and ``agent_id="librarian"``, who calls. ``audit``
+    keeps the rows of calls in place of the store, ``audit=MemoryAudit()``.
+    """
+
+    knowledge: str | None = None
+    confidence: float | None = None
+    agent_id: str = "agent"
+    audit: Audit | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sure, number = self.confidence, isinstance(self.confidence, int | float)
+        if not (self.knowledge is None or isinstance(self.knowledge, str)):
+            raise UsageError(f"knowledge is a text or None, not {self.knowledge!r}.")
+        if sure is not None and not (number and not isinstance(sure, bool) and 0 <= sure <= 1):
+            raise UsageError(f"confidence is a number from 0 to 1 or None, not {sure!r}.")
+        if not (isinstance(self.agent_id, str) and self.agent_id):
+            raise UsageError(f"agent_id is a text that is not empty, not {self.agent_id!r}.")
+
+    @property
+    def for_tools(self) -> Services:
+        """The services alone."""
+        return Services(**{one.name: getattr(self, one.name) for one in fields(Services)})
+
+
+ToolChoice = str | Path | Iterable[ToolSource] | ToolTable | ToolOptions
+ModelChoice = str | Backend | ModelOptions
+PolicyChoice = str | Path | PolicyOptions
+
+
+def tool_options(given: ToolChoice) -> ToolOptions:
+    return given if isinstance(given, ToolOptions) else ToolOptions(given)
+
+
+def model_options(given: ModelChoice | None) -> ModelOptions:
+    return given if isinstance(given, ModelOptions) else ModelOptions(given)
+
+
+def policy_options(given: PolicyChoice | None) -> PolicyOptions:
+    return given if isinstance(given, PolicyOptions) else PolicyOptions(given)
+
+
+def service_options(given: Services | None) -> HostServices:
+    if given is None or isinstance(given, HostServices):
+        return given or HostServices()
+    if not isinstance(given, Services):
+        raise UsageError(f"services is a Services(memory=…, …), not {given!r}.")
+    return HostServices(**vars(given))
+
+
+def run_limits(given: RunLimits | None) -> RunLimits:
+    limits = given or RunLimits()
+    if limits.tokens is not None and (type(limits.tokens) is not int or limits.tokens < 1):
+        raise UsageError(f"tokens of RunLimits is a whole number from 1, not {limits.tokens!r}.")
+    return limits
