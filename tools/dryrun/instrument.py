@@ -1,59 +1,24 @@
 """A program made ready for a dry run: every operation asks first whether one of its operands is unknown.
 
-Knows the Python that programs compile to, and the helpers (tools/dryrun/runtime.py and operations.py), whose
-text it puts before the program; it runs nothing. What the helpers cannot decide they ask the host: so each
+Knows the Python that programs compile to, and the names of the helpers (tools/dryrun/runtime.py and
+operations.py); it runs nothing. What the helpers cannot decide they ask the host: so each
 condition and handler can be gone both ways.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
-import inspect
 from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
 import hy
 
-from quoth.tools.dryrun import operations, runtime
+from quoth.tools.dryrun.helpers import PREFIX, helpers
 from quoth.tools.program.compiler import PRELUDES, Program
+from quoth.tools.program.from_python import OPERATORS
 
-_OPERATORS: dict[type[ast.AST], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-    ast.MatMult: "@",
-    ast.USub: "-",
-    ast.UAdd: "+",
-    ast.Invert: "bnot",
-    ast.Eq: "=",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Is: "is",
-    ast.IsNot: "is-not",
-    ast.In: "in",
-    ast.NotIn: "not-in",
-}
 _JUMPS = (ast.Break, ast.Return, ast.Raise, ast.Continue)
 _OWN_SCOPE = (ast.FunctionDef, ast.Lambda, ast.ClassDef)
-_SIMPLE = (ast.Name, ast.Constant, ast.Compare, ast.UnaryOp, ast.expr_context, ast.cmpop, ast.unaryop)
-
-
-PREFIX = "__dry_"  # of the helpers' names, which no program can say
-CHOOSE, NOTE = PREFIX + "choose", PREFIX + "note"  # which the host answers
 
 
 def for_dry_run(program: Program, word: str) -> str:
@@ -62,55 +27,7 @@ def for_dry_run(program: Program, word: str) -> str:
     if python.startswith(PRELUDES["pmap"]):
         python, given = python.removeprefix(PRELUDES["pmap"]), f"pmap = {PREFIX}pmap\n"
     careful = ast.fix_missing_locations(_Careful().visit(ast.parse(python)))
-    return _helpers().replace(runtime.WORD, word) + given + ast.unparse(careful)
-
-
-@cache
-def _helpers() -> str:
-    """The helpers as the sandbox runs them: without types, and each name, Python's too, behind the prefix, so
-    that nothing the program defines can change them."""
-    tree = ast.parse(inspect.getsource(runtime) + inspect.getsource(operations))
-    tree.body = [
-        part
-        for part in tree.body
-        if not isinstance(part, ast.ImportFrom) and getattr(part, "name", "") not in ("choose", "note")
-    ]
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    own = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    own |= {node.id for part in tree.body for node in _within([part]) if _is_stored(node)}
-    given = sorted(used & set(dir(builtins)) - own)
-    tree = _Helper({*own, *given, "choose", "note", "math"}).visit(tree)
-    aliases = "".join(f"{PREFIX}{name} = {name}\n" for name in given)
-    return f"{aliases}{ast.unparse(ast.fix_missing_locations(tree))}\n"
-
-
-class _Helper(ast.NodeTransformer):
-    def __init__(self, names: set[str]) -> None:
-        self._names = names
-
-    def _named(self, name: str) -> str:
-        return PREFIX + name if name in self._names else name
-
-    def visit_Name(self, node: ast.Name) -> ast.Name:
-        return ast.Name(self._named(node.id), node.ctx)
-
-    def visit_arg(self, node: ast.arg) -> ast.arg:
-        return ast.arg(self._named(node.arg))
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.name, node.returns = self._named(node.name), None
-        return self.generic_visit(node)
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        assert node.value is not None, "a helper's variable has a value"
-        return self.generic_visit(ast.Assign([node.target], node.value))
-
-    def visit_Import(self, node: ast.Import) -> ast.Import:
-        return ast.Import([ast.alias(each.name, self._named(each.name)) for each in node.names])
-
-
-def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    return helpers(word) + given + ast.unparse(careful)
 
 
 def _name(text: str) -> ast.Name:
@@ -205,7 +122,7 @@ class _Careful(ast.NodeTransformer):
     # Expressions
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        sign = _OPERATORS[type(node.op)]
+        sign = OPERATORS[type(node.op)]
         return _helper("binary", ast.Constant(sign), self._expr(node.left), self._expr(node.right))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
@@ -213,24 +130,18 @@ class _Careful(ast.NodeTransformer):
             return _helper("negated", self._expr(node.operand))
         if isinstance(node.operand, ast.Constant):
             return node
-        return _helper("unary", ast.Constant(_OPERATORS[type(node.op)]), self._expr(node.operand))
+        return _helper("unary", ast.Constant(OPERATORS[type(node.op)]), self._expr(node.operand))
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        signs = _data([_OPERATORS[type(op)] for op in node.ops])
+        signs = _data([OPERATORS[type(op)] for op in node.ops])
         values: list[ast.expr] = [self._expr(value) for value in (node.left, *node.comparators)]
         return _helper("chain", signs, ast.List(values, ast.Load()))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        word = "and" if isinstance(node.op, ast.And) else "or"
         made = self._expr(node.values[-1])
         for place in range(len(node.values) - 2, -1, -1):
             name, left = self._new(), self._expr(node.values[place])
-            rest = node.values[place + 1 :]
-            if all(isinstance(part, _SIMPLE) for value in rest for part in ast.walk(value)):
-                # What comes after it is safe to look at: the whole is one unknown.
-                stops = _helper("stops", _let(name, left), ast.Constant(word))
-                made = ast.IfExp(stops, _name(name), _helper("joined", _name(name), made, ast.Constant(word)))
-            elif word == "and":
+            if isinstance(node.op, ast.And):
                 made = ast.IfExp(_helper("truth", _let(name, left)), made, _name(name))
             else:
                 made = ast.IfExp(_helper("truth", _let(name, left)), _name(name), made)
@@ -346,7 +257,7 @@ class _Careful(ast.NodeTransformer):
         return self._assign(node.target, self._expr(node.value)) if node.value else ast.Pass()
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        sign, value = ast.Constant(_OPERATORS[type(node.op)]), self._expr(node.value)
+        sign, value = ast.Constant(OPERATORS[type(node.op)]), self._expr(node.value)
         target = node.target
         if isinstance(target, ast.Name):
             return self._assign(target, _helper("changed", sign, _name(target.id), value))

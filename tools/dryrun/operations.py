@@ -78,19 +78,25 @@ def binary(op: str, a: Any, b: Any, said: str = "") -> Any:
 
 
 def changed(op: str, a: Any, b: Any) -> Any:
-    """What ``a op= b`` makes of a; a collection stays the one it is."""
+    """What ``a op= b`` makes of a, as the sandbox does it: some collections stay the ones they are."""
     if not isinstance(a, (list, dict, set)):
         return binary(op, a, b, op + "=")
     if STATE["unknowns"] and (vague(b) or STATE["loops"]):
         blur(a)
-    elif isinstance(a, list):
-        made = a + list(b) if op == "+" else OPERATORS[op](a, b)
-        a.clear()
-        a.extend(made)
+    elif op == "+":
+        a += b
+    elif op == "*":
+        a *= b
+    elif op == "|":
+        a |= b
+    elif op == "&":
+        a &= b
+    elif op == "-":
+        a -= b
+    elif op == "^":
+        a ^= b
     else:
-        made = OPERATORS[op](a, b)
-        a.clear()
-        a.update(made)
+        return OPERATORS[op](a, b)
     return a
 
 

@@ -1,6 +1,6 @@
 """What a dry run's program brings along into the sandbox: functions that know what to do with an unknown.
 
-This file is read as text (tools/dryrun/instrument.py) and runs in the sandbox, each of its names behind a
+This file is read as text (tools/dryrun/helpers.py) and runs in the sandbox, each of its names behind a
 prefix; it must not know the host but for the two functions at the end, which the host answers. An unknown is
 a text with a mark in it, so that it crosses every wall, stands in any list, and stays part of the text it was
 joined to; the mark holds a word that only this run knows, so that no data can pass for one. What is done to
@@ -160,15 +160,6 @@ def negated(x: Any) -> Any:
 
 def assumed(x: Any) -> bool:
     return sure(x) is not False
-
-
-def stops(x: Any, word: str) -> bool:
-    found = sure(x)
-    return found is not None and found == (word == "or")
-
-
-def joined(a: Any, b: Any, word: str) -> Any:
-    return b if sure(a) is not None else form(word, [a, b])
 
 
 # ---- answered by the host

@@ -245,6 +245,27 @@ def test_a_program_and_its_plan(house: House, text: str, tree: list[str]) -> Non
     assert {name for name, _ in house.did} <= {"look"}
 
 
+KNOWN = [
+    "(setv xs [1] ys xs) (+= xs [2]) (*= xs 2) (look (str [xs ys]))",
+    "(setv s #{1} t s) (|= s #{2}) (-= s #{1}) (look (str [(list s) (list t)]))",
+    '(setv d {"a" 1} e d) (|= d {"b" 2}) (+= (get d "a") 5) (look (str [d e]))',
+    "(setv x 7) (//= x 2) (**= x 2) (look (str [x (bnot x) (<< x 3)]))",
+    "(look (str [(in 1 [1]) (not-in 1 [2]) (is None None) (is-not 1 None) (< 1 2 3)]))",
+    "(look (str [(pmap str [1 2]) (sorted [2 1]) (.pop [1 2]) (list (map str [1]))]))",
+    '(match [1 2] [a b] (look (str (+ a b))) _ (look "no"))',
+    '(look (and 1 "x")) (look (or 0 "y")) (look f"{3.14159 :.2f} {1 !r}")',
+    '(defclass A [] (setv x 1)) (look (str A.x)) (look (.join "," (gfor x [1 2] (str x))))',
+]
+
+
+@pytest.mark.parametrize("text", KNOWN)
+def test_a_program_without_unknowns_does_the_same_in_a_dry_run(house: House, text: str) -> None:
+    house.plan(text)
+    dry = list(house.did)
+    assert house.run(text, dry=False).ok
+    assert dry == house.did != []
+
+
 def test_every_call_has_its_verdict_effects_and_cost(house: House, store: Store) -> None:
     rules = b'(allow (sh :x "1"))\n(deny (sh :x (matches "^rm")))\n(quota look 3 :per :day)'
     policy = RulesPolicy([parse_layer("given", rules, "p.hy")], counted=True)
