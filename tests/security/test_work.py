@@ -42,9 +42,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
 # Compiling: (program, what is said of it or nothing)
 
 DEEP = "The program is nested too deeply, or one operator has too many operands."
-NESTED = [
-    (f"({head} ", ")") for head in ("when-let [x 1]", "if-let [x 1]", "unless 0", "when 1", "let [x 1]")
-]
+NESTED = [(f"({head} ", ")") for head in ("unless 0", "if 1", "when 1", "let [x 1]")]
 NESTED += [("(.m ", ")"), ("(cond True ", ")"), ("(cond 1 1 2 2 3 3 True ", ")"), ("(doto ", " f)")]
 
 
@@ -64,10 +62,10 @@ def outcome(text: str) -> str:
     return ""
 
 
-MULTIPLIED = ["(nth x y)", "(reduce f y)", "(second x)", "(gather x)", "(str x y)"]
+MULTIPLIED = ["(reduce f y)", "(last x)", "(gather x)", "(str x y)"]
 
 
-@pytest.mark.parametrize("unit", [*MULTIPLIED, "(-> x first second last rest first second)"])
+@pytest.mark.parametrize("unit", [*MULTIPLIED, "(-> x first last rest first last)"])
 def test_what_idioms_make_of_a_program_is_counted(unit: str) -> None:
     text = f"{unit}\n" * (9_900 // (len(unit.split()) + 1))
     said = complaint(ProgramError, lambda: compile_program(text)).splitlines()
@@ -98,7 +96,7 @@ def test_one_operator_with_very_many_operands_ends_in_a_sentence(operator: str) 
     [
         ('f"{(defn f [] 1)}"', "line 1, column 3: this form has no value that a text could hold"),
         ('f"{1 :{(setv x 1)}}"', "line 1, column 7: this form has no value that a text could hold"),
-        ("(apply math.hypot [3 4])", ""),
+        ("(math.hypot #* [3 4])", ""),
         ("(map (.) [1])", "line 1, column 7: got unexpected end of macro call, expected: form"),
     ],
 )

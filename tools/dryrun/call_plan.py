@@ -240,10 +240,8 @@ def _ways(step: Node, pad: str) -> Iterator[str]:
             head = f"if {text}" if place == 0 else f"if not {text}" if empty else "else"
         elif step["split"] == "loop":
             head = f"if there is any of {text}" if place == 0 else f"if there is none of {text}"
-        elif step["split"] == "try":
-            head = f"if that fails with {label}" if place else "if that goes well"
         else:
-            head = f"if {text} is {label}"
+            head = f"if that fails with {label}" if place else "if that goes well"
         yield pad + head
         yield from _lines(way["steps"], pad + "  ")
 

@@ -25,8 +25,8 @@ from quoth.tools.call.preview import CallPreview
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.call.values import plain
 from quoth.tools.dryrun.call_plan import Event, Note, Plan, Planned, Split, make_plan
+from quoth.tools.dryrun.helpers import CHOOSE, NOTE
 from quoth.tools.dryrun.instrument import for_dry_run
-from quoth.tools.dryrun.runtime import CHOOSE, NOTE
 from quoth.tools.dryrun.unknowns import UnknownMarks, digest, hidden
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
@@ -171,6 +171,8 @@ class _DryRun:
         answer: Any = None
         if name == ANSWER:
             walk.answers.append(across(step.args[0]))
+        elif name == NOTE and step.args[0] == "cut":
+            raise _Cut(self._line(step.args[1]))
         elif name == NOTE:
             path.add(str(step.args[0]), self._line(step.args[1]))
         elif name == CHOOSE:

@@ -48,6 +48,9 @@ INSTEAD = {
     "quasiquote": "write a list as [1 2]",
     "del": "(.pop d k) takes a key out of a dictionary; a name needs no end",
     "with": "call read-file instead of opening files",
+    "defmacro": "write a function, (defn double [x] (* x 2))",
+    "await": 'calls wait by themselves; write (read-file "a.txt")',
+    "yield": "a function returns a list",
     "require": "only functions can be used here",
     "do_mac": "nothing runs while a program is compiled",
     "eval_and_compile": "nothing runs while a program is compiled",
@@ -388,12 +391,15 @@ def _at(text: str, line: int, column: int, why: str) -> ProgramError:
     return ProgramError(f"{error}\n{error.caret()}")
 
 
+_HYS_WORDS = ("end of macro call", "[ … ]", "some(", "binding target", "unexpected token", "an even number")
+
+
 def _compile_error(error: Exception, text: str) -> ProgramError:
     message = str(getattr(error, "msg", None) or error).strip()
     last = [line.strip() for line in message.splitlines() if line.strip()] or [type(error).__name__]
     why = last[-1].split(": ", 1)[-1]
     line, column = getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1
-    if any(words in why for words in ("end of macro call", "[ … ]", "some(", "binding target")):  # Hy's own
+    if any(words in why for words in _HYS_WORDS):
         why = teach.misused(text, line, column) or why
     return _at(text, line, column, why)
 

@@ -70,6 +70,12 @@ def unreadable(text: str, error: ReadError) -> Lesson | None:
 # ---- programs that do not compile
 
 USAGE: Final = {
+    "if": "(if (> x 1) x 1)",
+    "when": "(when (> x 1) x)",
+    "while": "(while (< n 3) (+= n 1))",
+    "cond": '(cond (= x 1) "a"  True "b")',
+    "setv": "(setv x 1)",
+    "get": '(get {"a" 1} "a")',
     "match": '(match x 1 "a"  _ "b")',
     "try": "(try (/ 1 0) (except [e Exception] (str e)))",
     "except": "(try (/ 1 0) (except [e Exception] (str e)))",
@@ -115,6 +121,8 @@ def undefined(name: str, text: str, names: Iterable[str]) -> str:
     said = f"The program uses {excerpt(name, 80)}, which is not defined."
     close = nearest(name, known)
     hint = did_you_mean(name, known)
+    if name in INFIX:
+        return f"{said} An operator is the first of its form: (+ 1 2)."
     try:
         pending: list[Any] = list(read_all(text, LIMITS))
     except ReadError:
@@ -132,7 +140,7 @@ def undefined(name: str, text: str, names: Iterable[str]) -> str:
             continue
         for item in node[1:] if isinstance(node, m.Expression) else node:
             word = item[1] if head_of(item) == "." and len(item) > 2 else item
-            plain = re.fullmatch(r"[A-Za-z][\w./-]*", name) and name not in INFIX
+            plain = re.fullmatch(r"[A-Za-z][\w./-]*", name)
             if not close and plain and isinstance(word, m.Symbol) and _same(str(word), name):
                 (start, _), (first, last) = source.span(node), source.span(item)
                 quoted = print_string(source.of(item))

@@ -23,11 +23,12 @@ class _NoLisp(Exception):
     """This Python has no short Lisp."""
 
 
-_OPERATORS: Final[dict[type, str]] = {
+OPERATORS: Final[dict[type[ast.AST], str]] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
     ast.Eq: "=", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.In: "in",
     ast.NotIn: "not-in", ast.Is: "is", ast.IsNot: "is-not", ast.And: "and", ast.Or: "or", ast.Not: "not",
-    ast.USub: "-",
+    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>", ast.MatMult: "@",
+    ast.USub: "-", ast.UAdd: "+", ast.Invert: "bnot",
 }  # fmt: skip
 
 
@@ -70,16 +71,16 @@ def _lisp(node: Any) -> str:
             )
         case ast.Subscript(value=owner, slice=key):
             return _form("get", _lisp(owner), _lisp(key))
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _form(_OPERATORS[type(op)], _lisp(left), _lisp(right))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
+            return _form(OPERATORS[type(op)], _lisp(left), _lisp(right))
         case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return _form(_OPERATORS[type(op)], _lisp(left), _lisp(right))
+            return _form(OPERATORS[type(op)], _lisp(left), _lisp(right))
         case ast.BoolOp(op=op, values=values):
-            return _form(_OPERATORS[type(op)], *map(_lisp, values))
+            return _form(OPERATORS[type(op)], *map(_lisp, values))
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
             return f"-{number}"
-        case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
-            return _form(_OPERATORS[type(op)], _lisp(operand))
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in OPERATORS:
+            return _form(OPERATORS[type(op)], _lisp(operand))
         case ast.List(elts=items) | ast.Tuple(elts=items):
             return "[" + " ".join(map(_lisp, items)) + "]"
         case ast.Dict(keys=keys, values=values) if all(keys):
@@ -94,8 +95,8 @@ def _lisp(node: Any) -> str:
             return _form("lfor", _lisp(each.target), _lisp(each.iter), *tests, _lisp(item))
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
             return _form("setv", name, _lisp(value))
-        case ast.AugAssign(target=ast.Name(id=name), op=op, value=value) if type(op) in _OPERATORS:
-            return _form(f"{_OPERATORS[type(op)]}=", name, _lisp(value))
+        case ast.AugAssign(target=ast.Name(id=name), op=op, value=value) if type(op) in OPERATORS:
+            return _form(f"{OPERATORS[type(op)]}=", name, _lisp(value))
         case ast.For(target=target, iter=over, body=body, orelse=[]):
             return _form("for", f"[{_lisp(target)} {_lisp(over)}]", *_body(body))
         case ast.While(test=test, body=body, orelse=[]):

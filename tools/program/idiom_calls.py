@@ -16,12 +16,8 @@ from quoth.tools.lisp.syntax import (
     Names,
     Rule,
     begins,
-    head_of,
     is_constant,
-    is_core,
-    is_number,
     is_text,
-    mangled,
     plain,
 )
 
@@ -47,22 +43,17 @@ def _once(w: Maker, node: Any, clauses: list[Any]) -> list[Any]:
     return [clauses[0], w.of(m.List, node, [clauses[1]])] if clauses else []
 
 
-def filtered(keep: bool) -> Rule:
-    def rule(w: Maker, node: Any, env: Names) -> Any:
-        if len(node) != 3 or not plain(node[2:]):
-            return None
-        name = w.fresh(node)
-        clauses: list[Any] = []
-        if str(node[1]) in CONSTANTS:
-            test = name
-        else:
-            clauses, call = w.function(node, node[1])
-            test = call(name)
-        test = test if keep else w.form(node, "not", test)
-        at = m.Keyword("if").replace(node)
-        return w.form(node, "lfor", *_once(w, node, clauses), name, node[2], at, test, name)
-
-    return rule
+def filter_(w: Maker, node: Any, env: Names) -> Any:
+    if len(node) != 3 or not plain(node[2:]):
+        return None
+    name = w.fresh(node)
+    clauses: list[Any] = []
+    test = name
+    if str(node[1]) not in CONSTANTS:
+        clauses, call = w.function(node, node[1])
+        test = call(name)
+    at = m.Keyword("if").replace(node)
+    return w.form(node, "lfor", *_once(w, node, clauses), name, node[2], at, test, name)
 
 
 def reduce(w: Maker, node: Any, env: Names) -> Any:
@@ -91,45 +82,6 @@ def reduce(w: Maker, node: Any, env: Names) -> Any:
     return w.form(node, "do", *made, w.form(node, "for", w.of(m.List, node, [each, all_]), step), result)
 
 
-def apply(w: Maker, node: Any, env: Names) -> Any:
-    if len(node) < 3 or not plain(node[1:]):
-        return None
-    if len(node) == 3 and is_core(str(node[1])):  # an operator takes no unpacked arguments
-        return w.form(node, "reduce", *node[1:])
-    head = node[1][1] if begins(node[1], "quote", "function") and len(node[1]) == 2 else node[1]
-    return w.form(node, head, *node[2:-1], w.form(node, "unpack-iterable", node[-1]))
-
-
-def funcall(w: Maker, node: Any, env: Names) -> Any:
-    if len(node) < 2:
-        return None
-    head = node[1][1] if begins(node[1], "quote") and len(node[1]) == 2 else node[1]
-    return w.form(node, head, *node[2:])
-
-
-def by(w: Maker, node: Any, env: Names) -> Any:
-    if len(node) != 3 or not plain(node[2:]) or "sorted" in env:
-        return None
-    key = node[1]
-    if isinstance(key, m.Keyword):
-        given = w.fresh(node)
-        key = w.form(node, "fn", w.of(m.List, node, [given]), w.form(node, key, given))
-    return w.form(node, "sorted", node[2], m.Keyword("key").replace(node), key)
-
-
-def sort(w: Maker, node: Any, env: Names) -> Any:
-    if len(node) < 2 or "sorted" in env or not (len(node) == 2 or isinstance(node[2], m.Keyword)):
-        return None
-    return w.form(node, "sorted", *node[1:])
-
-
-def next_(w: Maker, node: Any, env: Names) -> Any:
-    """Python's next wants an iterator, and map and filter give lists here."""
-    if len(node) < 2 or not begins(node[1], "map", "filter") or {mangled(head_of(node[1])), "iter"} & env:
-        return None
-    return w.form(node, "next", w.form(node, "iter", node[1]), *node[2:])
-
-
 def thread(last: bool) -> Rule:
     def rule(w: Maker, node: Any, env: Names) -> Any:
         if not 2 <= len(node) <= MAX_STEPS + 2:
@@ -149,44 +101,9 @@ def thread(last: bool) -> Rule:
     return rule
 
 
-def nth(w: Maker, node: Any, env: Names) -> Any:
-    """Clojure has the list first, Common Lisp the number: whichever is the number is the place."""
-    if len(node) != 3 or not plain(node[1:]) or {"list", "isinstance", "int"} & env:
-        return None
-    one, two = node[1:]
-    if isinstance(one, m.Integer):
-        one, two = two, one
-    if isinstance(two, m.Integer):
-        return w.form(node, "get", w.form(node, "list", one), two)
-    a, b = w.fresh(node), w.fresh(node)
-    test = w.form(node, "isinstance", a, "int")
-    yes, no = (w.form(node, "get", w.form(node, "list", x), y) for x, y in ((b, a), (a, b)))
-    function = w.form(node, "fn", w.of(m.List, node, [a, b]), w.form(node, "if", test, yes, no))
-    return w.form(node, function, one, two)
-
-
-def keyword_call(w: Maker, node: Any, env: Names) -> Any:
-    name = node[0].name
-    if not name.replace("-", "_").isidentifier() or len(node) not in (2, 3) or not plain(node[1:]):
-        return None
-    if mangled(name) in w.tools or isinstance(node[1], m.Keyword):  # a call with a colon too many
-        return None
-    return w.form(node, _dotted(w, node, "get"), node[1], m.String(name).replace(node), *node[2:])
-
-
 def _dotted(w: Maker, node: Any, name: str) -> Any:
     """``.name``, a method's name as a head."""
     return w.form(node, ".", "None", name)
-
-
-def get(w: Maker, node: Any, env: Names) -> Any:
-    """Hy's third argument is a key inside; what cannot be a key is the default it is in Clojure."""
-    if len(node) != 4:
-        return None
-    default = node[3]
-    if not (str(default) in CONSTANTS or (isinstance(default, (m.List, m.Dict)) and not default)):
-        return None
-    return w.form(node, _dotted(w, node, "get"), *node[1:])
 
 
 # Texts and collections
@@ -204,51 +121,6 @@ def str_(w: Maker, node: Any, env: Names) -> Any:
         for item in node[1:]
     ]
     return w.form(node, _dotted(w, node, "join"), m.String("").replace(node), w.of(m.List, node, parts))
-
-
-def concat(w: Maker, node: Any, env: Names) -> Any:
-    items = list(node[1:])
-    if begins(node, "concatenate") and items and begins(items[0], "quote"):
-        del items[0]
-    if not items or not plain(items):
-        return None
-    return items[0] if len(items) == 1 else w.form(node, "+", *items)
-
-
-def list_(w: Maker, node: Any, env: Names) -> Any:
-    """(list x) stays Python's, unless x is nothing that could be gone through."""
-    items = node[1:]
-    one = len(items) == 1 and (is_number(items[0]) or isinstance(items[0], m.Keyword))
-    return w.of(m.List, node, items) if len(items) > 1 or one else None
-
-
-def vector(w: Maker, node: Any, env: Names) -> Any:
-    return w.of(m.List, node, node[1:])
-
-
-def hash_map(w: Maker, node: Any, env: Names) -> Any:
-    return w.of(m.Dict, node, node[1:]) if len(node) % 2 else None
-
-
-def dict_(w: Maker, node: Any, env: Names) -> Any:
-    """(dict "a" 1): Python's dict takes names or one thing, so several by place are keys and values."""
-    return w.of(m.Dict, node, node[1:]) if len(node) % 2 and len(node) > 2 and is_text(node[1]) else None
-
-
-def assoc(w: Maker, node: Any, env: Names) -> Any:
-    if len(node) < 4 or len(node) % 2:
-        return None
-    return w.of(m.Dict, node, [w.form(node, "unpack-mapping", node[1]), *node[2:]])
-
-
-def cons(last: bool) -> Rule:
-    def rule(w: Maker, node: Any, env: Names) -> Any:
-        if len(node) < 3 or (not last and len(node) != 3) or not plain(node[1:]):
-            return None
-        xs = w.form(node, "unpack-iterable", node[1] if last else node[2])
-        return w.of(m.List, node, [xs, *node[2:]] if last else [node[1], xs])
-
-    return rule
 
 
 def quote(w: Maker, node: Any, env: Names) -> Any:

@@ -160,21 +160,6 @@ def unless(w: Maker, node: Any, env: Names) -> Any:
     return w.form(node, "when", w.form(node, "not", node[1]), *node[2:]) if len(node) > 2 else None
 
 
-def if_not(w: Maker, node: Any, env: Names) -> Any:
-    if len(node) not in (3, 4):
-        return None
-    return w.form(node, "if", w.form(node, "not", node[1]), *node[2:])
-
-
-def test_let(w: Maker, node: Any, env: Names) -> Any:
-    test = "when" if begins(node, "when-let") else "if"
-    if len(node) < 3 or not isinstance(node[1], m.List) or len(node[1]) != 2:
-        return None
-    if not isinstance(node[1][0], m.Symbol):
-        return None
-    return w.form(node, "let", node[1], w.form(node, test, node[1][0], *node[2:]))
-
-
 def dotimes(w: Maker, node: Any, env: Names) -> Any:
     if (
         len(node) < 2

@@ -7,31 +7,56 @@ names), or doors.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import hy
 import hy.models as m
 
 from quoth.tools.lisp.printer import print_string
-from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.lisp.syntax import head_of, is_core, symbols_in
-from quoth.tools.program.foreign_words import EXAMPLES, FOREIGN, HOLE, TAKES, WHY
 from quoth.tools.program.from_python import BUILTINS, INFIX, from_python, whole_python
-from quoth.tools.program.hint import LIMITS, MAX_PYTHON, Lesson, Source, told
+from quoth.tools.program.hint import Lesson, Source, told
 from quoth.tools.program.idioms import IDIOMS, RULES
-from quoth.tools.program.linter_forms import SPECIAL, SpecialForms
-from quoth.tools.program.rewriter import rewrite
 from quoth.tools.text import excerpt
 
 _SMART = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"'})
-_NO_FUNCTION = frozenset("None True False".split())  # noqa: SIM905
-_PERCENT = re.compile(r"(?<=\s)%([12]?)(?=[\s)\]])")
-_PATH = re.compile(r"(?:[\w.~-]*/)+[\w.*-]*\Z")
-_FILES = frozenset("org md txt py hy json csv toml yml yaml html js ts log cfg ini xml rst sh".split())  # noqa: SIM905
-_METHODS = frozenset(
-    "split rsplit splitlines strip lower upper replace startswith endswith join items keys values".split()  # noqa: SIM905
+_FILE = re.compile(
+    r"(?:[\w.~-]*/)+[\w.*-]*|[\w-]+\.(?:org|md|txt|py|hy|json|csv|toml|ya?ml|html|js|ts|log|cfg|ini|xml|rst|sh)"
 )
+# Heads of other Lisps that are not read here, and how the same is written.
+_WRITTEN = {
+    "setf setq set! var const atom deref reset! swap!": "(setv x 1)",
+    "car": "(first xs)",
+    "cadr second nth elt aref list-ref": "(get xs 1)",
+    "cdr take drop subs substring slice subseq": "(cut xs 1 None)",
+    "incf decf": "(+= x 1)",
+    "expt": "(** x 2)",
+    "string=": "(= x y)",
+    "push append! conj cons": "(.append xs 1)",
+    "concat append concatenate string-append": "(+ xs ys)",
+    "assoc hash-map": '{#** d "k" 1}',
+    "gethash contains?": '(in "k" d)',
+    "vals": "(list (.values d))",
+    "vector list*": "[1 2]",
+    "sort sort-by reverse": "(sorted xs :reverse True)",
+    "apply funcall": "(f #* xs)",
+    "remove-if": "(lfor x xs :if (not x) x)",
+    "null null? zero? even? odd? some? not-empty string? number? list?": "(= x 0)",
+    "&& ||": "(and x y)",
+    "if-let when-let if-not": "(if x 1 2)",
+    "loop recur": "(for [i (range 3)] (print i))",
+    "case": '(match x 1 "a"  _ "b")',
+    "catch": "(try (/ 1 0) (except [e Exception] 0))",
+    "throw": '(raise (ValueError "no"))',
+    "format display": '(print f"{x}")',
+    "parse-int string->number": '(int "5")',
+    "number->string": "(str 5)",
+    "with-open": '(read-file :path "a.txt")',
+}
+_METHODS = "split splitlines strip lower upper replace startswith endswith join items keys values"
+FOREIGN = {word: shown for words, shown in _WRITTEN.items() for word in words.split()}
+FOREIGN |= {word: f"(.{word} x)" for word in _METHODS.split()}
 
 
 def spot(forms: Sequence[Any], text: str, names: Iterable[str] = ()) -> Lesson | None:
@@ -46,9 +71,8 @@ def spot(forms: Sequence[Any], text: str, names: Iterable[str] = ()) -> Lesson |
         return Lesson(forms[0].start_line, forms[0].start_column, told("this is Python", python))
     tools = frozenset(names)
     seen = _Spotter(source, tools, _said(forms) | {str(hy.mangle(tool)) for tool in tools})
-    for node, said in seen.walk(forms):
-        return Lesson(node.start_line, node.start_column, said)
-    return None
+    found = seen.first(forms)
+    return Lesson(found[0].start_line, found[0].start_column, found[1]) if found else None
 
 
 def _said(forms: Sequence[Any]) -> frozenset[str]:
@@ -66,31 +90,20 @@ def _said(forms: Sequence[Any]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _stands(fixed: str) -> bool:
-    """Whether the outermost form is right."""
-    try:
-        lesson = spot(rewrite(read_all(fixed, LIMITS)), fixed)
-    except (ReadError, RecursionError):
-        return False
-    return lesson is None or lesson.column > 1
-
-
 _MAPPING = frozenset({"pmap", "map", "sorted", "reduce"})  # whose first argument may be an operator
 
 
 class _Spotter:
     def __init__(self, source: Source, tools: frozenset[str], bound: frozenset[str]) -> None:
         self.source = source
-        self.special = SpecialForms(source)
         self.tools = tools
         self.bound = bound
 
-    def walk(self, forms: Sequence[Any]) -> Iterator[tuple[Any, str]]:
-        """Every mistake, outer ones first. It keeps its own stack; ``inside`` a function return may stand."""
+    def first(self, forms: Sequence[Any]) -> tuple[Any, str] | None:
+        """Outer ones come first. It keeps its own stack; ``inside`` a function return may stand."""
         pending: list[tuple[Any, bool]] = [(form, False) for form in reversed(forms)]
-        said = self.top(forms)
-        if said:
-            yield said
+        if said := self.top(forms):
+            return said
         while pending:
             node, inside = pending.pop()
             if isinstance(node, m.Symbol):
@@ -104,13 +117,14 @@ class _Spotter:
             else:
                 message = None
             if message:
-                yield node, message
+                return node, message
             if isinstance(node, m.Sequence):
                 head = head_of(node)
                 if head in ("import", "quote", "quasiquote", "annotate", "."):
                     continue
                 inside = inside or head in ("fn", "defn", "defclass")
                 pending.extend((item, inside) for item in reversed(node))
+        return None
 
     def free(self, name: str) -> bool:
         try:
@@ -134,9 +148,9 @@ class _Spotter:
         return None
 
     def symbol(self, node: Any) -> str | None:
-        return self.word(node, str(node), self.free(str(node)))
+        return self.word(str(node), self.unknown(str(node)))
 
-    def word(self, node: Any, name: str, free: bool) -> str | None:
+    def word(self, name: str, unknown: bool) -> str | None:
         if name[0] in "“”„«»‘’":
             fixed = self.source.text.strip().translate(_SMART)
             return told('a text stands in plain double quotes, "so"', fixed)
@@ -146,7 +160,7 @@ class _Spotter:
             return told("no colon stands behind a word", name.rstrip(":"))
         if name.startswith("@") and len(name) > 1:
             return told("a variable is its name alone", name[1:])
-        if _PATH.match(name) and len(name.strip("/.")) > 1 and free and name not in RULES:
+        if unknown and name not in RULES and _FILE.fullmatch(name) and len(name.strip("/.")) > 1:
             return told("a text stands in double quotes", print_string(name))
         return None
 
@@ -163,13 +177,6 @@ class _Spotter:
 
     def collection(self, node: Any) -> str | None:
         of = self.source.of
-        if isinstance(node, m.Tuple):
-            whole = of(node)
-            if not _PERCENT.search(whole):
-                return None
-            names = "it it2" if "%2" in whole else "it"
-            body = _PERCENT.sub(lambda found: "it2" if found[1] == "2" else "it", whole[1:])
-            return told("#( begins a tuple; a function is (fn [x] …)", f"(fn [{names}] {body})")
         if isinstance(node, m.List) and {"for", "in"} <= {str(item) for item in node}:
             return told(
                 "a list of computed values is made by lfor", from_python(of(node)), "(lfor x [1 2] (* x x))"
@@ -195,14 +202,8 @@ class _Spotter:
 
     def expression(self, node: Any, inside: bool) -> str | None:
         of, name = self.source.of, head_of(node)
-        opened = self.source.text[self.source.span(node)[0]] == "("
-        if name == "." and not opened:  # a dotted name
-            file = len(node) > 2 and isinstance(node[1], m.Symbol) and str(node[-1]) in _FILES
-            if file and str(node[1]) != "None" and self.unknown(str(node[1])):
-                return told("a text stands in double quotes", print_string(of(node)))
-            return self.word(node, of(node), self.unknown(str(node[1])))
-        if not node or not opened:
-            return None
+        if not node or self.source.text[self.source.span(node)[0]] != "(":
+            return self.word(of(node), self.unknown(str(node[1]))) if name == "." else None  # a dotted name
         head = node[0]
         if any(isinstance(item, m.Symbol) and str(item).endswith(",") for item in node):
             return told("values stand side by side, without commas", self.source.clean(node))
@@ -212,29 +213,17 @@ class _Spotter:
             return told(
                 "what is called has no colon", f"({head.name} {self.source.all(node[1:])})".replace(" )", ")")
             )
-        if isinstance(head, m.String):
-            if self.called_before(node):
-                return self.called_before(node)
-            if len(node) > 1 and str(head) in self.tools:
-                return told("what is called has no quotes", f"({head} {self.source.all(node[1:])})")
-            return told("a text is no function; a list is [ ]", f"[{self.source.all(node)}]")
-        if isinstance(head, (m.Integer, m.Float)) or (name in _NO_FUNCTION):
-            if self.called_before(node):
-                return self.called_before(node)
-            fixed = of(head) if len(node) == 1 else f"[{self.source.all(node)}]"
-            return told(f"{excerpt(of(head))} is no function", fixed)
-        if len(node) == 1 and head_of(head) in INFIX:
-            return told("the value of a form is no function", of(head))
+        if isinstance(head, (m.String, m.Integer, m.Float)):
+            return self.no_function(node)
         if name == "return" and not inside:
             return told("a program's value is that of its last form", self.source.all(node[1:]) or "None")
         if name == "lambda":
             python = from_python(of(node)[1:-1]) if ":" in of(node) else None
             return told("a function is (fn [x] …)", python, "(fn [x] (* x 2))")
-        if name in SPECIAL:
-            return self.special.said(node, name)
-        ours = (name == "values" and len(node) == 1) or (name == "set" and len(node) == 2)  # Python's set
-        if not ours and self.free(name) and (name in FOREIGN or name in _METHODS):
-            return self.foreign(node, name)
+        if name == "except":
+            return self.handler(node)
+        if name in FOREIGN and self.free(name):
+            return told(f"{name} is not known here", FOREIGN[name])
         if is_core(name):
             return None
         if name in RULES and self.unknown(name):
@@ -245,21 +234,29 @@ class _Spotter:
             return told(f"the argument {of(node[-1])} has no value", f"({given} None)")
         return self.named(node)
 
+    def handler(self, node: Any) -> str | None:
+        """(except [Exception e] …)"""
+        names = [str(name) for name in node[1]] if len(node) > 1 and isinstance(node[1], m.List) else []
+        if len(names) != 2 or names[0] not in BUILTINS or names[1] in BUILTINS or names[1][0] == "(":
+            return None
+        return told("except takes a name, then what it catches", FOREIGN["catch"])
+
     def unknown(self, name: str) -> bool:
         """Not a tool, not Python's, and nowhere but in such a place: it cannot be defined."""
         return self.free(name) and name not in BUILTINS and not is_core(name)
 
-    def called_before(self, node: Any) -> str | None:
-        """f("x") inside a form: the bracket stands behind the name."""
+    def no_function(self, node: Any) -> str:
+        """(5), ("a" "b") and f("x") inside a form, whose bracket stands behind the name."""
         start, stop = self.source.span(node)
         found = re.search(r"[A-Za-z_][\w.-]*\Z", self.source.text[:start])
-        if not found:
-            return None
-        whole = found[0] + self.source.text[start:stop]
-        return told(
-            "the bracket stands before the name",
-            from_python(whole) or f"({found[0]} {self.source.all(node)})",
-        )
+        inside = self.source.all(node)
+        if found:
+            python = from_python(found[0] + self.source.text[start:stop])
+            return told("the bracket stands before the name", python or f"({found[0]} {inside})")
+        if len(node) > 1 and str(node[0]) in self.tools:
+            return told("what is called has no quotes", f"({node[0]} {self.source.all(node[1:])})")
+        what = excerpt(self.source.of(node[0]))
+        return told(f"{what} is no function; a list is [ ]", inside if len(node) == 1 else f"[{inside}]")
 
     def infix(self, node: Any) -> str | None:
         name = head_of(node)
@@ -291,22 +288,3 @@ class _Spotter:
             fixed = f"({before} :{found[1]}{value}{' ' if rest else ''}{rest})"
             return told("an argument's name is a keyword before its value", fixed)
         return None
-
-    def foreign(self, node: Any, name: str) -> str | None:
-        given = [self.source.of(item) for item in node[1:]]
-        if name in _METHODS:
-            return told(f"{name} is a method", f"(.{name} {' '.join(given)})" if given else f'(.{name} "a")')
-        shape = FOREIGN[name]
-        if name == "case" and len(given) > 2 and len(given) % 2 == 0:
-            given.insert(-1, "_")  # Clojure's last form is the rest
-        places = {"*": " ".join(given), **{str(i): text for i, text in enumerate(given, 1)}}
-        if given:
-            places["-1"] = given[-1]
-        least, most = TAKES.get(shape, (1, MAX_PYTHON))
-        try:
-            fixed = HOLE.sub(lambda found: places[found[1]], shape)
-            if not least <= len(given) <= most or not _stands(fixed):
-                raise KeyError
-        except KeyError:
-            fixed = HOLE.sub("x", EXAMPLES.get(shape, shape))
-        return told(WHY.get(name, f"{name} is not known here"), fixed.replace("{{}}", "{}"))

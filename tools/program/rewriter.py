@@ -12,7 +12,7 @@ from typing import Any
 import hy.models as m
 
 from quoth.tools.lisp.syntax import CONSTANTS, Maker, Names, begins, head_of, is_core, mangled, symbols_in
-from quoth.tools.program.idioms import RULES, VALUES
+from quoth.tools.program.idioms import RULES
 
 
 def rewrite(forms: Sequence[Any], names: Iterable[str] = ()) -> list[Any]:
@@ -96,17 +96,9 @@ class _Rewriter(Maker):
                 place += 1
                 if place == len(items):
                     break
-            made.append(self.argument(items[place], env))
+            made.append(self.value(items[place], env))
             place += 1
         return made
-
-    def argument(self, node: Any, env: Names) -> Any:
-        """A value, or an idiom's name that stands for its function: (sorted xs :key first)."""
-        if isinstance(node, m.Symbol) and str(node) in VALUES and mangled(str(node)) not in env:
-            given = self.fresh(node)
-            call = self.form(node, node, given)
-            return self.expression(self.form(node, "fn", self.of(m.List, node, [given]), call), env)
-        return self.value(node, env)
 
     def body(self, items: Iterable[Any], env: Names) -> list[Any]:
         """Forms of which only the last has a value that is used, and that not always."""

@@ -19,7 +19,7 @@ from quoth.tools.lisp.syntax import CONSTANTS, is_core
 from quoth.tools.program import compiler as program
 from quoth.tools.program.compiler import PROGRAM_LIMITS, ProgramError, compile_program
 from quoth.tools.program.idiom_calls import MAX_STEPS
-from quoth.tools.program.idioms import IDIOMS, RULES, VALUES, Idiom
+from quoth.tools.program.idioms import IDIOMS, RULES, Idiom
 from quoth.tools.program.rewriter import rewrite
 from quoth.tools.sandbox.runner import Sandbox
 
@@ -65,12 +65,61 @@ def nodes(forms: Any) -> Iterator[Any]:
 # The table
 
 
-@pytest.mark.parametrize("row", IDIOMS, ids=lambda row: row.names)
-def test_an_example_means_what_its_row_says_and_has_its_value(run: Run, row: Idiom) -> None:
-    assert row.doc.endswith(".")
-    assert rewritten(row.written) == rewritten(row.means)
-    assert rewritten(row.written) != " ".join(map(show, read(row.written)))
-    assert run(row.written) == row.value
+# The example of each row, what it is read as, and its value.
+EXAMPLES: list[tuple[str, str, Any]] = [
+    ("nil", "None", None),
+    ("true", "True", True),
+    ("false", "False", False),
+    ("(progn 1 2)", "(do 1 2)", 2),
+    ("(defun f (a &optional (b 2)) (+ a b))", "(defn f [a [b 2]] (+ a b))", None),
+    ("((lambda (x) (* x x)) 3)", "((fn [x] (* x x)) 3)", 9),
+    ("(define (f x) x)", "(defn f [x] x)", None),
+    ("(def x 1)", "(setv x 1)", None),
+    ("(let ((x 1) (y 2)) (+ x y))", "(let [x 1  y 2] (+ x y))", 3),
+    ("(let* ((x 1) (y x)) y)", "(let [x 1  y x] y)", 1),
+    ('(cond ((= 1 2) "a") (t "b"))', '(cond (= 1 2) "a" True "b")', "b"),
+    ("(if False 1)", "(if False 1 None)", None),
+    ("(unless False 1)", "(when (not False) 1)", 1),
+    ("(dotimes [i 3] (print i))", "(for [i (range 3)] (print i))", "0\n1\n2"),
+    ("(doseq [x [1 2] :when (> x 1)] (print x))", "(for [x [1 2] :if (> x 1)] (print x))", "2"),
+    ("(-> 7 (- 2) str)", "(str (- 7 2))", "5"),
+    ("(->> 7 (- 2) str)", "(str (- 2 7))", "-5"),
+    ("(map str [1 2])", "(lfor it_1 [1 2] (str it_1))", ["1", "2"]),
+    ("(filter str [1 2])", "(lfor it_1 [1 2] :if (str it_1) it_1)", [1, 2]),
+    (
+        "(reduce + 10 [1 2])",
+        "(do (setv it_1 10) (setv it_3 [1 2]) (for [it_2 it_3] (setv it_1 (+ it_1 it_2))) it_1)",
+        13,
+    ),
+    ("(gather (+ 1 2) 4)", "(pmap (fn [it_1] (it_1)) [(fn [] (+ 1 2)) (fn [] 4)])", [3, 4]),
+    ('(str "a" 1)', '(.join "" ["a" (str 1)])', "a1"),
+    ("'(1 x :k)", '[1 "x" "k"]', [1, "x", "k"]),
+    ("(first [4 5])", "(next (iter [4 5]) None)", 4),
+    ("(last [4 5])", "(next (iter (cut (list [4 5]) -1 None)) None)", 5),
+    ("(rest [4 5])", "(cut (list [4 5]) 1 None)", [5]),
+    ("(count [4 5])", "(len [4 5])", 2),
+    ("(inc 4)", "(+ 4 1)", 5),
+    ("(dec 4)", "(- 4 1)", 3),
+    ("(empty? [])", "(not [])", True),
+    ("(nil? nil)", "(is nil None)", True),
+    ("(== 1 1)", "(= 1 1)", True),
+    ("(not= 1 1)", "(!= 1 1)", False),
+    ("(mod 7 4)", "(% 7 4)", 3),
+    ('(println "a" 1)', '(print "a" 1)', "a 1"),
+]
+
+
+@pytest.mark.parametrize(("text", "means", "value"), EXAMPLES)
+def test_an_example_means_what_its_row_says_and_has_its_value(
+    run: Run, text: str, means: str, value: Any
+) -> None:
+    assert rewritten(text) == rewritten(means)
+    assert rewritten(text) != " ".join(map(show, read(text)))
+    assert run(text) == value
+
+
+def test_every_row_has_an_example_here() -> None:
+    assert [row.written for row in IDIOMS] == [text for text, _, _ in EXAMPLES]
 
 
 @pytest.mark.parametrize("row", IDIOMS, ids=lambda row: row.names)
@@ -100,7 +149,7 @@ MEANINGS: list[tuple[str, Any]] = [
     ("(defun f (a &optional b) [a b]) (f 1)", [1, None]),
     ("(defn f [a & xs] [a xs]) (f 1 2 3)", [1, [2, 3]]),
     ("(defun fact (n) (if (<= n 1) 1 (* n (fact (dec n))))) (fact 5)", 120),
-    ("(define (twice f x) (f (f x))) (twice inc 1)", 3),
+    ("(define (twice f x) (f (f x))) (twice abs -1)", 1),
     ("(let ((x 1)) (let ((x 2) (y x)) [x y]))", [2, 1]),
     ("(let ((x 1)) (let* ((x 2) (y x)) [x y]))", [2, 2]),
     ("(let ([x 1] [y 2]) (+ x y))", 3),
@@ -112,44 +161,27 @@ MEANINGS: list[tuple[str, Any]] = [
     ("(cond (> 1 2) 1 :else 2)", 2),
     ("(cond (> 1 2) ((fn [] 1)) (> 2 1) ((fn [] 2)))", 2),
     ("(setv n 0) (unless (> n 0) (+= n 1) n)", 1),
-    ("(if-let [x nil] 1 2)", 2),
     ("(setv n 0) (dotimes (i 3) (+= n i)) n", 3),
     ("(setv n 0) (dolist (x '(1 2)) (+= n x)) n", 3),
-    ("(->> [3 1 2] (filter odd?) (map inc) sort first)", 2),
     ('(-> " x " .strip .upper (str "!"))', "X!"),
-    ('(-> {"a" {"b" 5}} :a :b)', 5),
     ("(-> 3 (fn [x] (* x x)))", 9),
     ("(map + [1 2] [3 4])", [4, 6]),
-    ('(map :a [{"a" 1} {"b" 2}])', [1, None]),
     ('(map .upper ["a"])', ["A"]),
     ("(mapcar 'abs [-1])", [1]),
     ("(map (lambda (x y) (* x y)) [1 2] [3 4])", [3, 8]),
     ("(map echo [1 2])", [1, 2]),
     ("(list (map (fn [x] (echo x)) [1 2]))", [1, 2]),
     ("(filter even [1 2 3 4])", [2, 4]),
-    ("(remove-if even [1 2 3 4])", [1, 3]),
     ("(filter nil [0 1 2])", [1, 2]),
     ("(reduce (fn [a b] (+ (echo a) b)) [1 2 3])", 6),
     ("(reduce + [])", 0),
     ("(reduce + [1 2 3] 10)", 16),
     ("(reduce + [1 2 3] :initial-value 10)", 16),
-    ('(reduce (fn [d k] (assoc d k 1)) {} ["a" "b"])', {"a": 1, "b": 1}),
     ('(reduce + ["a" "b"])', "ab"),
     ("(lfor xs [[1 2] [3]] (reduce + xs))", [3, 3]),
-    ("(next (map inc [1 2]) None)", 2),
-    ("(apply + [1 2 3])", 6),
-    ("(apply max 1 [3 2])", 3),
-    ("(sorted [[2 1] [1 2]] :key second)", [[2, 1], [1, 2]]),
-    ('(sort-by :n [{"n" 2} {"n" 1}])', [{"n": 1}, {"n": 2}]),
-    ("(sort [1 2] :key (fn [x] (- x)))", [2, 1]),
-    ("[(first []) (second [1]) (last []) (rest [])]", [None, None, None, []]),
+    ("[(first []) (last []) (rest [])]", [None, None, []]),
     ('[(first "abc") (rest "abc")]', ["a", ["b", "c"]]),
-    ("(setv i 1) [(nth i [5 6]) (nth [5 6] i)]", [6, 6]),
-    ("(concat [1] (map inc [1]))", [1, 2]),
-    ('(concat "a" "b")', "ab"),
-    ('(concatenate \'string "a" "b")', "ab"),
-    ("(list)", []),
-    ("(list 5)", [5]),
+    ("(->> [3 1 2] (filter even) (map inc) first)", 3),
     ('(list "ab")', ["a", "b"]),
     ("(dict :a 1)", {"a": 1}),
     ("(str)", ""),
@@ -169,8 +201,8 @@ MEANINGS: list[tuple[str, Any]] = [
     ("(match :a :a 1 _ 2)", 1),
     ("(match nil None 1 _ 2)", 1),
     ("(import math [sqrt :as root]) (root 4)", 2.0),
-    ("(lfor x [1 2 3] :if (odd? x) x)", [1, 3]),
-    ("(setv n 0) (for [x [1 2 3] :if (odd? x)] (+= n x)) n", 4),
+    ("(lfor x [1 2 3] :if (nil? x) x)", []),
+    ("(setv n 0) (for [x [1 2 3] :if (> x 1)] (+= n x)) n", 5),
     ("(setv xs (for [x [1 2]] (* x x))) xs", [1, 4]),
     ('(let [xs ["a" "b"]] (for [x xs] (echo x)))', ["a", "b"]),
     ("(for [x [1 2]] (print x))", "1\n2"),
@@ -194,7 +226,7 @@ OWN: list[tuple[str, Any]] = [
     ("(let [rest (fn [x] 9)] (rest 1))", 9),
     ("((fn [nil] nil) 5)", 5),
     ("(lfor last [1 2] (+ last 1))", [2, 3]),
-    ("(for [second [str]] (setv y (second 1))) y", "1"),
+    ("(for [last [str]] (setv y (last 1))) y", "1"),
     ("(import functools [reduce]) (reduce (fn [a b] (- a b)) [1 2 3] 10)", 4),
     ("(defn map [f xs] 9) (map 1 2)", 9),
     ("(setv none 5) none", 5),
@@ -220,12 +252,6 @@ def test_the_name_of_a_tool_is_never_rewritten(name: str) -> None:
     text = row.written.replace(row.names.split()[0], name, 1)
     assert rewritten(text, name).startswith(f"({name}" if name != "lambda" else "((lambda")
     assert rewritten(text) != rewritten(text, name)
-
-
-@pytest.mark.parametrize("name", sorted(VALUES))
-def test_a_tools_name_as_a_value_is_the_tool(name: str) -> None:
-    assert rewritten(f"(f {name})", name) == f"(f {name})"
-    assert rewritten(f"(f {name})").startswith("(f (fn [it_1] ")
 
 
 def test_a_keyword_in_a_place_that_is_deleted_is_a_text() -> None:
@@ -308,14 +334,12 @@ FRIENDLY = st.recursive(
     st.sampled_from(["x", "nil", "first", ":k", "'a"]),
     lambda inner: (
         st.tuples(
-            st.sampled_from(
-                ["map", "filter", "reduce", "str", "->", "->>", "nth", "apply", "concat", "if", "cond"]
-            ),
+            st.sampled_from(["map", "filter", "reduce", "str", "->", "->>", "gather", "if", "cond"]),
             inner,
             inner,
         ).map(lambda t: f"({t[0]} {t[1]} {t[2]})")
         | st.tuples(inner, inner).map(lambda t: f"(let ((x {t[0]}) (y x)) {t[1]})")
-        | inner.map(lambda t: f"(second {t})")
+        | inner.map(lambda t: f"(last {t})")
     ),
     max_leaves=25,
 )
