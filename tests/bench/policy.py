@@ -18,7 +18,8 @@ from quoth.tools.call.call import new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
-from quoth.tools.door.stages import STAGES, CallState, Outcome
+from quoth.tools.door.stages import STAGES
+from quoth.tools.door.state import CallState, Outcome
 from quoth.tools.lisp.forms import from_model
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.policy.files import parse_layer

@@ -33,8 +33,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, get_args
 
-from quoth.tools.call.call import Call, Verdict, ask, deny
-from quoth.tools.call.ports import BEGUN_BEFORE, Audit, EditedCall
+from quoth.tools.call.call import Call, EditedCall, Verdict, ask, deny
+from quoth.tools.call.ports import BEGUN_BEFORE, QUOTED, Audit
 from quoth.tools.call.redaction import SECRET, Redactor, redact
 from quoth.tools.call.values import encodable
 from quoth.tools.call.workspace import Workspace
@@ -52,7 +52,6 @@ from quoth.tools.consent.requests import (
     _who,
     request_digest,
 )
-from quoth.tools.door.stages import QUOTED
 from quoth.tools.errors import PERMISSION, InvalidCallError, UsageError, did_you_mean
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical, from_model

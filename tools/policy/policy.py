@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
-from quoth.tools.call.call import Call, Verdict, deny
+from quoth.tools.call.call import Call, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.policy.effects import by_effects
 from quoth.tools.policy.model import KINDS, Key, Limit, PolicyFile, Rule
@@ -160,6 +160,14 @@ class RulesPolicy:
             indexed = self._indexed(tool)
         facts = EvaluationContext(tool, call, context.workspace)
         return indexed.strict.judge(args, facts) or indexed.allows.judge(args, facts) or indexed.default
+
+    def judge_unknown(
+        self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext, depends: str
+    ) -> Verdict:
+        why = self.explain(tool, call, args, context)
+        if why.decided is not None and why.decided.truth is None:
+            return ask(f"{depends}: {why.decided.rule.place} says {why.decided.rule.text}")
+        return why.verdict
 
     def _indexed(self, tool: CognitiveTool) -> _Indexed:
         strict: list[tuple[_Entry, Key | None]] = []

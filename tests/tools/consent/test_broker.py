@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from words import Desk, PausableClock, Spy, complaint, desk, files, form, gateway, shipped, tool
 
-from quoth.tools.call.call import ALLOW, Call, Verdict, ask, deny
+from quoth.tools.call.call import ALLOW, Call, EditedCall, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.ports import EditedCall, MemoryAudit, NobodyToAsk
+from quoth.tools.call.ports import MemoryAudit, NobodyToAsk
 from quoth.tools.consent.broker import (
     APPROVAL_SECONDS,
     DURATION_SECONDS,
