@@ -69,11 +69,11 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
                                  (.grammar dialect table :may-answer (not must-act)
                                                          :may-call (not must-answer)
                                                          :without without))
-                      :tools (.tools dialect table (getattr backend "tool_view" ""))
+                      :tools (.tools dialect table backend.tool-view)
                       :tool-choice (cond must-answer "none"  must-act "required"  True "auto")
                       :max-tokens max-tokens
                       :on-text on-text)))
-  (when (and dialect.native (not (getattr backend "tool_view" "")))
+  (when (and dialect.native (not backend.tool-view))
     (fall-back f"{backend.name} takes no native tools."))
   (try
     (setv completion (await (ask)))

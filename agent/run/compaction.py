@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from quoth.neuro.backends.base import ContextFullError, ModelError, ToolBackend, Usage
+from quoth.neuro.backends.base import ContextFullError, ModelError, Usage
 from quoth.neuro.backends.context_window import Gauge, longest_reply, message_tokens, tokens_in, window_of
 from quoth.neuro.backends.messages import Message, Messages
 from quoth.tools.history.long_results import more_form
@@ -155,7 +155,7 @@ def gauge_of(run: Run) -> Gauge:
     """The gauge of a run, made when it first thinks."""
     if run.gauge is None:
         run.gauge = Gauge(window_of(run.backend, run.limits.context))
-    view = getattr(run.backend, "tool_view", "")
+    view = run.backend.tool_view
     if run.measured != (run.dialect.name, view):
         run.measured = (run.dialect.name, view)
         run.gauge.beside = tokens_in(run.dialect.tools(run.door.table, view) or b"")
@@ -262,8 +262,8 @@ async def _summary(run: Run, gauge: Gauge, cut: int, most: int) -> str:
     if request is None:
         return ""
     backend, options = run.backend, dict[str, Any]()
-    tools = run.dialect.tools(run.door.table, getattr(backend, "tool_view", ""))
-    if tools is not None and isinstance(backend, ToolBackend):  # as ever, for the sake of the prefix
+    tools = run.dialect.tools(run.door.table, backend.tool_view)
+    if tools is not None:  # as ever, for the sake of the prefix
         options = {"tools": tools, "tool_choice": "none"}
     try:
         completion = await backend.complete(

@@ -27,7 +27,7 @@ from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import Session, Unfinished, read_messages
 from quoth.agent.terminal.person import user_name
-from quoth.neuro.backends.base import Backend
+from quoth.neuro.backends.base import Backend, PlainBackend, as_backend
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, choose_dialect, dialect_named
@@ -79,7 +79,7 @@ class Host:
         *,
         workspace: str | Path = ".",
         tools: Iterable[ToolSource] = (),
-        model: str | Backend | None = None,
+        model: str | PlainBackend | None = None,
         base_url: str | None = None,
         user: str | None = None,
         session: str | None = None,
@@ -165,7 +165,7 @@ class Host:
             "belt": belt,
         }
         self._base_url = base_url
-        self._backend: Backend | None = None if isinstance(model, str) else model
+        self._backend = None if model is None or isinstance(model, str) else as_backend(model)
         self._store: Store | None = None
         self._sandbox = Sandbox()
         self._snapshots = StoreSnapshots(self._opened_store)
@@ -374,7 +374,7 @@ class Host:
         there is not, or that does not go with the model or the belt."""
         if self._chosen is None:
             backend = self.backend()
-            takes_tools = bool(getattr(backend, "tool_view", ""))
+            takes_tools = bool(backend.tool_view)
             self._chosen, note = choose_dialect(
                 backend.name, self._wanted, takes_tools=takes_tools, search=self._search
             )
@@ -563,7 +563,7 @@ class Host:
     def dialect_of(self, backend: Backend, table: ToolTable, *, searched: bool) -> tuple[Dialect, bool]:
         """How the model of a sub-agent calls the tools of ``table``, and whether it searches them: as this
         agent's does if it is the same model and these tools can be called so."""
-        takes_tools = bool(getattr(backend, "tool_view", "")) and len(table.shown) > 0
+        takes_tools = bool(backend.tool_view) and len(table.shown) > 0
         search = self._search and searched
         for wanted in (self._wanted if backend is self._backend else None, None):
             with contextlib.suppress(UsageError):
@@ -631,7 +631,7 @@ class Host:
 
 def _options(
     tools: Iterable[ToolSource],
-    model: str | Backend | None,
+    model: str | PlainBackend | None,
     base_url: str | None,
     policy: str | Path | None,
     limits: RunLimits,

@@ -46,8 +46,8 @@ def facts_of(backend: Backend) -> dict[str, Any]:
     return {
         "model": backend.name,
         "takes-grammar": backend.takes_grammar,
-        "tool-view": getattr(backend, "tool_view", ""),
-        "context": getattr(backend, "context", None),
+        "tool-view": backend.tool_view,
+        "context": backend.context,
     }
 
 
@@ -89,7 +89,7 @@ class RecordedBackend:
         """How many tokens the model can read, if it says so."""
         if self._recalling or self._live is None:
             return self._known.get("context")
-        return getattr(self._live(), "context", None)
+        return self._live().context
 
     @property
     def takes_grammar(self) -> bool:
@@ -101,7 +101,7 @@ class RecordedBackend:
     def tool_view(self) -> str:
         if self._recalling or self._live is None:
             return "" if self._refused else str(self._known.get("tool-view", ""))
-        return str(getattr(self._live(), "tool_view", ""))
+        return self._live().tool_view
 
     async def complete(
         self,

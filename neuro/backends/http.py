@@ -152,6 +152,7 @@ class HttpBackend:
     kind = "a server of the right kind"
     takes_grammar = False
     tool_view = ""
+    context: int | None = None  # its server knows
 
     def __init__(
         self,
