@@ -12,12 +12,6 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
 
 (setv RULES CALL-FORM.rules)
 
-(setv AFTER-RESULT
-  "If you know it now, say it in one plain sentence. If not, make the next call.")
-
-(setv NOW-ANSWER
-  "Answer this in one plain sentence now, from the results you have.")
-
 (defclass [(dataclass :frozen True)] Thought []
   "A reply: its text, the calls, text and faults read from it, and the tokens it cost. `dialect` is the one it
   was asked for in, another than before when the server took no tools; then `note` tells the user so."

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from quoth.agent.run.observation import BEGUN, NOT_MADE
 from quoth.agent.run.run import Run
 from quoth.agent.session.past import Past, PastCall, completion_of, reply_data
 from quoth.agent.session.run_log import RunLog
@@ -32,9 +33,6 @@ from quoth.tools.errors import Status, StoreError, UsageError
 from quoth.tools.history.call_log import key_in, secrets_in
 from quoth.tools.history.event import Event
 from quoth.tools.registry.table import ToolTable
-
-BEGUN = "It had begun when the session was broken off, and how it ended is not known."
-NOT_MADE = "It was not made: the session was broken off before it."
 
 # Told what the loop does where the transcript is to answer: the event, and what it would say now (what a
 # request tells the model, or a call). There is no event for a call that was not made then.
