@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.agent.plan.blocks import called, knows_all, libraries, variables
@@ -25,10 +23,10 @@ from quoth.agent.plan.check_forms import tool_uses
 from quoth.agent.plan.model import Form, Part, Plan
 from quoth.tools.call.call import Call
 from quoth.tools.call.ports import Audit
-from quoth.tools.call.redaction import SECRET, redact
+from quoth.tools.call.redaction import SECRET
 from quoth.tools.consent import plan_approvals as plans
 from quoth.tools.consent.broker import Broker
-from quoth.tools.consent.requests import Decision
+from quoth.tools.consent.requests import Decision, decision_row
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.org.babel import Var
 from quoth.tools.program.compiler import program_digest
@@ -239,32 +237,7 @@ def _is_literal(pattern: Mapping[str, Any]) -> bool:
 
 
 def _audit(audit: Audit, plan: Plan, step: Part, decision: Decision) -> None:
-    denied = decision.kind == "deny"
-    audit.write(
-        {
-            "id": secrets.token_hex(5),
-            "ts": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "session": "",
-            "user": decision.by,
-            "route": "decision",
-            "parent": None,
-            "depth": 0,
-            "round": 0,
-            "place": 0,
-            "tool": "fly",
-            "digest": plan.digest(step),
-            "status": "denied" if denied else "ok",
-            "stage": "consent",
-            "duration_ms": 0,
-            "side_effects": (),
-            "policy": "",
-            "rule": "",
-            "guard": "",
-            "gate": "",
-            "consent": f"step {'denied' if denied else 'approved'} by {decision.by or 'somebody'}",
-            "message": redact(decision.why)[:2000],
-            "form": redact(f"{plan.source.name} {step.id}")[:2000],
-            "schema_hash": "",
-            "repairs": "",
-        }
-    )
+    said = "denied" if decision.kind == "deny" else "approved"
+    consent = f"step {said} by {decision.by or 'somebody'}"
+    form = f"{plan.source.name} {step.id}"
+    audit.write(decision_row(decision, consent, "fly", plan.digest(step), form))

@@ -16,7 +16,7 @@ from quoth.agent.terminal.input import StdinLines
 from quoth.tools.call.call import Call
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.consent.broker import LONGEST_SECONDS, SCOPE_SECONDS
+from quoth.tools.consent.decisions import LONGEST_SECONDS, SCOPE_SECONDS
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, from_model
