@@ -160,15 +160,7 @@ class ToolResult:
         return self.status == "ok"
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "tool": self.tool,
-            "status": self.status,
-            "value": self.value,
-            "message": self.message,
-            "side_effects": list(self.side_effects),
-            "audit": dict(self.audit),
-        }
+        return vars(self) | {"side_effects": list(self.side_effects), "audit": dict(self.audit)}
 
 
 PROGRAMS = "eval"  # the tool whose body is a program in the sandbox

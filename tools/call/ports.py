@@ -86,10 +86,12 @@ class Consent(Protocol):
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
         """The program of ``call`` begins to run."""
+        return
 
     def waits(self, call: Call, instead: CallForm | None = None) -> None:
         """The call was allowed, or ``instead`` was to be made in its place, and that has come to wait for
         another decision."""
+        return
 
 
 class NoLimits:
@@ -104,18 +106,12 @@ class NoLimits:
         return ()
 
 
-class NobodyToAsk:
+class NobodyToAsk(Consent):
     """Consent where nobody is and nothing keeps the question: it is refused at once, for nobody would ever
     answer it."""
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
         return deny(f"a person's approval is needed ({reason}), and nobody can be asked here")
-
-    def begins(self, tool: CognitiveTool, call: Call) -> None:
-        """Nothing was approved."""
-
-    def waits(self, call: Call, instead: CallForm | None = None) -> None:
-        """Nothing is kept."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +132,7 @@ class Receipts(Protocol):
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
         """The body of the call is about to begin."""
+        return
 
     def begun(self, tool: CognitiveTool, call: Call) -> bool:
         """Whether a body of this very call has begun, and how it ended is not known."""
@@ -143,25 +140,19 @@ class Receipts(Protocol):
 
     def keep(
         self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
-    ) -> None: ...
+    ) -> None:
+        """The call has its result."""
+        return
 
 
-class NoReceipts:
+class NoReceipts(Receipts):
     """Stands where nothing is kept: every call is made."""
-
-    def begins(self, tool: CognitiveTool, call: Call) -> None:
-        """Nothing is kept."""
-
-    def begun(self, tool: CognitiveTool, call: Call) -> bool:
-        return False
 
     def find(self, tool: CognitiveTool, call: Call) -> Receipt | None:
         return None
 
-    def keep(
-        self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
-    ) -> None:
-        """Nothing is kept."""
+    def begun(self, tool: CognitiveTool, call: Call) -> bool:
+        return False
 
 
 class CallLog(Protocol):
@@ -169,23 +160,17 @@ class CallLog(Protocol):
 
     def begins(self, tool: CognitiveTool, call: Call, consent: Decided | None) -> None:
         """The body is about to begin."""
+        return
 
     def ends(
         self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: Decided | None
     ) -> None:
         """The call has its result, which nobody has seen yet."""
+        return
 
 
-class NoCallLog:
+class NoCallLog(CallLog):
     """Stands where nothing is written down."""
-
-    def begins(self, tool: CognitiveTool, call: Call, consent: Decided | None) -> None:
-        """Nothing is kept."""
-
-    def ends(
-        self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: Decided | None
-    ) -> None:
-        """Nothing is kept."""
 
 
 class Audit(Protocol):

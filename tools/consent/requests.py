@@ -82,9 +82,8 @@ class Request:
     why: str
 
     def to_json(self) -> dict[str, Any]:
-        data = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        times = {name: _iso(data[name]) for name in ("asked", "expires", "decided")}
-        return data | times | {"touches": list(self.touches)}
+        times = {name: _iso(getattr(self, name)) for name in ("asked", "expires", "decided")}
+        return vars(self) | times | {"touches": list(self.touches)}
 
 
 def request_digest(

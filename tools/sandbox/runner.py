@@ -498,6 +498,3 @@ def _looks(names: Iterable[str]) -> str:
         for name in names
     )
     return f"__seen = []\n{looks}\n{ANSWER}(__seen)"
-
-
-# Failures
