@@ -13,13 +13,9 @@ programs that run programs cannot starve each other.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import base64
-import contextlib
-import signal
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -32,6 +28,7 @@ from quoth.tools.lisp.forms import CallForm, canonical, from_model, kebab
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.program.compiler import ANSWER, BRANCH, FAILED, JOIN, Program, ProgramError, alias
 from quoth.tools.sandbox.failures import runtime_error
+from quoth.tools.sandbox.pool import SandboxLimits, WorkerPool
 from quoth.tools.sandbox.transfer import (
     MAX_MESSAGE,
     MAX_NAME,
@@ -46,21 +43,9 @@ from quoth.tools.text import short
 
 MAX_OUTPUT = 100_000
 MAX_DUMPED = 64 * 1024 * 1024  # bytes of the paths of a program that stand still
-MAX_WORKERS = 32
 MAX_AT_ONCE = 8  # branches of one pmap
 OWN = (ANSWER, BRANCH, JOIN, FAILED)
 VALUES = "values"  # the function that lists what the session keeps
-
-
-@dataclass(frozen=True)
-class SandboxLimits:
-    """Bounds of one run: seconds of execution (waiting for calls not counted), bytes, call depth, inner
-    calls (a branch counts as one)."""
-
-    seconds: float = 5.0
-    memory: int = 128 * 1024 * 1024
-    recursion: int = 200
-    calls: int = 500
 
 
 # Makes an inner call; the name is that of this very use of the tool, the same however often the program is
@@ -133,16 +118,8 @@ class _Branch:
     failure: tuple[str, str] | None = None  # the kind of the exception and what it says
 
 
-class Sandbox:
-    """A pool of crash-isolated Monty workers, started at the first program and stopped with ``aclose``."""
-
-    def __init__(self, limits: SandboxLimits | None = None) -> None:
-        self.limits = limits or SandboxLimits()
-        self._pool: Any = None
-        self._starting = asyncio.Lock()
-        self._free = asyncio.Semaphore(MAX_WORKERS)
-        self._wanted = asyncio.Event()  # set while a path waits for a worker
-        self._waiting = 0
+class Sandbox(WorkerPool):
+    """Runs programs in the workers of a pool."""
 
     async def run(
         self,
@@ -192,27 +169,6 @@ class Sandbox:
             state = {**run.written(), "node": ended.node} if run.dumped <= MAX_DUMPED else {}
             raise Pending(message, state=state)
         return run.answer, run.printed.get("", "")
-
-    @contextlib.asynccontextmanager
-    async def worker(self) -> AsyncIterator[Any]:
-        """A Monty session in a worker of its own, once one is free."""
-        pool = await self._started()
-        if self._free.locked():
-            self._waiting += 1
-            self._wanted.set()
-            try:
-                await self._free.acquire()
-            finally:
-                self._waiting -= 1
-                if not self._waiting:
-                    self._wanted.clear()
-        else:
-            await self._free.acquire()
-        try:
-            async with pool.checkout(limits=self._resource_limits()) as session:
-                yield session
-        finally:
-            self._free.release()
 
     async def _drive(
         self, run: _Run, path: str, begin: Callable[[Any, Any], Awaitable[Any]]
@@ -349,55 +305,6 @@ class Sandbox:
         if isinstance(answer, _Suspended):
             return answer.at(run, blob)
         return await self._drive(run, path, _resumed(run, blob, answer))
-
-    def _resource_limits(self) -> Any:
-        return {
-            "max_feed_duration_secs": self.limits.seconds,
-            "max_memory": self.limits.memory,
-            "max_recursion_depth": self.limits.recursion,
-            "max_suspensions": 2 * self.limits.calls + 200,  # names that are looked up count too
-            "max_total_sleep_secs": self.limits.seconds,
-        }
-
-    async def _started(self) -> Any:
-        async with self._starting:
-            if self._pool is None:
-                import pydantic_monty as monty
-
-                pool = monty.AsyncMonty(
-                    max_processes=MAX_WORKERS, checkout_timeout=30.0, request_timeout=60.0
-                )
-                with _deaf():
-                    await pool.__aenter__()
-                self._pool = pool
-                atexit.unregister(_let_threads_leave)
-                atexit.register(_let_threads_leave)
-        return self._pool
-
-    async def aclose(self) -> None:
-        """Stop the workers. May be called twice."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            await pool.__aexit__(None, None, None)
-
-
-@contextlib.contextmanager
-def _deaf() -> Iterator[None]:
-    """What is begun within it does not hear what a terminal tells all its programs at once, such as Ctrl-C:
-    that is for us, and a program that is asked about must outlive it. Monty's threads, and the workers they
-    start then and later, have the mask of the thread that begins them; what is for us waits for a moment."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _let_threads_leave() -> None:
-    """Monty's own threads wake our event loop and may still be inside Python when the program ends. One that
-    is there when the interpreter shuts down aborts the process (seen: exit code 134, one run in twenty on a
-    busy machine); a moment without the GIL lets them out."""
-    time.sleep(0.1)
 
 
 def _resumed(run: _Run, blob: bytes, answer: Any) -> Callable[[Any, Any], Awaitable[Any]]:

@@ -25,7 +25,8 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code, print_string
 from quoth.tools.program import compiler as program
 from quoth.tools.program.compiler import PURE_MACROS, ProgramError, compile_program, free_names
-from quoth.tools.sandbox.runner import Sandbox, SandboxLimits
+from quoth.tools.sandbox.pool import SandboxLimits
+from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.transfer import across
 
 SMALL = SandboxLimits(seconds=0.4, memory=48 * 1024 * 1024, calls=50)
