@@ -45,22 +45,10 @@ async def look_at(
         return CallPreview(call.form, "invalid", str(error))
     holes = [name for name, value in bound.items() if unknown(value)]
     if holes:
-        by_name = {param.name: param for param in tool.params}
-        strange = [name for name in bound if name not in by_name]
-        missing = [param.name for param in tool.params if param.required and param.name not in bound]
-        if strange or missing:
-            said = f":{strange[0]} is unknown" if strange else f":{missing[0]} is missing"
-            return CallPreview(call.form, "invalid", f"{tool.name}: {said}.")
-        defaults = {param.name: param.default for param in tool.params if not param.required}
-        known = {name: value for name, value in {**defaults, **bound}.items() if name not in holes}
         try:
-            given = {name: value for name, value in bound.items() if name in known}
-            seen, args = resolved(tool, CallForm(tool.name, given), known, context.workspace)
+            form = _bind_known(state, bound, holes)
         except InvalidCallError as error:
             return CallPreview(call.form, "invalid", str(error))
-        order = dict.fromkeys([*bound, *seen.args])
-        form = CallForm(tool.name, {name: seen.args.get(name, bound.get(name)) for name in order})
-        state.args = {**args, **dict.fromkeys(holes, UNKNOWN)}
     elif (ended := await check_arguments(door, state)) is not None:
         return CallPreview(call.form, "invalid", ended.message)
     else:
@@ -84,6 +72,25 @@ async def look_at(
         guessed(tool, {n: v for n, v in words.items() if n not in holes}, context.workspace),
         frozenset(param.name for param in tool.params if param.secret),
     )
+
+
+def _bind_known(state: CallState, bound: dict[str, Any], holes: list[str]) -> CallForm:
+    """The form of a call some of whose arguments are unknown; the others are resolved. Raises
+    InvalidCallError."""
+    tool, workspace = state.known_tool, state.context.workspace
+    names = {param.name for param in tool.params}
+    strange = [name for name in bound if name not in names]
+    missing = [param.name for param in tool.params if param.required and param.name not in bound]
+    if strange or missing:
+        said = f":{strange[0]} is unknown" if strange else f":{missing[0]} is missing"
+        raise InvalidCallError(f"{tool.name}: {said}.")
+    defaults = {param.name: param.default for param in tool.params if not param.required}
+    known = {name: value for name, value in {**defaults, **bound}.items() if name not in holes}
+    given = {name: value for name, value in bound.items() if name in known}
+    seen, args = resolved(tool, CallForm(tool.name, given), known, workspace)
+    state.args = {**args, **dict.fromkeys(holes, UNKNOWN)}
+    order = dict.fromkeys([*bound, *seen.args])
+    return CallForm(tool.name, {name: seen.args.get(name, bound.get(name)) for name in order})
 
 
 async def _verdict(
