@@ -8,12 +8,13 @@ thousand turns use no more stack than ten."
 (import
   asyncio
   dataclasses [dataclass replace]
-  quoth.agent.run.compaction [kept part-shown reply-tokens]
+  quoth.agent.run.compaction [kept reply-tokens]
   quoth.agent.reply [CallRecord]
-  quoth.agent.run.run [Turn cut-off result-text]
+  quoth.agent.run.observation [complaint cut-off empty-reply heard reminder unreadable]
+  quoth.agent.run.run [Turn]
   quoth.neuro.backends.base [ModelError]
   quoth.neuro.prompt.dialects [answers call-id]
-  quoth.neuro.think [AFTER-RESULT NOW-ANSWER think]
+  quoth.neuro.think [think]
   quoth.tools.call.call [new-call]
   quoth.tools.errors [StoreError]
   quoth.tools.lisp.forms [CallForm]
@@ -143,24 +144,22 @@ thousand turns use no more stack than ten."
         repeats (lfor  record (unique records run)  :if (in (call-digest record.form run) turn.old)  record)
         waiting (lfor  record records  :if (= record.result.status "pending")  record.result.message))
   (setv stuck (note-repeats repeats run)
-        cut (if turn.cut f"Your reply was {turn.cut}." "")
-        faults (lfor [id fault] turn.errors
-                     #(id (.rstrip f"A form of your reply could not be read. {fault}\n{cut}")))
-        heard (answers (+ (lfor record records #(record.call-id (heard-of record run))) faults)))
+        faults (lfor [id fault] turn.errors #(id (unreadable fault turn.cut)))
+        told (answers (+ (lfor record records #(record.call-id (heard record run (in-vain? record run))))
+                         faults)))
   (when (or run.interrupted waiting stuck)
     ; The conversation may go on another time: no call in it is left without its result.
-    (for [message heard]
+    (for [message told]
       (.append run.messages #* message)))
   (cond
     run.interrupted  (.end run "interrupted" "The run was interrupted.")
     waiting  (.end run "pending" (.join "\n" waiting))
     stuck  (.end run "failed" (stopped stuck run))
-    records  (do (setv run.faults 0) (results heard run cut))
-    faults  (complaint (.join "\n" (lfor [_ fault] faults fault)) run heard)
-    cut  (complaint f"{cut} Be brief." run)
+    records  (do (setv run.faults 0) (results told run turn.cut))
+    faults  (complain (.join "\n" (lfor [_ fault] faults fault)) run told)
+    turn.cut  (complain f"Your reply was {turn.cut}. Be brief." run)
     turn.text  (.end run "done" turn.text)
-    run.door.table.shown  (complaint "Your reply was empty. Make a call, or answer in plain words." run)
-    True  (complaint "Your reply was empty. Answer in plain words." run)))
+    True  (complain (empty-reply run) run)))
 
 (defn unique [records run]
   "One record for each different call of a turn: saying a thing twice in one breath is no repeat."
@@ -186,31 +185,28 @@ thousand turns use no more stack than ten."
   (.refuse run.door (new-call record.form #** (marks 0 run "stop")) run.context "limited" reason)
   reason)
 
-;; * What the model hears
+;; * The next stimulus
 
-(defn results [heard run cut]
-  "The results of a turn as the next stimulus, and for models that need it the task again, so that it is
-  always in view. CUT says how the reply was cut off, if it was."
-  (setv cue (if (or run.must-answer (<= run.budget.steps-left 1))  NOW-ANSWER  AFTER-RESULT)
-        said [#* (if cut  [f"{cut} What stood behind the last of these calls is lost."]  [])
-              #* (if (or run.dialect.reminds run.must-answer)  [f"{run.task}\n{cue}"]  [])])
+(defn results [told run cut]
+  "The results of a turn as the next stimulus. CUT says how the reply was cut off, if it was."
   (when cut
-    (.tell run "note" f"The reply {(.removeprefix cut "Your reply ")} {LONGER}"))
-  (Bounce #(#* heard #* (if said  [#("user" (.join "\n\n" said))]  []))))
+    (.tell run "note" f"The reply was {cut}. {LONGER}"))
+  (setv more (reminder run cut))
+  (Bounce #(#* told #* (if more  [#("user" more)]  []))))
 
 (setv LONGER "--max-reply-tokens N allows longer ones.")
 
-(defn complaint [text run [heard #()]]
-  "Tell the model what was wrong with its reply; the run ends when that does not help. HEARD are the answers
+(defn complain [text run [told #()]]
+  "Tell the model what was wrong with its reply; the run ends when that does not help. TOLD are the answers
   to native calls, each of which wants its own."
   (+= run.faults 1)
   (.tell run "fault" text)
   (if (>= run.faults run.limits.faults)
       (.end run "failed" (+ f"The run was stopped: {run.faults} replies in a row could not be used. "
                             f"The last fault: {text}" (if (in "by the limit of" text) f" {LONGER}" "")))
-      (Bounce (if (any (gfor [_ _ id] heard id))
-                  (tuple heard)
-                  #(#("user" f"{text}\n\nThe task: {run.task}"))))))
+      (Bounce (if (any (gfor [_ _ id] told id))
+                  (tuple told)
+                  #(#("user" (complaint text run)))))))
 
 ;; * One call
 
@@ -266,9 +262,6 @@ thousand turns use no more stack than ten."
     (.clear run.repeated))
   (setv (get run.seen digest) record))
 
-(defn heard-of [record run]
-  "What the model is told of a call."
-  (setv told (result-text record run.limits.result-chars (part-shown run)))
-  (if (and (not (telling? record)) (in (call-digest record.form run) run.repeated))
-      (+ told "\nYou have made this very call before and its result was the same. Do something else.")
-      told))
+(defn in-vain? [record run]
+  "Whether this very call was made before, and told nothing then either."
+  (and (not (telling? record)) (in (call-digest record.form run) run.repeated)))

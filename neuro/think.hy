@@ -12,12 +12,6 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
 
 (setv RULES CALL-FORM.rules)
 
-(setv AFTER-RESULT
-  "If you know it now, say it in one plain sentence. If not, make the next call.")
-
-(setv NOW-ANSWER
-  "Answer this in one plain sentence now, from the results you have.")
-
 (defclass [(dataclass :frozen True)] Thought []
   "A reply: its text, the calls, text and faults read from it, and the tokens it cost. `dialect` is the one it
   was asked for in, another than before when the server took no tools; then `note` tells the user so."
@@ -69,11 +63,11 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
                                  (.grammar dialect table :may-answer (not must-act)
                                                          :may-call (not must-answer)
                                                          :without without))
-                      :tools (.tools dialect table (getattr backend "tool_view" ""))
+                      :tools (.tools dialect table backend.tool-view)
                       :tool-choice (cond must-answer "none"  must-act "required"  True "auto")
                       :max-tokens max-tokens
                       :on-text on-text)))
-  (when (and dialect.native (not (getattr backend "tool_view" "")))
+  (when (and dialect.native (not backend.tool-view))
     (fall-back f"{backend.name} takes no native tools."))
   (try
     (setv completion (await (ask)))

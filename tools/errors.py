@@ -6,8 +6,8 @@ This file knows no tool, no table and no command; it only says what a mistake lo
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 from quoth.tools.text import short
 
@@ -99,8 +99,8 @@ class ToolError(QuothError):
 
 
 class ToolFailure(Exception):
-    """Ends a body with a status of its own; for programs whose inner call was refused. Not for users'
-    tools."""
+    """Ends a body with a status of its own, or an inner call of a program, which may catch it there. Not for
+    users' tools."""
 
     def __init__(self, status: Status, message: str) -> None:
         super().__init__(message)
@@ -111,9 +111,14 @@ class ToolFailure(Exception):
 PERMISSION = "permission?"  # names what a body asks for, beside the arguments of its call; no parameter can
 
 
-class PermissionNeeded(ToolFailure):
-    """Ends a body that asks a person first: the door asks, and begins the body again when it is allowed."""
+class Pending(ToolFailure):
+    """Ends a body that waits for a person's decision; the text says which.
 
-    def __init__(self, what: str, reason: str) -> None:
-        super().__init__("pending", reason)
-        self.what = what
+    ``state`` is where its program stands, as JSON data to go on from (empty: it is run again). With
+    ``permission`` it is the body itself that asks: the door asks, and begins it again when that is allowed.
+    """
+
+    def __init__(self, message: str, *, state: Mapping[str, Any] | None = None, permission: str = "") -> None:
+        super().__init__("pending", message)
+        self.state = state or {}
+        self.permission = permission

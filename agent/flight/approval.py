@@ -17,14 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
-from quoth.agent.plan.blocks import (
-    called,
-    known_program,
-    knows_all,
-    libraries,
-    unknown_refs,
-    variables,
-)
+from quoth.agent.plan.blocks import called, known_program, knows_all, libraries, unknown_refs, variables
 from quoth.agent.plan.check import reads_only
 from quoth.agent.plan.check_forms import tool_uses
 from quoth.agent.plan.model import Form, Part, Plan
@@ -73,7 +66,7 @@ def record(
     denied, digest = decision.kind == "deny", plan.digest(step)
     said = f"step {'denied' if denied else 'approved'} by {decision.by or 'somebody'}"
     with store.transaction() as run:
-        audit.write(decision_row(decision, "fly", digest, f"{plan.source.name} {step.id}", said))
+        audit.write(decision_row(decision, said, "fly", digest, f"{plan.source.name} {step.id}"))
         run(
             "INSERT INTO plan_steps (plan, step, digest, tools, decision, user, at, why, body, seen)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

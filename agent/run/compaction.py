@@ -17,10 +17,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from quoth.neuro.backends.base import ContextFullError, ModelError, ToolBackend, Usage
+from quoth.agent.run.observation import LINE, cleared, cleared_head
+from quoth.neuro.backends.base import ContextFullError, ModelError, Usage
 from quoth.neuro.backends.context_window import Gauge, longest_reply, message_tokens, tokens_in, window_of
 from quoth.neuro.backends.messages import Message, Messages
-from quoth.tools.history.long_results import more_form
 from quoth.tools.text import count, number_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ NEWEST = 20  # turns that a summary leaves as they are; at least one
 WORTH = 10  # less is not worth a summary
 KEPT_TURNS = 2  # the newest, whose results are not cleared
 SUMMARY_TOKENS = 1_000
-LINE = 60  # characters that are said of a result that is cleared, beside its call
 
 ASK = (
     "The conversation has become too long: what stands above will be taken away, and your summary put in "
@@ -42,7 +41,6 @@ ASK = (
 )
 SUMMARY = "SUMMARY of what was said and done before, in its place:"
 _LEFT_OUT = re.compile(r"\[… (\d+) messages? that stood here (?:was|were) left out: there was no room …\]")
-_RESULT = re.compile(r"(.{1,600}?) -> ([a-z]+(?:, \d+ items)?):", re.DOTALL)
 
 
 class _Thought(Protocol):
@@ -71,24 +69,6 @@ class Compaction:
             return f"{count(self.replaced, 'old result')} cleared; {room}"
         how = "summarised" if self.text else "left out, without a summary"
         return f"{count(self.replaced, 'old message')} {how}; {room}"
-
-
-# What a model is shown of a long text
-
-
-def part_shown(run: Run) -> Callable[[str, int], str]:
-    """What is said in the middle of a text of which only the head and the tail are shown, given the text and
-    the length of its head: the call that shows the rest, where there is one."""
-
-    def say(text: str, head: int) -> str:
-        id = run.pages.keep(text) if run.pages is not None and _can_read_more(run) else ""
-        return f"; {more_form(id, head + 1)} shows the next part" if id else ""
-
-    return say
-
-
-def _can_read_more(run: Run) -> bool:
-    return "more" in run.door.table
 
 
 # Keeping
@@ -155,7 +135,7 @@ def gauge_of(run: Run) -> Gauge:
     """The gauge of a run, made when it first thinks."""
     if run.gauge is None:
         run.gauge = Gauge(window_of(run.backend, run.limits.context))
-    view = getattr(run.backend, "tool_view", "")
+    view = run.backend.tool_view
     if run.measured != (run.dialect.name, view):
         run.measured = (run.dialect.name, view)
         run.gauge.beside = tokens_in(run.dialect.tools(run.door.table, view) or b"")
@@ -195,7 +175,7 @@ def _clear(run: Run, messages: Messages, end: int, goal: int, or_not: bool = Fal
         if size <= goal:
             break
         message = messages[place]
-        if message["role"] == "tool" and (head := _head(message["content"])):
+        if message["role"] == "tool" and (head := cleared_head(message["content"])):
             heads[place] = head
             size -= gauge.corrected(tokens_in(message["content"]) - tokens_in(head) - LINE // 3)
     if not heads or (or_not and size > goal):
@@ -204,25 +184,9 @@ def _clear(run: Run, messages: Messages, end: int, goal: int, or_not: bool = Fal
     for place, message in enumerate(messages):
         changed: Message = message
         if place in heads:
-            changed = {**message, "content": f"{heads[place]}; {_again(run, message['content'])}"}
+            changed = {**message, "content": cleared(run, heads[place], message["content"])}
         new.add(changed)
     return new, len(heads)
-
-
-def _head(content: str) -> str:
-    """What is told of a result that is cleared; empty if that saves nothing."""
-    found = _RESULT.match(content)
-    head = " ".join(found.group(1).split()) if found else content[:60]
-    status = f" -> {found.group(2)}" if found else " …"
-    if len(content) < len(head) + 2 * LINE:
-        return ""
-    return f"{head}{status}: cleared, {len(content):,} characters"
-
-
-def _again(run: Run, content: str) -> str:
-    """How a result that is cleared can be seen again. It is safe on disk when this returns."""
-    id = run.pages.keep(content) if run.pages is not None and _can_read_more(run) else ""
-    return f"{more_form(id)} shows it" if id else "make the call again if you need it"
 
 
 def _newest_result(messages: Messages) -> int:
@@ -262,8 +226,8 @@ async def _summary(run: Run, gauge: Gauge, cut: int, most: int) -> str:
     if request is None:
         return ""
     backend, options = run.backend, dict[str, Any]()
-    tools = run.dialect.tools(run.door.table, getattr(backend, "tool_view", ""))
-    if tools is not None and isinstance(backend, ToolBackend):  # as ever, for the sake of the prefix
+    tools = run.dialect.tools(run.door.table, backend.tool_view)
+    if tools is not None:  # as ever, for the sake of the prefix
         options = {"tools": tools, "tool_choice": "none"}
     try:
         completion = await backend.complete(

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 
 from quoth.agent.run.options import ModelOptions
-from quoth.neuro.backends.base import Backend
+from quoth.neuro.backends.base import Backend, as_backend
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, choose_dialect
 from quoth.tools.errors import UsageError
 from quoth.tools.registry.table import ToolTable
@@ -23,7 +23,9 @@ class Models:
         self.options = options
         self.search = search
         self.chosen: Dialect | None = None
-        self._own: Backend | None = None if isinstance(options.model, str) else options.model
+        given = None if isinstance(options.model, str) else options.model
+        self._given = given is not None
+        self._own: Backend | None = None if given is None else as_backend(given)
         self._others: dict[str, Backend] = {}
         self._closed = False
 
@@ -82,7 +84,7 @@ class Models:
     def _dialect_for(
         self, backend: Backend, wanted: str | None, *, search: bool | None = None, tools: bool = True
     ) -> tuple[Dialect, str]:
-        takes_tools = bool(getattr(backend, "tool_view", "")) and tools
+        takes_tools = bool(backend.tool_view) and tools
         searched = self.search if search is None else search
         return choose_dialect(backend.name, wanted, takes_tools=takes_tools, search=searched)
 
@@ -94,7 +96,7 @@ class Models:
         """Close what was opened here; a Backend that was given is its giver's."""
         self._closed = True
         opened = list(self._others.values())
-        if self._own is not None and self._own is not self.options.model:
+        if self._own is not None and not self._given:
             opened.append(self._own)
         for ended in await asyncio.gather(*(one.aclose() for one in opened), return_exceptions=True):
             if isinstance(ended, BaseException):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from quoth.agent.run.run import RunLimits
-from quoth.neuro.backends.base import Backend
+from quoth.neuro.backends.base import PlainBackend
 from quoth.tools.call.ports import Audit, Gate
 from quoth.tools.call.services import Services
 from quoth.tools.errors import UsageError
@@ -70,7 +70,7 @@ class ModelOptions:
     ``must_act=True`` has the model look at something before it answers.
     """
 
-    model: str | Backend | None = None
+    model: str | PlainBackend | None = None
     base_url: str | None = None
     dialect: str | None = None
     must_act: bool | None = None
@@ -137,7 +137,7 @@ class HostServices(Services):
 
 
 ToolChoice = str | Path | Iterable[ToolSource] | ToolTable | ToolOptions
-ModelChoice = str | Backend | ModelOptions
+ModelChoice = str | PlainBackend | ModelOptions
 PolicyChoice = str | Path | PolicyOptions
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from quoth.agent.run.observation import BEGUN, NOT_MADE
 from quoth.agent.run.run import Run
 from quoth.agent.session.past import Past, PastCall, completion_of, reply_data
 from quoth.agent.session.run_log import RunLog
@@ -33,9 +34,6 @@ from quoth.tools.history.call_log import key_in, secrets_in
 from quoth.tools.history.event import Event
 from quoth.tools.registry.table import ToolTable
 
-BEGUN = "It had begun when the session was broken off, and how it ended is not known."
-NOT_MADE = "It was not made: the session was broken off before it."
-
 # Told what the loop does where the transcript is to answer: the event, and what it would say now (what a
 # request tells the model, or a call). There is no event for a call that was not made then.
 Differs = Callable[[Event | None, Any], None]
@@ -46,8 +44,8 @@ def facts_of(backend: Backend) -> dict[str, Any]:
     return {
         "model": backend.name,
         "takes-grammar": backend.takes_grammar,
-        "tool-view": getattr(backend, "tool_view", ""),
-        "context": getattr(backend, "context", None),
+        "tool-view": backend.tool_view,
+        "context": backend.context,
     }
 
 
@@ -70,38 +68,31 @@ class RecordedBackend:
         self._differs = differs
         self._note = note  # told to the model once, when it is asked again
         self._recalls = bool(past.exchanges)
-        self._refused = False
-        self._known: dict[str, Any] = past.stimulus.data if past.stimulus is not None else {}
+        self._known = dict[str, Any](past.stimulus.data) if past.stimulus is not None else {}
         self.run: Run | None = None
 
-    @property
-    def _recalling(self) -> bool:
-        return self._live is None or self._past.place < len(self._past.exchanges)
+    def _fact(self, name: str) -> Any:
+        """What was said of the model, or, once it is asked itself, what it says now."""
+        if self._live is None or self._past.place < len(self._past.exchanges):
+            return self._known.get(name)
+        return facts_of(self._live())[name]
 
     @property
     def name(self) -> str:
-        if self._recalling or self._live is None:
-            return str(self._known.get("model", ""))
-        return self._live().name
+        return str(self._fact("model") or "")
 
     @property
     def context(self) -> int | None:
-        """How many tokens the model can read, if it says so."""
-        if self._recalling or self._live is None:
-            return self._known.get("context")
-        return getattr(self._live(), "context", None)
+        context: int | None = self._fact("context")
+        return context
 
     @property
     def takes_grammar(self) -> bool:
-        if self._recalling or self._live is None:
-            return bool(self._known.get("takes-grammar"))
-        return self._live().takes_grammar
+        return bool(self._fact("takes-grammar"))
 
     @property
     def tool_view(self) -> str:
-        if self._recalling or self._live is None:
-            return "" if self._refused else str(self._known.get("tool-view", ""))
-        return str(getattr(self._live(), "tool_view", ""))
+        return str(self._fact("tool-view") or "")
 
     async def complete(
         self,
@@ -190,7 +181,7 @@ class RecordedBackend:
         if said.get("raised"):
             talk.count, talk.reply = len(messages), None
             if said["raised"] == "tools":
-                self._refused = True
+                self._known["tool-view"] = ""
                 raise ToolsRefusedError(said["text"])
             if said["raised"] == "full":
                 raise ContextFullError(said["text"], said["window"])

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from quoth.agent.reply import CallRecord, Listener, Reply, RunStatus
 from quoth.agent.run.budget import Budget
 from quoth.agent.session.quotation import quoted
-from quoth.agent.terminal.text import Aside, shortened, show_value
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.context_window import Gauge
 from quoth.neuro.backends.messages import Messages
@@ -174,27 +173,3 @@ class Run:
                 self.tell("note", f"The end of the run was not written down. {error}")
         self.tell("end", reply)
         return reply
-
-
-def cut_off(limit: int, used: int) -> str:
-    """How a reply was cut off that has ``used`` so many tokens, 0 if nobody knows."""
-    if 0 < used < limit * 9 // 10:
-        return f"cut off after {used:,} tokens, the most its model could give"
-    return f"cut off by the limit of {limit:,} tokens"
-
-
-def result_text(record: CallRecord, limit: int, aside: Aside = lambda text, head: "") -> str:
-    """What the model is told of one call: uniform, whatever the status."""
-    result = record.result
-    form = shortened(str(record.form), 200)
-    if not result.ok:
-        return f"{form} -> {result.status}: {shortened(result.message, limit, aside)}"
-    value = shortened(show_value(result.value), limit, aside)
-    many = f", {len(result.value)} items" if isinstance(result.value, list) and result.value else ""
-    note = f"\n({result.message})" if result.message else ""
-    empty = {
-        "": "an empty text",
-        "[]": "an empty list: nothing was found; look for something else",
-        "None": "nothing",
-    }
-    return f"{form} -> ok{many}:\n{empty.get(value, value)}{note}"

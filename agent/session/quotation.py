@@ -19,13 +19,13 @@ import hy.models as m
 
 from quoth.tools.call.call import PROGRAMS
 from quoth.tools.call.redaction import Redactor
-from quoth.tools.door.stages import only_reads
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.history.event import Event, read_form
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm, canonical, from_model, head_name, kebab
 from quoth.tools.lisp.printer import print_string, print_value, show
 from quoth.tools.lisp.reader import ReadError, read_all
+from quoth.tools.policy.effects import only_reads
 from quoth.tools.registry.parameters import bind
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.text import short

@@ -17,7 +17,7 @@ from quoth.agent.terminal.output import is_terminal, shown
 from quoth.tools.call.call import Call
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.consent.broker import LONGEST_SECONDS, SCOPE_SECONDS
+from quoth.tools.consent.decisions import LONGEST_SECONDS, SCOPE_SECONDS
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, from_model

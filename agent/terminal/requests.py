@@ -50,7 +50,7 @@ class Decided:
         """What the person may want to know before going on."""
         lines = []
         if self.offer:
-            from quoth.tools.consent.broker import ENOUGH
+            from quoth.tools.consent.decisions import ENOUGH
             from quoth.tools.policy.files import user_policy
             from quoth.tools.policy.scope import left_open
 

@@ -65,10 +65,11 @@ class Completion:
 ToolChoice = Literal["auto", "required", "none"]
 
 
-@runtime_checkable
-class Backend(Protocol):
-    """A model. ``name`` is how a person would choose it (``openai:gpt-5``, ``local``, …);
-    ``takes_grammar`` says whether ``grammar`` (GBNF) is obeyed."""
+class PlainBackend(Protocol):
+    """The least that a caller's own model has to have; ``as_backend`` gives it the rest of a Backend.
+
+    ``name`` is how a person would choose it (``openai:gpt-5``, ``local``, …); ``takes_grammar`` says whether
+    ``grammar`` (GBNF) is obeyed."""
 
     @property
     def name(self) -> str: ...
@@ -94,13 +95,18 @@ class Backend(Protocol):
 
 
 @runtime_checkable
-class ToolBackend(Protocol):
-    """A backend that takes native tools too. ``tool_view`` names the view of the belt it wants them in; it is
-    empty once the server has refused them."""
+class Backend(PlainBackend, Protocol):
+    """A model as the loop sees it: the model itself, or what a transcript has recorded of one.
 
-    name: str
-    takes_grammar: bool
-    tool_view: str
+    ``tool_view`` names the view of the belt in which it takes native tools; it is empty for a model that
+    takes none, and once its server has refused them. ``context`` is how many tokens it can read, None if it
+    does not say."""
+
+    @property
+    def tool_view(self) -> str: ...
+
+    @property
+    def context(self) -> int | None: ...
 
     async def complete(
         self,
@@ -112,8 +118,44 @@ class ToolBackend(Protocol):
         tools: bytes | None = None,
         tool_choice: ToolChoice = "auto",
     ) -> Completion:
-        """As for any Backend; ``tools`` is the JSON array of the tools, in ``tool_view``. Raises
+        """As for any PlainBackend; ``tools`` is the JSON array of the tools, in ``tool_view``. Raises
         ToolsRefusedError when the server will not have them."""
         ...
 
-    async def aclose(self) -> None: ...
+
+def as_backend(given: PlainBackend) -> Backend:
+    """A caller's own model as the loop sees it. What it does not have takes no native tools, and does not say
+    how much it can read."""
+    return given if isinstance(given, Backend) else _Adapted(given)
+
+
+class _Adapted:
+    """A PlainBackend, and as much of a Backend as it has."""
+
+    def __init__(self, given: PlainBackend) -> None:
+        self._given = given
+        self.name = given.name
+        self.aclose = given.aclose
+
+    @property
+    def takes_grammar(self) -> bool:
+        return self._given.takes_grammar
+
+    @property
+    def tool_view(self) -> str:
+        return str(getattr(self._given, "tool_view", ""))
+
+    @property
+    def context(self) -> int | None:
+        return getattr(self._given, "context", None)
+
+    async def complete(
+        self,
+        messages: Messages,
+        *,
+        tools: bytes | None = None,
+        tool_choice: ToolChoice = "auto",
+        **asked: Any,
+    ) -> Completion:
+        native: dict[str, Any] = {} if tools is None else {"tools": tools, "tool_choice": tool_choice}
+        return await self._given.complete(messages, **asked, **native)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from quoth.neuro.backends.base import Backend
 from quoth.neuro.backends.messages import Message, Messages, to_json
 
 UNKNOWN = 32_768  # tokens, for a model nobody knows anything of
@@ -46,14 +47,13 @@ FAMILIES: tuple[tuple[str, Window], ...] = (
 )
 
 
-def window_of(backend: object, given: int | None = None) -> Window:
+def window_of(backend: Backend, given: int | None = None) -> Window:
     """The window of a model: what the user says, what the backend says (its ``context``), what its name says,
     or a guess."""
-    told = given or getattr(backend, "context", None)
+    told = given or backend.context
     if isinstance(told, int) and told > 0:
         return Window(told)
-    name = str(getattr(backend, "name", ""))
-    found = (window for pattern, window in FAMILIES if re.match(pattern, name))
+    found = (window for pattern, window in FAMILIES if re.match(pattern, backend.name))
     return next(found, Window(UNKNOWN, known=False))
 
 

@@ -66,6 +66,8 @@ class HttpBackend(Server):
     """
 
     takes_grammar = False
+    tool_view = ""
+    context: int | None = None  # its server knows
 
     def __init__(
         self,

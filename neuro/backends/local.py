@@ -50,6 +50,7 @@ class LocalBackend:
     """One GGUF model. It is loaded at the first ``complete``; a second request waits for the first."""
 
     takes_grammar = True
+    tool_view = ""
 
     def __init__(
         self,
@@ -79,6 +80,8 @@ class LocalBackend:
         grammar: str | None = None,
         max_tokens: int = 1024,
         on_text: Callable[[str], None] | None = None,
+        tools: bytes | None = None,
+        tool_choice: str = "auto",
     ) -> Completion:
         request: dict[str, Any] = {
             "max_tokens": max_tokens,

@@ -33,6 +33,7 @@ class ScriptedBackend:
 
     takes_grammar = False
     tool_view = "openai"
+    context: int | None = None
 
     def __init__(
         self, replies: Iterable[Scripted] | Reply, name: str = "scripted", *, whole: bool = False

@@ -128,6 +128,8 @@ def test_an_agent_that_cannot_be_made_leaves_no_thread(tmp_path: Path) -> None:
 class Closing(TalkingFunction):
     """A model that remembers being closed."""
 
+    tool_view, context = "", None
+
     def __init__(self) -> None:
         super().__init__(lambda messages: "Done.")
         self.closed = 0

@@ -34,7 +34,7 @@ from words import (
 from quoth.agent.cli import common
 from quoth.agent.cli import main as cli
 from quoth.agent.client import AsyncAgent
-from quoth.agent.run.recorder import BEGUN, NOT_MADE
+from quoth.agent.run.observation import BEGUN, NOT_MADE
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import StoreError
 from quoth.tools.history.audit import StoreAudit

@@ -18,7 +18,8 @@ from quoth.tools.call.call import new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
-from quoth.tools.door.stages import STAGES, CallState, Outcome
+from quoth.tools.door.stages import STAGES
+from quoth.tools.door.state import CallState, Outcome
 from quoth.tools.lisp.forms import from_model
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.policy.files import parse_layer
@@ -89,7 +90,7 @@ async def measure(root: Path, number: int, rounds: int) -> None:
         for how, rules in kinds.items():
             policy = RulesPolicy([parse_layer("given", rules.encode(), "bench.hy")])
             door = Door(cognitive_tools, policy=policy)
-            state = CallState(new_call(form, user="ann"), ToolContext(Workspace(root)))
+            state = CallState(new_call(form, user="ann"), ToolContext(Workspace(root)), door.dispatch)
             for name, stage in STAGES[:4]:  # as far as the policy, once, so that all is warm
                 ended = await stage(door, state)
                 assert ended is None, f"{name}: {ended}"

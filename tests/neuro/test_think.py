@@ -23,7 +23,7 @@ THINK: Any = import_module("quoth.neuro.think")
 class GrammarModel:
     """A model that obeys grammars and remembers which it was given."""
 
-    name = "grammar"
+    name, tool_view = "grammar", ""
 
     def __init__(self, takes_grammar: bool = True) -> None:
         self.takes_grammar = takes_grammar

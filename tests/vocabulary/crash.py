@@ -46,7 +46,8 @@ from quoth.agent.cli import common  # noqa: E402
 from quoth.agent.cli import main as cli  # noqa: E402
 from quoth.agent.client import AsyncAgent  # noqa: E402
 from quoth.agent.reply import Inner, Reply  # noqa: E402
-from quoth.agent.run.recorder import BEGUN, NOT_MADE, RecordedDoor  # noqa: E402
+from quoth.agent.run.observation import BEGUN, NOT_MADE  # noqa: E402
+from quoth.agent.run.recorder import RecordedDoor  # noqa: E402
 from quoth.agent.session.session import Session  # noqa: E402
 from quoth.neuro.backends.base import Completion, Usage  # noqa: E402
 from quoth.neuro.backends.messages import Messages  # noqa: E402

@@ -51,7 +51,8 @@ from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.registry.define import define_tool, registering_in
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
-from quoth.tools.sandbox.runner import Sandbox, SandboxLimits
+from quoth.tools.sandbox.pool import SandboxLimits
+from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.storage.database import Store
 
 

@@ -9,11 +9,9 @@ from typing import Any
 
 from quoth.tools.call.call import Call, owner
 from quoth.tools.call.context import Kept, Snapshots, ToolContext
-from quoth.tools.errors import ToolError, ToolFailure
+from quoth.tools.errors import Pending, ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.program.compiler import ProgramError, compile_program, program_digest
-from quoth.tools.sandbox.failures import InnerFailure, InnerPending
-from quoth.tools.sandbox.runner import Waiting
 from quoth.tools.sandbox.snapshots import SnapshotError
 from quoth.tools.sandbox.transfer import MAX_MESSAGE
 from quoth.tools.text import short
@@ -39,8 +37,8 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
         if result.ok:
             return result.value
         if result.status == "pending":
-            raise InnerPending(result.message)
-        raise InnerFailure(
+            raise Pending(result.message)
+        raise ToolFailure(
             result.status, f"{short(result.message, MAX_MESSAGE)} (in {short(ctx.shown(form), 300)})"
         )
 
@@ -68,14 +66,11 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
             listing=kept.listing if kept else (),
             keep=keep if whose else None,
         )
-    except Waiting as waiting:
-        if snapshots is not None and waiting.state:
-            snapshots.keep(call.key or call.id, call.session, digest, {**waiting.state, "base": base})
-        raise ToolFailure("pending", waiting.message) from None
-    except InnerFailure as failure:
-        _ended(snapshots, call)
-        raise ToolFailure(failure.status, failure.message) from None
-    except ProgramError:
+    except Pending as waits:
+        if snapshots is not None and waits.state:
+            snapshots.keep(call.key or call.id, call.session, digest, {**waits.state, "base": base})
+        raise
+    except (ToolFailure, ProgramError):
         _ended(snapshots, call)
         raise
     _ended(snapshots, call)

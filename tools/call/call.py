@@ -42,6 +42,26 @@ class GateDecision:
     reason: str = ""
 
 
+@dataclass(frozen=True)
+class FailedOpen(Verdict):
+    """The gate failed, and the tool is open then; ``reason`` is how it failed."""
+
+
+@dataclass(frozen=True)
+class EditedCall:
+    """A person wants another call of the same tool made in place of this one; ``by`` says who, for the audit,
+    ``call`` is the id it is to have."""
+
+    form: CallForm
+    by: str = ""
+    call: str = ""
+
+
+Voice = Literal["policy", "guard", "gate", "consent"]
+VOICES: tuple[Voice, ...] = get_args(Voice)
+Decided = Verdict | EditedCall  # what a voice has said of a call
+
+
 ALLOW = Verdict("allow")
 
 
@@ -53,6 +73,29 @@ def deny(reason: str = "") -> Verdict:
 def ask(reason: str = "") -> Verdict:
     """``(ask "why")``: the call waits until a person allows it."""
     return Verdict("ask", reason)
+
+
+def verdict_text(voice: Voice, said: Decided | None) -> str:
+    """What a voice has said of a call, as audit and transcript have it. That policy, guard or gate allow it
+    needs no reason; a person's yes has one."""
+    if said is None:
+        return ""
+    if isinstance(said, EditedCall):
+        return f"{said.by or 'edited'}: made as call {said.call}"
+    if isinstance(said, FailedOpen):
+        return f"failed open: {said.reason}"
+    if said.kind == "allow" and voice != "consent":
+        return "allow"
+    if said.kind == "ask" and voice == "consent":
+        return "pending"
+    return f"{said.kind}: {said.reason}" if said.reason else said.kind
+
+
+def verdict_columns(verdicts: Mapping[Voice, Decided]) -> dict[str, str]:
+    """The columns of an audit row that say who said what of a call, and by which rule."""
+    policy = verdicts.get("policy")
+    rule = policy.rule if isinstance(policy, Verdict) else ""
+    return {voice: verdict_text(voice, verdicts.get(voice)) for voice in VOICES} | {"rule": rule}
 
 
 @dataclass(frozen=True)
@@ -117,15 +160,7 @@ class ToolResult:
         return self.status == "ok"
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "tool": self.tool,
-            "status": self.status,
-            "value": self.value,
-            "message": self.message,
-            "side_effects": list(self.side_effects),
-            "audit": dict(self.audit),
-        }
+        return vars(self) | {"side_effects": list(self.side_effects), "audit": dict(self.audit)}
 
 
 PROGRAMS = "eval"  # the tool whose body is a program in the sandbox

@@ -6,12 +6,13 @@ Knows no store and no door.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from quoth.tools.call.call import Call, GateDecision, ToolResult, Verdict, deny
+from quoth.tools.call.call import Call, Decided, EditedCall, GateDecision, ToolResult, Verdict, deny
 from quoth.tools.call.context import ToolContext
+from quoth.tools.call.preview import RemainingQuota
 from quoth.tools.errors import Status
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool
@@ -24,8 +25,16 @@ class Policy(Protocol):
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext
     ) -> Verdict: ...
 
+    def judge_unknown(
+        self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext, depends: str
+    ) -> Verdict:
+        """Judge a call that is only looked at, some of whose ``args`` are UNKNOWN: what holds for every value
+        of theirs, or else an ask whose reason begins with ``depends``, which names them."""
+        ...
+
 
 BEGUN_BEFORE = "it was begun before, and how that ended is not known"
+QUOTED = "these words stand in"
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,10 @@ class Limits(Protocol):
 
     def reserve(self, tool: CognitiveTool, call: Call) -> Reservation | Refusal: ...
 
+    def left(self, tool: CognitiveTool, call: Call) -> Sequence[RemainingQuota]:
+        """What each limit leaves for calls like this one; nothing is taken."""
+        ...
+
 
 class Gate(Protocol):
     """An outside reviewer of the calls of tools with ``:gate`` (seed 000); a Verdict may ask a person too."""
@@ -63,16 +76,6 @@ class Gate(Protocol):
     async def check(
         self, tool: CognitiveTool, call: Call, context: ToolContext
     ) -> GateDecision | Verdict: ...
-
-
-@dataclass(frozen=True)
-class EditedCall:
-    """A person wants another call of the same tool made in place of this one; ``by`` says who, for the audit,
-    ``call`` is the id it is to have."""
-
-    form: CallForm
-    by: str = ""
-    call: str = ""
 
 
 class Consent(Protocol):
@@ -83,10 +86,12 @@ class Consent(Protocol):
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
         """The program of ``call`` begins to run."""
+        return
 
     def waits(self, call: Call, instead: CallForm | None = None) -> None:
         """The call was allowed, or ``instead`` was to be made in its place, and that has come to wait for
         another decision."""
+        return
 
 
 class NoLimits:
@@ -97,19 +102,16 @@ class NoLimits:
             return Refusal("its :cooldown or :daily-limit cannot be counted here, so it is not run")
         return Reservation()
 
+    def left(self, tool: CognitiveTool, call: Call) -> Sequence[RemainingQuota]:
+        return ()
 
-class NobodyToAsk:
+
+class NobodyToAsk(Consent):
     """Consent where nobody is and nothing keeps the question: it is refused at once, for nobody would ever
     answer it."""
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
         return deny(f"a person's approval is needed ({reason}), and nobody can be asked here")
-
-    def begins(self, tool: CognitiveTool, call: Call) -> None:
-        """Nothing was approved."""
-
-    def waits(self, call: Call, instead: CallForm | None = None) -> None:
-        """Nothing is kept."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ class Receipts(Protocol):
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
         """The body of the call is about to begin."""
+        return
 
     def begun(self, tool: CognitiveTool, call: Call) -> bool:
         """Whether a body of this very call has begun, and how it ended is not known."""
@@ -137,45 +140,37 @@ class Receipts(Protocol):
 
     def keep(
         self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
-    ) -> None: ...
+    ) -> None:
+        """The call has its result."""
+        return
 
 
-class NoReceipts:
+class NoReceipts(Receipts):
     """Stands where nothing is kept: every call is made."""
-
-    def begins(self, tool: CognitiveTool, call: Call) -> None:
-        """Nothing is kept."""
-
-    def begun(self, tool: CognitiveTool, call: Call) -> bool:
-        return False
 
     def find(self, tool: CognitiveTool, call: Call) -> Receipt | None:
         return None
 
-    def keep(
-        self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
-    ) -> None:
-        """Nothing is kept."""
+    def begun(self, tool: CognitiveTool, call: Call) -> bool:
+        return False
 
 
 class CallLog(Protocol):
     """Told of every call that passes the door. ``consent`` is what a person said of it, if one was asked."""
 
-    def begins(self, tool: CognitiveTool, call: Call, consent: str) -> None:
+    def begins(self, tool: CognitiveTool, call: Call, consent: Decided | None) -> None:
         """The body is about to begin."""
+        return
 
-    def ends(self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: str) -> None:
+    def ends(
+        self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: Decided | None
+    ) -> None:
         """The call has its result, which nobody has seen yet."""
+        return
 
 
-class NoCallLog:
+class NoCallLog(CallLog):
     """Stands where nothing is written down."""
-
-    def begins(self, tool: CognitiveTool, call: Call, consent: str) -> None:
-        """Nothing is kept."""
-
-    def ends(self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: str) -> None:
-        """Nothing is kept."""
 
 
 class Audit(Protocol):

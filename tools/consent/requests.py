@@ -82,9 +82,8 @@ class Request:
     why: str
 
     def to_json(self) -> dict[str, Any]:
-        data = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        times = {name: _iso(data[name]) for name in ("asked", "expires", "decided")}
-        return data | times | {"touches": list(self.touches)}
+        times = {name: _iso(getattr(self, name)) for name in ("asked", "expires", "decided")}
+        return vars(self) | times | {"touches": list(self.touches)}
 
 
 def request_digest(
@@ -94,6 +93,36 @@ def request_digest(
     arguments lead that are paths by their names alone; any other path says so in the form."""
     bound = [form.identity, version, session, *([dict(leads)] if leads else [])]
     return hashlib.sha256(json.dumps(bound).encode()).hexdigest()
+
+
+def decision_row(decision: Decision, consent: str, tool: str, digest: str, form: str) -> dict[str, Any]:
+    """The audit row of a decision about the call of a tool, or about a step of a flight plan."""
+    return {
+        "id": secrets.token_hex(5),
+        "ts": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "session": "",
+        "user": decision.by,
+        "route": "decision",
+        "parent": None,
+        "depth": 0,
+        "round": 0,
+        "place": 0,
+        "tool": tool,
+        "digest": digest,
+        "status": "denied" if decision.kind == "deny" else "ok",
+        "stage": "consent",
+        "duration_ms": 0,
+        "side_effects": (),
+        "policy": "",
+        "rule": redact(decision.rule)[:2000],
+        "guard": "",
+        "gate": "",
+        "consent": consent,
+        "message": redact(decision.why)[:2000],
+        "form": redact(form)[:2000],
+        "schema_hash": "",
+        "repairs": "",
+    }
 
 
 def _decision(said: Any) -> Decision:
@@ -134,37 +163,3 @@ def _iso(when: float | None) -> str | None:
 
 def _clock_time(when: float) -> str:
     return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def decision_row(
-    decision: Decision, tool: str, digest: str, form: str, said: str, **more: str | None
-) -> dict[str, Any]:
-    """The row of the audit that tells of a decision: ``said`` is what was decided, of ``form``. ``more`` are
-    other columns."""
-    return {
-        "id": secrets.token_hex(5),
-        "ts": datetime.now(UTC).isoformat(timespec="milliseconds"),
-        "session": "",
-        "user": decision.by,
-        "route": "decision",
-        "parent": None,
-        "depth": 0,
-        "round": 0,
-        "place": 0,
-        "tool": tool,
-        "digest": digest,
-        "status": "denied" if decision.kind == "deny" else "ok",
-        "stage": "consent",
-        "duration_ms": 0,
-        "side_effects": (),
-        "policy": "",
-        "rule": redact(decision.rule)[:2000],
-        "guard": "",
-        "gate": "",
-        "consent": said,
-        "message": redact(decision.why)[:2000],
-        "form": redact(form)[:2000],
-        "schema_hash": "",
-        "repairs": "",
-        **more,
-    }

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
-from quoth.tools.call.call import Call, ToolResult, Verdict
+from quoth.tools.call.call import Call, ToolResult, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.preview import CallPreview, RemainingQuota
+from quoth.tools.call.preview import CallPreview
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.door.parts import Parts
-from quoth.tools.door.stages import CallState, ask_guard, ask_policy, check_arguments, look_up
+from quoth.tools.door.stages import ask_guard, ask_policy, check_arguments, look_up
+from quoth.tools.door.state import CallState
 from quoth.tools.errors import InvalidCallError, QuothError
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.policy.effects import EffectsPolicy, by_effects
 from quoth.tools.policy.predicates import paths_in
 from quoth.tools.policy.scope import guessed, path_arguments, resolved
 from quoth.tools.registry.parameters import bind
@@ -45,22 +45,10 @@ async def look_at(
         return CallPreview(call.form, "invalid", str(error))
     holes = [name for name, value in bound.items() if unknown(value)]
     if holes:
-        by_name = {param.name: param for param in tool.params}
-        strange = [name for name in bound if name not in by_name]
-        missing = [param.name for param in tool.params if param.required and param.name not in bound]
-        if strange or missing:
-            said = f":{strange[0]} is unknown" if strange else f":{missing[0]} is missing"
-            return CallPreview(call.form, "invalid", f"{tool.name}: {said}.")
-        defaults = {param.name: param.default for param in tool.params if not param.required}
-        known = {name: value for name, value in {**defaults, **bound}.items() if name not in holes}
         try:
-            given = {name: value for name, value in bound.items() if name in known}
-            seen, args = resolved(tool, CallForm(tool.name, given), known, context.workspace)
+            form = _bind_known(state, bound, holes)
         except InvalidCallError as error:
             return CallPreview(call.form, "invalid", str(error))
-        order = dict.fromkeys([*bound, *seen.args])
-        form = CallForm(tool.name, {name: seen.args.get(name, bound.get(name)) for name in order})
-        state.args = {**args, **dict.fromkeys(holes, UNKNOWN)}
     elif (ended := await check_arguments(door, state)) is not None:
         return CallPreview(call.form, "invalid", ended.message)
     else:
@@ -79,74 +67,63 @@ async def look_at(
         tool.cost,
         tool.gate and door.gate is not None,
         tool.version,
-        _left(door, tool, call),
+        tuple(door.limits.left(tool, call)),
         paths,
         guessed(tool, {n: v for n, v in words.items() if n not in holes}, context.workspace),
         frozenset(param.name for param in tool.params if param.secret),
     )
 
 
+def _bind_known(state: CallState, bound: dict[str, Any], holes: list[str]) -> CallForm:
+    """The form of a call some of whose arguments are unknown; the others are resolved. Raises
+    InvalidCallError."""
+    tool, workspace = state.known_tool, state.context.workspace
+    names = {param.name for param in tool.params}
+    strange = [name for name in bound if name not in names]
+    missing = [param.name for param in tool.params if param.required and param.name not in bound]
+    if strange or missing:
+        said = f":{strange[0]} is unknown" if strange else f":{missing[0]} is missing"
+        raise InvalidCallError(f"{tool.name}: {said}.")
+    defaults = {param.name: param.default for param in tool.params if not param.required}
+    known = {name: value for name, value in {**defaults, **bound}.items() if name not in holes}
+    given = {name: value for name, value in bound.items() if name in known}
+    seen, args = resolved(tool, CallForm(tool.name, given), known, workspace)
+    state.args = {**args, **dict.fromkeys(holes, UNKNOWN)}
+    order = dict.fromkeys([*bound, *seen.args])
+    return CallForm(tool.name, {name: seen.args.get(name, bound.get(name)) for name in order})
+
+
 async def _verdict(
     door: Parts, state: CallState, tool: CognitiveTool, holes: list[str], guards: bool
 ) -> Verdict:
     depends = f"it depends on {', '.join(f':{name}' for name in holes)}"
-    found = _by_policy(door, state, tool, holes, depends) if holes else await _strict(door, state)
+    found = _by_policy(door, state, tool, depends) if holes else await _strict(door, state)
     if found.kind == "deny" or not tool.guarded:
         return found
     if not guards:
         return Verdict(found.kind, f"{found.reason or 'the policy allows it'}; its guard was not asked")
-    state.verdicts.pop("guard", None)
     ended = await ask_guard(door, state)
+    guard = state.verdicts["guard"]
+    assert isinstance(guard, Verdict), "a guard edits nothing"
     if ended is not None:
-        return Verdict("deny", _after(state.verdicts.get("guard", ""), ended.message))
-    said = state.verdicts.get("guard", "allow")
-    if said.startswith("ask"):
-        asked = _asked(found), _after(said, "it asks first")
-        return Verdict("ask", "; ".join(part for part in asked if part))
+        return deny(guard.reason or ended.message)
+    if guard.kind == "ask":
+        asked = found.reason if found.kind == "ask" else "", guard.reason or "it asks first"
+        return ask("; ".join(part for part in asked if part))
     return found
-
-
-def _asked(found: Verdict) -> str:
-    return found.reason if found.kind == "ask" else ""
-
-
-def _after(said: str, otherwise: str) -> str:
-    return said.partition(": ")[2] or otherwise
 
 
 async def _strict(door: Parts, state: CallState) -> Verdict:
     """What the policy says of a call that is known through and through."""
-    explain = getattr(door.policy, "explain", None)
     ended = await ask_policy(door, state)
-    said = state.verdicts.get("policy", "")
-    kind: Literal["allow", "ask", "deny"] = "deny" if ended else "ask" if said.startswith("ask") else "allow"
-    reason = _after(said, "")
-    if not reason and isinstance(door.policy, EffectsPolicy):
-        return by_effects(state.known_tool)
-    if not reason and callable(explain):
-        reason = explain(state.known_tool, state.call, state.args, state.context).verdict.reason
-    return Verdict(kind, reason or state.verdicts.get("rule", ""))
+    said = state.verdicts["policy"]
+    assert isinstance(said, Verdict), "a policy edits nothing"
+    return Verdict("deny" if ended else said.kind, said.reason or said.rule)
 
 
-def _by_policy(door: Parts, state: CallState, tool: CognitiveTool, holes: list[str], depends: str) -> Verdict:
+def _by_policy(door: Parts, state: CallState, tool: CognitiveTool, depends: str) -> Verdict:
     """The same where arguments are unknown: only what holds for every value of theirs is certain."""
-    explain = getattr(door.policy, "explain", None)
-    if isinstance(door.policy, EffectsPolicy):
-        return by_effects(tool)
     try:
-        if not callable(explain):
-            return Verdict("ask", depends)
-        why = explain(tool, state.call, state.args, state.context)
+        return door.policy.judge_unknown(tool, state.call, state.args, state.context, depends)
     except QuothError as error:
-        return Verdict("ask", f"{depends} ({error})")
-    verdict: Verdict = why.verdict
-    if why.decided is not None and why.decided.truth is None:
-        return Verdict("ask", f"{depends}: {why.decided.rule.place} says {why.decided.rule.text}")
-    return verdict
-
-
-def _left(door: Parts, tool: CognitiveTool, call: Call) -> tuple[RemainingQuota, ...]:
-    """What the limits leave of this tool; nothing is taken."""
-    look = getattr(door.limits, "left", None)
-    found = look(tool, call) if callable(look) else ()
-    return tuple(RemainingQuota(count, words) for count, words in found)
+        return ask(f"{depends} ({error})")

@@ -11,83 +11,51 @@ import contextlib
 import dataclasses
 import inspect
 import secrets
-from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from quoth.tools.call.call import ALLOW, PROGRAMS, ROUTES, Call, GateDecision, ToolResult, Verdict, ask, deny
-from quoth.tools.call.context import ToolContext
-from quoth.tools.call.deadline import PausableClock
-from quoth.tools.call.ports import BEGUN_BEFORE, EditedCall, Refusal, Reservation
+from quoth.tools.call.call import (
+    ALLOW,
+    PROGRAMS,
+    ROUTES,
+    Call,
+    EditedCall,
+    FailedOpen,
+    GateDecision,
+    Verdict,
+    Voice,
+    ask,
+    deny,
+)
+from quoth.tools.call.ports import BEGUN_BEFORE, QUOTED, Refusal, Reservation
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.values import UNKNOWN, plain
 from quoth.tools.door.execution import brief, run_function
 from quoth.tools.door.parts import Parts
+from quoth.tools.door.recording import record_begin
+from quoth.tools.door.state import CallState, Outcome
 from quoth.tools.errors import (
     PERMISSION,
     InvalidCallError,
-    PermissionNeeded,
+    Pending,
     QuothError,
-    Status,
     ToolError,
     ToolFailure,
     UnknownToolError,
 )
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.policy.effects import SILENT_EFFECTS
+from quoth.tools.policy.effects import only_reads
 from quoth.tools.policy.predicates import paths_in
 from quoth.tools.policy.scope import as_written, checked
-from quoth.tools.registry.table import CognitiveTool
 
 GUARD_SECONDS = 10.0
 GATE_SECONDS = 2.0
 
 MAX_PERMISSIONS = 20  # that one body may ask for
 
-QUOTED = "these words stand in"
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a state ended: a status, a value if it is ok, a sentence if it is not; ``note`` is for the audit
-    alone, in place of the sentence."""
-
-    status: Status
-    value: Any = None
-    message: str = ""
-    note: str = ""
-
-
-@dataclass
-class CallState:
-    """One call on its way through the stages: what has been found out about it so far."""
-
-    call: Call
-    context: ToolContext
-    dispatch: Callable[[Call, ToolContext], Awaitable[ToolResult]]  # through the whole door
-    tool: CognitiveTool | None = None
-    args: dict[str, Any] = field(default_factory=dict)
-    reservation: Reservation = field(default_factory=Reservation)
-    questions: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
-    verdicts: dict[str, str] = field(default_factory=dict)  # who said what, for the audit
-    permitted: set[str] = field(default_factory=set)  # what a person has allowed the body
-    refused: bool = False  # by a person
-    begun: bool = False  # before, in a process that was killed
-    clock: PausableClock = field(
-        default_factory=PausableClock
-    )  # stands still while a person is asked about an inner call
-    made: Counter[str] = field(default_factory=Counter)  # the calls the body has made, by digest
-
-    @property
-    def known_tool(self) -> CognitiveTool:
-        assert self.tool is not None, "look-up comes first"
-        return self.tool
-
-
-class _Permission:
+class Permission:
     """The PermissionBroker of one state: what was not allowed yet ends the body with the question."""
 
     def __init__(self, permitted: set[str]) -> None:
@@ -95,7 +63,7 @@ class _Permission:
 
     async def request(self, what: str, reason: str) -> None:
         if what not in self._permitted:
-            raise PermissionNeeded(what, reason)
+            raise Pending(reason, permission=what)
 
 
 async def look_up(door: Parts, state: CallState) -> Outcome | None:
@@ -116,11 +84,6 @@ async def look_up(door: Parts, state: CallState) -> Outcome | None:
     if state.context.dry and not only_reads(state.tool):
         return Outcome("denied", message=f"{call.tool} does more than read, and this is a dry run.")
     return None
-
-
-def only_reads(tool: CognitiveTool) -> bool:
-    """Whether a dry run may make a call of this tool."""
-    return set(tool.effects) <= SILENT_EFFECTS and tool.cost != "expensive"
 
 
 async def check_arguments(door: Parts, state: CallState) -> Outcome | None:
@@ -172,7 +135,6 @@ async def ask_policy(door: Parts, state: CallState) -> Outcome | None:
         verdict = _verdict(door.policy.judge(state.known_tool, state.call, state.args, state.context))
     except Exception as error:
         verdict = deny(f"the policy failed ({brief(error)})")
-    state.verdicts["rule"] = verdict.rule
     return _weigh(state, "policy", verdict)
 
 
@@ -218,7 +180,7 @@ async def ask_gate(door: Parts, state: CallState) -> Outcome | None:
             verdict = _verdict(said)
     except Exception as error:
         if tool.gate_failure == "open":
-            state.verdicts["gate"] = f"failed open: {brief(error)}"
+            state.verdicts["gate"] = FailedOpen("allow", brief(error))
             state.said.append(f"The gate failed ({brief(error)}) and {tool.name} fails open.")
             return None
         verdict = deny(f"the gate failed ({brief(error)})")
@@ -235,23 +197,24 @@ async def ask_consent(door: Parts, state: CallState) -> Outcome | None:
     if not state.questions:
         return None
     call = state.call
-    if state.begun or state.verdicts.get("gate", "").startswith("ask"):
+    gate = state.verdicts.get("gate")
+    if state.begun or (isinstance(gate, Verdict) and gate.kind == "ask"):
         call = dataclasses.replace(call, program_run="")  # whoever approved a plan has not seen this question
     return await _ask_person(door, state, call, "; ".join(state.questions))
 
 
-async def _ask_permission(door: Parts, state: CallState, needed: PermissionNeeded) -> Outcome | None:
+async def _ask_permission(door: Parts, state: CallState, needed: Pending) -> Outcome | None:
     """Ask what the body asks, outside of its deadline; a request like any other, of this call and that
     permission."""
     if len(state.permitted) >= MAX_PERMISSIONS:
         return Outcome(
             "error", message=f"{state.call.tool} asked for more than {MAX_PERMISSIONS} permissions."
         )
-    form = CallForm(state.call.tool, {**state.call.form.args, PERMISSION: needed.what})
+    form = CallForm(state.call.tool, {**state.call.form.args, PERMISSION: needed.permission})
     call = dataclasses.replace(state.call, form=form)
     ended = await _ask_person(door, state, call, needed.message.rstrip("."))
     if ended is None:
-        state.permitted.add(needed.what)
+        state.permitted.add(needed.permission)
     return ended
 
 
@@ -276,13 +239,10 @@ async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) ->
     else:
         state.refused = verdict.kind == "deny"
     if verdict.kind == "ask":
-        state.verdicts["consent"] = "pending"
+        state.verdicts["consent"] = verdict
         why = (verdict.reason or reason).rstrip(".")
         return Outcome("pending", message=f"{tool.name} waits for a person's approval: {why}.")
-    ended = _weigh(state, "consent", verdict)
-    if ended is None and verdict.reason:
-        state.verdicts["consent"] = f"allow: {verdict.reason}"
-    return ended
+    return _weigh(state, "consent", verdict)
 
 
 async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> Outcome:
@@ -291,7 +251,7 @@ async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> O
     name, outer = instead.call or secrets.token_hex(5), state.call
     key = f"{outer.key or outer.id}/edited"
     call = dataclasses.replace(outer, id=name, form=instead.form, key=key, quoted="")
-    state.verdicts["consent"] = f"{instead.by or 'edited'}: made as call {call.id}"
+    state.verdicts["consent"] = dataclasses.replace(instead, call=call.id)
     result = await state.dispatch(call, state.context)
     state.context.side_effects.extend(result.side_effects)
     if result.status == "pending":
@@ -322,9 +282,7 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
         with contextlib.suppress(Exception):  # then each of its calls is asked by itself
             door.consent.begins(tool, state.call)
     try:
-        with contextlib.nullcontext() if only_reads(tool) else door.together():
-            door.receipts.begins(tool, state.call)
-            door.log.begins(tool, state.call, state.verdicts.get("consent", ""))
+        record_begin(door, state)
         told, kept = len(state.said), len(state.context.written)
         while True:
             try:
@@ -332,7 +290,9 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
                     body, _bindings(body, state), state.context, tool.timeout, state.clock
                 )
                 break
-            except PermissionNeeded as needed:
+            except Pending as needed:
+                if not needed.permission:
+                    raise
                 if (ended := await _ask_permission(door, state, needed)) is not None:
                     return ended
                 state.made.clear()
@@ -365,13 +325,12 @@ STAGES: tuple[tuple[str, Callable[[Parts, CallState], Awaitable[Outcome | None]]
 )
 
 
-def _weigh(state: CallState, who: str, verdict: Verdict) -> Outcome | None:
+def _weigh(state: CallState, who: Voice, verdict: Verdict) -> Outcome | None:
     """Allow goes on, ask leaves a question for the consent stage; deny, or any other word, ends the
     state."""
-    if verdict.kind == "allow":  # nothing to explain; a rule that allowed it has its own column
-        state.verdicts[who] = "allow"
+    state.verdicts[who] = verdict
+    if verdict.kind == "allow":
         return None
-    state.verdicts[who] = f"{verdict.kind}: {verdict.reason}" if verdict.reason else verdict.kind
     if verdict.kind == "ask":
         state.questions.append((verdict.reason or "it asks first").rstrip("."))
         return None

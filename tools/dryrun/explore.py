@@ -31,7 +31,7 @@ from quoth.tools.dryrun.unknowns import UnknownMarks, digest, hidden
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
 from quoth.tools.program.compiler import ANSWER, Program, ProgramError, alias, compile_program, program_digest
-from quoth.tools.sandbox.failures import InnerFailure, runtime_error
+from quoth.tools.sandbox.failures import runtime_error
 from quoth.tools.sandbox.runner import MAX_DUMPED, MAX_OUTPUT, OWN, VALUES
 from quoth.tools.sandbox.transfer import MAX_MESSAGE, MAX_VALUE, across, require_readable
 from quoth.tools.sandbox.wall import outside, placeholders, walled
@@ -115,7 +115,7 @@ class _DryRun:
         self.secrets: set[str] = set()  # values of declared secrets
         self.dumped = 0
         self.read: dict[str, ToolResult] = {}  # what was really read, once
-        self.raised: list[InnerFailure] = []  # what the program was told of calls
+        self.raised: list[ToolFailure] = []  # what the program was told of calls
 
     async def program(self, program: Program, start: _Path, *, values: bytes | None = None) -> list[Any]:
         """Go all ways of a program, and return the values they end with."""
@@ -255,7 +255,7 @@ class _DryRun:
         return self._raise(kinds.get(result.status, "RuntimeError"), said)
 
     def _raise(self, kind: str, said: str) -> dict[str, Any]:
-        self.raised.append(InnerFailure("error", said))
+        self.raised.append(ToolFailure("error", said))
         return {"exc_type": kind, "message": said}
 
     def _changes(self, look: CallPreview, path: _Path) -> None:

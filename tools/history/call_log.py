@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from quoth.tools.call.call import Call, ToolResult
+from quoth.tools.call.call import Call, Decided, EditedCall, ToolResult, verdict_text
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.history.event import written_form
 from quoth.tools.history.transcript import _READS, Transcript
@@ -23,7 +23,7 @@ class _Open:
 
     tool: CognitiveTool
     call: Call
-    consent: str
+    consent: Decided | None
     seq: int = 0
     undone: int = 0  # how many transactions had been undone when it was written
 
@@ -38,7 +38,7 @@ class StoreCallLog:
         self._secrets = secrets
         self._open: dict[str, _Open] = {}
 
-    def begins(self, tool: CognitiveTool, call: Call, consent: str) -> None:
+    def begins(self, tool: CognitiveTool, call: Call, consent: Decided | None) -> None:
         if not call.session:
             return
         self._open[call.id] = _Open(tool, call, consent)
@@ -60,7 +60,9 @@ class StoreCallLog:
             found.seq = self._called(found.tool, found.call, found.consent)
         return found.seq
 
-    def ends(self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: str) -> None:
+    def ends(
+        self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: Decided | None
+    ) -> None:
         if not call.session:
             return
         begun = self._open.get(call.id)
@@ -86,9 +88,9 @@ class StoreCallLog:
             status=result.status,
         )
         if not call.run and call.parent is None and result.status != "pending":
-            self._transcript.forget_secrets(call.session, key=key_in(call), asked=bool(consent))
+            self._transcript.forget_secrets(call.session, key=key_in(call), asked=consent is not None)
 
-    def _called(self, tool: CognitiveTool | None, call: Call, consent: str) -> int:
+    def _called(self, tool: CognitiveTool | None, call: Call, consent: Decided | None) -> int:
         if not call.tool:  # it could not be read
             return call.event
         self._hide(tool, call)
@@ -105,8 +107,9 @@ class StoreCallLog:
         if call.repairs:
             what = {"what": list(call.repairs)}
             self._transcript.add(call.session, "repair", what, parent=seq, **marks)
-        if consent and consent != "pending":
-            self._transcript.add(call.session, "approval", {"said": consent}, parent=seq, **marks)
+        if isinstance(consent, EditedCall) or (consent is not None and consent.kind != "ask"):
+            said = {"said": verdict_text("consent", consent)}
+            self._transcript.add(call.session, "approval", said, parent=seq, **marks)
         return seq
 
     def _hide(self, tool: CognitiveTool | None, call: Call) -> None:

@@ -50,9 +50,6 @@ def _is_marked(event: Event) -> bool:
     return all(getattr(event, name) == getattr(said, name) for name in (*MARKS, "kind", "status"))
 
 
-# Calls as they are written down
-
-
 # The store
 
 
@@ -398,6 +395,3 @@ def _event(row: Sequence[Any]) -> Event:
     return Event(
         session, seq, at, run, kind, parent, key, text, text if shown is None else shown, digest, status
     )
-
-
-# What the door writes

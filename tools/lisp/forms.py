@@ -293,6 +293,3 @@ def from_json(data: Any) -> CallForm:
     if not isinstance(positional, Sequence) or isinstance(positional, str):
         raise InvalidCallError(f"The positional arguments of {tool} are a list.")
     return CallForm(kebab(tool), _by_name(args, f"({tool} …)"), tuple(positional))
-
-
-# Showing models

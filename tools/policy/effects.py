@@ -29,6 +29,11 @@ class EffectsPolicy:
     ) -> Verdict:
         return by_effects(tool)
 
+    def judge_unknown(
+        self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext, depends: str
+    ) -> Verdict:
+        return by_effects(tool)
+
 
 def by_effects(tool: CognitiveTool) -> Verdict:
     """What the built-in layer says of any call of this tool."""
@@ -36,3 +41,8 @@ def by_effects(tool: CognitiveTool) -> Verdict:
     if felt:
         return ask(" and ".join(felt))
     return Verdict("allow", "it only reads" if tool.effects else "it touches nothing")
+
+
+def only_reads(tool: CognitiveTool) -> bool:
+    """Whether a dry run may make a call of this tool."""
+    return set(tool.effects) <= SILENT_EFFECTS and tool.cost != "expensive"

@@ -43,11 +43,8 @@ def load_policy(root: Path, given: str | Path | None = None, *, counted: bool = 
     """The policy of a workspace: the user's, the workspace's own if it is trusted, and the one that was
     ``given``. ``counted`` says that the door counts its quotas and cooldowns. Raises UsageError for a file
     that cannot be read, or is not what was trusted."""
-    layers, notes = [], []
-    mine, own = user_policy(), workspace_policy(root)
-    if os.path.lexists(mine):
-        layers.append(read_layer("user", mine, _at_home(mine)))
-    trusted = Trust().trusted(root)
+    layers, notes = _layers_of_user(), []
+    own, trusted = workspace_policy(root), Trust().trusted(root)
     if trusted is not None:
         data = read_bytes(own, f"{own} was trusted and is gone; restore it, or run: quoth trust")
         if digest_of(data) != trusted:
@@ -63,10 +60,7 @@ def load_policy(root: Path, given: str | Path | None = None, *, counted: bool = 
 def layers_to_check(root: Path, given: str | Path | None = None) -> tuple[list[Layer], list[str]]:
     """What ``load_policy`` would take, and the workspace's own policy even where it is not trusted, with a
     note about that."""
-    layers, notes = [], []
-    mine, own = user_policy(), workspace_policy(root)
-    if os.path.lexists(mine):
-        layers.append(read_layer("user", mine, _at_home(mine)))
+    layers, notes, own = _layers_of_user(), [], workspace_policy(root)
     if os.path.lexists(own):
         data = read_bytes(own, f"{own} is gone.")
         layers.append(parse_layer("workspace", data, OWN_NAME))
@@ -88,6 +82,11 @@ def trust_workspace(root: Path) -> tuple[Layer, str] | None:
     data = read_bytes(own, f"There is no {OWN_NAME} in {root}.")
     layer = parse_layer("workspace", data, OWN_NAME)
     return layer, Trust().trust(root, data)
+
+
+def _layers_of_user() -> list[Layer]:
+    mine = user_policy()
+    return [read_layer("user", mine, _at_home(mine))] if os.path.lexists(mine) else []
 
 
 def read_layer(kind: LayerKind, path: Path, name: str) -> Layer:

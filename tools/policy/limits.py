@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 
 from quoth.tools.call.call import Call
 from quoth.tools.call.ports import Refusal, Reservation
+from quoth.tools.call.preview import RemainingQuota
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.policy.quotas import SECONDS, By, Cooldown, Per, Quota, Rule
@@ -93,7 +94,7 @@ class StoreLimits:
             )
         return _Place(store, self._clock, place, "; ".join(one.words for one in found))
 
-    def left(self, tool: CognitiveTool, call: Call) -> list[tuple[int | None, str]]:
+    def left(self, tool: CognitiveTool, call: Call) -> list[RemainingQuota]:
         """What each limit leaves for calls like this one, nothing taken: how many and of how many, or what
         it says where it does not count."""
         rules = self._rules_for(tool)
@@ -101,14 +102,16 @@ class StoreLimits:
             return []
         with self._store().transaction() as run:
             now = self._clock()
-            found: list[tuple[int | None, str]] = []
+            found: list[RemainingQuota] = []
             for rule in rules:
                 if isinstance(rule, Cooldown):
-                    found.append((None, self._cooled(run, rule, tool.name, call, now).words))
+                    words = self._cooled(run, rule, tool.name, call, now).words
+                    found.append(RemainingQuota(None, words))
                     continue
                 start, end, length = self._window(rule.per, now)
                 used = len(_uses(run, rule.by, tool.name, call, start, end))
-                found.append((max(0, rule.count - used), f"of {rule.count} left {_span(rule, length)}"))
+                words = f"of {rule.count} left {_span(rule, length)}"
+                found.append(RemainingQuota(max(0, rule.count - used), words))
         return found
 
     def _rules_for(self, tool: CognitiveTool) -> list[Rule]:

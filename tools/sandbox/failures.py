@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from quoth.tools.errors import Status
+from quoth.tools.errors import ToolFailure
 from quoth.tools.lisp.printer import HARD_KEYS
 from quoth.tools.program import explain as teach
 from quoth.tools.program.compiler import TOO_DEEP, ProgramError
@@ -17,20 +17,7 @@ from quoth.tools.sandbox.wall import outside
 from quoth.tools.text import short
 
 
-class InnerFailure(Exception):
-    """An inner call did not end ok. In the sandbox it is an exception the program may catch."""
-
-    def __init__(self, status: Status, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-
-
-class InnerPending(Exception):
-    """An inner call waits for a person: the program stands still at it."""
-
-
-def runtime_error(error: Any, failures: list[InnerFailure], tools: Iterable[str], text: str) -> Exception:
+def runtime_error(error: Any, failures: list[ToolFailure], tools: Iterable[str], text: str) -> Exception:
     """What ended the program: the inner call nobody caught, or its own mistake in one sentence."""
     display = getattr(error, "display", None)
     said = str(display("type-msg")) if callable(display) else str(error)

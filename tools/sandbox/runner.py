@@ -13,13 +13,9 @@ programs that run programs cannot starve each other.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import base64
-import contextlib
-import signal
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -27,11 +23,12 @@ from typing import Any
 import hy
 
 from quoth.tools.call.values import plain
-from quoth.tools.errors import ToolError
+from quoth.tools.errors import Pending, ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm, canonical, from_model, kebab
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.program.compiler import ANSWER, BRANCH, FAILED, JOIN, Program, ProgramError, alias
-from quoth.tools.sandbox.failures import InnerFailure, InnerPending, runtime_error
+from quoth.tools.sandbox.failures import runtime_error
+from quoth.tools.sandbox.pool import SandboxLimits, WorkerPool
 from quoth.tools.sandbox.transfer import (
     MAX_MESSAGE,
     MAX_NAME,
@@ -46,37 +43,16 @@ from quoth.tools.text import short
 
 MAX_OUTPUT = 100_000
 MAX_DUMPED = 64 * 1024 * 1024  # bytes of the paths of a program that stand still
-MAX_WORKERS = 32
 MAX_AT_ONCE = 8  # branches of one pmap
 OWN = (ANSWER, BRANCH, JOIN, FAILED)
 VALUES = "values"  # the function that lists what the session keeps
 
 
-@dataclass(frozen=True)
-class SandboxLimits:
-    """Bounds of one run: seconds of execution (waiting for calls not counted), bytes, call depth, inner
-    calls (a branch counts as one)."""
-
-    seconds: float = 5.0
-    memory: int = 128 * 1024 * 1024
-    recursion: int = 200
-    calls: int = 500
-
-
-class Waiting(Exception):
-    """Raised by ``Sandbox.run`` when the program has come to stand still: ``state`` is where, as JSON data to
-    go on from (empty: too large to be kept), and ``message`` what it waits for."""
-
-    def __init__(self, state: dict[str, Any], message: str) -> None:
-        super().__init__(message)
-        self.state = state
-        self.message = message
-
-
 # Makes an inner call; the name is that of this very use of the tool, the same however often the program is
-# carried on. Returns the value, or raises InnerFailure or InnerPending.
+# carried on. Returns the value, or raises ToolFailure, and Pending where the program is to stand still.
 InnerCall = Callable[[CallForm, str], Awaitable[Any]]
 # Told what a program leaves behind: the sandbox's state, and name, type and length of each value.
+_Answer = dict[str, Any]  # what Monty is told a call came to
 KeepValues = Callable[[bytes, list[dict[str, Any]]], None]
 
 
@@ -91,7 +67,7 @@ class _Run:
     calls: int = 0
     made: dict[str, Counter[str]] = field(default_factory=dict)
     printed: dict[str, str] = field(default_factory=dict)
-    failures: list[InnerFailure] = field(default_factory=list)
+    failures: list[ToolFailure] = field(default_factory=list)
     answer: Any = None
     dumped: int = 0  # bytes of the paths that stand still
     finish: Callable[[Any], Awaitable[None]] | None = None
@@ -116,23 +92,22 @@ class _Run:
         self.calls = state["calls"]
         self.made = {path: Counter(counter) for path, counter in state["made"].items()}
         self.printed = dict(state["printed"])
-        self.failures = [InnerFailure(status, message) for status, message in state["failures"]]
+        self.failures = [ToolFailure(status, message) for status, message in state["failures"]]
 
 
-class _Paused(Exception):
-    """A path stands still; ``node`` says where, ``messages`` what it waits for."""
+@dataclass(frozen=True)
+class _Suspended:
+    """A path that stands still: ``node`` says where, as JSON data, ``messages`` what it waits for."""
 
-    def __init__(self, node: dict[str, Any], messages: Sequence[str]) -> None:
-        super().__init__()
-        self.node = node
-        self.messages = messages
+    node: dict[str, Any]
+    messages: Sequence[str]
 
-    def at(self, run: _Run, blob: bytes) -> _Paused:
+    def at(self, run: _Run, blob: bytes) -> _Suspended:
         """The same, of a path that was written down as ``blob``. What is too much is not kept: the program
         will be run again from its beginning."""
         run.dumped += len(blob)
         kept = _text(blob) if run.dumped <= MAX_DUMPED else ""
-        return _Paused({**self.node, "blob": kept}, self.messages)
+        return _Suspended({**self.node, "blob": kept}, self.messages)
 
 
 @dataclass(frozen=True)
@@ -143,16 +118,8 @@ class _Branch:
     failure: tuple[str, str] | None = None  # the kind of the exception and what it says
 
 
-class Sandbox:
-    """A pool of crash-isolated Monty workers, started at the first program and stopped with ``aclose``."""
-
-    def __init__(self, limits: SandboxLimits | None = None) -> None:
-        self.limits = limits or SandboxLimits()
-        self._pool: Any = None
-        self._starting = asyncio.Lock()
-        self._free = asyncio.Semaphore(MAX_WORKERS)
-        self._wanted = asyncio.Event()  # set while a path waits for a worker
-        self._waiting = 0
+class Sandbox(WorkerPool):
+    """Runs programs in the workers of a pool."""
 
     async def run(
         self,
@@ -169,7 +136,8 @@ class Sandbox:
 
         With ``state`` it goes on from where an earlier run came to wait; ``values`` are what the session had
         kept, as they were given to ``keep`` with their listing: name, type and length of each. Raises
-        ProgramError, the InnerFailure nobody caught, or Waiting."""
+        ProgramError, the ToolFailure of the inner call that it did not catch, or Pending with where it stands
+        (nothing: too large to be kept)."""
         import pydantic_monty as monty
 
         tools = {alias(hy.mangle(name)): name for name in names}
@@ -180,7 +148,7 @@ class Sandbox:
         try:
             if state is not None:
                 run.read(state)
-                await self._go_on(run, "", state["node"])
+                ended = await self._go_on(run, "", state["node"])
             else:
 
                 async def begin(session: Any, printed: Any) -> Any:
@@ -192,39 +160,20 @@ class Sandbox:
                         print_callback=printed,
                     )
 
-                await self._drive(run, "", begin)
-        except _Paused as paused:
-            # One sentence each: a person decides them one by one.
-            message = "\n".join(dict.fromkeys(paused.messages))
-            state = {**run.written(), "node": paused.node} if run.dumped <= MAX_DUMPED else {}
-            raise Waiting(state, message) from None
+                ended = await self._drive(run, "", begin)
         except monty.MontyError as error:
             raise runtime_error(error, run.failures, tools.values(), program.text) from None
+        if isinstance(ended, _Suspended):
+            # One sentence each: a person decides them one by one.
+            message = "\n".join(dict.fromkeys(ended.messages))
+            state = {**run.written(), "node": ended.node} if run.dumped <= MAX_DUMPED else {}
+            raise Pending(message, state=state)
         return run.answer, run.printed.get("", "")
 
-    @contextlib.asynccontextmanager
-    async def worker(self) -> AsyncIterator[Any]:
-        """A Monty session in a worker of its own, once one is free."""
-        pool = await self._started()
-        if self._free.locked():
-            self._waiting += 1
-            self._wanted.set()
-            try:
-                await self._free.acquire()
-            finally:
-                self._waiting -= 1
-                if not self._waiting:
-                    self._wanted.clear()
-        else:
-            await self._free.acquire()
-        try:
-            async with pool.checkout(limits=self._resource_limits()) as session:
-                yield session
-        finally:
-            self._free.release()
-
-    async def _drive(self, run: _Run, path: str, begin: Callable[[Any, Any], Awaitable[Any]]) -> _Branch:
-        """Run a path to its end, in as many workers one after the other as it takes."""
+    async def _drive(
+        self, run: _Run, path: str, begin: Callable[[Any, Any], Awaitable[Any]]
+    ) -> _Branch | _Suspended:
+        """Run a path until it ends or stands still, in as many workers one after the other as it takes."""
         import pydantic_monty as monty
 
         while True:
@@ -236,19 +185,19 @@ class Sandbox:
                     ended = await self._until_it_waits(run, path, session, step)
             finally:
                 run.printed[path] = (earlier + printed.output)[:MAX_OUTPUT]
-            if isinstance(ended, _Branch):
+            if isinstance(ended, _Branch | _Suspended):
                 return ended
-            blob, answer = ended
-            try:
-                begin = _resumed(run, blob, await answer())
-            except _Paused as paused:
-                raise paused.at(run, blob) from None
+            blob, coming = ended
+            answer = await coming()
+            if isinstance(answer, _Suspended):
+                return answer.at(run, blob)
+            begin = _resumed(run, blob, answer)
 
     async def _until_it_waits(
         self, run: _Run, path: str, session: Any, step: Any
-    ) -> _Branch | tuple[bytes, Callable[[], Awaitable[Any]]]:
-        """Go on until the path ends, or until its worker is to be given back: then what it was written down
-        as, and how to come by the answer it waits for."""
+    ) -> _Branch | _Suspended | tuple[bytes, Callable[[], Awaitable[_Answer | _Suspended]]]:
+        """Go on until the path ends or stands still, or until its worker is to be given back: then what it
+        was written down as, and how to come by the answer it waits for."""
         import pydantic_monty as monty
 
         while True:
@@ -278,10 +227,10 @@ class Sandbox:
                 answer = asyncio.ensure_future(_inner(run, path, step))
                 if not await self._done_or_wanted(answer):
                     return step.dump(), partial(_of, answer)
-                try:
-                    step = await step.resume(answer.result())
-                except _Paused as paused:
-                    raise paused.at(run, step.dump()) from None
+                told: Any = answer.result()
+                if isinstance(told, _Suspended):
+                    return told.at(run, step.dump())
+                step = await step.resume(told)
             elif step.function_name == VALUES:
                 step = await step.resume({"return_value": run.values})
             else:
@@ -301,9 +250,9 @@ class Sandbox:
             wanted.cancel()
         return answer.done()
 
-    async def _branches(self, run: _Run, path: str, blob: bytes, number: int) -> dict[str, Any]:
-        """Go down every branch, and answer with the list of their values or the first failure. Raises
-        _Paused when one of them waits; the others go on to their ends first."""
+    async def _branches(self, run: _Run, path: str, blob: bytes, number: int) -> _Answer | _Suspended:
+        """Go down every branch, and answer with the list of their values or the first failure; the path is
+        suspended when one of them waits, and the others go on to their ends first."""
         run.count(number)
         made = run.made.setdefault(path, Counter())
         made["branches"] += 1
@@ -312,7 +261,7 @@ class Sandbox:
 
     async def _join(
         self, run: _Run, path: str, blob: bytes, fork: str, nodes: Sequence[dict[str, Any] | None]
-    ) -> dict[str, Any]:
+    ) -> _Answer | _Suspended:
         turns = asyncio.Semaphore(MAX_AT_ONCE)
 
         async def go(place: int, node: dict[str, Any] | None) -> dict[str, Any]:
@@ -320,13 +269,12 @@ class Sandbox:
             if node is not None and "ended" in node:
                 return node
             async with turns:
-                try:
-                    if node is None:
-                        ended = await self._drive(run, below, _resumed(run, blob, {"return_value": place}))
-                    else:
-                        ended = await self._go_on(run, below, node)
-                except _Paused as paused:
-                    return {**paused.node, "messages": list(paused.messages)}
+                if node is None:
+                    ended = await self._drive(run, below, _resumed(run, blob, {"return_value": place}))
+                else:
+                    ended = await self._go_on(run, below, node)
+            if isinstance(ended, _Suspended):
+                return {**ended.node, "messages": list(ended.messages)}
             return {"ended": True, "value": packed(ended.value), "failure": ended.failure}
 
         tasks = [asyncio.ensure_future(go(place, node)) for place, node in enumerate(nodes)]
@@ -338,7 +286,7 @@ class Sandbox:
             await asyncio.gather(*tasks, return_exceptions=True)
         ended = [task.result() for task in tasks]
         if messages := [message for node in ended for message in node.get("messages", ())]:
-            raise _Paused({"at": "branches", "fork": fork, "nodes": ended}, messages)
+            return _Suspended({"at": "branches", "fork": fork, "nodes": ended}, messages)
         for place in range(len(nodes)):  # what they printed, in their order
             below = f"{fork}-{place}/"
             run.printed[path] = (run.printed.get(path, "") + run.printed.pop(below, ""))[:MAX_OUTPUT]
@@ -347,66 +295,16 @@ class Sandbox:
                 return _exception(*node["failure"])
         return {"return_value": [unpacked(node["value"]) for node in ended]}
 
-    async def _go_on(self, run: _Run, path: str, node: Mapping[str, Any]) -> _Branch:
+    async def _go_on(self, run: _Run, path: str, node: Mapping[str, Any]) -> _Branch | _Suspended:
         """Go on from where a path was written down."""
         blob = base64.b64decode(node["blob"])
-        try:
-            if node["at"] == "branches":
-                answer = await self._join(run, path, blob, node["fork"], node["nodes"])
-            else:
-                answer = await _answered(run, from_model(read_one(node["form"])), node["name"])
-        except _Paused as paused:
-            raise paused.at(run, blob) from None
+        if node["at"] == "branches":
+            answer = await self._join(run, path, blob, node["fork"], node["nodes"])
+        else:
+            answer = await _answered(run, from_model(read_one(node["form"])), node["name"])
+        if isinstance(answer, _Suspended):
+            return answer.at(run, blob)
         return await self._drive(run, path, _resumed(run, blob, answer))
-
-    def _resource_limits(self) -> Any:
-        return {
-            "max_feed_duration_secs": self.limits.seconds,
-            "max_memory": self.limits.memory,
-            "max_recursion_depth": self.limits.recursion,
-            "max_suspensions": 2 * self.limits.calls + 200,  # names that are looked up count too
-            "max_total_sleep_secs": self.limits.seconds,
-        }
-
-    async def _started(self) -> Any:
-        async with self._starting:
-            if self._pool is None:
-                import pydantic_monty as monty
-
-                pool = monty.AsyncMonty(
-                    max_processes=MAX_WORKERS, checkout_timeout=30.0, request_timeout=60.0
-                )
-                with _deaf():
-                    await pool.__aenter__()
-                self._pool = pool
-                atexit.unregister(_let_threads_leave)
-                atexit.register(_let_threads_leave)
-        return self._pool
-
-    async def aclose(self) -> None:
-        """Stop the workers. May be called twice."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            await pool.__aexit__(None, None, None)
-
-
-@contextlib.contextmanager
-def _deaf() -> Iterator[None]:
-    """What is begun within it does not hear what a terminal tells all its programs at once, such as Ctrl-C:
-    that is for us, and a program that is asked about must outlive it. Monty's threads, and the workers they
-    start then and later, have the mask of the thread that begins them; what is for us waits for a moment."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _let_threads_leave() -> None:
-    """Monty's own threads wake our event loop and may still be inside Python when the program ends. One that
-    is there when the interpreter shuts down aborts the process (seen: exit code 134, one run in twenty on a
-    busy machine); a moment without the GIL lets them out."""
-    time.sleep(0.1)
 
 
 def _resumed(run: _Run, blob: bytes, answer: Any) -> Callable[[Any, Any], Awaitable[Any]]:
@@ -419,7 +317,7 @@ def _resumed(run: _Run, blob: bytes, answer: Any) -> Callable[[Any, Any], Awaita
     return begin
 
 
-async def _of(answer: asyncio.Future[Any]) -> Any:
+async def _of(answer: asyncio.Future[_Answer | _Suspended]) -> _Answer | _Suspended:
     return await answer
 
 
@@ -434,7 +332,7 @@ def _lookup(run: _Run) -> dict[str, Any]:
 # Inner calls
 
 
-async def _inner(run: _Run, path: str, step: Any) -> Any:
+async def _inner(run: _Run, path: str, step: Any) -> _Answer | _Suspended:
     """Answer one use of a tool: its value, or the exception it is inside the program."""
     tool = run.outside[step.function_name]
     run.count()
@@ -452,15 +350,15 @@ async def _inner(run: _Run, path: str, step: Any) -> Any:
     return await _answered(run, form, run.name(path, form))
 
 
-async def _answered(run: _Run, form: CallForm, name: str) -> Any:
+async def _answered(run: _Run, form: CallForm, name: str) -> _Answer | _Suspended:
     try:
         return {"return_value": await run.call(form, name)}
-    except InnerFailure as failure:
+    except Pending as pending:
+        return _Suspended({"at": "call", "form": canonical(form), "name": name}, [pending.message])
+    except ToolFailure as failure:
         run.failures.append(failure)
         kinds = {"denied": "PermissionError", "timeout": "TimeoutError", "invalid": "TypeError"}
         return {"exc_type": kinds.get(failure.status, "RuntimeError"), "message": failure.message}
-    except InnerPending as pending:
-        raise _Paused({"at": "call", "form": canonical(form), "name": name}, [str(pending)]) from None
 
 
 _EXCEPTIONS = frozenset(
@@ -507,6 +405,3 @@ def _looks(names: Iterable[str]) -> str:
         for name in names
     )
     return f"__seen = []\n{looks}\n{ANSWER}(__seen)"
-
-
-# Failures

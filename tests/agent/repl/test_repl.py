@@ -13,7 +13,7 @@ from words import CTRL_C, CTRL_D, Said, Terminal, files, lines, quoth, started, 
 
 from quoth.agent.terminal.ask import HELP, seconds_of
 from quoth.agent.terminal.input import StdinLines
-from quoth.tools.consent.broker import LONGEST_SECONDS
+from quoth.tools.consent.decisions import LONGEST_SECONDS
 from quoth.tools.errors import UsageError
 
 SLOW = """

@@ -10,7 +10,8 @@ from loopback import loopback, status
 from words import complaint, files, quoth, story
 
 from quoth import Agent, ModelOptions
-from quoth.agent.run.run import RunLimits, cut_off
+from quoth.agent.run.observation import cut_off
+from quoth.agent.run.run import RunLimits
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import Messages, NativeCall
 from quoth.neuro.backends.scripted import ScriptedBackend

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from quoth.neuro.backends import weights
-from quoth.neuro.backends.base import Backend, Completion, ModelError, ToolBackend
+from quoth.neuro.backends.base import Backend, Completion, ModelError
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import ScriptedBackend, load_scripted
 from quoth.neuro.backends.select import choose_backend
@@ -71,7 +71,7 @@ async def test_native_calls_are_scripted_as_mappings_or_completions() -> None:
     call = {"name": "echo", "arguments": {"text": "hi"}}
     whole = Completion("Done.", calls=({"id": "c9", "name": "echo", "arguments": "{"},))
     backend = ScriptedBackend([{"text": "I look.", "tool_calls": [call, {**call, "id": "c1"}]}, whole])
-    assert isinstance(backend, ToolBackend)
+    assert isinstance(backend, Backend)
     first = await backend.complete(said("a"), tools=b"[]", tool_choice="required")
     assert first.text == "I look."
     assert [dict(made) for made in first.calls] == [

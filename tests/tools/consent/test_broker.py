@@ -13,19 +13,17 @@ from typing import Any
 import pytest
 from words import Desk, PausableClock, Spy, complaint, desk, files, form, gateway, shipped, tool
 
-from quoth.tools.call.call import ALLOW, Call, Verdict, ask, deny
+from quoth.tools.call.call import ALLOW, Call, EditedCall, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.ports import EditedCall, MemoryAudit, NobodyToAsk
-from quoth.tools.consent.broker import (
+from quoth.tools.call.ports import MemoryAudit, NobodyToAsk
+from quoth.tools.consent.broker import EDITED_SECONDS, KEPT_SECONDS, Broker
+from quoth.tools.consent.decisions import (
     APPROVAL_SECONDS,
     DURATION_SECONDS,
-    EDITED_SECONDS,
-    KEPT_SECONDS,
     LONGEST_SECONDS,
-    PENDING_SECONDS,
     SCOPE_SECONDS,
-    Broker,
 )
+from quoth.tools.consent.request_store import PENDING_SECONDS
 from quoth.tools.consent.requests import Decision, SayYes
 from quoth.tools.door.door import Door
 from quoth.tools.errors import UsageError

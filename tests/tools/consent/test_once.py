@@ -15,7 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from words import Desk, PausableClock, Spy, desk, files, tool
 
 from quoth.tools.call.ports import MemoryAudit
-from quoth.tools.consent.broker import APPROVAL_SECONDS, PENDING_SECONDS
+from quoth.tools.consent.decisions import APPROVAL_SECONDS
+from quoth.tools.consent.request_store import PENDING_SECONDS
 from quoth.tools.consent.requests import request_digest
 from quoth.tools.errors import UsageError
 from quoth.tools.history.audit import StoreAudit

@@ -27,7 +27,7 @@ from quoth.tools.errors import STATUSES, ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.sandbox.runner import SandboxLimits
+from quoth.tools.sandbox.pool import SandboxLimits
 from quoth.tools.storage.database import Store
 
 

@@ -19,6 +19,7 @@ from words import Gateway, Spy, agent, complaint, files, gateway, shipped, story
 
 from quoth.tools.call.call import ALLOW, Verdict, ask, deny, new_call
 from quoth.tools.call.ports import Reservation
+from quoth.tools.door.door import Door
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.limits import Cooldown, Quota, Rule, StoreLimits
@@ -69,24 +70,27 @@ def uses(store: Store) -> list[bool]:
 # What a caller is told
 
 
+def left_of(door: Door) -> list[tuple[int | None, str]]:
+    left = door.limits.left(door.table.get("probe"), new_call(CallForm("probe")))
+    return [(quota.count, quota.words) for quota in left]
+
+
 def test_what_is_left_can_be_looked_at_and_nothing_is_taken(store: Store, clock: PausableClock) -> None:
     here = limited(store, clock, Quota("probe", 2, "hour"), daily_limit=3, cooldown=10)
-    limits, probe = here.door.limits, here.door.table.get("probe")
-    assert isinstance(limits, StoreLimits)
     for _ in range(2):
-        assert limits.left(probe, new_call(CallForm("probe"))) == [
+        assert left_of(here.door) == [
             (None, "next after a cooldown of 10 s"),
             (3, "of 3 left today"),
             (2, "of 2 left within an hour"),
         ]
     assert here.pass_through("(probe)").ok
-    assert limits.left(probe, new_call(CallForm("probe"))) == [
+    assert left_of(here.door) == [
         (None, "its cooldown is 10 s, next at 12:00:10 UTC, in 10 s"),
         (2, "of 3 left today"),
         (1, "of 2 left within an hour"),
     ]
     assert uses(store) == [True]
-    assert limits.left(tool("other"), new_call(CallForm("other"))) == []
+    assert here.door.limits.left(tool("other"), new_call(CallForm("other"))) == []
 
 
 def test_a_daily_limit_says_what_is_left_and_when_there_is_more(store: Store, clock: PausableClock) -> None:

@@ -20,12 +20,13 @@ from words import Gateway, Spy, complaint, files, shipped, tool
 
 from quoth.tools.call.call import ALLOW, ask, deny
 from quoth.tools.call.context import ToolContext
+from quoth.tools.errors import ToolFailure
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code, print_string
 from quoth.tools.program import compiler as program
 from quoth.tools.program.compiler import PURE_MACROS, ProgramError, compile_program, free_names
-from quoth.tools.sandbox.failures import InnerFailure
-from quoth.tools.sandbox.runner import Sandbox, SandboxLimits
+from quoth.tools.sandbox.pool import SandboxLimits
+from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.transfer import across
 
 SMALL = SandboxLimits(seconds=0.4, memory=48 * 1024 * 1024, calls=50)
@@ -42,7 +43,7 @@ class Worker:
     async def _call(self, form: CallForm, name: str) -> Any:
         self.calls.append(form)
         if form.tool == "fails":
-            raise InnerFailure("denied", "fails was denied: it always is.")
+            raise ToolFailure("denied", "fails was denied: it always is.")
         return form.args.get("text", list(form.positional))
 
     def run(self, text: str) -> Any:

@@ -16,7 +16,8 @@ from words import async_agent, sandboxes, tool
 
 from quoth.agent.client import AsyncAgent
 from quoth.tools.call.call import deny
-from quoth.tools.sandbox.runner import MAX_WORKERS, Sandbox, SandboxLimits
+from quoth.tools.sandbox.pool import MAX_WORKERS, SandboxLimits
+from quoth.tools.sandbox.runner import Sandbox
 
 PROGRAMS = 1000
 LIMITS = SandboxLimits(seconds=0.5, memory=64 * 1024 * 1024)

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.program.compiler import ProgramError, compile_program
-from quoth.tools.sandbox.runner import Sandbox, SandboxLimits
+from quoth.tools.sandbox.pool import SandboxLimits
+from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.transfer import across
 
 LIMITS = SandboxLimits(seconds=20, calls=10)

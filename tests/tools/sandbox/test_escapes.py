@@ -18,7 +18,8 @@ from words import Spy, agent, files, sandboxes, tool
 
 from quoth import Agent
 from quoth.tools.call.call import deny
-from quoth.tools.sandbox.runner import MAX_WORKERS, Sandbox, SandboxLimits
+from quoth.tools.sandbox.pool import MAX_WORKERS, SandboxLimits
+from quoth.tools.sandbox.runner import Sandbox
 
 SMALL = SandboxLimits(seconds=0.2, memory=48 * 1024 * 1024, calls=30)
 CANARY = ["alive"]  # for programs that reach for this very module

@@ -1,0 +1,123 @@
+"""What the model hears, its observations: of a tool that went well or failed, of a call that was denied, of a
+reply that could not be read or was cut off, of a result that is cleared to make room.
+
+Knows a run and its records as data; it calls neither model nor tool. How an observation becomes a message of
+the conversation is for neuro/prompt/dialects.py.
+"""
+
+from __future__ import annotations
+
+import re
+
+from quoth.agent.reply import CallRecord
+from quoth.agent.run.run import Run
+from quoth.agent.terminal.text import Aside, shortened, show_value
+from quoth.tools.history.long_results import more_form
+
+AFTER_RESULT = "If you know it now, say it in one plain sentence. If not, make the next call."
+NOW_ANSWER = "Answer this in one plain sentence now, from the results you have."
+BEGUN = "It had begun when the session was broken off, and how it ended is not known."
+NOT_MADE = "It was not made: the session was broken off before it."
+SAME_AGAIN = "\nYou have made this very call before and its result was the same. Do something else."
+EMPTY = {
+    "": "an empty text",
+    "[]": "an empty list: nothing was found; look for something else",
+    "None": "nothing",
+}
+LINE = 60  # characters that are said of a result that is cleared, beside its call
+
+# Results
+
+
+def result_text(record: CallRecord, limit: int, aside: Aside = lambda text, head: "") -> str:
+    """What the model is told of one call: uniform, whatever the status."""
+    result = record.result
+    form = shortened(str(record.form), 200)
+    if not result.ok:
+        return f"{form} -> {result.status}: {shortened(result.message, limit, aside)}"
+    value = shortened(show_value(result.value), limit, aside)
+    many = f", {len(result.value)} items" if isinstance(result.value, list) and result.value else ""
+    note = f"\n({result.message})" if result.message else ""
+    return f"{form} -> ok{many}:\n{EMPTY.get(value, value)}{note}"
+
+
+_RESULT = re.compile(r"(.{1,600}?) -> ([a-z]+(?:, \d+ items)?):", re.DOTALL)  # as result_text begins
+
+
+def heard(record: CallRecord, run: Run, again: bool) -> str:
+    """What the model of a run is told of one call. With ``again`` it has made it before, in vain."""
+    told = result_text(record, run.limits.result_chars, part_shown(run))
+    return told + SAME_AGAIN if again else told
+
+
+def part_shown(run: Run) -> Aside:
+    """What is said in the middle of a text of which only the head and the tail are shown, given the text and
+    the length of its head: the call that shows the rest, where there is one."""
+
+    def say(text: str, head: int) -> str:
+        id = _kept(run, text)
+        return f"; {more_form(id, head + 1)} shows the next part" if id else ""
+
+    return say
+
+
+def cleared_head(content: str) -> str:
+    """What is left of the result that a message tells, once it is cleared; empty if that saves nothing."""
+    found = _RESULT.match(content)
+    head = " ".join(found.group(1).split()) if found else content[:60]
+    status = f" -> {found.group(2)}" if found else " …"
+    if len(content) < len(head) + 2 * LINE:
+        return ""
+    return f"{head}{status}: cleared, {len(content):,} characters"
+
+
+def cleared(run: Run, head: str, content: str) -> str:
+    """What stands in the place of a result that is cleared: its head, and how it can be seen again. By then
+    the result is safe on disk."""
+    id = _kept(run, content)
+    return f"{head}; {f'{more_form(id)} shows it' if id else 'make the call again if you need it'}"
+
+
+def _kept(run: Run, text: str) -> str:
+    """The id under which the tool ``more`` shows a text; empty where it cannot."""
+    return run.pages.keep(text) if run.pages is not None and "more" in run.door.table else ""
+
+
+# Replies that were no use
+
+
+def cut_off(limit: int, used: int) -> str:
+    """How a reply was cut off that has ``used`` so many tokens, 0 if nobody knows."""
+    if 0 < used < limit * 9 // 10:
+        return f"cut off after {used:,} tokens, the most its model could give"
+    return f"cut off by the limit of {limit:,} tokens"
+
+
+def unreadable(fault: str, cut: str) -> str:
+    """Of a form that could not be read; ``cut`` says how the reply was cut off, if it was."""
+    return (
+        f"A form of your reply could not be read. {fault}\n{f'Your reply was {cut}.' if cut else ''}".rstrip()
+    )
+
+
+def empty_reply(run: Run) -> str:
+    how = "Make a call, or answer" if run.door.table.shown else "Answer"
+    return f"Your reply was empty. {how} in plain words."
+
+
+def complaint(text: str, run: Run) -> str:
+    """Of a reply that could not be used, with the task, so that it is in view."""
+    return f"{text}\n\nThe task: {run.task}"
+
+
+# What stands behind the results of a turn
+
+
+def reminder(run: Run, cut: str) -> str:
+    """The task again, for models that need it always in view, and how the reply was cut off, if it was; empty
+    if there is nothing to be said."""
+    said = [f"Your reply was {cut}. What stood behind the last of these calls is lost."] if cut else []
+    if run.dialect.reminds or run.must_answer:
+        cue = NOW_ANSWER if run.must_answer or run.budget.steps_left <= 1 else AFTER_RESULT
+        said.append(f"{run.task}\n{cue}")
+    return "\n\n".join(said)

@@ -1,0 +1,243 @@
+"""What a person may decide of a request, and that it counts once it is recorded.
+
+Knows the requests and the language of scopes; it must not know the door, or how a person is asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, get_args
+
+from quoth.tools.call.call import Call
+from quoth.tools.call.redaction import SECRET, Redactor
+from quoth.tools.call.values import encodable
+from quoth.tools.consent import plan_approvals as plans
+from quoth.tools.consent.request_store import PENDING_SECONDS, RequestStore
+from quoth.tools.consent.requests import (
+    _SHOWN,
+    Decision,
+    Kind,
+    Request,
+    _clock_time,
+    _shown,
+    _who,
+    decision_row,
+    request_digest,
+)
+from quoth.tools.errors import PERMISSION, InvalidCallError, UsageError
+from quoth.tools.lisp.forms import CallForm, canonical, from_model
+from quoth.tools.lisp.printer import Code
+from quoth.tools.lisp.reader import ReadError, read_one
+from quoth.tools.policy.scope import (
+    bound_form,
+    covers,
+    read_scope,
+    suggested,
+)
+from quoth.tools.registry.parameters import Param
+from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.text import count
+
+APPROVAL_SECONDS = 86400.0
+DURATION_SECONDS = 3600.0
+SCOPE_SECONDS = 8 * 3600.0
+LONGEST_SECONDS = 30 * 86400.0
+ENOUGH = 3  # equal approvals after which a rule is offered
+
+
+class Decisions(RequestStore):
+    """The side of the broker that people see."""
+
+    def ask_for_plan(self, call: Call, plan: Mapping[str, Any], *, bound: bool = False) -> str:
+        """The id of an open request to approve a plan as a whole: what the dry run ``call`` of its program
+        came to. Only the host asks for that. When ``bound`` an approval is for the run that ``call`` is, and
+        else for the next run of the program, whichever that is."""
+        tool, text = self._table.get(call.tool), str(call.form.args["form"])
+        asks = replace(call, form=plans.request_form(tool, text, plan))
+        digest = request_digest(asks.form, tool.version, call.session)
+        hide = Redactor(
+            replace(asks.form, args={"form": Code(text)}), (), self._table.secrets, by_looks=False
+        )
+        shown = canonical(replace(asks.form, args={**asks.form.args, "form": hide.form.args["form"]}))
+        number = len(plan["shapes"])
+        reason = f"it is the plan of a program, with {count(number, 'call')} that would be asked"
+        run_of = call.key or call.id if bound else ""
+        with self._store().transaction() as run:
+            now = self._clock()
+            found = run(
+                "SELECT id FROM requests WHERE digest = ? AND user = ? AND state = 'pending' AND expires > ?"
+                " AND used_by = ?",
+                (digest, call.user, now, run_of),
+            )
+            if found:
+                return str(found[0][0])
+            opened = self._insert(
+                run,
+                tool,
+                asks,
+                reason,
+                now,
+                PENDING_SECONDS,
+                shown=shown,
+                touches="[]",
+                rule="",
+                used_by=run_of,
+            )
+            plans.keep(run, opened, plan)
+        return opened
+
+    def plan_of(self, request: str) -> str:
+        """What the plan says that a request is about; empty for a request of one call."""
+        with self._store().transaction() as run:
+            return plans.text_of(run, request)
+
+    def preview(self, request: str, decision: Decision) -> Decision:
+        """The decision with all that was left open filled in, or the UsageError that ``decide`` would raise:
+        what a person must see before it is granted."""
+        asked, form = self._require_open(request)
+        if decision.kind not in get_args(Kind):
+            raise UsageError(f"A decision is {', '.join(get_args(Kind))}; not {decision.kind}.")
+        if decision.seconds is not None and not 0 < decision.seconds <= LONGEST_SECONDS:
+            raise UsageError(
+                f"A grant lasts at most {LONGEST_SECONDS / 86400:g} days, and longer than no time."
+            )
+        if decision.kind == "deny" or decision.kind == "once":
+            return decision
+        if plans.PLAN in form.args:
+            raise UsageError("A plan is approved as it is, for one run of its program; or denied.")
+        if decision.kind == "duration":
+            return replace(decision, seconds=decision.seconds or DURATION_SECONDS)
+        tool = self._tool(asked)
+        if decision.kind == "edit":
+            if decision.form is None:
+                raise UsageError("An edit needs the call to make instead.")
+            if decision.form.tool != tool.name:
+                raise UsageError(
+                    f"An edited call keeps its tool, {tool.name}; this is one of {decision.form.tool}."
+                )
+            try:
+                return replace(decision, form=bound_form(tool, decision.form, self._workspace))
+            except InvalidCallError as error:
+                raise UsageError(f"{error} It is called as {tool.signature()}.") from None
+        if PERMISSION in form.args:
+            raise UsageError(
+                f"{asked.form} is what {tool.name} itself asks for; no scope covers that. Approve it once or"
+                " for a while."
+            )
+        rule = read_scope(decision.rule or suggested(tool, form), tool)
+        call = Call(asked.call, form, asked.route, asked.user, asked.session, parent=asked.parent)
+        if not covers(rule, tool, call, self._workspace):
+            raise UsageError(f"{rule.text} does not cover the call that was asked for, {asked.form}.")
+        return replace(decision, rule=rule.text, seconds=decision.seconds or SCOPE_SECONDS)
+
+    def decide(self, request: str, decision: Decision) -> Request:
+        """Record what a person decided. Raises UsageError for a request that is not open, and for a scope or
+        an edit that does not fit it; then nothing is changed."""
+        filled = self.preview(request, decision)
+        asked, form = self._require_open(request)
+        params = self._table.get(asked.tool).params if asked.tool in self._table else _params(asked, form)
+        why = encodable(Redactor(form, params, by_looks=False).text(filled.why))
+        filled = replace(filled, by=encodable(filled.by), why=why)
+        with self._store().transaction() as run:
+            now = self._clock()
+            lasts = {"deny": PENDING_SECONDS, "duration": filled.seconds, "scope": filled.seconds}
+            expires = now + (lasts.get(filled.kind) or APPROVAL_SECONDS)
+            edited = canonical(filled.form) if filled.kind == "edit" and filled.form else ""
+            done = run(
+                "UPDATE requests SET state = 'decided', decision = ?, decided = ?, decider = ?, why = ?,"
+                " edited = ?, form = '', expires = ? WHERE id = ? AND state = 'pending' AND expires > ?"
+                " RETURNING digest",
+                (
+                    filled.kind,
+                    now,
+                    filled.by,
+                    filled.why,
+                    edited,
+                    expires,
+                    request,
+                    now,
+                ),
+            )
+            if not done:
+                raise UsageError(self._closed(self.find(request)))
+            self._record(asked, form, filled, params)
+            if filled.kind in ("duration", "scope"):
+                run(
+                    "INSERT INTO grants"
+                    " (request, digest, tool, rule, user, session, granter, granted, expires)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        request,
+                        done[0][0],
+                        asked.tool,
+                        filled.rule,
+                        asked.user,
+                        asked.session,
+                        filled.by,
+                        now,
+                        expires,
+                    ),
+                )
+        return self.find(request)
+
+    def offer(self, request: str) -> str:
+        """The rule that would allow what has been approved ENOUGH times, or nothing. It is only offered:
+        whoever wants it writes it into a policy file."""
+        asked = self.find(request)
+        if not asked.rule or asked.decision != "once":
+            return ""
+        ((count,),) = self._store().execute(
+            "SELECT count(*) FROM requests WHERE tool = ? AND rule = ? AND user = ? AND decision = 'once'",
+            (asked.tool, asked.rule, asked.user),
+        )
+        return asked.rule if count >= ENOUGH else ""
+
+    def _require_open(self, request: str) -> tuple[Request, CallForm]:
+        found = self._store().execute(f"SELECT {_SHOWN}, form FROM requests WHERE id = ?", (request,))  # noqa: S608
+        asked = _shown(found[0][:-1]) if found else self.find(request)
+        if asked.state != "pending" or asked.expires <= self._clock():
+            raise UsageError(self._closed(asked))
+        try:
+            return asked, from_model(read_one(found[0][-1]))
+        except (ReadError, InvalidCallError) as error:  # numbers of thousands of digits and the like
+            raise UsageError(f"The call of request {asked.id} cannot be read back: {error}") from None
+
+    def _closed(self, asked: Request) -> str:
+        if asked.state == "pending":
+            return f"Request {asked.id} expired at {_clock_time(asked.expires)}."
+        done = {"deny": "denied", "edit": "edited"}.get(asked.decision, "approved")
+        when = _clock_time(asked.decided or 0)
+        return f"Request {asked.id} was {done} before, by {_who(asked.decider)} at {when}."
+
+    def _tool(self, asked: Request) -> CognitiveTool:
+        if asked.tool not in self._table:
+            raise UsageError(
+                f"There is no tool {asked.tool} here to check that with; give its file: --tools FILE.hy"
+            )
+        return self._table.get(asked.tool)
+
+    def _record(self, asked: Request, form: CallForm, decision: Decision, params: Sequence[Param]) -> None:
+        """The decision in the audit, in the transaction that makes it count: nothing counts that was not
+        recorded, and nothing is recorded that does not count."""
+        if self._audit is None:
+            return
+        words = {"once": "approved once", "duration": "approved for a while", "scope": "granted a scope"}
+        said = words.get(decision.kind) or {"edit": "edited", "deny": "denied"}[decision.kind]
+        shown = asked.form
+        if plans.PLAN not in form.args:  # a secret may stand in another argument, too
+            hide = Redactor(form, params)
+            shown = hide.text(asked.form) if hide.found else shown
+        consent = f"{said} by {_who(decision.by)} (request {asked.id})"
+        row = decision_row(decision, consent, asked.tool, form.digest, shown)
+        marks = {"session": asked.session, "user": decision.by or asked.user, "parent": asked.call}
+        self._audit.write(row | marks)
+
+
+def _params(asked: Request, form: CallForm) -> list[Param]:
+    """The parameters of a call whose tool is not known here: those are secret that were not shown."""
+    with contextlib.suppress(ReadError, InvalidCallError):
+        shown = from_model(read_one(asked.form)).args
+        return [Param(name, secret=shown.get(name) == SECRET != value) for name, value in form.args.items()]
+    return []

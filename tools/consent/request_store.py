@@ -1,0 +1,163 @@
+"""The requests of a workspace in its store: opened, found, shown without secrets.
+
+Knows the store, forms and scopes; it must not know what is decided of a request, or who is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from quoth.tools.call.call import Call
+from quoth.tools.call.ports import BEGUN_BEFORE, Audit
+from quoth.tools.call.redaction import Redactor
+from quoth.tools.call.values import encodable
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.consent.requests import (
+    _SHOWN,
+    Request,
+    _clock_time,
+    _shown,
+    request_digest,
+)
+from quoth.tools.errors import PERMISSION, InvalidCallError, UsageError, did_you_mean
+from quoth.tools.history.audit import StoreAudit
+from quoth.tools.lisp.forms import CallForm, canonical
+from quoth.tools.policy.effects import by_effects
+from quoth.tools.policy.scope import (
+    arguments,
+    guessed,
+    suggested,
+    touched,
+)
+from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.storage.database import Statement, Store
+
+PENDING_SECONDS = 7 * 86400.0
+_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"  # none that is taken for another
+
+
+class RequestStore:
+    """Requests of one workspace. ``clock`` gives seconds since 1970."""
+
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        table: ToolTable,
+        workspace: Workspace,
+        *,
+        audit: Audit | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._table = table
+        self._workspace = workspace
+        self._audit = audit
+        self._clock = clock
+
+    def requests(self, *, session: str | None = None, every: bool = False) -> list[Request]:
+        """The open requests, the oldest first; with ``every`` the decided and used ones too."""
+        sql = f"SELECT {_SHOWN} FROM requests WHERE 1"  # noqa: S608
+        values: list[Any] = []
+        if not every:
+            sql += " AND state = 'pending' AND expires > ?"
+            values.append(self._clock())
+        if session is not None:
+            sql += " AND session = ?"
+            values.append(session)
+        return [_shown(row) for row in self._store().execute(sql + " ORDER BY seq", values)]
+
+    def find(self, request: str) -> Request:
+        """One request, whatever became of it. Raises UsageError with the nearest id."""
+        found = self._store().execute(f"SELECT {_SHOWN} FROM requests WHERE id = ?", (request,))  # noqa: S608
+        if not found:
+            open_ids = [one.id for one in self.requests()]
+            hint = did_you_mean(request, open_ids) or " quoth pending lists what is open."
+            raise UsageError(f"There is no request {request}.{hint}")
+        return _shown(found[0])
+
+    def _insert(
+        self,
+        run: Statement,
+        tool: CognitiveTool,
+        call: Call,
+        reason: str,
+        now: float,
+        seconds: float,
+        **more: Any,
+    ) -> str:
+        """A new request; ``more`` are the columns of one that is decided already."""
+        hide = Redactor(call.form, tool.params, by_looks=False)
+        digest = self._digest(tool, call)
+        history = "" if more else self._history(run, tool, call, digest, str(hide.form))
+        told = reason.replace(f"; {BEGUN_BEFORE}", "") if "approved and begun" in history else reason
+        # Only a question that comes of the tool's effects alone could be answered by a rule.
+        by_rule = reason == by_effects(tool).reason and PERMISSION not in call.form.args
+        name = "".join(secrets.choice(_LETTERS) for _ in range(5))
+        values = {
+            "id": name,
+            "digest": digest,
+            "tool": tool.name,
+            "version": tool.version,
+            "form": canonical(call.form),
+            "shown": str(hide.form),
+            "reason": encodable(hide.text("; ".join([told, *call.written]))) + history,
+            "touches": json.dumps([hide.text(path) for path in self._touches(tool, call.form)]),
+            "user": call.user,
+            "session": call.session,
+            "route": call.route,
+            "call": call.id,
+            "parent": call.parent,
+            "message": encodable(hide.text(call.message))[:2000],
+            "rule": suggested(tool, call.form) if by_rule else "",
+            "asked": now,
+            "expires": now + seconds,
+            "state": "pending",
+            **more,
+        }
+        marks = ", ".join("?" * len(values))
+        run(f"INSERT INTO requests ({', '.join(values)}) VALUES ({marks})", list(values.values()))  # noqa: S608
+        return name
+
+    def _history(self, run: Statement, tool: CognitiveTool, call: Call, digest: str, shown: str) -> str:
+        """What a person should know of earlier approvals before giving another."""
+        changed = run(
+            "SELECT 1 FROM requests WHERE session = ? AND user = ? AND tool = ? AND shown = ?"
+            " AND version != ? AND state = 'decided' AND decision NOT IN ('edit', 'deny') LIMIT 1",
+            (call.session, call.user, tool.name, shown, tool.version),
+        )
+        lost = []
+        if isinstance(self._audit, StoreAudit):  # else the end of a call is recorded where we cannot look
+            lost = run(
+                "SELECT used FROM requests WHERE digest = ? AND state = 'used' AND decision != 'deny'"
+                " AND used_by NOT IN (SELECT id FROM audit) ORDER BY used DESC LIMIT 1",
+                (digest,),
+            )
+        notes = ""
+        if changed:
+            notes += "; the tool has changed since it was approved"
+        if lost:
+            notes += f"; approved and begun at {_clock_time(lost[0][0])}, and how that ended is not known"
+        return notes
+
+    def _digest(self, tool: CognitiveTool, call: Call) -> str:
+        return request_digest(call.form, tool.version, call.session, self._leads(tool, call))
+
+    def _leads(self, tool: CognitiveTool, call: Call) -> dict[str, str]:
+        return guessed(tool, self._arguments(tool, call.form), self._workspace)
+
+    def _arguments(self, tool: CognitiveTool, form: CallForm) -> dict[str, Any]:
+        own = {name: value for name, value in form.args.items() if name != PERMISSION}
+        try:
+            return arguments(tool, replace(form, args=own), self._workspace)
+        except InvalidCallError:  # nothing that came through the door
+            return {}
+
+    def _touches(self, tool: CognitiveTool, form: CallForm) -> list[str]:
+        open_names = {param.name for param in tool.params if not param.secret}
+        args = self._arguments(tool, form)
+        return touched(tool, {name: args[name] for name in args if name in open_names}, self._workspace)

@@ -1,0 +1,95 @@
+"""What the door writes down of a call: receipt, call log and audit row, nowhere else than here.
+
+Knows the ports that keep them; it must not judge a call or run anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Any
+
+from quoth.tools.call.call import ToolResult, Verdict, verdict_columns
+from quoth.tools.call.redaction import Redactor, redact
+from quoth.tools.call.values import encodable
+from quoth.tools.door.execution import brief
+from quoth.tools.door.parts import Parts
+from quoth.tools.door.state import CallState, Outcome
+from quoth.tools.errors import StoreError
+from quoth.tools.policy.effects import only_reads
+
+
+def record_begin(door: Parts, state: CallState) -> None:
+    """The body is about to begin; one that does more than read is on disk before it does."""
+    tool = state.known_tool
+    with contextlib.nullcontext() if only_reads(tool) else door.together():
+        door.receipts.begins(tool, state.call)
+        door.log.begins(tool, state.call, state.verdicts.get("consent"))
+
+
+def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unread: str = "") -> ToolResult:
+    """The result of a call, which is on disk with its audit row before anybody sees it. ``unread`` is the
+    text of a call that could not be read."""
+    call = state.call
+    row = {
+        "tool": state.tool.name if state.tool else encodable(call.tool)[:200],
+        "digest": call.form.digest,
+        "status": outcome.status,
+        "stage": stage,
+        "duration_ms": int((time.monotonic() - state.started) * 1000),
+        "ts": state.now.isoformat(timespec="milliseconds"),
+        "route": call.route,
+    }
+    if stage == "body" and outcome.status == "pending":
+        with contextlib.suppress(Exception):  # then the approval stays used
+            door.consent.waits(call)
+    effects = tuple(state.context.side_effects)
+    name = str(row["tool"])
+    record, consent = "receipt", state.verdicts.get("consent")
+    try:
+        with door.together():
+            state.said += [said for write in state.context.written if (said := write())]
+            message = outcome.message or "\n".join(state.said)
+            result = ToolResult(call.id, name, outcome.status, outcome.value, message, effects, row)
+            if state.tool is not None and stage != "receipt":
+                asked = isinstance(consent, Verdict) and consent.kind == "allow"
+                door.receipts.keep(state.tool, call, result, decided=state.refused, asked=asked)
+            door.log.ends(state.tool, call, result, consent)
+            record = "audit row"
+            evidence = _evidence(door, state, outcome.note or message, effects)
+            door.audit.write(row | evidence | ({"form": redact(unread[:2000])} if unread else {}))
+    except Exception as error:
+        # What cannot be recorded is not acknowledged.
+        said, why = "The call was done, but its" if outcome.status == "ok" else "The", brief(error)
+        if isinstance(error, StoreError):  # all that belongs to the call is written at once
+            record, why = "receipt", error.why or why
+        message = f"{said} {record} could not be written: {why.rstrip('.')}."
+        row |= {"status": "error", "written": False}
+        return ToolResult(call.id, name, "error", None, message, effects, row)
+    return result
+
+
+def _evidence(door: Parts, state: CallState, message: str, effects: tuple[str, ...]) -> dict[str, Any]:
+    """Who called what, who said what of it and what came of it, without secrets; for the audit alone."""
+    call, tool, table = state.call, state.tool, door.table
+    if tool is None and call.tool in table:
+        tool = table.get(call.tool)
+    hide = Redactor(call.form, tool.params if tool else (), table.secrets)
+    try:
+        schema_hash = table.schema_hash
+    except Exception:  # a tool whose schema cannot be made must not stop the others
+        schema_hash = ""
+    return {name: hide.text(said) for name, said in verdict_columns(state.verdicts).items()} | {
+        "id": call.id,
+        "session": call.session,
+        "user": call.user,
+        "parent": call.parent,
+        "depth": call.depth,
+        "round": call.round,
+        "place": call.order,
+        "side_effects": tuple(hide.text(effect) for effect in effects),
+        "message": hide.text(message),
+        "form": hide.form_text(),
+        "schema_hash": schema_hash,
+        "repairs": hide.text("; ".join((*call.repairs, *call.written))),
+    }

@@ -1,0 +1,58 @@
+"""One call on its way through the door: what has been found out about it so far, and how it ended.
+
+Knows calls and verdicts as data; it must not know the stages.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from quoth.tools.call.call import Call, Decided, ToolResult, Voice
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.deadline import PausableClock
+from quoth.tools.call.ports import Reservation
+from quoth.tools.errors import Status
+from quoth.tools.registry.table import CognitiveTool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call ended: a status, a value if it is ok, a sentence if it is not; ``note`` is for the audit
+    alone, in place of the sentence."""
+
+    status: Status
+    value: Any = None
+    message: str = ""
+    note: str = ""
+
+
+@dataclass
+class CallState:
+    """One call on its way through the stages."""
+
+    call: Call
+    context: ToolContext
+    dispatch: Callable[[Call, ToolContext], Awaitable[ToolResult]]  # through the whole door
+    tool: CognitiveTool | None = None
+    args: dict[str, Any] = field(default_factory=dict)
+    reservation: Reservation = field(default_factory=Reservation)
+    questions: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    verdicts: dict[Voice, Decided] = field(default_factory=dict)
+    permitted: set[str] = field(default_factory=set)  # what a person has allowed the body
+    refused: bool = False  # by a person
+    begun: bool = False  # before, in a process that was killed
+    clock: PausableClock = field(default_factory=PausableClock)  # stopped by questions about inner calls
+    made: Counter[str] = field(default_factory=Counter)  # the calls the body has made, by digest
+    started: float = field(default_factory=time.monotonic)
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def known_tool(self) -> CognitiveTool:
+        assert self.tool is not None, "look-up comes first"
+        return self.tool

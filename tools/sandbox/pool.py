@@ -1,0 +1,110 @@
+"""The pool of crash-isolated Monty workers, started at the first program and stopped with ``aclose``.
+
+Knows Monty and processes; it must not know programs or what their calls mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+MAX_WORKERS = 32
+
+
+@dataclass(frozen=True)
+class SandboxLimits:
+    """Bounds of one run: seconds of execution (waiting for calls not counted), bytes, call depth, inner
+    calls (a branch counts as one)."""
+
+    seconds: float = 5.0
+    memory: int = 128 * 1024 * 1024
+    recursion: int = 200
+    calls: int = 500
+
+
+class WorkerPool:
+    """Workers, one for each path of a program that is at work."""
+
+    def __init__(self, limits: SandboxLimits | None = None) -> None:
+        self.limits = limits or SandboxLimits()
+        self._pool: Any = None
+        self._starting = asyncio.Lock()
+        self._free = asyncio.Semaphore(MAX_WORKERS)
+        self._wanted = asyncio.Event()  # set while a path waits for a worker
+        self._waiting = 0
+
+    @contextlib.asynccontextmanager
+    async def worker(self) -> AsyncIterator[Any]:
+        """A Monty session in a worker of its own, once one is free."""
+        pool = await self._started()
+        if self._free.locked():
+            self._waiting += 1
+            self._wanted.set()
+            try:
+                await self._free.acquire()
+            finally:
+                self._waiting -= 1
+                if not self._waiting:
+                    self._wanted.clear()
+        else:
+            await self._free.acquire()
+        try:
+            async with pool.checkout(limits=self._resource_limits()) as session:
+                yield session
+        finally:
+            self._free.release()
+
+    async def _started(self) -> Any:
+        async with self._starting:
+            if self._pool is None:
+                import pydantic_monty as monty
+
+                pool = monty.AsyncMonty(
+                    max_processes=MAX_WORKERS, checkout_timeout=30.0, request_timeout=60.0
+                )
+                with _deaf():
+                    await pool.__aenter__()
+                self._pool = pool
+                atexit.unregister(_let_threads_leave)
+                atexit.register(_let_threads_leave)
+        return self._pool
+
+    def _resource_limits(self) -> Any:
+        return {
+            "max_feed_duration_secs": self.limits.seconds,
+            "max_memory": self.limits.memory,
+            "max_recursion_depth": self.limits.recursion,
+            "max_suspensions": 2 * self.limits.calls + 200,  # names that are looked up count too
+            "max_total_sleep_secs": self.limits.seconds,
+        }
+
+    async def aclose(self) -> None:
+        """Stop the workers. May be called twice."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.__aexit__(None, None, None)
+
+
+@contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """What is begun within it does not hear what a terminal tells all its programs at once, such as Ctrl-C:
+    that is for us, and a program that is asked about must outlive it. Monty's threads, and the workers they
+    start then and later, have the mask of the thread that begins them; what is for us waits for a moment."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _let_threads_leave() -> None:
+    """Monty's own threads wake our event loop and may still be inside Python when the program ends. One that
+    is there when the interpreter shuts down aborts the process (seen: exit code 134, one run in twenty on a
+    busy machine); a moment without the GIL lets them out."""
+    time.sleep(0.1)
