@@ -68,6 +68,9 @@ FILE_LIMITS = Limits(max_chars=1_000_000, max_depth=50, max_forms=100_000, max_d
 _ANYTHING, _AND_SO_ON = m.Symbol("_"), m.Symbol("...")
 
 
+# What a file holds
+
+
 UNITS = {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3600, "hours": 3600}
 
 
@@ -161,6 +164,7 @@ class _Reader:
         for item in items:
             if self._circumstance(item):
                 clauses.append(self.circumstance(item, kind))
+                keys.append(_key_of(str(item[0]), "", item[1:]))
             elif call is None:
                 call = item
             else:
@@ -176,7 +180,7 @@ class _Reader:
                 else argument(name, predicate, missing)
             )
             clauses.append(_Clause(f":{name} {show(wanted)}", test=test))
-            keys.append(None if any_path else _key_of(name, wanted))
+            keys.append(None if any_path else _key_of("argument", name, [wanted]))
         if only:  # what is named makes it another clause: no rule for :a alone is wider than one for :a :b
             named = " ".join(sorted(arguments))
             clauses.append(_Clause(f":only {named}", test=only_these(frozenset(arguments))))
@@ -462,11 +466,14 @@ _OF_CALL: dict[str, Callable[[Predicate], Predicate]] = {
 }
 
 
-def _key_of(name: str, wanted: Any) -> Key | None:
-    """The key that the predicate of an argument gives a rule, if it is one of equality with texts."""
-    first = isinstance(wanted, (m.List, m.Tuple))
-    texts = _texts(wanted[0] if first and wanted else wanted)
-    return Key(name, texts, first) if texts else None
+def _key_of(of: Any, name: str, wanted: Sequence[Any]) -> Key | None:
+    """The key that a clause gives a rule, if it is one of equality with texts."""
+    if of not in ("user", "route", "argument"):
+        return None
+    if of == "argument" and isinstance(wanted[0], (m.List, m.Tuple)):
+        of, wanted = "first", wanted[0][:1]
+    texts = [_texts(node) for node in wanted]
+    return Key(of, name, frozenset().union(*texts)) if texts and all(texts) else None
 
 
 def _texts(node: Any) -> frozenset[str]:

@@ -104,7 +104,7 @@ def _types(layer: Layer, table: ToolTable) -> Iterator[Finding]:
             if key.name not in params:
                 continue
             param = params[key.name]
-            what = "list" if key.first else "text"
+            what = "list" if key.of == "first" else "text"
             if (typing.get_origin(param.type) or param.type) in _NEVER[what]:
                 message = f":{param.name} of {rule.tool} is {type_name(param.type)}, never a {what}."
             elif what == "text" and param.choices and key.texts.isdisjoint(param.choices):

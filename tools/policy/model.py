@@ -19,11 +19,22 @@ KINDS: tuple[Kind, ...] = ("deny", "ask", "allow")  # the stronger first
 
 
 class Key(NamedTuple):
-    """An argument that a rule needs to be one of these texts, or (``first``) a list that begins with one."""
+    """What a rule needs at least, for an index: where this text of a call is a text, it is one of ``texts``.
 
+    ``of`` is ``user``, ``route``, ``argument`` (``name`` says which) or ``first``, the first item of one."""
+
+    of: Literal["user", "route", "argument", "first"]
     name: str
     texts: frozenset[str]
-    first: bool
+
+    def value(self, args: Mapping[str, Any], facts: EvaluationContext) -> Any:
+        """That text of a call, or something that is no text."""
+        if self.of == "argument":
+            return args.get(self.name)
+        if self.of == "first":
+            value = args.get(self.name)
+            return value[0] if isinstance(value, (list, tuple)) and value else None
+        return facts.call.user if self.of == "user" else facts.call.route
 
 
 class Compared(NamedTuple):

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from quoth.tools.call.call import Call, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.policy.effects import by_effects
-from quoth.tools.policy.model import KINDS, Limit, PolicyFile, Rule
-from quoth.tools.policy.predicates import EvaluationContext, Truth
+from quoth.tools.policy.model import KINDS, Key, Limit, PolicyFile, Rule
+from quoth.tools.policy.predicates import EvaluationContext, Truth, anything
 from quoth.tools.registry.table import CognitiveTool
 
 LayerKind = Literal["user", "workspace", "given"]
@@ -63,8 +64,65 @@ class Explanation:
     default: Verdict
 
 
+class _Entry(NamedTuple):
+    """A rule in the index: the stronger verdict first, then in the order of the files."""
+
+    rank: tuple[int, int]
+    test: Callable[[Mapping[str, Any], EvaluationContext], Truth]
+    verdict: Verdict
+    undecided: Verdict | None  # None: what cannot be decided does not count
+
+
+class _Entries:
+    """Rules that concern one tool, so kept that a call meets only those that may match it."""
+
+    def __init__(self, rules: Iterable[tuple[_Entry, Key | None]]) -> None:
+        self.loose: list[_Entry] = []
+        keyed: dict[tuple[str, str], list[tuple[_Entry, Key]]] = {}
+        for entry, key in rules:
+            if key is None:
+                self.loose.append(entry)
+            else:
+                keyed.setdefault((key.of, key.name), []).append((entry, key))
+        self.keyed: list[tuple[Key, dict[str, list[_Entry]], list[_Entry]]] = []
+        for pairs in keyed.values():
+            by_text: dict[str, list[_Entry]] = {}
+            for entry, key in pairs:
+                for text in key.texts:
+                    by_text.setdefault(text, []).append(entry)
+            self.keyed.append((pairs[0][1], by_text, [entry for entry, _ in pairs]))
+
+    def judge(self, args: Mapping[str, Any], facts: EvaluationContext) -> Verdict | None:
+        """What the first rule that matches says."""
+        entries = self.loose
+        for key, by_text, every in self.keyed:
+            value = key.value(args, facts)
+            more = by_text.get(value) if isinstance(value, str) else every
+            if more:
+                entries = sorted([*entries, *more], key=_rank)
+        for _, test, verdict, undecided in entries:
+            truth = test(args, facts)
+            if truth:
+                return verdict
+            if truth is None and undecided is not None:
+                return undecided
+        return None
+
+
+_rank = itemgetter(0)
+
+
+class _Indexed(NamedTuple):
+    """The rules that concern one tool: denies and asks, and allows."""
+
+    tool: CognitiveTool
+    strict: _Entries
+    allows: _Entries
+    default: Verdict
+
+
 class RulesPolicy:
-    """The layers that apply. Judging a call looks only at the rules that concern its tool.
+    """The layers that apply, compiled: judging a call looks only at the rules that concern its tool.
 
     ``limits`` are data for whoever counts calls. Until somebody says that they are ``counted``, a tool that
     has one is denied: an unkept limit fails closed.
@@ -78,7 +136,7 @@ class RulesPolicy:
         self.notes = tuple(notes)  # what a person should be told about the layers
         self.limits: tuple[Limit, ...] = tuple(one for layer in layers for one in layer.orders.limits)
         self._rules = tuple((layer, rule) for layer in layers for rule in layer.orders.rules)
-        self._concerning: dict[str, tuple[CognitiveTool, list[Rule]]] = {}
+        self._index: dict[str, _Indexed] = {}
 
     @property
     def digest(self) -> str:
@@ -97,14 +155,11 @@ class RulesPolicy:
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext
     ) -> Verdict:
         """The strongest verdict of all rules that match, with the rule as written and its place."""
-        if uncounted := self._uncounted(tool):
-            return uncounted
+        indexed = self._index.get(tool.name)
+        if indexed is None or indexed.tool is not tool:
+            indexed = self._indexed(tool)
         facts = EvaluationContext(tool, call, context.workspace)
-        for rule in self._rules_about(tool):
-            truth = rule.test(args, facts)
-            if rule.counts(truth):
-                return _says(rule, truth)
-        return by_effects(tool)
+        return indexed.strict.judge(args, facts) or indexed.allows.judge(args, facts) or indexed.default
 
     def judge_unknown(
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext, depends: str
@@ -114,14 +169,22 @@ class RulesPolicy:
             return ask(f"{depends}: {why.decided.rule.place} says {why.decided.rule.text}")
         return why.verdict
 
-    def _rules_about(self, tool: CognitiveTool) -> list[Rule]:
-        """The rules that concern a tool and may count, the stronger first, then in the order of the files."""
-        known = self._concerning.get(tool.name)
-        if known is None or known[0] is not tool:
-            rules = [rule for layer, rule in self._rules if rule.concerns(tool) and not layer.ignores(rule)]
-            rules.sort(key=lambda rule: KINDS.index(rule.kind))
-            known = self._concerning[tool.name] = (tool, rules)
-        return known[1]
+    def _indexed(self, tool: CognitiveTool) -> _Indexed:
+        strict: list[tuple[_Entry, Key | None]] = []
+        allows: list[tuple[_Entry, Key | None]] = []
+        if uncounted := self._uncounted(tool):
+            strict.append((_Entry((0, -1), anything, uncounted, uncounted), None))
+        for number, (layer, rule) in enumerate(self._rules):
+            if not rule.concerns(tool) or layer.ignores(rule):
+                continue
+            undecided = _says(rule, None) if rule.counts(None) else None
+            entry = _Entry((KINDS.index(rule.kind), number), rule.test, _says(rule, True), undecided)
+            key = next((key for key in rule.keys if not is_path_key(key, tool)), None)
+            (allows if rule.kind == "allow" else strict).append((entry, key))
+        strict.sort(key=lambda pair: pair[0].rank)
+        indexed = _Indexed(tool, _Entries(strict), _Entries(allows), by_effects(tool))
+        self._index[tool.name] = indexed
+        return indexed
 
     def strict(self, tool: CognitiveTool) -> list[Rule]:
         """The denies and asks that concern a tool."""
@@ -158,6 +221,14 @@ class RulesPolicy:
         return Explanation(default, None, tuple(matches), default)
 
 
+def is_path_key(key: Key, tool: CognitiveTool) -> bool:
+    """Whether a key is of a path, which has more spellings than the one in the rule."""
+    return key.of in ("argument", "first") and any(key.name == param.name for param in tool.path_params)
+
+
 def _says(rule: Rule, truth: Truth) -> Verdict:
     unsure = "" if truth else ", and whether that fits cannot be decided"
     return Verdict(rule.kind, f"{rule.place} says {rule.text}{unsure}", rule.text)
+
+
+# Where policies lie
