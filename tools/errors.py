@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, get_args
 
 from quoth.tools.text import short
 
@@ -81,17 +81,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 Status = Literal["ok", "error", "invalid", "unknown", "denied", "limited", "pending", "timeout", "cancelled"]
-STATUSES: tuple[Status, ...] = (
-    "ok",
-    "error",
-    "invalid",
-    "unknown",
-    "denied",
-    "limited",
-    "pending",
-    "timeout",
-    "cancelled",
-)
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 class ToolError(QuothError):

@@ -63,12 +63,7 @@ class PastCall:
         assert self.receipt is not None, "a finished call has a receipt"
         event, data = self.receipt, self.receipt.data
         tool = _tool_of(self.begun)
-        audit = {
-            "tool": tool,
-            "status": data["status"],
-            "stage": data.get("stage", "body"),
-            "ts": event.at,
-        }
+        audit = {"tool": tool, "status": data["status"], "stage": data.get("stage", "body"), "ts": event.at}
         return ToolResult(
             data["id"],
             tool,

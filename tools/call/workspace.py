@@ -13,7 +13,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import secrets
 import stat
 import threading
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from typing import BinaryIO
 
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.registry.parameters import WorkspacePath
+from quoth.tools.storage.atomic import replace_in
 from quoth.tools.storage.file_lock import hold, is_held
 
 # Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.
@@ -195,33 +195,27 @@ class Workspace:
             if real == folder or folder in real.parents:
                 raise ToolError(f"{path} belongs to quoth itself and cannot be written by a tool.")
         known = self._seen.get((reader, real)) if before is None else hashlib.sha256(before).digest()
-        scratch = f".{secrets.token_hex(8)}.quoth"
+        lost: list[str] = []
         try:
             with self._alone(path, real), self._parent(real, make=True) as parent:
                 found = _writable(path, real.name, parent)
                 if found is None and before is not None:
                     raise ToolError(_changed(path))
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
                 mode = 0o666 if found is None else stat.S_IMODE(found.st_mode) & 0o777
-                descriptor = os.open(scratch, flags, mode, dir_fd=parent)
-                try:
-                    with os.fdopen(descriptor, "wb") as file:
-                        file.write(data)
-                        file.flush()
-                        lost = [] if found is None else _kept(found, file.fileno())
-                        os.fsync(file.fileno())
+
+                def keep(descriptor: int) -> None:
+                    lost.extend([] if found is None else _kept(found, descriptor))
+
+                def sure() -> bool:
                     if is_held(flying(real)):
                         raise ToolError(
                             f"{path} is a flight plan that is being flown; no tool can change it meanwhile."
                         )
                     if found is not None and known not in (None, _digest(real.name, parent)):
                         raise ToolError(_changed(path))
-                    os.replace(scratch, real.name, src_dir_fd=parent, dst_dir_fd=parent)
-                except BaseException:
-                    with contextlib.suppress(OSError):
-                        os.unlink(scratch, dir_fd=parent)
-                    raise
-                os.fsync(parent)
+                    return True
+
+                replace_in(parent, real.name, [data], mode, keep, sure)
         except OSError as error:
             raise ToolError(self._failure(path, real, error)) from None
         if reader:

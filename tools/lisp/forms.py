@@ -207,15 +207,15 @@ def _from_plist(model: Any) -> CallForm:
             f"A plist call has :target :action :tool :args; :{strange[0]} has no meaning there."
         )
     tool = kebab(str(_name_of(pairs["tool"])))
-    if "args" not in pairs or _is_nothing(pairs["args"]):
+    inner = pairs.get("args", m.Symbol("None"))
+    if isinstance(inner, m.Symbol) and to_value(inner) is None:
         return CallForm(tool)
-    inner = pairs["args"]
     if isinstance(inner, m.Expression) and len(inner) == 2 and inner[0] == m.Symbol("quote"):
         inner = inner[1]
     if isinstance(inner, m.Expression) and len(inner) == 1 and isinstance(inner[0], m.Expression):
         inner = inner[0]  # ((:x 1)): the ancestor's models wrapped their arguments once more
     if isinstance(inner, m.Dict):
-        return CallForm(tool, _dict_arguments(inner))
+        return CallForm(tool, _by_name(to_value(inner), ":args"))
     if not isinstance(inner, m.Expression):
         raise InvalidCallError(
             f":args holds the arguments in parentheses, (:name value …); here is {show(inner)}."
@@ -244,11 +244,6 @@ def _arguments(items: Sequence[Any], where: str) -> tuple[dict[str, Value], list
     return args, positional
 
 
-def _dict_arguments(model: Any) -> dict[str, Value]:
-    data = to_value(model)
-    return _by_name(data, ":args")
-
-
 def _by_name(data: Mapping[Any, Value], where: str) -> dict[str, Value]:
     """Arguments by canonical name; two spellings of one name are an error."""
     args: dict[str, Value] = {}
@@ -265,10 +260,6 @@ def _name_of(model: Any) -> str:
     if isinstance(model, (m.Symbol, m.String)):
         return str(model)
     raise InvalidCallError(f"A name is expected where {show(model)} stands.")
-
-
-def _is_nothing(model: Any) -> bool:
-    return isinstance(model, m.Symbol) and to_value(model) is None
 
 
 def from_json(data: Any) -> CallForm:
@@ -293,6 +284,3 @@ def from_json(data: Any) -> CallForm:
     if not isinstance(positional, Sequence) or isinstance(positional, str):
         raise InvalidCallError(f"The positional arguments of {tool} are a list.")
     return CallForm(kebab(tool), _by_name(args, f"({tool} …)"), tuple(positional))
-
-
-# Showing models

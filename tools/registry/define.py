@@ -22,19 +22,9 @@ from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
 # The options of a definition besides :parameters, :guard and :body, in the order they are documented.
 OPTIONS = (
-    "effects",
-    "cost",
-    "gate",
-    "gate-failure",
-    "cooldown",
-    "daily-limit",
-    "timeout",
-    "tag",
-    "allow-repeat",
-    "shown",
-    "examples",
-    "replace",
-)
+    "effects", "cost", "gate", "gate-failure", "cooldown", "daily-limit",
+    "timeout", "tag", "allow-repeat", "shown", "examples", "replace",
+)  # fmt: skip
 
 _target: contextvars.ContextVar[ToolTable] = contextvars.ContextVar("quoth_table", default=cognitive_tools)
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quoth.tools.errors import DefinitionError, InvalidCallError, did_you_mean, nearest
 from quoth.tools.lisp.forms import kebab, too_deep
-from quoth.tools.lisp.printer import MAX_DEPTH, Code, print_value
+from quoth.tools.lisp.printer import MAX_DEPTH, Code, code_in, print_value
 from quoth.tools.text import count, short
 
 if TYPE_CHECKING:
@@ -36,18 +36,6 @@ class _Required:
 
 
 REQUIRED: Final = _Required()
-_PLAIN: dict[Any, str] = {
-    str: "str",
-    int: "int",
-    float: "float",
-    bool: "bool",
-    list: "list",
-    dict: "dict",
-    type(None): "None",
-    None: "None",
-    Any: "any",
-    Code: "form",
-}
 
 
 class WorkspacePath(str):
@@ -68,7 +56,8 @@ class WorkspacePath(str):
         return handler(str)
 
 
-_PLAIN[WorkspacePath] = "path"
+_PLAIN: dict[Any, str] = {kind: kind.__name__ for kind in (str, int, float, bool, list, dict)}
+_PLAIN |= {type(None): "None", None: "None", Any: "any", Code: "form", WorkspacePath: "path"}
 TEXTS = (str, WorkspacePath)  # what a model writes as a text
 
 
@@ -99,8 +88,9 @@ class Param:
         return self.default is REQUIRED
 
     @property
-    def python_name(self) -> str:
-        return self.name.replace("-", "_")
+    def field(self) -> str:
+        """A name of its own in the model: pydantic keeps "json", "copy", "model_…" for itself."""
+        return f"arg_{self.name.replace('-', '_')}"
 
     @property
     def holds_paths(self) -> bool:
@@ -197,10 +187,8 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
         raise DefinitionError(f"{where}: {name} is reserved; choose another name.")
     for key in spec:
         if key not in SPEC_KEYS:
-            raise DefinitionError(
-                f"{where}: unknown key :{key}; the keys are {', '.join(':' + k for k in SPEC_KEYS)}."
-                + did_you_mean(key, SPEC_KEYS)
-            )
+            keys = ", ".join(f":{known}" for known in SPEC_KEYS) + "." + did_you_mean(key, SPEC_KEYS)
+            raise DefinitionError(f"{where}: unknown key :{key}; the keys are {keys}")
     hint = spec.get("type", str)
     if not _known_type(hint):
         raise DefinitionError(
@@ -224,17 +212,7 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
     for flag in ("secret", "hidden"):
         if not isinstance(spec.get(flag, False), bool):
             raise DefinitionError(f"{where}: :{flag} is True or False, not {print_value(spec[flag])}.")
-    param = Param(
-        name=name,
-        type=hint,
-        doc=str(spec.get("doc", "")),
-        default=spec.get("default", REQUIRED),
-        choices=choices,
-        min=spec.get("min"),
-        max=spec.get("max"),
-        secret=spec.get("secret", False),
-        hidden=spec.get("hidden", False),
-    )
+    param = Param(name, **{**spec, "doc": str(spec.get("doc", "")), "choices": choices})
     _check_default(where, param)
     if param.hidden and param.required:
         raise DefinitionError(f"{where}: a :hidden parameter needs a :default, for nobody is told of it.")
@@ -301,7 +279,7 @@ def build_model(tool: str, params: Sequence[Param]) -> type[BaseModel]:
         if param.default is None:
             hint = hint | None if not isinstance(hint, str) else hint
         bounds: dict[str, Any] = {"ge": param.min, "le": param.max}
-        fields[_field(param)] = (  # a name of its own: pydantic keeps "json", "copy", "model_…" for itself
+        fields[param.field] = (
             hint,
             Field(
                 default=... if param.required else param.default,
@@ -313,10 +291,6 @@ def build_model(tool: str, params: Sequence[Param]) -> type[BaseModel]:
     return create_model(
         "".join(part.title() for part in tool.split("-")) + "Input", __base__=strict_model(), **fields
     )
-
-
-def _field(param: Param) -> str:
-    return f"arg_{param.python_name}"
 
 
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -389,7 +363,7 @@ def validate(
     faults = [
         f":{name} takes plain data, not {_expression(code, by_name[name])}"
         for name, value in data.items()
-        if name in by_name and (code := _code_in(value)) is not None
+        if name in by_name and (code := code_in(value)) is not None
     ]
     faults += [f":{name} holds half a character (a lone surrogate)" for name in data if _halved(data[name])]
     if faults:
@@ -403,7 +377,7 @@ def validate(
         ):
             raise InvalidCallError(_sentence(tool, said)) from None
         return {}
-    values = {param.name: getattr(made, _field(param)) for param in params}
+    values = {param.name: getattr(made, param.field) for param in params}
     return {
         name: Code(value) if by_name[name].type is Code and value is not None else value
         for name, value in values.items()
@@ -427,18 +401,6 @@ def _literal(value: Any, param: Param | None) -> Any:
     return [_literal(item, param) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def _code_in(value: Any) -> Code | None:
-    """The first expression inside a value, however deep in lists and dictionaries."""
-    if isinstance(value, Code):
-        return value
-    children: Iterable[Any] = ()
-    if isinstance(value, Mapping):
-        children = value.values()
-    elif isinstance(value, list):
-        children = value
-    return next((found for child in children if (found := _code_in(child)) is not None), None)
-
-
 def _halved(value: Any) -> bool:
     """Whether a text inside a value cannot be written to any file or socket."""
     if isinstance(value, str):
@@ -449,13 +411,11 @@ def _halved(value: Any) -> bool:
 
 
 def _expression(code: str, param: Param) -> str:
-    return "an expression" if param.secret else f"the expression {code}{_program_hint(code)}"
-
-
-def _program_hint(code: str) -> str:
-    if code.startswith(("(", "`", "'", "~")):
-        return " (programs go into the eval tool)"
-    return f'; a text is written "{code}"'
+    if param.secret:
+        return "an expression"
+    program = code.startswith(("(", "`", "'", "~"))
+    hint = " (programs go into the eval tool)" if program else f'; a text is written "{code}"'
+    return f"the expression {code}{hint}"
 
 
 MAX_FAULTS = 20  # that are told of one call; a reply may hold thousands

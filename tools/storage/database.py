@@ -342,10 +342,7 @@ class Store:
         self._broken = False  # one of them has failed, so that none may be committed
         self.undone = 0  # how many have been
         try:
-            if looking:
-                self._db = _opened_to_look(Path(path))
-            else:
-                self._db = self._opened()
+            self._db = _opened_to_look(Path(path)) if looking else self._opened()
             self._migrate()
         except StoreError as error:
             self._let_go()
@@ -363,13 +360,13 @@ class Store:
         path = self.path
         if path != ":memory:":
             private_folder(Path(path).parent)
-            for name in (
-                f"{path}",
-                f"{path}-wal",
-                f"{path}-shm",
-            ):  # SQLite gives the others the mode of the first
-                if name == f"{path}" or os.path.exists(name):  # noqa: PTH110
-                    private_file(Path(name))
+            private_file(Path(path))
+            for beside in (
+                Path(f"{path}-wal"),
+                Path(f"{path}-shm"),
+            ):  # SQLite gives them the mode of the first
+                if beside.exists():
+                    private_file(beside)
         self._db = apsw.Connection(str(path))
         self._db.set_busy_timeout(BUSY_MS)
         self._write_ahead()
