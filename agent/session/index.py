@@ -108,27 +108,15 @@ def summary(transcript: Transcript, session: str, events: int, first: str, last:
     if begun and not stimuli:
         status = flights[-1].status or "unfinished"
         given = {"text": f"flight of {Path(begun[0].said['plan']).name}"}
-    return Summary(
-        session,
-        tuple(users),
-        first,
-        last,
-        events,
-        len(stimuli) + len(begun),
-        transcript.count(session, "call"),
-        status,
-        " ".join(str(given.get("text", "")).split()),
-        str(given.get("model", "")),
-        waiting(transcript, session),
-    )
+    runs, calls = len(stimuli) + len(begun), transcript.count(session, "call")
+    task, model = " ".join(str(given.get("text", "")).split()), str(given.get("model", ""))
+    waits = waiting(transcript, session)
+    return Summary(session, tuple(users), first, last, events, runs, calls, status, task, model, waits)
 
 
 def waiting(transcript: Transcript, session: str) -> int:
     """How many runs and calls of a session wait, or were broken off."""
-    found = (
-        Session(transcript, session, user, Path()).unfinished() for user in users_of(transcript, session)
-    )
-    return sum(1 for unfinished in found for one in unfinished if one.waits)
+    return len(_unfinished(transcript, session))
 
 
 def users_of(transcript: Transcript, session: str) -> list[str]:
@@ -138,7 +126,7 @@ def users_of(transcript: Transcript, session: str) -> list[str]:
 
 def find_session(store: Store | None, wanted: str) -> str:
     """The session of that id, or the only one whose id begins so. Raises UsageError with the nearest."""
-    names = [] if store is None else [row[0] for row in Transcript(lambda: store).sessions()]
+    names = _names(store)
     if wanted in names:
         return wanted
     begins = [name for name in names if wanted and name.startswith(wanted)]
@@ -147,16 +135,18 @@ def find_session(store: Store | None, wanted: str) -> str:
     if begins:
         raise UsageError(f"Several sessions begin with {wanted}: {', '.join(begins[:5])}.")
     latest = f" The latest are {', '.join(names[-5:])}." if names else ""
-    raise UsageError(
-        f"There is no session {wanted} in this workspace.{did_you_mean(wanted, names) or latest}"
-    )
+    hint = did_you_mean(wanted, names) or latest
+    raise UsageError(f"There is no session {wanted} in this workspace.{hint}")
+
+
+def _names(store: Store | None) -> list[str]:
+    return [] if store is None else [row[0] for row in Transcript(lambda: store).sessions()]
 
 
 def find_event(store: Store | None, wanted: str) -> tuple[str, int | None]:
     """The session that is meant, and the place of the event for ``ID.N``. Raises UsageError."""
-    names = [] if store is None else [row[0] for row in Transcript(lambda: store).sessions()]
     session, dot, place = wanted.rpartition(".")
-    if wanted in names or not (dot and session and place.isdecimal()):
+    if wanted in _names(store) or not (dot and session and place.isdecimal()):
         return find_session(store, wanted), None
     return find_session(store, session), place_in(place)
 
@@ -170,14 +160,11 @@ def place_in(digits: str) -> int:
 def last_session(store: Store | None) -> str:
     """The session in which something happened last, one with a run if there is any. Raises UsageError when
     there is none."""
-    transcript = None if store is None else Transcript(lambda: store)
-    names = [] if transcript is None else [row[0] for row in transcript.sessions()]
-    for name in reversed(names):
-        if transcript is not None and transcript.last(name, "stimulus") is not None:
-            return name
-    if not names:
+    names = _names(store)
+    if store is None or not names:
         raise UsageError("There is no session in this workspace.")
-    return names[-1]
+    transcript = Transcript(lambda: store)
+    return next((name for name in reversed(names) if transcript.last(name, "stimulus")), names[-1])
 
 
 # Taking elsewhere
@@ -215,8 +202,7 @@ def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str
 def _copy_values(snapshots: StoreSnapshots, session: str, new: str, user: str) -> None:
     """The values that the programs of a session have left for the next ones."""
     with contextlib.suppress(SnapshotError):  # whoever needs them is told that they were changed
-        kept = snapshots.values(session, user)
-        if kept is not None:
+        if (kept := snapshots.values(session, user)) is not None:
             snapshots.keep_values(new, user, replace(kept, generation=""))()
 
 
@@ -245,12 +231,14 @@ def unfinished_sessions(store: Store) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for name, *_ in Transcript(lambda: store).sessions():
         found += looked_at(store, lambda transcript, name=name: _unfinished(transcript, name))  # type: ignore[misc]
-    return found
+    return list(dict.fromkeys(found))
 
 
-def _unfinished(transcript: Transcript, name: str) -> list[tuple[str, str]]:
+def _unfinished(transcript: Transcript, session: str) -> list[tuple[str, str]]:
+    """The session and the user of each run and call that waits, or was broken off."""
     return [
-        (name, user)
-        for user in users_of(transcript, name)
-        if any(one.waits for one in Session(transcript, name, user, Path()).unfinished())
+        (session, user)
+        for user in users_of(transcript, session)
+        for one in Session(transcript, session, user, Path()).unfinished()
+        if one.waits
     ]

@@ -184,8 +184,8 @@ def _of_program(program: str, table: ToolTable) -> tuple[set[str], set[str]]:
 
 def _calls_in(program: str, table: ToolTable) -> list[Any]:
     """The calls in a program that do more than read."""
-    found: list[Any]
-    pending, found = _read(program), []
+    found: list[Any] = []
+    pending = _read(program)
     while pending and len(found) < MAX_INNER:
         node = pending.pop()
         if not isinstance(node, m.Sequence):

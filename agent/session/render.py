@@ -6,7 +6,6 @@ without declared secrets. Inner calls, and what a sub-agent does, stand set in u
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +17,7 @@ from quoth.tools.history.event import LIMITS, Event, TranscriptError, read_form
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code, pretty, print_value
 from quoth.tools.lisp.reader import ReadError, read_all, read_one
+from quoth.tools.org.edit import escape
 from quoth.tools.text import number_of
 from quoth.tools.visible import visible
 
@@ -125,18 +125,7 @@ def fault_of(event: Event) -> str:
 
 # As text
 
-COLORS = {
-    "▶": "1",
-    "▷": "35",
-    "→": "36",
-    "←": "32",
-    "×": "31",
-    "…": "33",
-    "!": "33",
-    "■": "33",
-    "?": "33",
-    "~": "33",
-}
+COLORS = {"▶": "1", "▷": "35", "→": "36", "←": "32", "×": "31", **dict.fromkeys("…!■?~", "33")}
 
 
 def as_text(events: Sequence[Event], *, full: bool = False, color: bool = False) -> Iterator[str]:
@@ -277,7 +266,7 @@ def _call(node: Node, level: int, full: bool) -> Iterator[str]:
     own = [one.event for one in node.inside if one.event.kind in ("repair", "approval", "receipt")]
     yield from _headline(level, f"Call {read_form(event.said['form']).tool}", event, *own)
     yield "#+begin_src hy"
-    yield from map(_escaped, call_text(event).split("\n"))
+    yield from map(escape, call_text(event).split("\n"))
     yield "#+end_src"
     for one in own:
         yield from _example(_told(one)[1], full)
@@ -297,10 +286,5 @@ def _headline(level: int, text: str, *events: Event) -> Iterator[str]:
 
 def _example(text: str, full: bool) -> Iterator[str]:
     yield "#+begin_example"
-    yield from map(_escaped, fold(text, full))
+    yield from map(escape, fold(text, full))
     yield "#+end_example"
-
-
-def _escaped(line: str) -> str:
-    """A line of a block as Org wants it: what could be a headline or a keyword has a comma before it."""
-    return re.sub(r"^([ \t]*)(,*(?:\*|#\+))", r"\1,\2", line)

@@ -181,9 +181,7 @@ class Session:
         """How many messages the conversation has that ``AsyncAgent.say`` goes on with."""
         count, name = 0, self.last_talk()
         while name:
-            count += 1
-            stimulus = self.transcript.last(self.id, "stimulus", run=name)
-            name = stimulus.data.get("after", "") if stimulus is not None else ""
+            count, name = count + 1, self._after(name)
         return count
 
     def last_talk(self) -> str:
@@ -211,10 +209,7 @@ class Session:
 
     def talk_of(self, messages: Messages) -> Talk:
         """How far a conversation has been written down."""
-        found = self._talks.get(id(messages))
-        if found is None:
-            found = self._talks[id(messages)] = Talk(messages)
-        return found
+        return self._talks.setdefault(id(messages), Talk(messages))
 
     def let_go(self, messages: Messages) -> None:
         """A conversation is over."""
@@ -222,67 +217,51 @@ class Session:
 
     def conversation(self, run: str) -> list[Message]:
         """The messages of a run that has ended, with those of the conversation before it."""
-        return _conversation(self.transcript, self.id, run)
+        chain = [run]
+        while after := self._after(chain[-1]):
+            chain.append(after)
+        told: list[Message] = []
+        for name in reversed(chain):
+            self._tell(told, name)
+        return told
 
     def messages_before(self, run: str) -> list[Message]:
         """The messages that a run began with; those of a new conversation are its opening alone, and none
         where the run was killed before it asked the model anything."""
-        stimulus = self.transcript.last(self.id, "stimulus", run=run)
-        after = stimulus.data.get("after", "") if stimulus is not None else ""
-        if after:
+        if self.transcript.last(self.id, "stimulus", run=run) and (after := self._after(run)):
             return self.conversation(after)
         for event in self.transcript.events(self.id, run=run, kind="request"):
             opening = [m for m in event.data["messages"] if m["role"] == "system"]
             return [_message(m) for m in opening[:1]]
         return []
 
+    def _after(self, run: str) -> str:
+        """The run whose conversation a run goes on with; empty if there is none."""
+        stimulus = self.transcript.last(self.id, "stimulus", run=run)
+        if stimulus is None:
+            raise UsageError(f"There is no run {run} in session {self.id}.")
+        return str(stimulus.data.get("after", ""))
 
-def _conversation(transcript: Transcript, session: str, run: str) -> list[Message]:
-    chain = [run]
-    while after := _stimulus(transcript, session, chain[-1]).data.get("after", ""):
-        chain.append(after)
-    told: list[Message] = []
-    for name in reversed(chain):
-        _tell(told, transcript, session, name)
-    return told
-
-
-def _stimulus(transcript: Transcript, session: str, run: str) -> Event:
-    found = transcript.last(session, "stimulus", run=run)
-    if found is None:
-        raise UsageError(f"There is no run {run} in session {session}.")
-    return found
-
-
-def _tell(told: list[Message], transcript: Transcript, session: str, run: str) -> None:
-    """Add what was said in a run; of its conversations the one that it ended with."""
-    end = _end_of(transcript, session, run)
-    last = end or transcript.last(session, "request", run=run)
-    talk = last.data.get("talk", 1) if last is not None else 1
-    requests: set[int] = set()
-    for event in transcript.events(session, run=run):
-        if event.kind == "request":
-            data = event.data
-            if data["talk"] == talk:
+    def _tell(self, told: list[Message], run: str) -> None:
+        """Add what was said in a run; of its conversations the one that it ended with."""
+        end = self.transcript.last(self.id, "end", run=run)
+        if end is not None:
+            later = self.transcript.events(self.id, run=run, after=end.seq)
+            if any(event.kind in GOING_ON for event in later):  # it was gone on with since
+                end = None
+        last = end or self.transcript.last(self.id, "request", run=run)
+        talk = last.data.get("talk", 1) if last is not None else 1
+        requests: set[int] = set()
+        for event in self.transcript.events(self.id, run=run):
+            data = event.data if event.kind in ("request", "reply") else {}
+            if event.kind == "request" and data["talk"] == talk:
                 requests.add(event.seq)
                 told[data["from"] :] = [_message(m) for m in data["messages"]]
-        elif event.kind == "reply" and event.parent in requests:
-            data = event.data
-            if "raised" not in data:
+            elif event.kind == "reply" and event.parent in requests and "raised" not in data:
                 told.append(_assistant(data))
-    if end is not None:
-        data = end.data  # a request that was not answered may have held some of it
-        told[data.get("from", len(told)) :] = [_message(m) for m in data.get("messages", ())]
-
-
-def _end_of(transcript: Transcript, session: str, run: str) -> Event | None:
-    """How a run ended, if it was not gone on with since."""
-    end = transcript.last(session, "end", run=run)
-    if end is not None:
-        later = transcript.events(session, run=run, after=end.seq)
-        if any(event.kind in GOING_ON for event in later):
-            return None
-    return end
+        if end is not None:
+            data = end.data  # a request that was not answered may have held some of it
+            told[data.get("from", len(told)) :] = [_message(m) for m in data.get("messages", ())]
 
 
 def _message(data: Mapping[str, Any]) -> Message:
@@ -307,6 +286,3 @@ def read_messages(kept: list[Message]) -> Messages:
     for one in kept:
         messages.add(one)
     return messages
-
-
-# The past of a run
