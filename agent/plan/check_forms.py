@@ -31,7 +31,7 @@ from quoth.tools.program.compiler import (
 )
 from quoth.tools.program.from_python import BUILTINS
 from quoth.tools.program.rewriter import rewrite
-from quoth.tools.registry.parameters import bind, validate
+from quoth.tools.registry.arguments import bind, validate
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 _PLACED = re.compile(r"line (\d+), column (\d+): (.*)", re.DOTALL)

@@ -26,7 +26,7 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm, canonical, from_model, head_name, kebab
 from quoth.tools.lisp.printer import print_string, print_value, show
 from quoth.tools.lisp.reader import ReadError, read_all
-from quoth.tools.registry.parameters import bind
+from quoth.tools.registry.arguments import bind
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.text import short
 

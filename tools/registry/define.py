@@ -17,7 +17,8 @@ from typing import Any
 from quoth.tools.errors import DefinitionError, did_you_mean
 from quoth.tools.hy_loader import PACKAGE
 from quoth.tools.lisp.forms import CallForm, from_model, kebab
-from quoth.tools.registry.parameters import REQUIRED, Param, Secret, bind, make_param
+from quoth.tools.registry.arguments import bind
+from quoth.tools.registry.parameters import REQUIRED, Param, Secret, make_param
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
 # The options of a definition besides :parameters, :guard and :body, in the order they are documented.

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.tools.errors import DefinitionError, DuplicateToolError, UnknownToolError
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
-from quoth.tools.registry.parameters import NAME, Param, bind, build_model, json_schema, validate
+from quoth.tools.registry.arguments import bind, validate
+from quoth.tools.registry.parameters import NAME, Param, build_model, json_schema
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
