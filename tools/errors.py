@@ -21,8 +21,7 @@ class UsageError(QuothError):
 
 
 class StoreError(QuothError):
-    """What had to be written down could not be, or be read again: the disk is full or has failed. ``why`` is
-    the reason alone."""
+    """What had to be written down or read again could not be; ``why`` is the reason alone."""
 
     def __init__(self, sentence: str, why: str = "") -> None:
         self.why = why
@@ -89,8 +88,7 @@ class ToolError(QuothError):
 
 
 class ToolFailure(Exception):
-    """Ends a body with a status of its own; for programs whose inner call was refused. Not for users'
-    tools."""
+    """Ends a body with a status of its own, as for a refused inner call. Not for users' tools."""
 
     def __init__(self, status: Status, message: str) -> None:
         super().__init__(message)

@@ -52,8 +52,7 @@ class _CachingLoader(importlib.machinery.SourceFileLoader):
 
 
 class _FreshLoader(importlib.machinery.SourceFileLoader):
-    """Hy's loader without bytecode: a user's file is compiled each time, for nobody can know whose macros it
-    uses."""
+    """Hy's loader without bytecode: whose macros a user's file uses, nobody can know."""
 
     def get_code(self, fullname: str) -> CodeType | None:
         path = self.get_filename(fullname)

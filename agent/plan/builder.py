@@ -189,8 +189,7 @@ class _Maker:
         )
 
     def _known(self, given: Sequence[Setting], handed: Mapping[str, Setting]) -> dict[str, Setting]:
-        """The settings by name, over those handed down. As in Org, ``nil`` takes one away; AFTER and
-        TOOLS are none then."""
+        """The settings by name, over those handed down. As in Org, ``nil`` takes one away."""
         found = dict(handed)
         mine: dict[str, Setting] = {}
         for setting in given:

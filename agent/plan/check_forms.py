@@ -99,8 +99,7 @@ def forms_in(text: str) -> int:
 
 
 def unknown_in(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[str]:
-    """The names that a program needs and that neither it nor ``names`` nor a tool gives; of one that does not
-    compile none."""
+    """The names that a program needs and nothing gives; none for one that does not compile."""
     whole, _ = _whole(text, list(names))
     try:
         free = free_names(whole, table.names())

@@ -198,8 +198,7 @@ class Part:
 
     @cached_property
     def running(self) -> tuple[Form, ...]:
-        """The forms that run. A result is kept under the place of its block among these, which the digest
-        knows, and not under that in the file."""
+        """The forms that run; a result is kept under the place of its block among these."""
         return tuple(form for form in self.forms if form.runs)
 
     @property
@@ -230,8 +229,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A plan: all its parts in their order. ``faults`` are those of reading, ``data`` and ``blocks`` what
-    has a name."""
+    """A plan: its parts in order, the ``faults`` of reading, and ``data`` and ``blocks`` by name."""
 
     source: Source
     title: str
@@ -344,8 +342,7 @@ class Plan:
         return frozenset(found)
 
     def notes(self, step: Part) -> list[Part]:
-        """What a model is told besides the objective: the prose of the groups around, and the Blueprints of
-        prose above."""
+        """What a model is told besides the objective: prose of the groups around, and Blueprints above."""
         place = self.parts.index(step)
         around = list(step.around)
         return [part for part in self.parts[:place] if part.prose and (part in around or part.is_note)]

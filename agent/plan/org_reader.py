@@ -176,8 +176,7 @@ class _Reading(Reading):
         )
 
     def _headers(self, index: int, element: Element) -> list[tuple[Header, int]]:
-        """The header arguments of a block with their rows, the weakest first: the file's, those of headlines
-        from the outermost, those above the block, its own."""
+        """The header arguments of a block with their rows, the weakest first: file, headlines, its own."""
         found: list[tuple[Header, int]] = []
         language = babel.language(element.value).lower()
         wanted = ("HEADER-ARGS", f"HEADER-ARGS:{language.upper()}")

@@ -42,8 +42,7 @@ class Reading:
         return self.place(row, column)
 
     def variables(self, headers: Iterable[tuple[Header, int]]) -> tuple[dict[str, Var], dict[Var, Place]]:
-        """The variables of header arguments with their rows, later ones in the place of earlier ones of the
-        same name, and where each is given its value."""
+        """The variables of header arguments, the last of each name, and where each gets its value."""
         found: dict[str, Var] = {}
         places: dict[Var, Place] = {}
         for header, row in headers:

@@ -118,8 +118,7 @@ def no_word(word: str) -> str:
 
 
 def meant_line(line: str, top: bool) -> tuple[int, str] | None:
-    """Where and what is wrong with a line of text in an Org file that looks like more; ``top``: nothing but
-    such lines is above it, below the headline."""
+    """Where and what is wrong with a line of Org that looks like more; ``top``: only such are above."""
     if found := _STARS.match(line):
         title = found[4]
         word = title.split(maxsplit=1)[0].rstrip(":") in TODO_WORDS
@@ -184,8 +183,7 @@ def meant_markdown(line: str, top: bool) -> tuple[int, str] | None:
 
 
 def meant_fence(language: str, text: str) -> str:
-    """What is wrong with a block in a step of a Markdown plan that is none of forms; empty if it may be meant
-    to be read."""
+    """What is wrong with a block in a step of Markdown; empty for one that is to be read."""
     if language in _PROGRAMMING:
         what = f"{language} does not run here; the languages of forms are {', '.join(LANGUAGES)}."
         return f"{what} As ```text it is shown to the model."

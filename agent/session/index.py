@@ -90,8 +90,7 @@ def looked_at(store: Store, look: Callable[[Transcript], T], faults: dict[str, N
 
 
 def summaries(store: Store, faults: dict[str, None] | None = None) -> list[Summary]:
-    """Every session of the store, the one that something happened in last at the end. ``faults`` is given a
-    sentence for each event that cannot be read."""
+    """Every session, the latest at the end; ``faults`` gets a sentence for each unreadable event."""
     rows = Transcript(lambda: store).sessions()
     return [looked_at(store, lambda found, row=row: summary(found, *row), faults) for row in rows]  # type: ignore[misc]
 
@@ -152,14 +151,12 @@ def find_event(store: Store | None, wanted: str) -> tuple[str, int | None]:
 
 
 def place_in(digits: str) -> int:
-    """The place that digits spell. No session has an event at one that is too long to be read as a number:
-    the beginning of it is enough to say so."""
+    """The place that digits spell; of absurdly long ones the beginning, where no event is, either."""
     return int(digits.lstrip("0")[:PLACE_DIGITS] or 0)
 
 
 def last_session(store: Store | None) -> str:
-    """The session in which something happened last, one with a run if there is any. Raises UsageError when
-    there is none."""
+    """The latest session, one with a run if there is any. Raises UsageError when there is none."""
     names = _names(store)
     if store is None or not names:
         raise UsageError("There is no session in this workspace.")
@@ -171,8 +168,7 @@ def last_session(store: Store | None) -> str:
 
 
 def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str, int]:
-    """A new session with the first ``at`` events of another, or all; its id, and how many they are. Raises
-    UsageError."""
+    """A new session of the first ``at`` events of another, or of all; its id and how many. Raises UsageError."""
     transcript = Transcript(lambda: store)
     transcript.verify(session)
     events = list(transcript.events(session))
@@ -207,8 +203,7 @@ def _copy_values(snapshots: StoreSnapshots, session: str, new: str, user: str) -
 
 
 def take_in(store: Store, session: str, events: Sequence[Event]) -> bool:
-    """Keep a session that was read from a text; False if it is there already. Raises UsageError where there
-    is another of that id."""
+    """Keep a session read from a text; False if it is there. Raises UsageError for another of its id."""
     transcript = Transcript(lambda: store)
     known = [event.digest for event in transcript.events(session)]
     if known and known == [event.digest for event in events]:

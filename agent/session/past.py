@@ -70,8 +70,7 @@ class PastCall:
 
 @dataclass
 class Past:
-    """The past of a run, as far as it is not used up: what the model said, in order, and what came of the
-    calls, by key."""
+    """What is not used up of a run's past: what the model said, and what came of calls, by key."""
 
     stimulus: Event | None = None
     exchanges: list[tuple[Event, Event]] = field(default_factory=list)  # request and reply

@@ -61,8 +61,7 @@ def words(text: str) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """A text that a model was shown; ``call`` is the place of the call it came of, 0 for what was given with
-    a task."""
+    """A text that a model was shown; ``call`` is the place of its call, 0 for what came with a task."""
 
     seq: int
     call: int

@@ -220,8 +220,7 @@ def one_event(event: Event) -> str:
 
 
 def as_org(events: Sequence[Event], session: str, *, full: bool = False) -> Iterator[str]:
-    """A session as an Org document: a headline for each run and step, a drawer with times and digests, forms
-    in source blocks and texts in examples."""
+    """A session as an Org document: a headline for each run and step, with times and digests."""
     yield f"#+TITLE: Session {session}"
     if events:
         yield f"#+DATE: [{events[0].at[:10]}]"

@@ -23,8 +23,7 @@ from quoth.tools.storage.file_lock import hold
 
 
 def alone(store: Path, session: str) -> contextlib.AbstractContextManager[None]:
-    """Within it no other process drives the session; the lock ends with its process, however that ends.
-    Raises UsageError when another has it."""
+    """Drive the session alone until its process ends. Raises UsageError when another process has it."""
     return hold(f"{store} {session}", f"Session {session} is being driven by another process.")
 
 
@@ -77,8 +76,7 @@ class Session:
         return opening is not None and opening.seq <= self.transcript.imported(self.id)
 
     def given(self, before: int | None = None) -> dict[str, Any]:
-        """What the user opened it with last, or last before that place; nothing for a session that was never
-        opened."""
+        """What the user opened it with last (before that place); nothing if it was never opened."""
         event = self.opening(before)
         return {} if event is None else {name: value for name, value in event.data.items() if name != "from"}
 
@@ -117,8 +115,7 @@ class Session:
     # Runs
 
     def begin(self, data: Mapping[str, Any], after: str = "") -> str:
-        """Write the stimulus of a new run, and return the run's name. ``after`` is the run whose conversation
-        it goes on with."""
+        """Write the stimulus of a new run that goes on with the run ``after``; its name."""
         count = sum(1 for event in self.transcript.events(self.id, kind="stimulus") if "/" not in event.run)
         name = f"r{count + 1}"
         parent = 0
@@ -165,8 +162,7 @@ class Session:
         return list(found.values())
 
     def to_resume(self) -> list[Unfinished]:
-        """What is to be gone on with: all that waits or was broken off; where nothing does, the last run, if
-        it failed."""
+        """What waits or was broken off; where nothing does, the last run, if it failed."""
         found = self.unfinished()
         if waiting := [one for one in found if one.waits]:
             return waiting

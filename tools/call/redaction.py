@@ -101,8 +101,7 @@ def bare_line(text: str, names: Collection[str]) -> str:
 
 
 def bare_url(url: str) -> str:
-    """The address of a server without what may let somebody in: who one is there, and every value of the
-    query that is not known to be harmless."""
+    """The address of a server without users, and values of its query that are not known as harmless."""
     url = re.sub(r"(://)[^/\s?#]*@", rf"\1{SECRET}@", url)
     head, mark, query = url.partition("?")
     return head + mark + re.sub(r"([^&=#]*)=([^&#]+)", _bare_pair, query)

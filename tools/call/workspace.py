@@ -32,14 +32,12 @@ REMEMBERED = 2000  # files that were read
 
 
 def flying(plan: Path) -> str:
-    """The name of the lock that is held while a plan is flown, from whatever workspace; ``plan`` is its real
-    path."""
+    """The name of the lock held while a plan is flown; ``plan`` is its real path."""
     return f"flight of {plan}"
 
 
 class Workspace:
-    """A root folder; ``protected`` folders inside it (our own state) are never writable, nor is a
-    file that ``flying`` names the lock of, while anybody holds it."""
+    """A root folder. ``protected`` folders in it, and a plan that is being flown, cannot be written."""
 
     def __init__(self, root: Path | str = ".", protected: tuple[Path, ...] = ()) -> None:
         try:
@@ -51,8 +49,7 @@ class Workspace:
         self._mine = threading.local()  # the turns this thread has
 
     def locate(self, path: str) -> Path:
-        """The real path of ``path``, which is taken relative to the root, wherever that leads. Raises
-        ToolError when there is none."""
+        """The real path of ``path``, which is relative to the root. Raises ToolError when there is none."""
         if "\0" in path:
             raise ToolError("A path cannot contain a NUL character.")
         if self._leads_straight(path):
@@ -110,14 +107,12 @@ class Workspace:
         return f"./{shown}" if shown.startswith("~") else shown
 
     def turns(self, path: str) -> bool:
-        """Whether a path leads through a link, so that it may lead elsewhere the next time. Raises
-        ToolError."""
+        """Whether a path leads through a link, and so may lead elsewhere the next time. Raises ToolError."""
         real = self.locate(path)
         return os.path.normpath(self.root / os.path.expanduser(path)) != str(real)  # noqa: PTH111
 
     def canonical(self, path: str) -> WorkspacePath:
-        """A path in its one spelling, with links resolved, and as it was written beside it. Raises
-        ToolError."""
+        """The one spelling of a path, with what was written beside it. Raises ToolError."""
         if "\0" not in path and self._leads_straight(path):
             return WorkspacePath(path, path)
         return WorkspacePath(self.spelling(self.locate(path)), path)
@@ -153,8 +148,7 @@ class Workspace:
             self._seen.pop(next(iter(self._seen)), None)
 
     def alone(self, path: str) -> contextlib.AbstractContextManager[None]:
-        """Within it no other call, of this process or another, writes the file. Raises ToolError when it is
-        not its turn for TURN_SECONDS."""
+        """Within it no other call writes the file. Raises ToolError after waiting TURN_SECONDS."""
         return self._alone(path, self.resolve(path))
 
     @contextlib.contextmanager

@@ -52,8 +52,7 @@ def copy_session(store: Store, events: Sequence[Event], session: str) -> None:
 
 
 def copy_texts(store: Store, session: str, new: str) -> None:
-    """Keep for a new session, too, the texts that its events name by their ids
-    (tools/history/long_results.py)."""
+    """Copy the long texts that events name by their ids (tools/history/long_results.py)."""
     store.execute(
         "INSERT INTO texts (session, user, id, at, text) SELECT ?, user, id, at, text FROM texts"
         " WHERE session = ?",
@@ -113,8 +112,7 @@ def written(events: Iterable[Event], session: str, count: int, version: str) -> 
 
 
 def is_word(name: str) -> bool:
-    """Whether a text can be the name of a session, a run or a call: it stands in comments, commands and
-    lines, and must not break out of them."""
+    """Whether a text can name a session, run or call: it must not break out of comments or commands."""
     return bool(name) and " " not in name and name.isprintable()
 
 
@@ -224,8 +222,7 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
 
 
 def _wrong_with(event: Event, begun: Collection[str]) -> str:
-    """Why nothing can be made of an event; empty if it is as quoth writes it. ``begun`` are the runs that
-    have begun before it."""
+    """Why an event cannot be used; empty if it can. ``begun`` are the runs that began before it."""
     said = event.data
     needed = dict(NEEDED.get(event.kind, {}))
     if event.kind == "stimulus" and "/" not in event.run:

@@ -32,8 +32,7 @@ from quoth.tools.lisp.printer import (
 
 @dataclass(frozen=True)
 class CallForm:
-    """A call as data. ``args`` by name (kebab-case), ``positional`` in order (bound by the tool's
-    signature)."""
+    """A call as data: ``args`` by name (kebab-case), ``positional`` in order."""
 
     tool: str
     args: Mapping[str, Value] = field(default_factory=dict)
@@ -68,8 +67,7 @@ def kebab(name: str) -> str:
 
 
 def canonical(form: CallForm) -> str:
-    """The one text of a form, whatever order it was written in: named arguments stand in alphabetical
-    order."""
+    """The one text of a form: named arguments stand in alphabetical order."""
     return _print(form, sorted(form.args))
 
 
@@ -263,8 +261,7 @@ def _name_of(model: Any) -> str:
 
 
 def from_json(data: Any) -> CallForm:
-    """The CallForm of ``{"tool", "args"}`` (or OpenAI's ``{"name", "arguments"}``, arguments as JSON text
-    too)."""
+    """The CallForm of ``{"tool", "args"}``, or OpenAI's ``{"name", "arguments"}``."""
     if not isinstance(data, Mapping):
         raise InvalidCallError('A call in JSON is an object: {"tool": "echo", "args": {"text": "hi"}}.')
     tool = data.get("tool", data.get("name"))

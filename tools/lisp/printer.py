@@ -130,8 +130,7 @@ def _print_bytes(data: bytes) -> str:
 
 
 def to_value(model: Any) -> Value:
-    """Plain data for a literal model; ``Code`` for a symbol or an expression, which is never evaluated
-    here."""
+    """Plain data for a literal model; ``Code`` for a symbol or an expression."""
     if isinstance(model, m.Keyword):
         return str(model.name)
     if isinstance(model, m.Symbol):
@@ -196,9 +195,7 @@ def is_hard_key(key: Any) -> bool:
 
 
 def show(model: Any) -> str:
-    """A model as the Lisp text it was read from, without Hy's leading quote.
-
-    Recursion is bounded by the reader's depth limit."""
+    """A model as Lisp text, without Hy's leading quote; the reader has bounded its depth."""
     if isinstance(model, m.Keyword):
         return f":{model.name}"
     if isinstance(model, m.Symbol):
@@ -253,8 +250,7 @@ def _fpart(part: Any) -> str:
 
 
 def pretty(model: Any, width: int = 100, indent: int = 0) -> str:
-    """A model over several lines: what does not fit is broken after its head, options kept beside their
-    values."""
+    """A model over several lines, options beside their values."""
     line = show(model)
     if len(line) + indent <= width or not isinstance(model, m.Sequence) or isinstance(model, m.FString):
         return line

@@ -216,8 +216,7 @@ class _Reader(Strings):
         return frame
 
     def _complete(self, frame: Frame, last_line: int, last_column: int) -> tuple[Frame, int]:
-        """Make forms of the prefixes that have all they wait for; the frame that is open then, and how many
-        nodes that made."""
+        """Close the prefixes that are complete; the frame that is open then, and how many nodes were made."""
         made = 0
         while len(frame.items) == frame.need:
             if frame.opener == FIELD_OPENER:

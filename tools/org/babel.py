@@ -64,8 +64,7 @@ class HeaderError(QuothError):
 
 
 def split(text: str, column: int = 0, at: str = " \t") -> Iterator[tuple[str, int]]:
-    """The parts of a line between white space (or the characters ``at``) that stands in no bracket and no
-    text, each with its column."""
+    """The parts of a line between white space (or ``at``) outside of brackets and texts, with columns."""
     start, depth, quoted, place = 0, 0, False, 0
     while place <= len(text):
         char = text[place] if place < len(text) else at[0]

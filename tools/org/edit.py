@@ -50,8 +50,7 @@ def set_todo(org: Org, index: int, word: str) -> Org:
 
 
 def add_to_drawer(org: Org, index: int, drawer: str, text: str) -> Org:
-    """Put a line on top of a drawer of an entry, the newest first as Org does; the drawer is made if it is
-    missing."""
+    """Put a line on top of a drawer of an entry, as Org does, making the drawer if it is missing."""
     if not re.fullmatch(r"[\w-]+", drawer) or drawer.upper() in ("PROPERTIES", "END"):
         raise EditError(f"{drawer!r} cannot be the name of a drawer to write into.")
     if not text.strip() or "\n" in text or "\r" in text:
@@ -82,8 +81,7 @@ def put_results(org: Org, index: int, block: int, text: str | None) -> Org:
 
 
 def put_entry_results(org: Org, index: int, name: str, text: str | None) -> Org:
-    """Put results under a name at the end of an entry's own text: what a step of prose came to. None takes
-    those under that name out."""
+    """Put results under a name at the end of an entry's own text; None takes those out."""
     if not name.strip() or "\n" in name or "\r" in name:
         raise EditError("Results at the end of an entry need a name of one line.")
     entry, found = _headline(org, index), find_results(org, name)

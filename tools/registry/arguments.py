@@ -79,8 +79,7 @@ def validate(
 
 
 def _left_out(param: Param | None) -> bool:
-    """Whether None for this parameter can only mean that it is left out, as models and Common Lisp write
-    it."""
+    """Whether None can only mean that it is left out, as models and Common Lisp write it."""
     return param is not None and not param.required and param.type in (str, int, float, bool, WorkspacePath)
 
 

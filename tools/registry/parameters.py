@@ -145,8 +145,7 @@ def with_paths(hint: Any, value: Any, change: Callable[[str], str]) -> Any:
 
 
 def type_name(hint: Any, path: str = "path") -> str:
-    """How a type is shown: ``str``, ``list of int``, ``str or None``, ``form``; and ``path``, or as ``path``
-    says, for to a model a path is a text like any."""
+    """How a type is shown: ``str``, ``list of int``, ``str or None``, ``form``; a path as ``path`` says."""
     if hint is WorkspacePath:
         return path
     if hint in _PLAIN:

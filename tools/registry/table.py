@@ -158,8 +158,7 @@ class CognitiveTool:
 
     @cached_property
     def version(self) -> str:
-        """SHA-256 of what the tool is: its description, schema, standing orders, source text, and the code it
-        is made of; of a tool that ships that is its file."""
+        """SHA-256 of what approvals are bound to: its description, schema, source text and code."""
         from quoth.tools.registry.code_version import own_code
 
         made = [self.describe(), self.source, self.code or own_code(self.module)]
@@ -240,8 +239,7 @@ class ToolTable:
 
     @cached_property
     def schema_hash(self) -> str:
-        """SHA-256 over all a model is shown of every tool, sorted by name: equal tables, equal hash (seed
-        003)."""
+        """SHA-256 over all a model is shown of every tool: equal tables, equal hash (seed 003)."""
         data = json.dumps([tool.describe() for tool in self.tools()], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(data.encode()).hexdigest()
 

@@ -52,8 +52,7 @@ def private_folder(folder: Path) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Make a file of the state, empty where there is none, for nobody but its user to read. Raises
-    OSError."""
+    """Make a file of the state that its user alone can read, empty where there is none. Raises OSError."""
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     _close(path, 0o600)
 
@@ -229,15 +228,13 @@ class Store:
                 self._depth -= 1
 
     def _statement(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
-        """One statement of the open transaction; none once a part of it has failed, for SQLite may have
-        undone it already and would keep this one alone."""
+        """A statement of the transaction; none after a failure: SQLite may have undone what was before."""
         if self._broken:
             raise RuntimeError(BROKEN)
         return list(self._db.execute(sql, tuple(values)))
 
     def execute(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run one statement in a transaction of its own, or in the one this thread has open, and return its
-        rows."""
+        """The rows of one statement, in the transaction this thread has open or in one of its own."""
         with self._lock:
             if self._depth:
                 return self._statement(sql, values)
