@@ -1,7 +1,7 @@
 """A flight plan as data: phases and steps, their forms, what they wait for, and digests of what counts.
 
-Knows no file format (plan_org.py and plan_markdown.py read those), no tools and no running. Reading never
-fails: what is wrong is a fault with its place, and checks are in plan_check.py.
+Knows no file format (the readers do), no tools and no running. Reading never fails: what is wrong is a fault
+with its place, and checks are in check.py.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any
 
 from quoth.tools.errors import UsageError, did_you_mean
@@ -238,6 +239,9 @@ class Plan:
     data: Mapping[str, Data] = field(default_factory=dict)
     library: Mapping[str, Form] = field(default_factory=dict)  # named blocks outside of all steps
     left_out: frozenset[str] = frozenset()  # the ids of headlines that are no part of it
+    _earlier: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False)
+    # By the part itself: ids may be double as long as nobody has checked the plan.
+    _digests: dict[Part, str] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def steps(self) -> tuple[Part, ...]:
@@ -275,12 +279,7 @@ class Plan:
         siblings: dict[str, list[Part]] = {}
         for part in self.parts:
             siblings.setdefault(part.parent.id if part.parent else "", []).append(part)
-        before = {
-            part.id: group[place - 1]
-            for group in siblings.values()
-            for place, part in enumerate(group)
-            if place
-        }
+        before = {part.id: one for group in siblings.values() for one, part in pairwise(group)}
         found: dict[str, tuple[str, ...]] = {}
         for step in self.steps:
             names: dict[str, None] = {}
@@ -324,22 +323,15 @@ class Plan:
     def earlier(self, step: Part) -> frozenset[str]:
         """The ids of all steps that have ended for sure when this one begins."""
         if step.id not in self._earlier:
-            self._earlier[step.id] = self._find_earlier(step)
+            found: set[str] = set()
+            pending = list(self.waits[step.id])
+            while pending:
+                name = pending.pop()
+                if name not in found:
+                    found.add(name)
+                    pending += self.waits[name]
+            self._earlier[step.id] = frozenset(found)
         return self._earlier[step.id]
-
-    @cached_property
-    def _earlier(self) -> dict[str, frozenset[str]]:
-        return {}
-
-    def _find_earlier(self, step: Part) -> frozenset[str]:
-        found: set[str] = set()
-        pending = list(self.waits[step.id])
-        while pending:
-            name = pending.pop()
-            if name not in found:
-                found.add(name)
-                pending += self.waits[name]
-        return frozenset(found)
 
     def notes(self, step: Part) -> list[Part]:
         """What a model is told besides the objective: prose of the groups around, and Blueprints above."""
@@ -354,16 +346,11 @@ class Plan:
             self._digests[step] = self._find_digest(step)
         return self._digests[step]
 
-    @cached_property
-    def _digests(self) -> dict[Part, str]:
-        return {}  # by the part itself: ids may be double as long as nobody has checked the plan
-
     def _find_digest(self, step: Part) -> str:
-        told = (
-            [self.title, *([part.title, part.prose] for part in self.notes(step))] if step.objective else []
-        )
+        notes = [[part.title, part.prose] for part in self.notes(step)]
+        told = [self.title, *notes] if step.objective else []
         after = None if step.after is None else sorted(step.after)
-        budget = [step.budget.steps, step.budget.tokens, step.budget.cost, step.budget.seconds]
+        budget = list(vars(step.budget).values())
         data = [
             "step 1",
             [step.id, step.title, step.phase, step.objective, told],

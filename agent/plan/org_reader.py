@@ -76,11 +76,8 @@ class _Reading(Reading):
         for one in self.whole:
             name, _, value = one.value.partition(" ")
             column = one.column + len(one.value) - len(value.lstrip()) if value.strip() else one.column
-            found.append(
-                Setting(
-                    name.removesuffix("+"), value.strip(), self.place(one.first, column), name.endswith("+")
-                )
-            )
+            place = self.place(one.first, column)
+            found.append(Setting(name.removesuffix("+"), value.strip(), place, name.endswith("+")))
         return [*found, *self._settings(self.org.entries[0])]
 
     def _settings(self, entry: Entry) -> list[Setting]:

@@ -33,25 +33,12 @@ SYNONYMS = {
     for name in names.split()
 }
 # Languages whose blocks a person may expect to be run.
-_PROGRAMMING = frozenset(
-    (
-        "python",
-        "py",
-        "sh",
-        "bash",
-        "shell",
-        "js",
-        "javascript",
-        "ruby",
-        "elisp",
-        "emacs-lisp",
-        "scheme",
-        "clojure",
-    )
-)
+_PROGRAMMING = {
+    *("python", "py", "sh", "bash", "shell", "js", "javascript", "ruby"),
+    *("elisp", "emacs-lisp", "scheme", "clojure"),
+}
 # Keywords of Org that are as near to ours as a slip would be.
 _KEYWORDS = ("TITLE", "PROPERTY", "NAME", "CALL", "HEADER", "TODO")
-_ORGS_KEYWORDS = frozenset({"SUBTITLE"})
 _SLIP = 0.75  # how like a word of ours one has to be: Org's users have words of their own
 
 _QUOTED = re.compile(r"[ \t]*(,)(?:\*+ |#\+\w)")
@@ -173,10 +160,8 @@ def meant_markdown(line: str, top: bool) -> tuple[int, str] | None:
     if (found := _PROPERTY.match(line.upper())) and found[2] in OURS:
         value = line[found.end() :].strip()
         if line.strip().startswith(("- ", "* ", "+ ", ":")) or top:
-            return (
-                column,
-                f"This is text; a property stands right below its heading: - {found[2]}: {value}".rstrip(),
-            )
+            what = f"This is text; a property stands right below its heading: - {found[2]}: {value}"
+            return column, what.rstrip()
     if top and (found := _NO_COLON.match(line)) and found[1] in OURS:
         return column, f"A property has a colon: - {found[1]}: {found[2].rstrip()}."
     return None
@@ -200,11 +185,8 @@ def meant_keyword(name: str, value: str, whole: bool) -> str:
         return f"{name} is a property; it stands in the :PROPERTIES: of a headline."
     if name in SYNONYMS:
         return f"There is no property {name}.{meant_property(name)}"
-    if name in _KEYWORDS or name in _ORGS_KEYWORDS or "_" in name or "-" in name:
+    if name in (*_KEYWORDS, "SUBTITLE") or "_" in name or "-" in name:
         return ""
-    close = _slip(name, (*_KEYWORDS, *OURS))
-    return (
-        f"There is no keyword #+{name}. Did you mean {'#+' if close in _KEYWORDS else ''}{close}?"
-        if close
-        else ""
-    )
+    if not (close := _slip(name, (*_KEYWORDS, *OURS))):
+        return ""
+    return f"There is no keyword #+{name}. Did you mean {'#+' if close in _KEYWORDS else ''}{close}?"

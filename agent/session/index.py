@@ -168,7 +168,7 @@ def last_session(store: Store | None) -> str:
 
 
 def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str, int]:
-    """A new session of the first ``at`` events of another, or of all; its id and how many. Raises UsageError."""
+    """A new session of the first ``at`` events of another, or all; its id, how many. Raises UsageError."""
     transcript = Transcript(lambda: store)
     transcript.verify(session)
     events = list(transcript.events(session))

@@ -29,7 +29,7 @@ from quoth.tools.text import short
 SECRET = "[secret]"  # noqa: S105
 KEPT_CHARS = 2000  # of any one text
 MARGIN = 4096  # is read beyond that, so that no secret is cut in two before it is recognised
-HARMLESS = (
+HARMLESS = {
     "api-version",
     "api_version",
     "version",
@@ -38,7 +38,7 @@ HARMLESS = (
     "region",
     "deployment",
     "model",
-)  # in a query
+}  # in a query
 SHORTEST = 4  # what is shorter is not searched for in other texts: it would be found everywhere
 
 # Words whose value is a secret. The first letter stands apart in any of its cases, for re then skips all

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.registry.parameters import WorkspacePath
 from quoth.tools.storage.atomic import replace_in
 from quoth.tools.storage.file_lock import hold, is_held
@@ -236,14 +236,10 @@ class Workspace:
 
     def _failure(self, path: str, real: Path, error: OSError) -> str:
         if isinstance(error, FileNotFoundError):
-            from quoth.tools.errors import did_you_mean
-
+            siblings: list[str] = []
             with contextlib.suppress(OSError):
-                siblings = (
-                    [self.shown(item) for item in real.parent.iterdir()] if real.parent.is_dir() else []
-                )
-                return f"There is no file {path}." + did_you_mean(self.shown(real), siblings)
-            return f"There is no file {path}."
+                siblings = [self.shown(item) for item in real.parent.iterdir()]
+            return f"There is no file {path}." + did_you_mean(self.shown(real), siblings)
         return f"{path}: {_why(error)}."
 
     def walk(self, path: str) -> Iterator[Path]:

@@ -342,34 +342,18 @@ class Org:
         # Where nothing else stands before them, tags may follow the stars; the title then is empty.
         tags = _TAGS.search(line, place if todo or priority or commented else level)
         title = line[place : max(place, tags.start()) if tags else len(line)].strip(" \t")
-        return Entry(
-            row,
-            level,
-            stop,
-            end,
-            parent,
-            heading,
-            todo,
-            priority[1] if priority else "",
-            title,
-            place,
-            tuple(tag for tag in tags[1].split(":") if tag) if tags else (),
-            bool(commented),
-            planning,
-            drawer,
-            properties,
-            elements,
-        )
+        words = (todo, priority[1] if priority else "", title, place)
+        named = tuple(filter(None, tags[1].split(":"))) if tags else ()
+        dead = bool(commented)
+        place_of = (row, level, stop, end, parent, heading)
+        return Entry(*place_of, *words, named, dead, planning, drawer, properties, elements)
 
     def _property(self, row: int) -> Property:
         line = self.lines[row]
         found = _PROPERTY.match(line)
         assert found, "the drawer was looked at before"
-        name = found[1]
-        more = name.endswith("+")
-        return Property(
-            name[:-1] if more else name, line[found.end() :].rstrip(" \t"), row, found.end(), more
-        )
+        name, value = found[1], line[found.end() :].rstrip(" \t")
+        return Property(name.removesuffix("+"), value, row, found.end(), name.endswith("+"))
 
 
 def _skip(line: str, place: int) -> int:

@@ -152,10 +152,6 @@ def _indent(org: Org, entry: Entry) -> str:
     return indent if indent == " " * (entry.level + 1) else ""
 
 
-def _starts_with_text(org: Org, row: int) -> bool:
-    return row < len(org.lines) and bool(org.lines[row].strip(" \t"))
-
-
 def _results(indent: str, name: str, text: str) -> list[str]:
     """The keyword, and the text as Org writes results."""
     text = re.sub(r"\r\n?", "\n", _clean(text))

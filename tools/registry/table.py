@@ -59,36 +59,33 @@ class CognitiveTool:
     _body: Callable[..., Any] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not NAME.match(self.name):
-            raise DefinitionError(f"{self.name}: a tool's name is lower-case letters, digits and hyphens.")
-        if not isinstance(self.description, str) or not self.description.strip():
-            raise DefinitionError(f"{self.name} needs a description: the model chooses by it.")
+        for fine, what in self._rules():
+            if not fine:
+                raise DefinitionError(f"{self.name}{what}")
+
+    def _rules(self) -> Iterator[tuple[object, str]]:
+        """What must be so, and what to say after the name of the tool where it is not."""
+        kind = isinstance(self.name, str) and NAME.match(self.name)
+        yield kind, ": a tool's name is lower-case letters, digits and hyphens."
+        described = isinstance(self.description, str) and self.description.strip()
+        yield described, " needs a description: the model chooses by it."
+        known = ", ".join(f":{effect}" for effect in EFFECTS)
         for effect in self.effects:
-            if effect not in EFFECTS:
-                raise DefinitionError(
-                    f"{self.name}: unknown effect :{effect}; the effects are "
-                    + ", ".join(f":{known}" for known in EFFECTS)
-                    + "."
-                )
-        if self.cost not in COSTS:
-            raise DefinitionError(f"{self.name}: :cost is :free, :cheap or :expensive, not :{self.cost}.")
-        if self.gate_failure not in ("closed", "open"):
-            raise DefinitionError(f"{self.name}: :gate-failure is :closed or :open.")
-        if not _is_number(self.timeout) or not self.timeout > 0:
-            raise DefinitionError(f"{self.name}: :timeout is a number of seconds above 0.")
-        if not (_is_number(self.cooldown) and _is_number(self.daily_limit)):
-            raise DefinitionError(f"{self.name}: :cooldown and :daily-limit are numbers.")
-        if not (self.cooldown >= 0 and self.daily_limit >= 0):
-            raise DefinitionError(f"{self.name}: :cooldown and :daily-limit are not negative.")
+            yield effect in EFFECTS, f": unknown effect :{effect}; the effects are {known}."
+        yield self.cost in COSTS, f": :cost is :free, :cheap or :expensive, not :{self.cost}."
+        yield self.gate_failure in ("closed", "open"), ": :gate-failure is :closed or :open."
+        timed = _is_number(self.timeout) and self.timeout > 0
+        yield timed, ": :timeout is a number of seconds above 0."
+        limits = (self.cooldown, self.daily_limit)
+        yield all(map(_is_number, limits)), ": :cooldown and :daily-limit are numbers."
+        yield min(limits) >= 0, ": :cooldown and :daily-limit are not negative."
         for option in ("gate", "allow_repeat", "shown", "replace"):
-            if not isinstance(getattr(self, option), bool):
-                raise DefinitionError(f"{self.name}: :{option.replace('_', '-')} is True or False.")
-        if not isinstance(self.tag, str):
-            raise DefinitionError(f"{self.name}: :tag is a text.")
+            flag = isinstance(getattr(self, option), bool)
+            yield flag, f": :{option.replace('_', '-')} is True or False."
+        yield isinstance(self.tag, str), ": :tag is a text."
         names = [param.name for param in self.params]
         for name in names:
-            if names.count(name) > 1:
-                raise DefinitionError(f"{self.name}: the parameter {name} stands twice.")
+            yield names.count(name) == 1, f": the parameter {name} stands twice."
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"{self.name} is called through the door: agent.call('({self.name} …)').")
@@ -194,9 +191,8 @@ class ToolTable:
                 "write :replace True to put this one in its place."
             )
         self._tools[tool.name] = tool
-        self.__dict__.pop("schema_hash", None)
-        self.__dict__.pop("secrets", None)
-        self.__dict__.pop("shown", None)
+        for name in ("schema_hash", "secrets", "shown"):
+            self.__dict__.pop(name, None)
         return tool
 
     def get(self, name: str) -> CognitiveTool:
