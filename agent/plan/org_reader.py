@@ -238,17 +238,14 @@ class _Reading(Reading):
         for element in entry.elements:
             if element.first <= inner or element.depth:
                 continue
-            result = element.key("RESULTS") is not None
-            if element.kind in ("drawer", "comment", "clock", "keyword") or result:
-                inner = element.last
-            elif element.kind == "block" and element.name in ("SRC", "COMMENT"):
+            inner = element.last
+            if element.kind in ("drawer", "comment", "clock", "keyword") or element.key("RESULTS"):
+                continue
+            if element.kind == "block" and element.name in ("SRC", "COMMENT"):
                 language = babel.language(element.value).lower()
-                inner = element.last
-                if element.name == "SRC" and language not in LANGUAGES:
-                    rows += range(element.first, element.last + 1)
-            else:
-                inner = element.last
-                rows += range(element.first, element.last + 1)
+                if element.name == "COMMENT" or language in LANGUAGES:
+                    continue
+            rows += range(element.first, element.last + 1)
         if not rows:
             return ""
         taken = set(rows)

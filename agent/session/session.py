@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -134,31 +134,24 @@ class Session:
     def unfinished(self) -> list[Unfinished]:
         """All that has not come to its end, in the order it was begun."""
         found: dict[str, Unfinished] = {}
-        begun: dict[str, Event] = {}
+        begun: dict[str, Unfinished] = {}
         for event in self.transcript.events(self.id):
-            if "/" in event.run or (event.run == "" and event.kind not in ("call", "receipt")):
+            name, of_run = event.run or event.key, bool(event.run)
+            if "/" in name:
                 continue
-            if event.kind == "stimulus" and event.data["user"] == self.user:
-                found[event.run] = Unfinished("run", event.run, "", event)
-            elif event.kind == "end" and event.run in found:
-                status = event.status
-                if status == "done":
-                    del found[event.run]
+            if event.kind == "stimulus" or (event.kind == "call" and not of_run):
+                if (event.data["user"] if of_run else event.data.get("user")) == self.user:
+                    begun[name] = found[name] = Unfinished("run" if of_run else "call", name, "", event)
+            elif of_run and name in found:
+                if event.kind == "end" and event.status == "done":
+                    del found[name]
+                elif event.kind == "end" or event.kind in GOING_ON:  # it was gone on with, and broken off
+                    found[name] = replace(found[name], status=event.status if event.kind == "end" else "")
+            elif not of_run and event.kind == "receipt" and name in begun:
+                if event.status == "pending":
+                    found[name] = replace(begun[name], status="pending")
                 else:
-                    found[event.run] = Unfinished("run", event.run, status, found[event.run].event)
-            elif event.kind in GOING_ON and event.run in found:  # it was gone on with, and broken off
-                if found[event.run].status:
-                    found[event.run] = Unfinished("run", event.run, "", found[event.run].event)
-            elif event.run == "" and "/" not in event.key:
-                if event.kind == "call" and event.data.get("user") == self.user:
-                    begun[event.key] = event
-                    found[event.key] = Unfinished("call", event.key, "", event)
-                elif event.kind == "receipt" and event.key in begun:
-                    status = event.status
-                    if status == "pending":
-                        found[event.key] = Unfinished("call", event.key, status, begun[event.key])
-                    else:
-                        found.pop(event.key, None)
+                    found.pop(name, None)
         return list(found.values())
 
     def to_resume(self) -> list[Unfinished]:

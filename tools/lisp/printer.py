@@ -5,7 +5,6 @@ Knows no calls and no tools.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -87,21 +86,16 @@ def print_value(value: Value, depth: int = 0) -> str:
         return "{" + "  ".join(pairs) + "}"
     if isinstance(value, Code):
         return str(value) if isinstance(value, Picture) else _print_code(str(value))
-    if value is None:
-        return "None"
-    if isinstance(value, bool):
-        return "True" if value else "False"
+    if value is None or isinstance(value, bool):
+        return str(value)
     if isinstance(value, str):
         return print_string(value)
     if isinstance(value, int):
         # Python refuses to print thousands of digits in decimal, and a form must always have a text.
         return str(int(value)) if value.bit_length() < 10_000 else hex(value)
     if isinstance(value, float):
-        if math.isnan(value):
-            return "NaN"
-        if math.isinf(value):
-            return "Inf" if value > 0 else "-Inf"
-        return repr(value)
+        text = repr(float(value))
+        return _ODD.get(text, text)
     if isinstance(value, bytes):
         return _print_bytes(value)
     if isinstance(value, Mapping):
@@ -111,6 +105,7 @@ def print_value(value: Value, depth: int = 0) -> str:
     return print_string(str(value))
 
 
+_ODD = {"nan": "NaN", "inf": "Inf", "-inf": "-Inf"}
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _COMMON = str.maketrans(_ESCAPES)
 
@@ -204,12 +199,6 @@ def show(model: Any) -> str:
         return _print_bytes(bytes(model))
     if isinstance(model, m.FString):
         return 'f"' + "".join(_fpart(part) for part in model) + '"'
-    if isinstance(model, m.String):
-        return print_string(str(model))
-    if isinstance(model, m.Integer):
-        return str(int(model))
-    if isinstance(model, m.Float):
-        return print_value(float(model))
     if isinstance(model, m.Complex):
         return repr(complex(model)).strip("()")
     if isinstance(model, m.Expression):

@@ -153,10 +153,7 @@ They know how a definition is written and nothing of what a tool does; values ar
     (fail compiler name f"{name} needs :argv, a list of texts and parameters; it is never given to a shell."))
   (setv argv (.pop options "argv")  cwd (.pop options "cwd" "."))
   (.setdefault options "effects" '[:runs])
-  (setv limit (.get options "timeout" 30))
-  `(def-cognitive-tool ~name ~description
-     ~@(gfor  #(key value) (.items options)  item [(hy.models.Keyword key) value]  item)
-     :body (await (hy.I.quoth/tools/builtin/process.run-argv ~argv :cwd ~cwd :timeout ~limit :ctx ctx))))
+  (tool-with name description options `(hy.I.quoth/tools/builtin/process.run-argv ~argv :cwd ~cwd)))
 
 (defn expand-http-tool [compiler name description items]
   "A tool whose body makes one HTTP request; parameters that stand in :query or :json are filled in."
@@ -172,7 +169,10 @@ They know how a definition is written and nothing of what a tool does; values ar
                        item)
         url (.pop options "url"))
   (.setdefault options "effects" '[:net])
-  (setv limit (.get options "timeout" 30))
+  (tool-with name description options `(hy.I.quoth/tools/builtin/process.http-request ~url ~@request)))
+
+(defn tool-with [name description options body]
+  "A tool whose body awaits the call BODY, which is given its time and its context."
   `(def-cognitive-tool ~name ~description
      ~@(gfor  #(key value) (.items options)  item [(hy.models.Keyword key) value]  item)
-     :body (await (hy.I.quoth/tools/builtin/process.http-request ~url ~@request :timeout ~limit :ctx ctx))))
+     :body (await (~@body :timeout ~(.get options "timeout" 30) :ctx ctx))))
