@@ -114,10 +114,7 @@ def install() -> None:
 
 
 def load_hy_file(path: Path) -> ModuleType:
-    """Run a user's ``.hy`` file as a module of its own and return it.
-
-    Raises UsageError with the file, line, column, the line itself and a caret: never a traceback.
-    """
+    """Run a user's ``.hy`` file as a module of its own. Raises UsageError with place, line and caret."""
     install()
     from hy.errors import HyError
 

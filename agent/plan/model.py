@@ -152,10 +152,9 @@ class Budget:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A headline of the plan: a phase or another group when it holds ``inside``, and else a step.
-
-    ``prose`` of a step is its objective. ``tools`` None: those of the agent. ``after`` None: what stands
-    before it, as in the file. ``entry`` is the headline's place in the file, for edits."""
+    """A headline of the plan: a group when it holds ``inside``, else a step, whose ``prose`` is its
+    objective. ``tools`` None: those of the agent; ``after`` None: what stands before it; ``entry``: its place
+    in the file."""
 
     id: str
     title: str

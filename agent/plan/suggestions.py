@@ -77,10 +77,9 @@ def meant_property(name: str) -> str:
 
 
 def meant_word(title: str, holds: str = "", late: bool = False) -> str:
-    """What is to be said of a headline without TODO word whose title begins with what may be meant as one.
-
-    ``holds`` tells what stands below it: ``forms`` (or our properties), ``prose``, or ``steps``; ``late``
-    that the title does not follow upon the stars."""
+    """What is to be said of a title that begins with what may be meant as a TODO word. ``holds`` tells what
+    stands below: ``forms`` (or our properties), ``prose``, ``steps``; ``late``: it does not follow the
+    stars."""
     if found := _CAPITALS.match(title):
         word = found[0]
         if word in TODO_WORDS and title[len(word) :].startswith(":"):

@@ -28,9 +28,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Summary:
-    """A session in one line. ``status`` is that of its last run: ``done failed pending interrupted``, or
-    ``unfinished`` for what was broken off; ``calls`` for a session without a run. ``first`` and ``last`` are
-    times, UTC; ``task`` is what was asked first; ``users`` all who have used it."""
+    """A session in one line. ``status`` is that of its last run, ``unfinished`` for what was broken off, or
+    ``calls`` without a run; ``first`` and ``last`` are times, UTC; ``task`` what was asked first."""
 
     id: str
     users: tuple[str, ...]

@@ -29,8 +29,7 @@ Caller: TypeAlias = Any  # the ToolContext of a call, which holds these services
 
 
 class MemoryStore(Protocol):
-    """The memory blocks of one agent, by label. A label that is taken, or that is not there, is a ToolError,
-    but for ``get_block``, which then gives None."""
+    """The memory blocks of one agent, by label; a wrong label is a ToolError, but None from ``get_block``."""
 
     async def create_block(
         self,
@@ -104,8 +103,7 @@ class PermissionBroker(Protocol):
     """Asks a person, on behalf of the call that is running."""
 
     async def request(self, what: str, reason: str) -> None:
-        """Return when ``what`` is allowed, by a person or by an earlier grant. Raises ToolFailure with the
-        status ``denied`` or ``pending`` otherwise, which ends the body."""
+        """Return when ``what`` is allowed. Raises ToolFailure, ``denied`` or ``pending``, otherwise."""
 
 
 class Search(Protocol):

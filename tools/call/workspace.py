@@ -243,9 +243,8 @@ class Workspace:
         return f"{path}: {_why(error)}."
 
     def walk(self, path: str) -> Iterator[Path]:
-        """The regular files under a folder (or the file itself), sorted, hidden tool folders left out.
-
-        Links are not followed, so neither loops nor files outside can appear."""
+        """The regular files under a folder (or the file itself), sorted; hidden folders and links are left
+        out."""
         start, path = self.resolve(path), written(path)
         if start.is_file():
             yield start

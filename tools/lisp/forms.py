@@ -148,10 +148,8 @@ def too_deep(value: Value) -> bool:
 
 
 def from_model(model: Any) -> CallForm:
-    """The CallForm that a read expression spells: a call form, or a plist in either of the seeds' shapes.
-
-    Raises InvalidCallError with a sentence that says what a call looks like.
-    """
+    """The CallForm that a read call form or plist spells. Raises InvalidCallError that says what a call
+    is."""
     if not isinstance(model, m.Expression):
         raise InvalidCallError(f'A call is a form such as (echo :text "hi"); this is {show(model)}.')
     if not model:

@@ -24,10 +24,8 @@ CONSTANTS: dict[str, Value] = {
 
 
 class Code(str):
-    """Canonical text of an expression that stands as an argument: data for a tool that takes programs.
-
-    ``data`` is the list that a quoted form or ``(list …)`` spells, for tools that take plain data.
-    """
+    """Canonical text of an expression that stands as an argument; ``data`` is the list that a quoted form or
+    ``(list …)`` spells, for tools that take plain data."""
 
     data: list[Any] | None = None
 

@@ -15,11 +15,8 @@ _WINDOW = 80  # characters of a long line that caret() shows
 
 
 class Lines:
-    """Offset -> (line, column), both 1-based. As in Hy, only a line feed ends a line.
-
-    It counts on from the last offset asked for, so asking in the order of the text is linear. ``line`` and
-    ``column`` are those of ``text[0]``, for a text that is the rest of a longer one.
-    """
+    """Offset -> (line, column), both 1-based; only a line feed ends a line. It counts on from the last offset
+    asked for, so that asking in order is linear. ``line`` and ``column`` are those of ``text[0]``."""
 
     __slots__ = ("first", "line", "offset", "start", "text")
 
@@ -43,11 +40,8 @@ class Lines:
 
 @dataclass(eq=False)
 class ReadError(QuothError):
-    """Where the text cannot be read, why, and what would be right.
-
-    ``source_line`` may lack its first ``cut`` characters. ``incomplete``: the text ended inside a form.
-    ``offset`` is the place in the text that was given.
-    """
+    """Where the text cannot be read, why, and what would be right. ``source_line`` may lack its first ``cut``
+    characters; ``incomplete``: the text ended inside a form; ``offset`` is the place in the text."""
 
     message: str
     line: int = 1

@@ -86,10 +86,8 @@ def read_one(text: str, limits: Limits = DEFAULT) -> Object:
 def read_prefix(
     text: str, start: int, limits: Limits = DEFAULT, lines: Lines | None = None
 ) -> tuple[Object, int]:
-    """The form that begins at ``text[start]``, and the offset just past it.
-
-    Share ``lines`` to read many forms of one text in linear time. Here ``max_chars`` bounds the form.
-    """
+    """The form that begins at ``text[start]``, and the offset just past it. Share ``lines`` to read many
+    forms of one text in linear time. Here ``max_chars`` bounds the form."""
     end = min(len(text), start + limits.max_chars + 1)
     reader = _Reader(text, limits, Lines(text) if lines is None else lines, end)
     if not 0 <= start < len(text) or text[start] in SPACE + ";":
@@ -125,10 +123,8 @@ class _Reader(Strings):
         self.max_digits = min(limits.max_digits, sys.get_int_max_str_digits() or limits.max_digits)
 
     def read(self, pos: int, one: bool = False) -> tuple[list[Object], int]:
-        """The forms from ``pos`` on (only the first, if ``one``) and the offset behind them.
-
-        Positions are set through the models' private fields: the public setters cost more than the reading.
-        """
+        """The forms from ``pos`` on (only the first, if ``one``) and the offset behind them. Positions are
+        set through private fields: the public setters cost more than the reading."""
         text, end, stack = self.text, self.end, self.stack
         frame = root = Frame("(", pos, 1, 1)
         stack[:] = [root]

@@ -57,11 +57,9 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """What stands in the lines from ``first`` to ``last``: text, a keyword, a block, a drawer, a table …
-
-    ``name`` is the key of a keyword, the name of a drawer or the kind of a block; ``value`` the rest of the
-    first line from ``column`` on. ``keys`` are the keywords that say something of it, and ``depth`` tells how
-    many drawers and blocks are around it."""
+    """What stands in the lines from ``first`` to ``last``. ``name`` is the key of a keyword, or of a block
+    its kind; ``value`` the rest of the first line from ``column`` on; ``keys`` the keywords that say
+    something of it; ``depth`` how many drawers and blocks are around it."""
 
     kind: str
     first: int
@@ -80,9 +78,8 @@ class Element:
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A headline and what stands below it, up to the next one (``stop``) and without its subtree (``end``).
-
-    The first entry, of level 0 and row -1, is what stands before all headlines. ``heading`` is
-    the column of what follows the stars: the TODO word, if there is one."""
+    The first, of level 0 and row -1, is what stands before all headlines. ``heading`` is the column behind
+    the stars."""
 
     row: int
     level: int

@@ -214,9 +214,8 @@ def _below(org: Org, entry: Entry, row: int, lines: Iterable[str]) -> Org:
 
 
 def _rows(org: Org, start: int, stop: int, lines: Sequence[str]) -> Org:
-    """The file with other lines in the place of the rows from ``start`` up to ``stop``. Each new line ends
-    as the row in its place did, or else as its neighbours do; and if the file did not end with a line end
-    it still does not."""
+    """The file with other lines in the place of some rows. Each new line ends as the row in its place did, or
+    its neighbours do; a file without a last line end keeps none."""
     old = list(org.ends[start:stop])
     near = org.ends[start - 1] if start else ""
     usual = near or (old[0] if old else "") or org.newline

@@ -42,11 +42,9 @@ def validate(
     bound: Mapping[str, Any],
     later: Container[str] = (),
 ) -> dict[str, Any]:
-    """The typed arguments by canonical name, defaults filled in. Raises InvalidCallError with every fault,
-    up to MAX_FAULTS.
-
-    Of the arguments ``later`` the values are not known yet; nothing is said of them, and when there are any
-    of no default there are no typed arguments."""
+    """The typed arguments by canonical name, defaults filled in. Raises InvalidCallError with every fault, up
+    to MAX_FAULTS. Nothing is said of the arguments ``later``, whose values are not known yet; where one of
+    them has no default there are no typed arguments."""
     from pydantic import ValidationError
 
     by_name = {param.name: param for param in params}

@@ -52,12 +52,8 @@ def define_tool(
     module: str = "",
     **options: Any,
 ) -> CognitiveTool:
-    """Build a tool and register it in the current table.
-
-    ``parameters`` maps each name to its spec (``type doc default choices min max secret``); ``options`` are
-    OPTIONS with underscores. Raises DefinitionError (a ValueError) saying which option of which tool is
-    wrong.
-    """
+    """Build a tool and register it in the current table. ``parameters`` maps each name to its spec;
+    ``options`` are OPTIONS with underscores. Raises DefinitionError that names the option at fault."""
     for option in options:
         if option.replace("_", "-") not in OPTIONS:
             raise DefinitionError(f"{name}: unknown option :{option}." + did_you_mean(option, OPTIONS))

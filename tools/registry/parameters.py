@@ -38,9 +38,8 @@ REQUIRED: Final = _Required()
 
 class WorkspacePath(str):
     """The type of a parameter that names a file or folder: ``path`` in Hy, ``list[WorkspacePath]`` for many.
-
-    The value is a text. Once the door has resolved it, it is the one spelling of the real place: relative to
-    the workspace inside of it, absolute outside. ``written`` is the spelling that was given, for people."""
+    Once the door has resolved it, it is the one spelling of the real place, relative to the workspace where
+    it is inside; ``written`` is the spelling that was given."""
 
     written: str
 
@@ -65,11 +64,9 @@ class Secret(str):
 
 @dataclass(frozen=True)
 class Param:
-    """One declared parameter. ``default`` is REQUIRED when the call must give it.
-
-    The value of a ``secret`` one is for the tool alone: it stands neither in the audit nor in any question.
-    A ``hidden`` one is taken where it is named, and stands in no view: it is no part of what the tool is for.
-    """
+    """One declared parameter; ``default`` is REQUIRED when the call must give it. A ``secret`` one stands
+    neither in the audit nor in any question; a ``hidden`` one is taken where it is named, and stands in no
+    view."""
 
     name: str
     type: Any = str

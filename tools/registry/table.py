@@ -123,9 +123,8 @@ class CognitiveTool:
         return "(" + " ".join([self.name, *(param.signature() for param in self.offered)]) + ")"
 
     def checked(self, form: CallForm) -> tuple[CallForm, dict[str, Any]]:
-        """A call of this tool as its canonical self, each given argument by its name, and the arguments as
-        the body sees them, defaults included; its paths are still as they were written (tools/policy/scope.py
-        resolves them). Raises InvalidCallError."""
+        """A call of this tool with each argument by its name, and the arguments as the body sees them,
+        defaults included, paths as they were written. Raises InvalidCallError."""
         bound = bind(self.name, self.params, form.args, form.positional)
         args = validate(self.name, self.params, self.model, bound)
         return CallForm(self.name, {name: args[name] for name in bound}), args
@@ -164,8 +163,7 @@ class CognitiveTool:
 
     @cached_property
     def outline(self) -> str:
-        """16 hex digits that tell this tool from what it was before it was changed. Unlike ``version``, to
-        which approvals are bound, it is had without compiling the input model."""
+        """16 hex digits that change with the tool; unlike ``version`` they need no compiled input model."""
         params = [repr(param) for param in self.params]
         data = json.dumps([self._orders(), params, self.source], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(data.encode()).hexdigest()[:16]

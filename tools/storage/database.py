@@ -76,9 +76,8 @@ def _close(path: Path, mode: int) -> bool:
 
 @contextlib.contextmanager
 def existing_store(workspace: Path) -> Iterator[Store | None]:
-    """The store of a workspace, open; None where nothing was ever kept, for looking makes none. Where nothing
-    can be written, on a full disk or one that may only be read, it can still be looked at. Raises UsageError
-    for what is no folder."""
+    """The store of a workspace, open; None where nothing was ever kept. Where it cannot be written it can
+    still be looked at. Raises UsageError for what is no folder."""
     if not workspace.is_dir():
         raise UsageError(f"The workspace {workspace} is not a folder.")
     path = store_path(workspace)
@@ -121,10 +120,8 @@ BROKEN = "A part of this transaction has failed, so all of it is undone."
 
 
 class Store:
-    """An open store. Every write is one transaction, synced before it returns; threads take turns. A
-    transaction that is begun within another of the same thread joins it.
-
-    With ``looking``, the reason why it cannot be written, it is opened to be read and nothing else."""
+    """An open store. Every write is one transaction, synced before it returns; threads take turns. With
+    ``looking``, the reason why it cannot be written, it is opened to be read and nothing else."""
 
     def __init__(self, path: Path | str, *, looking: str = "") -> None:
         self.path = path
@@ -201,11 +198,9 @@ class Store:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Statement]:
-        """Statements that happen together or not at all, and that no other writer, of this process or
-        another, can come between: what they read is still so when they write.
-
-        One that is begun within another is a part of it: there is one commit, and one sync, at the end of the
-        outermost. Where a part has failed the whole is undone, also when somebody caught what it raised."""
+        """Statements that happen together or not at all; no other writer comes between. One within another of
+        the same thread is a part of it, with one commit at the end of the outermost; where a part has failed
+        the whole is undone, also when somebody caught what it raised."""
         with self._lock, self._told():
             if not self._depth:
                 self._db.execute("BEGIN" if self._looking else "BEGIN IMMEDIATE")
