@@ -66,7 +66,8 @@ class _Reading(Reading):
         missing = [word for word in TODO_WORDS if word not in self.org.todo_words]
         for one in self.org.keywords("TODO", "SEQ_TODO", "TYP_TODO"):
             if missing:
-                what = f"The TODO words of a plan are all of {TODO_LINE}; here {_listed(missing)} missing."
+                here = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+                what = f"The TODO words of a plan are all of {TODO_LINE}; here {here}."
                 self.fault(one.first, one.column, what)
             return
 
@@ -256,10 +257,6 @@ class _Reading(Reading):
         ]
         text = "\n".join(line.rstrip(" \t") for line in dedent(lines)[0])
         return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
-
-
-def _listed(words: list[str]) -> str:
-    return f"{', '.join(words)} {'is' if len(words) == 1 else 'are'}"
 
 
 def _table(lines: Sequence[str]) -> Iterator[list[Any]]:

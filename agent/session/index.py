@@ -58,21 +58,13 @@ class Readable(Transcript):
         self, session: str, *, run: str | None = None, kind: Kind | None = None, after: int = 0
     ) -> Iterator[Event]:
         for event in super().events(session, run=run, kind=kind, after=after):
-            if fault := self._fault(event):
+            if fault := fault_of(event, NEEDED.get(event.kind, ())):
                 self.unread[fault] = None
             else:
                 yield event
 
     def last(self, session: str, kind: Kind, *, run: str | None = None) -> Event | None:
         return max(self.events(session, run=run, kind=kind), key=lambda event: event.seq, default=None)
-
-    def _fault(self, event: Event) -> str:
-        try:
-            if all(name in event.data for name in NEEDED.get(event.kind, ())):
-                return fault_of(event)
-        except TranscriptError as error:
-            return str(error)
-        return f"Event {event.id} cannot be read: it does not say what an event of its kind says."
 
 
 def looked_at(store: Store, look: Callable[[Transcript], T], faults: dict[str, None] | None = None) -> T:

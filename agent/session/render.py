@@ -6,7 +6,7 @@ without declared secrets. Inner calls, and what a sub-agent does, stand set in u
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,10 +111,10 @@ def fold(text: str, full: bool) -> list[str]:
     return [*lines[:HEAD_LINES], f"[… {rest} lines folded …]", *lines[-TAIL_LINES:]]
 
 
-def fault_of(event: Event) -> str:
-    """Why an event cannot be shown; empty if it can."""
+def fault_of(event: Event, needed: Iterable[str] = ()) -> str:
+    """Why an event cannot be shown, or does not say what is ``needed``; empty if it can."""
     try:
-        for _ in (event.said, *as_text([event])):
+        for _ in (*map(event.data.__getitem__, needed), event.said, *as_text([event])):
             pass
     except TranscriptError as error:
         return str(error)

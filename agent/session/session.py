@@ -102,15 +102,12 @@ class Session:
         openings = [
             event for event in self.transcript.secret_openings(self.id) if event.said.get("user") == self.user
         ]
-        if not openings or self.to_resume() or self._flies():
+        flights = {event.key: event.status for event in self.transcript.events(self.id, kind="flight")}
+        flies = any(status != "done" for status in flights.values())
+        if not openings or self.to_resume() or flies:
             return
         for event in openings:
             self.transcript.forget_secrets_in(event)
-
-    def _flies(self) -> bool:
-        """Whether a flight has not come to its end."""
-        flights = {event.key: event.status for event in self.transcript.events(self.id, kind="flight")}
-        return any(status != "done" for status in flights.values())
 
     # Runs
 

@@ -78,7 +78,8 @@ def receipts_of(events: Iterable[Event]) -> Iterator[Row]:
             ended[event.key] = event
     over = {key for key, event in ended.items() if event.status not in ("pending", "cancelled")}
     for key, call in begun.items():
-        around = [outer for outer in _around(key) if outer in begun]
+        parts = key.split("/")
+        around = [outer for n in range(1, len(parts)) if (outer := "/".join(parts[:n])) in begun]
         if any(outer in over for outer in around or [key]):
             continue
         said = call.data
@@ -92,13 +93,6 @@ def receipts_of(events: Iterable[Event]) -> Iterator[Row]:
             yield key, bound, version, told["id"], told["status"], bool(told.get("effects")), result
         elif "does" in said and (end is None or (stage, end.status) == ("body", "cancelled")):
             yield key, bound, version, said["id"], BEGUN, False, ""
-
-
-def _around(key: str) -> Iterator[str]:
-    """The keys of the calls that a call is inside of."""
-    while "/" in key:
-        key = key.rpartition("/")[0]
-        yield key
 
 
 # As a text

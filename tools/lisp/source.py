@@ -12,7 +12,7 @@ from quoth.tools.lisp.reader import ReadError
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a policy file, under the name people are shown."""
+    """The text of a file, under the name people are shown."""
 
     name: str
     text: str = field(repr=False)
@@ -27,7 +27,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Place:
-    """Where something stands in a policy file; both count from 1."""
+    """Where something stands in a file; both count from 1."""
 
     source: Source
     line: int

@@ -134,7 +134,8 @@ def _faults(details: Iterable[Any], by_name: Mapping[str, Param]) -> list[str]:
             hint = f"did you mean :{close}?" if close else f"it takes {names}" if names else "it takes none"
             fault = f":{name} is unknown ({hint})"
         else:
-            given = _shown(detail["input"], by_name.get(name))
+            secret = name in by_name and by_name[name].secret  # is not repeated even to who gave it
+            given = "[secret]" if secret else short(print_value(detail["input"]), 80)
             wanted = detail["msg"].removeprefix("Input should be ").removeprefix("Value should be ")
             if name in by_name and not inside and not detail["type"].endswith(("_equal", "_than")):
                 wanted = by_name[name].signature().strip("[]").split(" = ")[0].removeprefix(f":{name} ")
@@ -142,12 +143,6 @@ def _faults(details: Iterable[Any], by_name: Mapping[str, Param]) -> list[str]:
         if fault not in faults:
             faults.append(fault)
     return faults
-
-
-def _shown(value: Any, param: Param | None) -> str:
-    """A value at fault, briefly, for whoever gave it; a secret one is not repeated even to them."""
-    given = "[secret]" if param is not None and param.secret else print_value(value)
-    return short(given, 80)
 
 
 def _path(detail: Any) -> list[str]:
