@@ -106,16 +106,14 @@ class Entry:
         return self.row + 1 + self.planning
 
 
+@dataclass(eq=False)
 class Org:
     """A file as lines and their ends. It never changes; an edit makes another one."""
 
-    def __init__(
-        self, lines: Sequence[str], ends: Sequence[str], bom: bool = False, words: Sequence[str] = WORDS
-    ) -> None:
-        self.lines = lines
-        self.ends = ends
-        self.bom = bom
-        self.words = tuple(words)
+    lines: Sequence[str]
+    ends: Sequence[str]
+    bom: bool = False
+    words: tuple[str, ...] = WORDS
 
     @property
     def text(self) -> str:
@@ -367,7 +365,7 @@ def load(data: bytes, words: Sequence[str] = WORDS) -> Org:
     lines, ends = parts[0::2], [*parts[1::2], ""]
     if not lines[-1]:
         del lines[-1], ends[-1]
-    return Org(lines, ends, bom, words)
+    return Org(lines, ends, bom, tuple(words))
 
 
 def dump(org: Org) -> bytes:

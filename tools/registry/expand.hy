@@ -2,7 +2,7 @@
 They know how a definition is written and nothing of what a tool does; values are checked in define.py."
 
 (import
-  difflib [get-close-matches]
+  quoth.tools.errors [did-you-mean]
   quoth.tools.registry.define [OPTIONS]
   quoth.tools.lisp.printer [show]
   quoth.tools.registry.parameters [NAME RESERVED SPEC-KEYS])
@@ -24,7 +24,7 @@ They know how a definition is written and nothing of what a tool does; values ar
       (fail compiler key f"{owner}: an option such as :{(get known 0)} is expected here, not {(show key)}."))
     (when (not-in key.name known)
       (fail compiler key (+ f"{owner}: there is no option :{key.name}; the options are "
-                            (.join " " (gfor name known (+ ":" name))) "." (suggestion key.name known))))
+                            (.join " " (gfor name known (+ ":" name))) "." (.replace (did-you-mean key.name known) "mean " "mean :"))))
     (when (in key.name found)
       (fail compiler key f"{owner}: :{key.name} stands twice."))
     (when (>= (+ index 1) (len items))
@@ -32,10 +32,6 @@ They know how a definition is written and nothing of what a tool does; values ar
     (setv (get found key.name) (get items (+ index 1)))
     (+= index 2))
   found)
-
-(defn suggestion [word known]
-  (setv close (get-close-matches word known :n 1))
-  (if close f" Did you mean :{(get close 0)}?" ""))
 
 (defn fail [compiler model message]
   "Stop compiling with a caret at MODEL."

@@ -78,7 +78,7 @@ class CognitiveTool:
         yield timed, ": :timeout is a number of seconds above 0."
         limits = (self.cooldown, self.daily_limit)
         yield all(map(_is_number, limits)), ": :cooldown and :daily-limit are numbers."
-        yield min(limits) >= 0, ": :cooldown and :daily-limit are not negative."
+        yield all(limit >= 0 for limit in limits), ": :cooldown and :daily-limit are not negative."
         for option in ("gate", "allow_repeat", "shown", "replace"):
             flag = isinstance(getattr(self, option), bool)
             yield flag, f": :{option.replace('_', '-')} is True or False."
