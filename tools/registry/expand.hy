@@ -24,7 +24,8 @@ They know how a definition is written and nothing of what a tool does; values ar
       (fail compiler key f"{owner}: an option such as :{(get known 0)} is expected here, not {(show key)}."))
     (when (not-in key.name known)
       (fail compiler key (+ f"{owner}: there is no option :{key.name}; the options are "
-                            (.join " " (gfor name known (+ ":" name))) "." (.replace (did-you-mean key.name known) "mean " "mean :"))))
+                            (.join " " (gfor name known (+ ":" name))) "."
+                            (.replace (did-you-mean key.name known) "mean " "mean :"))))
     (when (in key.name found)
       (fail compiler key f"{owner}: :{key.name} stands twice."))
     (when (>= (+ index 1) (len items))
