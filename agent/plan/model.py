@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -72,8 +72,7 @@ class Setting:
     @property
     def name_place(self) -> Place:
         """Where its name stands, before the value."""
-        line = line_of(self.place)
-        column = line.rfind(self.name, 0, self.place.column) + 1
+        column = self.place.text.rfind(self.name, 0, self.place.column) + 1
         return Place(self.place.source, self.place.line, column or self.place.column)
 
 
@@ -377,16 +376,6 @@ class Plan:
         """One digest over those of all steps, in their order."""
         data = [self.title, [self.digest(step) for step in self.steps]]
         return hashlib.sha256(json.dumps(data).encode()).hexdigest()
-
-
-@lru_cache(maxsize=2)
-def _lines(text: str) -> list[str]:
-    return text.split("\n")
-
-
-def line_of(place: Place) -> str:
-    """The line of a file that a place is in."""
-    return _lines(place.source.text)[place.line - 1]
 
 
 def phase_of(title: str) -> str:

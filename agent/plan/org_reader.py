@@ -84,10 +84,7 @@ class _Reading(Reading):
     def _settings(self, entry: Entry) -> list[Setting]:
         return [
             Setting(
-                one.name,
-                one.value,
-                self.place(one.row, min(one.column, len(self.lines[one.row]))),
-                one.more,
+                one.name, one.value, self.place(one.row, min(one.column, len(self.lines[one.row]))), one.more
             )
             for one in entry.properties
         ]

@@ -11,15 +11,7 @@ from typing import Any
 
 from hy.models import Bytes, Object, String
 
-from quoth.tools.lisp.lexicon import (
-    BODIES,
-    BRACKET,
-    ESCAPE_HINTS,
-    JSON,
-    RAW,
-    SURROGATE,
-    Frame,
-)
+from quoth.tools.lisp.lexicon import BODIES, BRACKET, ESCAPE_HINTS, JSON, RAW, SURROGATE, Frame
 from quoth.tools.lisp.read_error import Lines, ReadError
 from quoth.tools.text import excerpt
 
