@@ -345,8 +345,9 @@ class Plan:
         return self._digests[step]
 
     def _find_digest(self, step: Part) -> str:
-        notes = [[part.title, part.prose] for part in self.notes(step)]
-        told = [self.title, *notes] if step.objective else []
+        told: list[Any] = []
+        if step.objective:
+            told = [self.title, *([part.title, part.prose] for part in self.notes(step))]
         after = None if step.after is None else sorted(step.after)
         budget = list(vars(step.budget).values())
         data = [
