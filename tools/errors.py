@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from quoth.tools.text import short
 
@@ -21,8 +21,7 @@ class UsageError(QuothError):
 
 
 class StoreError(QuothError):
-    """What had to be written down could not be, or be read again: the disk is full or has failed. ``why`` is
-    the reason alone."""
+    """What had to be written down or read again could not be; ``why`` is the reason alone."""
 
     def __init__(self, sentence: str, why: str = "") -> None:
         self.why = why
@@ -81,17 +80,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 Status = Literal["ok", "error", "invalid", "unknown", "denied", "limited", "pending", "timeout", "cancelled"]
-STATUSES: tuple[Status, ...] = (
-    "ok",
-    "error",
-    "invalid",
-    "unknown",
-    "denied",
-    "limited",
-    "pending",
-    "timeout",
-    "cancelled",
-)
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 class ToolError(QuothError):

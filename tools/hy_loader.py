@@ -18,7 +18,7 @@ import marshal
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -52,13 +52,11 @@ class _CachingLoader(importlib.machinery.SourceFileLoader):
 
 
 class _FreshLoader(importlib.machinery.SourceFileLoader):
-    """Hy's loader without bytecode: a user's file is compiled each time, for nobody can know whose macros it
-    uses."""
+    """Hy's loader without bytecode: whose macros a user's file uses, nobody can know."""
 
     def get_code(self, fullname: str) -> CodeType | None:
         path = self.get_filename(fullname)
-        code: CodeType = self.source_to_code(self.get_data(path), path)
-        return code
+        return self.source_to_code(self.get_data(path), path)
 
 
 def _entry(fullname: str, path: str, source: bytes) -> Path:
@@ -116,12 +114,8 @@ def install() -> None:
 
 
 def load_hy_file(path: Path) -> ModuleType:
-    """Run a user's ``.hy`` file as a module of its own and return it.
-
-    Raises UsageError with the file, line, column, the line itself and a caret: never a traceback.
-    """
+    """Run a user's ``.hy`` file as a module of its own. Raises UsageError with place, line and caret."""
     install()
-    import hy
     from hy.errors import HyError
 
     try:
@@ -130,7 +124,6 @@ def load_hy_file(path: Path) -> ModuleType:
         raise UsageError(f"There is no file {path}.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}.") from None
-    del hy  # imported for its effect on the loader
     name = "quoth_user_" + hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
     loader = _FreshLoader(name, str(path))
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
@@ -140,16 +133,10 @@ def load_hy_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         loader.exec_module(module)
-    except (HyError, SyntaxError) as error:
-        del sys.modules[name]
-        if (said := _old_spelling(path, source, error)) is not None:
-            raise UsageError(said) from None
-        raise UsageError(_language_error(path, source, error)) from None
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        if (said := _old_spelling(path, source, error)) is not None:
-            raise UsageError(said) from None
-        raise UsageError(_run_error(path, source, error)) from None
+        told = _language_error if isinstance(error, HyError | SyntaxError) else _run_error
+        raise UsageError(_old_spelling(path, source, error) or told(path, source, error)) from None
     return module
 
 
@@ -176,20 +163,29 @@ def _language_error(path: Path, source: str, error: Any) -> str:
     return located(path, source, line, column, " ".join(lines) or type(error).__name__)
 
 
-def _old_spelling(path: Path, source: str, error: BaseException) -> str | None:
-    """What is said of a file that imports a room of ours as a package of its own; None for other errors."""
+def _expressions(source: str) -> Iterator[Any]:
+    """Every expression of a file, outermost first, in the order of the text."""
+    import hy
+
+    pending = list(hy.read_many(source))[::-1]
+    while pending:
+        form = pending.pop()
+        if isinstance(form, hy.models.Expression):
+            yield form
+            pending.extend(form[::-1])
+
+
+def _old_spelling(path: Path, source: str, error: BaseException) -> str:
+    """What is said of a file that imports a room of ours as a package of its own; empty for other errors."""
     found = re.search(
         r"No module named '(tools|neuro|agent)\b|(tools|neuro|agent)[\w.]* is a part of quoth", str(error)
     )
     if not found:
-        return None
+        return ""
     import hy
 
     room = found[1] or found[2]
-    pending = [form for form in hy.read_many(source) if isinstance(form, hy.models.Expression)][::-1]
-    while pending:
-        form = pending.pop()
-        pending.extend([item for item in form if isinstance(item, hy.models.Expression)][::-1])
+    for form in _expressions(source):
         head = str(form[0]) if form and isinstance(form[0], hy.models.Symbol) else ""
         for item, names in itertools.pairwise([*form[1:], None] if head in ("require", "import") else []):
             module = hy.repr(item).lstrip("'").removeprefix("(. ").rstrip(")").replace(" ", ".")
@@ -199,7 +195,7 @@ def _old_spelling(path: Path, source: str, error: BaseException) -> str | None:
                 taken = f" {hy.repr(names).lstrip(chr(39))}" if isinstance(names, hy.models.List) else ""
                 told = f"{room} is a part of quoth: ({head} {new}{taken})."
                 return located(path, source, item.start_line, item.start_column, told)
-    return None
+    return ""
 
 
 def _place_of_require(source: str, message: str) -> tuple[int, int]:
@@ -207,9 +203,7 @@ def _place_of_require(source: str, message: str) -> tuple[int, int]:
     import hy
 
     names = set(re.findall(r"\w+", message)) - {"quoth", "tools", "macros"}
-    pending = [form for form in hy.read_many(source) if isinstance(form, hy.models.Expression)][::-1]
-    while pending:
-        form = pending.pop()
+    for form in _expressions(source):
         if form and form[0] == hy.models.Symbol("require"):
             inner = list(form[1:])[::-1]
             while inner:
@@ -218,7 +212,6 @@ def _place_of_require(source: str, message: str) -> tuple[int, int]:
                     inner.extend(list(item)[::-1])
                 elif isinstance(item, hy.models.Symbol) and hy.mangle(str(item)) in names:
                     return item.start_line, item.start_column
-        pending.extend([item for item in form if isinstance(item, hy.models.Expression)][::-1])
     return 1, 1
 
 

@@ -33,6 +33,12 @@ def printable(text: str, kept: str = "", instead: str = "\ufffd") -> str:
     return "".join(char if char.isprintable() or char in kept else instead for char in text)
 
 
+def escape(char: str) -> str:
+    r"""A character as an escape that Lisp and Python read, such as ``\u202e``."""
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
+
+
 def excerpt(text: str, chars: int = 40) -> str:
     """The beginning of a text that somebody else wrote, short and printable."""
     return short(printable(text[: chars + 1]), chars)

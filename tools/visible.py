@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from quoth.tools.text import escape
+
 # Controls, formats, private, unassigned and halves; separators but the plain space; what a font leaves out; a
 # blank that counts as a picture; marks that stand on no letter, and more of them than any script has.
 _UNSEEN = (
@@ -55,10 +57,7 @@ def _foreign_letters(word: str) -> str:
 
 
 def _escape(char: str) -> str:
-    code = ord(char)
-    if char in "\n\t\r":
-        return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}[char]
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
+    return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(char) or escape(char)
 
 
 @lru_cache(1)

@@ -50,15 +50,8 @@ def build(
         maker.section(section)
     maker.end()
     values = {one.name: one for one in reversed(list(data))}
-    return Plan(
-        source,
-        title,
-        tuple(maker.parts),
-        tuple(maker.faults),
-        values,
-        maker.library,
-        frozenset(maker.left_out),
-    )
+    parts, found, left_out = tuple(maker.parts), tuple(maker.faults), frozenset(maker.left_out)
+    return Plan(source, title, parts, found, values, maker.library, left_out)
 
 
 class _Maker:
@@ -95,9 +88,8 @@ class _Maker:
         if skipped or section.skipped or not counts:
             if not skipped:
                 self._leave_out(section)
-                handed = self._known(
-                    [one for one in section.settings if one.name.upper() in INHERITED], handed
-                )
+                below = [one for one in section.settings if one.name.upper() in INHERITED]
+                handed = self._known(below, handed)
             self.open.append((section.level, skipped or section.skipped, None, handed, section.entry))
             return
         settings = self._known(section.settings, handed)
@@ -152,12 +144,11 @@ class _Maker:
 
     def _near_phase(self, section: Section) -> bool:
         like = _LIKE_A_PHASE.match(section.title)
-        if like and not phase_of(section.title) and (close := nearest(like[1], PHASES)):
-            self.fault(
-                section.title_place or section.place, f"There is no phase {like[1]}. Did you mean {close}?"
-            )
-            return True
-        return False
+        close = nearest(like[1], PHASES) if like and not phase_of(section.title) else None
+        if like and close:
+            place = section.title_place or section.place
+            self.fault(place, f"There is no phase {like[1]}. Did you mean {close}?")
+        return bool(close)
 
     def _part(self, section: Section, settings: dict[str, Setting], parent: Part | None, phase: str) -> Part:
         if not phase and parent is None:
@@ -189,8 +180,7 @@ class _Maker:
         )
 
     def _known(self, given: Sequence[Setting], handed: Mapping[str, Setting]) -> dict[str, Setting]:
-        """The settings by name, over those handed down. As in Org, ``nil`` takes one away; AFTER and
-        TOOLS are none then."""
+        """The settings by name, over those handed down. As in Org, ``nil`` takes one away."""
         found = dict(handed)
         mine: dict[str, Setting] = {}
         for setting in given:
@@ -250,9 +240,8 @@ class _Maker:
         if setting is None:
             return "stop"
         if setting.value not in ON_FAIL:
-            hint = (
-                did_you_mean(setting.value, ON_FAIL) or f" It is {', '.join(ON_FAIL[:-1])} or {ON_FAIL[-1]}."
-            )
+            hint = did_you_mean(setting.value, ON_FAIL)
+            hint = hint or f" It is {', '.join(ON_FAIL[:-1])} or {ON_FAIL[-1]}."
             self.fault(setting.place, f"ON-FAIL cannot be {setting.value or 'empty'}.{hint}")
             return "stop"
         return setting.value

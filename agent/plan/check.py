@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from quoth.agent.plan.check_forms import form_faults, forms_in, tool_uses, unknown_in
-from quoth.agent.plan.model import RESULT, TODO_LINE, Data, Fault, Form, Part, Plan, Setting, line_of
+from quoth.agent.plan.model import RESULT, TODO_LINE, Data, Fault, Form, Part, Plan, Setting
 from quoth.neuro.backends.select import PROVIDERS
 from quoth.tools.errors import did_you_mean
 from quoth.tools.lisp.source import Place
@@ -77,12 +77,10 @@ def _bare(part: Part, table: ToolTable) -> Iterator[Fault]:
     head = re.match(r"\(([^\s()]+)", text)
     if head and head[1] in table and text.endswith(")"):
         what = "This is text for a model; forms stand between #+begin_src hy and #+end_src."
-        lines = part.place.source.text.split("\n")[part.place.line :]
-        below = [
-            (n, line) for n, line in enumerate(lines, 1) if line.strip().lstrip(": ").startswith(head[0])
-        ]
-        for number, line in below[:1]:
-            yield Fault(Place(part.place.source, part.place.line + number, line.index(head[0]) + 1), what)
+        for number, line in enumerate(part.place.source.lines[part.place.line :], part.place.line + 1):
+            if line.strip().lstrip(": ").startswith(head[0]):
+                yield Fault(Place(part.place.source, number, line.index(head[0]) + 1), what)
+                return
 
 
 def _displaced(part: Part) -> Iterator[Fault]:
@@ -112,11 +110,10 @@ def _tools(setting: Setting | None, table: ToolTable) -> Iterator[Fault]:
 
 def _words(setting: Setting) -> Iterator[tuple[str, Place]]:
     """The names in a property with their places; a value put together from several lines has one place."""
-    line = line_of(setting.place)
-    for name in dict.fromkeys(setting.value.replace(",", " ").split()):
-        column = line.find(name, setting.place.column - 1)
-        yield name, Place(setting.place.source, setting.place.line, max(column + 1, setting.place.column))
     words = setting.value.replace(",", " ").split()
+    for name in dict.fromkeys(words):
+        column = setting.place.text.find(name, setting.place.column - 1)
+        yield name, Place(setting.place.source, setting.place.line, max(column + 1, setting.place.column))
     yield from ((name, setting.place) for name in dict.fromkeys(words) if words.count(name) > 1)
 
 

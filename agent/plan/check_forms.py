@@ -17,7 +17,7 @@ import hy.models as m
 
 from quoth.tools.errors import InvalidCallError, did_you_mean
 from quoth.tools.lisp.forms import from_model
-from quoth.tools.lisp.printer import Code
+from quoth.tools.lisp.printer import Code, code_in
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.lisp.syntax import bound_in, head_of, mangled, plain
 from quoth.tools.program.compiler import (
@@ -31,7 +31,7 @@ from quoth.tools.program.compiler import (
 )
 from quoth.tools.program.from_python import BUILTINS
 from quoth.tools.program.rewriter import rewrite
-from quoth.tools.registry.parameters import bind, validate
+from quoth.tools.registry.arguments import bind, validate
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 _PLACED = re.compile(r"line (\d+), column (\d+): (.*)", re.DOTALL)
@@ -69,9 +69,9 @@ def form_faults(
     except ProgramError as error:
         return [_placed(str(error), above)]
     forms = _read(whole, table)
-    heads = {_place(node[0]): node for node in _expressions(forms) if head_of(node)}
+    heads = _heads(forms)
     tools = _tools(table)
-    near = [*table.names(), *names, *_unmangled({*bound_in(forms), *PRELUDES})]
+    near = [*table.names(), *names, *sorted(map(hy.unmangle, {*bound_in(forms), *PRELUDES}))]
     found: list[FormFault] = []
     for use in free:
         node, written = heads.get((use.line, use.column)), _written(whole, use)
@@ -99,8 +99,7 @@ def forms_in(text: str) -> int:
 
 
 def unknown_in(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[str]:
-    """The names that a program needs and that neither it nor ``names`` nor a tool gives; of one that does not
-    compile none."""
+    """The names that a program needs and nothing gives; none for one that does not compile."""
     whole, _ = _whole(text, list(names))
     try:
         free = free_names(whole, table.names())
@@ -113,7 +112,7 @@ def unknown_in(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[s
 def tool_uses(text: str, table: ToolTable, names: Iterable[str] = ()) -> Iterator[ToolUse]:
     """The tools that a program which compiles says, those in literal programs for eval among them."""
     whole, above = _whole(text, list(names))
-    heads = {_place(node[0]): node for node in _expressions(_read(whole, table)) if head_of(node)}
+    heads = _heads(_read(whole, table))
     tools = _tools(table)
     for use in free_names(whole, table.names()):
         if use.name not in tools:
@@ -142,14 +141,6 @@ def _tools(table: ToolTable) -> dict[str, CognitiveTool]:
     return {mangled(name): table.get(name) for name in table.names()}
 
 
-def _place(node: Any) -> tuple[int, int]:
-    return node.start_line, node.start_column
-
-
-def _unmangled(names: Iterable[str]) -> list[str]:
-    return sorted(hy.unmangle(name) for name in names)
-
-
 def _written(text: str, use: FreeName, dots: bool = False) -> str:
     """A name as the program spells it; with ``dots`` also what is taken from it behind those."""
     found = _SYMBOL.match(text.split("\n")[use.line - 1], use.column - 1)
@@ -166,28 +157,26 @@ def _placed(said: str, above: int) -> FormFault:
     if not found:
         return FormFault(1, 1, said)
     message = "\n".join(found[3].split("\n")[:-2])
-    return FormFault(max(1, int(found[1]) - above), int(found[2]), _sentence(message))
-
-
-def _sentence(text: str) -> str:
-    text = text[:1].upper() + text[1:]
-    return text if text.endswith((".", "?", "!")) else text + "."
+    message = message[:1].upper() + message[1:] + ("" if message.endswith((".", "?", "!")) else ".")
+    return FormFault(max(1, int(found[1]) - above), int(found[2]), message)
 
 
 def _read(text: str, table: ToolTable) -> Sequence[Any]:
     return rewrite(read_all(text, PROGRAM_LIMITS), table.names())
 
 
-def _expressions(forms: Sequence[Any]) -> Iterator[Any]:
-    """Every expression, outermost first, in the order of the text."""
+def _heads(forms: Sequence[Any]) -> dict[tuple[int, int], Any]:
+    """The calls of a program, by where their heads stand."""
+    found: dict[tuple[int, int], Any] = {}
     pending = list(reversed(forms))
     while pending:
         node = pending.pop()
         if isinstance(node, m.Sequence):
-            if isinstance(node, m.Expression):
-                yield node
-            if head_of(node) != "quote":
+            if head := head_of(node):
+                found[node[0].start_line, node[0].start_column] = node
+            if head != "quote":
                 pending.extend(reversed(node))
+    return found
 
 
 def _call_faults(node: Any, tool: CognitiveTool, above: int) -> Iterator[FormFault]:
@@ -198,14 +187,7 @@ def _call_faults(node: Any, tool: CognitiveTool, above: int) -> Iterator[FormFau
         form = from_model(node)
         bound = bind(tool.name, tool.params, form.args, form.positional)
         kinds = {param.name: param.type for param in tool.params}
-        later = {name for name, value in bound.items() if kinds.get(name) is not Code and _is_later(value)}
+        later = {name for name, value in bound.items() if kinds.get(name) is not Code and code_in(value)}
         validate(tool.name, tool.params, tool.model, bound, {name for name in later if name in kinds})
     except InvalidCallError as error:
         yield FormFault(node.start_line - above, node.start_column, str(error))
-
-
-def _is_later(value: Any) -> bool:
-    """Whether a value holds something that is computed while the program runs."""
-    if isinstance(value, dict):
-        return any(_is_later(item) for item in value.values())
-    return any(map(_is_later, value)) if isinstance(value, list) else isinstance(value, Code)

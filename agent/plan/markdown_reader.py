@@ -15,11 +15,11 @@ from __future__ import annotations
 import re
 
 from quoth.agent.plan.builder import build
-from quoth.agent.plan.model import LANGUAGES, TODO_WORDS, Fault, Form, Plan, Section, Setting, phase_of
+from quoth.agent.plan.model import LANGUAGES, TODO_WORDS, Form, Plan, Section, Setting, phase_of
+from quoth.agent.plan.reading import Reading
 from quoth.agent.plan.suggestions import meant_fence, meant_markdown
-from quoth.tools.lisp.source import Place, Source
+from quoth.tools.lisp.source import Source
 from quoth.tools.org import babel
-from quoth.tools.org.babel import HeaderError, Var
 from quoth.tools.org.edit import dedent
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
@@ -34,28 +34,16 @@ def read_markdown(data: bytes, name: str) -> Plan:
     return _Reading(Source(name, text)).plan()
 
 
-class _Reading:
+class _Reading(Reading):
     def __init__(self, source: Source) -> None:
-        self.source = source
-        self.lines = [line.removesuffix("\r") for line in source.text.split("\n")]
-        self.faults: list[Fault] = []
-        self.names: dict[str, int] = {}
+        super().__init__(source, [line.removesuffix("\r") for line in source.text.split("\n")])
         self.title = ""
         self.whole: list[Setting] = []
         self.sections = [Section(self.place(0), 0)]
         self.prose: list[str] = []
         self.above = True  # whether only properties have followed the heading
 
-    def place(self, row: int, column: int = 0) -> Place:
-        return Place(self.source, row + 1, column + 1)
-
     def plan(self) -> Plan:
-        for row, line in enumerate(self.lines):
-            if not line.isascii() and (bad := re.search("[\ud800-\udfff]", line)):
-                self.faults.append(
-                    Fault(self.place(row, bad.start()), "This is not UTF-8 text; save the plan as UTF-8.")
-                )
-                break
         row = 0
         while row < len(self.lines):
             row = self._line(row)
@@ -68,9 +56,8 @@ class _Reading:
         """Read the element that begins in a row; gives the row behind it."""
         line = self.lines[row]
         if line.lstrip().startswith("<!--"):
-            last = next(
-                (r for r in range(row, len(self.lines)) if "-->" in self.lines[r]), len(self.lines) - 1
-            )
+            rows = range(row, len(self.lines))
+            last = next((r for r in rows if "-->" in self.lines[r]), len(self.lines) - 1)
             self.prose += self.lines[row : last + 1]
             return last + 1
         if fence := _FENCE.match(line):
@@ -86,7 +73,7 @@ class _Reading:
         else:
             fault = meant_markdown(line, self.above)
             if fault and all(fault[1] != one.message for one in self.faults):
-                self.faults.append(Fault(self.place(row, fault[0]), fault[1]))
+                self.fault(row, *fault)
             self.above = self.above and (not line.strip() or fault is not None)
             self.prose.append(line)
         return row + 1
@@ -110,11 +97,8 @@ class _Reading:
             column += len(title) - len(rest.lstrip())
             title = rest.lstrip()
         skipped = bool(re.match(r"COMMENT(\s|$)", title))
-        self.sections.append(
-            Section(
-                where, len(found[1]), title, self.place(row, column), todo, skipped, entry=len(self.sections)
-            )
-        )
+        place, entry = self.place(row, column), len(self.sections)
+        self.sections.append(Section(where, len(found[1]), title, place, todo, skipped, entry=entry))
 
     def _block(self, row: int, fence: re.Match[str]) -> int:
         closing = re.compile(rf"[ \t]*{re.escape(fence[2][0])}{{{len(fence[2])},}}[ \t]*$")
@@ -124,39 +108,24 @@ class _Reading:
         info = fence[3]
         language = babel.language(info).lower()
         if last is None:
-            self.faults.append(
-                Fault(self.place(row, fence.start(2)), f"This block has no {fence[2]} at its end.")
-            )
+            self.fault(row, fence.start(2), f"This block has no {fence[2]} at its end.")
             last = len(self.lines) - 1 if not self.lines[-1] else len(self.lines)
         if language not in LANGUAGES:
             text = "\n".join(self.lines[row + 1 : last])
             if (section.todo or phase_of(section.title)) and (wrong := meant_fence(language, text)):
-                self.faults.append(Fault(self.place(row, fence.start(2)), wrong))
+                self.fault(row, fence.start(2), wrong)
             self.prose += self.lines[row : last + 1]
             return last + 1
         name, spot = "", None
         if named := re.search(r"(?:^|\s)name=(\S+)", info):
             name = named[1]
-            column = fence.start(3) + named.start(1)
-            spot = self.place(row, column)
-            if name in self.names:
-                what = f"The name {name} stands twice; it stands in line {self.names[name] + 1} already."
-                self.faults.append(Fault(spot, what))
-            self.names.setdefault(name, row)
-        given: dict[str, Var] = {}
-        places: dict[Var, Place] = {}
-        runs = True
-        for header in babel.headers(info, fence.start(3)):
-            runs = runs and not (header.name == "eval" and header.value in ("no", "never"))
+            spot = self.named(name, row, fence.start(3) + named.start(1))
+        headers = babel.headers(info, fence.start(3))
+        for header in headers:
             if message := babel.unknown(header):
-                self.faults.append(Fault(self.place(row, header.column), message))
-            try:
-                for var in babel.variables(header.value, header.value_column) if header.name == "var" else ():
-                    given[var.name] = var
-                    places[var] = self.place(row, var.column)
-            except HeaderError as error:
-                self.faults.append(Fault(self.place(row, error.column), str(error)))
-                given |= {var.name: var for var in babel.unreadable(header.value)}
+                self.fault(row, header.column, message)
+        given, places = self.variables((header, row) for header in headers)
+        runs = not any(map(babel.forbids, headers))
         lines, cut = dedent(self.lines[row + 1 : last])
         rows = tuple((r, cut) for r in range(row + 1, last)) or ((row, 0),)
         number = len(section.forms)

@@ -1,7 +1,7 @@
 """A flight plan as data: phases and steps, their forms, what they wait for, and digests of what counts.
 
-Knows no file format (plan_org.py and plan_markdown.py read those), no tools and no running. Reading never
-fails: what is wrong is a fault with its place, and checks are in plan_check.py.
+Knows no file format (the readers do), no tools and no running. Reading never fails: what is wrong is a fault
+with its place, and checks are in check.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from quoth.tools.errors import UsageError, did_you_mean
@@ -71,8 +72,7 @@ class Setting:
     @property
     def name_place(self) -> Place:
         """Where its name stands, before the value."""
-        line = line_of(self.place)
-        column = line.rfind(self.name, 0, self.place.column) + 1
+        column = self.place.text.rfind(self.name, 0, self.place.column) + 1
         return Place(self.place.source, self.place.line, column or self.place.column)
 
 
@@ -151,10 +151,9 @@ class Budget:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A headline of the plan: a phase or another group when it holds ``inside``, and else a step.
-
-    ``prose`` of a step is its objective. ``tools`` None: those of the agent. ``after`` None: what stands
-    before it, as in the file. ``entry`` is the headline's place in the file, for edits."""
+    """A headline of the plan: a group when it holds ``inside``, else a step, whose ``prose`` is its
+    objective. ``tools`` None: those of the agent; ``after`` None: what stands before it; ``entry``: its place
+    in the file."""
 
     id: str
     title: str
@@ -198,8 +197,7 @@ class Part:
 
     @cached_property
     def running(self) -> tuple[Form, ...]:
-        """The forms that run. A result is kept under the place of its block among these, which the digest
-        knows, and not under that in the file."""
+        """The forms that run; a result is kept under the place of its block among these."""
         return tuple(form for form in self.forms if form.runs)
 
     @property
@@ -230,8 +228,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A plan: all its parts in their order. ``faults`` are those of reading, ``data`` and ``blocks`` what
-    has a name."""
+    """A plan: its parts in order, the ``faults`` of reading, and ``data`` and ``blocks`` by name."""
 
     source: Source
     title: str
@@ -240,6 +237,9 @@ class Plan:
     data: Mapping[str, Data] = field(default_factory=dict)
     library: Mapping[str, Form] = field(default_factory=dict)  # named blocks outside of all steps
     left_out: frozenset[str] = frozenset()  # the ids of headlines that are no part of it
+    _earlier: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False)
+    # By the part itself: ids may be double as long as nobody has checked the plan.
+    _digests: dict[Part, str] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def steps(self) -> tuple[Part, ...]:
@@ -277,12 +277,7 @@ class Plan:
         siblings: dict[str, list[Part]] = {}
         for part in self.parts:
             siblings.setdefault(part.parent.id if part.parent else "", []).append(part)
-        before = {
-            part.id: group[place - 1]
-            for group in siblings.values()
-            for place, part in enumerate(group)
-            if place
-        }
+        before = {part.id: one for group in siblings.values() for one, part in pairwise(group)}
         found: dict[str, tuple[str, ...]] = {}
         for step in self.steps:
             names: dict[str, None] = {}
@@ -326,26 +321,18 @@ class Plan:
     def earlier(self, step: Part) -> frozenset[str]:
         """The ids of all steps that have ended for sure when this one begins."""
         if step.id not in self._earlier:
-            self._earlier[step.id] = self._find_earlier(step)
+            found: set[str] = set()
+            pending = list(self.waits[step.id])
+            while pending:
+                name = pending.pop()
+                if name not in found:
+                    found.add(name)
+                    pending += self.waits[name]
+            self._earlier[step.id] = frozenset(found)
         return self._earlier[step.id]
 
-    @cached_property
-    def _earlier(self) -> dict[str, frozenset[str]]:
-        return {}
-
-    def _find_earlier(self, step: Part) -> frozenset[str]:
-        found: set[str] = set()
-        pending = list(self.waits[step.id])
-        while pending:
-            name = pending.pop()
-            if name not in found:
-                found.add(name)
-                pending += self.waits[name]
-        return frozenset(found)
-
     def notes(self, step: Part) -> list[Part]:
-        """What a model is told besides the objective: the prose of the groups around, and the Blueprints of
-        prose above."""
+        """What a model is told besides the objective: prose of the groups around, and Blueprints above."""
         place = self.parts.index(step)
         around = list(step.around)
         return [part for part in self.parts[:place] if part.prose and (part in around or part.is_note)]
@@ -357,16 +344,12 @@ class Plan:
             self._digests[step] = self._find_digest(step)
         return self._digests[step]
 
-    @cached_property
-    def _digests(self) -> dict[Part, str]:
-        return {}  # by the part itself: ids may be double as long as nobody has checked the plan
-
     def _find_digest(self, step: Part) -> str:
-        told = (
-            [self.title, *([part.title, part.prose] for part in self.notes(step))] if step.objective else []
-        )
+        told: list[Any] = []
+        if step.objective:
+            told = [self.title, *([part.title, part.prose] for part in self.notes(step))]
         after = None if step.after is None else sorted(step.after)
-        budget = [step.budget.steps, step.budget.tokens, step.budget.cost, step.budget.seconds]
+        budget = list(vars(step.budget).values())
         data = [
             "step 1",
             [step.id, step.title, step.phase, step.objective, told],
@@ -394,16 +377,6 @@ class Plan:
         """One digest over those of all steps, in their order."""
         data = [self.title, [self.digest(step) for step in self.steps]]
         return hashlib.sha256(json.dumps(data).encode()).hexdigest()
-
-
-@lru_cache(maxsize=2)
-def _lines(text: str) -> list[str]:
-    return text.split("\n")
-
-
-def line_of(place: Place) -> str:
-    """The line of a file that a place is in."""
-    return _lines(place.source.text)[place.line - 1]
 
 
 def phase_of(title: str) -> str:

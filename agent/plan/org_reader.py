@@ -22,17 +22,14 @@ from quoth.agent.plan.model import (
     Setting,
     phase_of,
 )
-from quoth.agent.plan.suggestions import FENCES, is_ours, meant_block, meant_keyword, meant_line
+from quoth.agent.plan.org_mistakes import broken, indent_of, stray
+from quoth.agent.plan.reading import Reading
 from quoth.tools.lisp.source import Place, Source
 from quoth.tools.org import babel
-from quoth.tools.org.babel import Header, HeaderError, Var
+from quoth.tools.org.babel import Header, HeaderError
 from quoth.tools.org.document import Element, Entry, Org, load
 from quoth.tools.org.edit import dedent, name_of, unescape
 
-_OPENED = re.compile(r"[ \t]*#\+begin_(src|example|quote|export|comment|verse)\b", re.IGNORECASE)
-_CLOSED = re.compile(r"[ \t]*#\+end_(src|example|quote|export|comment|verse)\b", re.IGNORECASE)
-_DRAWER = re.compile(r"[ \t]*:(PROPERTIES|LOGBOOK|RESULTS):[ \t]*$", re.IGNORECASE)
-_PLANNING = re.compile(r"[ \t]*(CLOSED|DEADLINE|SCHEDULED):")
 _ITEM = re.compile(r"([ \t]*)(?:[-+*]|\d+[.)])[ \t]+(.*)")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?\Z")
 
@@ -50,23 +47,14 @@ def plan_of(org: Org, name: str) -> Plan:
     return _Reading(org, name).plan()
 
 
-class _Reading:
+class _Reading(Reading):
     def __init__(self, org: Org, name: str) -> None:
+        super().__init__(Source(name, org.text), org.lines)
         self.org = org
-        self.source = Source(name, org.text)
-        self.faults: list[Fault] = []
         self.data: list[Data] = []
-        self.names: dict[str, int] = {}
         self.whole = list(org.keywords("PROPERTY"))
 
-    def place(self, row: int, column: int = 0) -> Place:
-        return Place(self.source, row + 1, column + 1)
-
-    def fault(self, row: int, column: int, message: str) -> None:
-        self.faults.append(Fault(self.place(row, column), message))
-
     def plan(self) -> Plan:
-        self._encoding()
         self._words()
         sections = [self._section(index) for index in range(1, len(self.org.entries))]
         title = " ".join(one.value for one in self.org.keywords("TITLE")).strip()
@@ -74,17 +62,12 @@ class _Reading:
         top.settings, whole = [], self._file_settings()
         return build(self.source, title, [top, *sections], whole, self.data, self.faults)
 
-    def _encoding(self) -> None:
-        for row, line in enumerate(self.org.lines):
-            if not line.isascii() and (bad := re.search("[\ud800-\udfff]", line)):
-                self.fault(row, bad.start(), "This is not UTF-8 text; save the plan as UTF-8.")
-                return
-
     def _words(self) -> None:
         missing = [word for word in TODO_WORDS if word not in self.org.todo_words]
         for one in self.org.keywords("TODO", "SEQ_TODO", "TYP_TODO"):
             if missing:
-                what = f"The TODO words of a plan are all of {TODO_LINE}; here {_listed(missing)} missing."
+                here = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+                what = f"The TODO words of a plan are all of {TODO_LINE}; here {here}."
                 self.fault(one.first, one.column, what)
             return
 
@@ -94,20 +77,14 @@ class _Reading:
         for one in self.whole:
             name, _, value = one.value.partition(" ")
             column = one.column + len(one.value) - len(value.lstrip()) if value.strip() else one.column
-            found.append(
-                Setting(
-                    name.removesuffix("+"), value.strip(), self.place(one.first, column), name.endswith("+")
-                )
-            )
+            place = self.place(one.first, column)
+            found.append(Setting(name.removesuffix("+"), value.strip(), place, name.endswith("+")))
         return [*found, *self._settings(self.org.entries[0])]
 
     def _settings(self, entry: Entry) -> list[Setting]:
         return [
             Setting(
-                one.name,
-                one.value,
-                self.place(one.row, min(one.column, len(self.org.lines[one.row]))),
-                one.more,
+                one.name, one.value, self.place(one.row, min(one.column, len(self.lines[one.row]))), one.more
             )
             for one in entry.properties
         ]
@@ -139,8 +116,8 @@ class _Reading:
                 section.forms.append(form)
         if not dead:
             self._named_data(entry)
-            self._broken(entry)
-            self._stray(index)
+            for fault in (*broken(self.org, entry), *stray(self.org, index)):
+                self.fault(*fault)
         section.prose = self._prose(entry)
         if dead:
             self.faults = lost
@@ -150,15 +127,11 @@ class _Reading:
 
     def _form(self, index: int, number: int, element: Element) -> Form | None:
         name = name_of(element)
-        place = self.place(
-            element.first,
-            len(self.org.lines[element.first]) - len(self.org.lines[element.first].lstrip(" \t")),
-        )
+        place = self.place(element.first, indent_of(self.lines[element.first]))
         spot = self._name(name, element) if name else None
         headers = self._headers(index, element)
-        given, places = self._vars(headers)
-        runs = not any(h.name == "eval" and h.value in ("no", "never") for h, _ in headers)
-        runs = runs and not any(h.name == "noeval" for h, _ in headers)
+        given, places = self.variables(headers)
+        runs = not any(babel.forbids(h) for h, _ in headers)
         silent = any(babel.is_silent(h) for h, _ in headers)
         if element.kind == "keyword":
             try:
@@ -169,7 +142,7 @@ class _Reading:
             for var in more:
                 places[var] = self.place(element.first, var.column)
             row = ((element.first, 0),)
-            vars = tuple({var.name: var for var in [*given, *more]}.values())
+            vars = tuple((given | {var.name: var for var in more}).values())
             return Form("", place, row, "hy", name, called, vars, runs, number, places, silent, spot)
         language = babel.language(element.value).lower()
         if language not in LANGUAGES:
@@ -181,15 +154,14 @@ class _Reading:
                 self.fault(element.first, element.column, what)
             return None
         rows = range(element.first + 1, element.last)
-        lines, cut = dedent([self.org.lines[row] for row in rows])
+        lines, cut = dedent([self.lines[row] for row in rows])
         plain = unescape("\n".join(lines)).split("\n") if lines else []
         spots = tuple(
             (row, cut + (len(line) - len(text))) for row, line, text in zip(rows, lines, plain, strict=True)
         )
         spots = spots or ((element.first, 0),)
-        return Form(
-            "\n".join(plain), place, spots, language, name, "", given, runs, number, places, silent, spot
-        )
+        text, vars = "\n".join(plain), tuple(given.values())
+        return Form(text, place, spots, language, name, "", vars, runs, number, places, silent, spot)
 
     def _counts(self, index: int) -> bool:
         """Whether a headline is part of the plan, as far as its own line and those around it tell."""
@@ -199,8 +171,7 @@ class _Reading:
         )
 
     def _headers(self, index: int, element: Element) -> list[tuple[Header, int]]:
-        """The header arguments of a block with their rows, the weakest first: the file's, those of headlines
-        from the outermost, those above the block, its own."""
+        """The header arguments of a block with their rows, the weakest first: file, headlines, its own."""
         found: list[tuple[Header, int]] = []
         language = babel.language(element.value).lower()
         wanted = ("HEADER-ARGS", f"HEADER-ARGS:{language.upper()}")
@@ -224,34 +195,11 @@ class _Reading:
                 self.fault(row, header.column, message)
         return found + mine
 
-    def _vars(self, headers: list[tuple[Header, int]]) -> tuple[tuple[Var, ...], dict[Var, Place]]:
-        """The variables, later ones in the place of earlier ones of the same name."""
-        found: dict[str, Var] = {}
-        places: dict[Var, Place] = {}
-        for header, row in headers:
-            if header.name == "var":
-                try:
-                    for var in babel.variables(header.value, header.value_column):
-                        found[var.name] = var
-                        places[var] = self.place(row, var.column)
-                    if not header.value:
-                        self.fault(
-                            row, header.column, ":var gives nothing a value; write :var x=name or :var x=5."
-                        )
-                except HeaderError as error:
-                    self.fault(row, error.column, str(error))
-                    found |= {var.name: var for var in babel.unreadable(header.value)}
-        return tuple(found.values()), places
-
     def _name(self, name: str, element: Element) -> Place:
         """Where the name stands."""
         key = element.key("NAME")
         assert key is not None
-        if name in self.names:
-            what = f"The name {name} stands twice; it stands in line {self.names[name] + 1} already."
-            self.fault(key.first, key.column, what)
-        self.names.setdefault(name, key.first)
-        return self.place(key.first, key.column)
+        return self.named(name, key.first, key.column)
 
     # Data
 
@@ -267,7 +215,7 @@ class _Reading:
             self.data.append(Data(name, self._value(element), self.place(element.first), spot))
 
     def _value(self, element: Element) -> Any:
-        lines = self.org.lines[element.first : element.last + 1]
+        lines = self.lines[element.first : element.last + 1]
         if element.kind == "table":
             return list(_table(lines))
         if element.kind == "fixed":
@@ -288,117 +236,24 @@ class _Reading:
         for element in entry.elements:
             if element.first <= inner or element.depth:
                 continue
-            result = element.key("RESULTS") is not None
-            if element.kind in ("drawer", "comment", "clock", "keyword") or result:
-                inner = element.last
-            elif element.kind == "block" and element.name in ("SRC", "COMMENT"):
+            inner = element.last
+            if element.kind in ("drawer", "comment", "clock", "keyword") or element.key("RESULTS"):
+                continue
+            if element.kind == "block" and element.name in ("SRC", "COMMENT"):
                 language = babel.language(element.value).lower()
-                inner = element.last
-                if element.name == "SRC" and language not in LANGUAGES:
-                    rows += range(element.first, element.last + 1)
-            else:
-                inner = element.last
-                rows += range(element.first, element.last + 1)
+                if element.name == "COMMENT" or language in LANGUAGES:
+                    continue
+            rows += range(element.first, element.last + 1)
         if not rows:
             return ""
         taken = set(rows)
         lines = [
-            self.org.lines[row]
+            self.lines[row]
             for row in range(rows[0], rows[-1] + 1)
-            if row in taken or not self.org.lines[row].strip()
+            if row in taken or not self.lines[row].strip()
         ]
         text = "\n".join(line.rstrip(" \t") for line in dedent(lines)[0])
         return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
-
-    # What Org does not take for what it was meant to be
-
-    def _broken(self, entry: Entry) -> None:
-        top, fence, drawer = entry.body, "", False
-        for row, kind in self._texts(entry):
-            line = self.org.lines[row]
-            if fence:  # what stands in it is told of with it
-                fence = "" if line.strip().startswith(fence) else fence
-                continue
-            while top < row and not self.org.lines[top].strip():
-                top += 1
-            column = len(line) - len(line.lstrip(" \t"))
-            if found := _OPENED.match(line):
-                end = found[0].strip().replace("begin", "end").replace("BEGIN", "END")
-                what = f"This block has no {end}"
-                if entry.stop < len(self.org.lines):
-                    what += f" before the headline in line {entry.stop + 1}"
-                self.fault(row, column, what + ".")
-            elif found := _CLOSED.match(line):
-                begin = found[0].strip().replace("end", "begin").replace("END", "BEGIN")
-                self.fault(row, column, f"There is no {begin} that this would end.")
-            elif found := _DRAWER.match(line):
-                if kind == "drawer" and found[1].upper() != "PROPERTIES":
-                    continue
-                drawer = True
-                self.fault(row, column, self._drawer_fault(entry, row, found[1].upper(), kind))
-            elif _PLANNING.match(line) and row == entry.body and kind == "text":
-                what = "Org reads this line right below the headline only, above the properties."
-                self.fault(row, column, what)
-            elif not drawer and (fault := meant_line(line, row == top)):
-                self.fault(row, *fault)
-                fence = line.strip()[:3] if line.strip()[:3] in FENCES else ""
-                top += row == top
-
-    def _drawer_fault(self, entry: Entry, row: int, name: str, kind: str) -> str:
-        if kind != "drawer":
-            return "This drawer has no :END:."
-        if row != entry.body:
-            return "Properties stand right below their headline; Org does not read them here."
-        return "Org reads no properties here: each line of the drawer has to be like :NAME: value."
-
-    def _stray(self, index: int) -> None:
-        """Keywords and blocks that stand where nothing reads them."""
-        entry = self.org.entries[index]
-        named = {key.first for element in entry.elements for key in element.keys}
-        for element in entry.elements:
-            row, line = element.first, self.org.lines[element.first]
-            column = len(line) - len(line.lstrip(" \t"))
-            if message := self._like_code(element):
-                self.fault(row, column, message)
-            elif element.depth:
-                inside = self._inside(entry, element)
-                code = element.kind == "block" and element.name == "SRC"
-                if code and inside and babel.language(element.value).lower() in LANGUAGES:
-                    self.fault(row, column, f"Nothing runs this: it stands inside of a {inside}.")
-            elif element.kind != "keyword":
-                continue
-            elif element.name in ("NAME", "HEADER") and row not in named:
-                what = f"#+{element.name}: says nothing here; what it is for stands in the very next line."
-                self.fault(row, column, what)
-            elif message := meant_keyword(element.name, element.value, not index):
-                self.fault(row, column, message)
-
-    def _like_code(self, element: Element) -> str:
-        drawer = element.kind == "drawer" and element.name not in ("PROPERTIES", "LOGBOOK", "RESULTS")
-        if drawer and any(map(is_ours, self.org.lines[element.first : element.last])):
-            return f"Org reads no properties in :{element.name}:; they stand in :PROPERTIES:."
-        example = element.kind == "block" and element.name == "EXAMPLE" and not element.key("RESULTS")
-        if element.depth or not (example or element.kind in ("container", "comment", "text")):
-            return ""
-        return meant_block(self.org.lines[element.first])
-
-    def _inside(self, entry: Entry, inner: Element) -> str:
-        """In which kind of block or drawer an element stands; empty for what is logged or came out."""
-        around = [one for one in entry.elements if one.first < inner.first <= one.last]
-        if any(one.name in ("LOGBOOK", "RESULTS") or one.key("RESULTS") for one in around):
-            return ""
-        return "drawer" if around[-1].kind == "drawer" else "block"
-
-    def _texts(self, entry: Entry) -> Iterator[tuple[int, str]]:
-        for element in entry.elements:
-            if element.kind == "text" and not element.depth:
-                yield from ((row, "text") for row in range(element.first, element.last + 1))
-            elif element.kind == "drawer" and element.name == "PROPERTIES" and not element.depth:
-                yield element.first, "drawer"
-
-
-def _listed(words: list[str]) -> str:
-    return f"{', '.join(words)} {'is' if len(words) == 1 else 'are'}"
 
 
 def _table(lines: Sequence[str]) -> Iterator[list[Any]]:

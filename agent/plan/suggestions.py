@@ -33,25 +33,12 @@ SYNONYMS = {
     for name in names.split()
 }
 # Languages whose blocks a person may expect to be run.
-_PROGRAMMING = frozenset(
-    (
-        "python",
-        "py",
-        "sh",
-        "bash",
-        "shell",
-        "js",
-        "javascript",
-        "ruby",
-        "elisp",
-        "emacs-lisp",
-        "scheme",
-        "clojure",
-    )
-)
+_PROGRAMMING = {
+    *("python", "py", "sh", "bash", "shell", "js", "javascript", "ruby"),
+    *("elisp", "emacs-lisp", "scheme", "clojure"),
+}
 # Keywords of Org that are as near to ours as a slip would be.
 _KEYWORDS = ("TITLE", "PROPERTY", "NAME", "CALL", "HEADER", "TODO")
-_ORGS_KEYWORDS = frozenset({"SUBTITLE"})
 _SLIP = 0.75  # how like a word of ours one has to be: Org's users have words of their own
 
 _QUOTED = re.compile(r"[ \t]*(,)(?:\*+ |#\+\w)")
@@ -90,10 +77,9 @@ def meant_property(name: str) -> str:
 
 
 def meant_word(title: str, holds: str = "", late: bool = False) -> str:
-    """What is to be said of a headline without TODO word whose title begins with what may be meant as one.
-
-    ``holds`` tells what stands below it: ``forms`` (or our properties), ``prose``, or ``steps``; ``late``
-    that the title does not follow upon the stars."""
+    """What is to be said of a title that begins with what may be meant as a TODO word. ``holds`` tells what
+    stands below: ``forms`` (or our properties), ``prose``, ``steps``; ``late``: it does not follow the
+    stars."""
     if found := _CAPITALS.match(title):
         word = found[0]
         if word in TODO_WORDS and title[len(word) :].startswith(":"):
@@ -118,8 +104,7 @@ def no_word(word: str) -> str:
 
 
 def meant_line(line: str, top: bool) -> tuple[int, str] | None:
-    """Where and what is wrong with a line of text in an Org file that looks like more; ``top``: nothing but
-    such lines is above it, below the headline."""
+    """Where and what is wrong with a line of Org that looks like more; ``top``: only such are above."""
     if found := _STARS.match(line):
         title = found[4]
         word = title.split(maxsplit=1)[0].rstrip(":") in TODO_WORDS
@@ -174,18 +159,15 @@ def meant_markdown(line: str, top: bool) -> tuple[int, str] | None:
     if (found := _PROPERTY.match(line.upper())) and found[2] in OURS:
         value = line[found.end() :].strip()
         if line.strip().startswith(("- ", "* ", "+ ", ":")) or top:
-            return (
-                column,
-                f"This is text; a property stands right below its heading: - {found[2]}: {value}".rstrip(),
-            )
+            what = f"This is text; a property stands right below its heading: - {found[2]}: {value}"
+            return column, what.rstrip()
     if top and (found := _NO_COLON.match(line)) and found[1] in OURS:
         return column, f"A property has a colon: - {found[1]}: {found[2].rstrip()}."
     return None
 
 
 def meant_fence(language: str, text: str) -> str:
-    """What is wrong with a block in a step of a Markdown plan that is none of forms; empty if it may be meant
-    to be read."""
+    """What is wrong with a block in a step of Markdown; empty for one that is to be read."""
     if language in _PROGRAMMING:
         what = f"{language} does not run here; the languages of forms are {', '.join(LANGUAGES)}."
         return f"{what} As ```text it is shown to the model."
@@ -202,11 +184,8 @@ def meant_keyword(name: str, value: str, whole: bool) -> str:
         return f"{name} is a property; it stands in the :PROPERTIES: of a headline."
     if name in SYNONYMS:
         return f"There is no property {name}.{meant_property(name)}"
-    if name in _KEYWORDS or name in _ORGS_KEYWORDS or "_" in name or "-" in name:
+    if name in (*_KEYWORDS, "SUBTITLE") or "_" in name or "-" in name:
         return ""
-    close = _slip(name, (*_KEYWORDS, *OURS))
-    return (
-        f"There is no keyword #+{name}. Did you mean {'#+' if close in _KEYWORDS else ''}{close}?"
-        if close
-        else ""
-    )
+    if not (close := _slip(name, (*_KEYWORDS, *OURS))):
+        return ""
+    return f"There is no keyword #+{name}. Did you mean {'#+' if close in _KEYWORDS else ''}{close}?"

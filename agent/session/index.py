@@ -28,9 +28,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Summary:
-    """A session in one line. ``status`` is that of its last run: ``done failed pending interrupted``, or
-    ``unfinished`` for what was broken off; ``calls`` for a session without a run. ``first`` and ``last`` are
-    times, UTC; ``task`` is what was asked first; ``users`` all who have used it."""
+    """A session in one line. ``status`` is that of its last run, ``unfinished`` for what was broken off, or
+    ``calls`` without a run; ``first`` and ``last`` are times, UTC; ``task`` what was asked first."""
 
     id: str
     users: tuple[str, ...]
@@ -59,21 +58,13 @@ class Readable(Transcript):
         self, session: str, *, run: str | None = None, kind: Kind | None = None, after: int = 0
     ) -> Iterator[Event]:
         for event in super().events(session, run=run, kind=kind, after=after):
-            if fault := self._fault(event):
+            if fault := fault_of(event, NEEDED.get(event.kind, ())):
                 self.unread[fault] = None
             else:
                 yield event
 
     def last(self, session: str, kind: Kind, *, run: str | None = None) -> Event | None:
         return max(self.events(session, run=run, kind=kind), key=lambda event: event.seq, default=None)
-
-    def _fault(self, event: Event) -> str:
-        try:
-            if all(name in event.data for name in NEEDED.get(event.kind, ())):
-                return fault_of(event)
-        except TranscriptError as error:
-            return str(error)
-        return f"Event {event.id} cannot be read: it does not say what an event of its kind says."
 
 
 def looked_at(store: Store, look: Callable[[Transcript], T], faults: dict[str, None] | None = None) -> T:
@@ -90,8 +81,7 @@ def looked_at(store: Store, look: Callable[[Transcript], T], faults: dict[str, N
 
 
 def summaries(store: Store, faults: dict[str, None] | None = None) -> list[Summary]:
-    """Every session of the store, the one that something happened in last at the end. ``faults`` is given a
-    sentence for each event that cannot be read."""
+    """Every session, the latest at the end; ``faults`` gets a sentence for each unreadable event."""
     rows = Transcript(lambda: store).sessions()
     return [looked_at(store, lambda found, row=row: summary(found, *row), faults) for row in rows]  # type: ignore[misc]
 
@@ -108,27 +98,15 @@ def summary(transcript: Transcript, session: str, events: int, first: str, last:
     if begun and not stimuli:
         status = flights[-1].status or "unfinished"
         given = {"text": f"flight of {Path(begun[0].said['plan']).name}"}
-    return Summary(
-        session,
-        tuple(users),
-        first,
-        last,
-        events,
-        len(stimuli) + len(begun),
-        transcript.count(session, "call"),
-        status,
-        " ".join(str(given.get("text", "")).split()),
-        str(given.get("model", "")),
-        waiting(transcript, session),
-    )
+    runs, calls = len(stimuli) + len(begun), transcript.count(session, "call")
+    task, model = " ".join(str(given.get("text", "")).split()), str(given.get("model", ""))
+    waits = waiting(transcript, session)
+    return Summary(session, tuple(users), first, last, events, runs, calls, status, task, model, waits)
 
 
 def waiting(transcript: Transcript, session: str) -> int:
     """How many runs and calls of a session wait, or were broken off."""
-    found = (
-        Session(transcript, session, user, Path()).unfinished() for user in users_of(transcript, session)
-    )
-    return sum(1 for unfinished in found for one in unfinished if one.waits)
+    return len(_unfinished(transcript, session))
 
 
 def users_of(transcript: Transcript, session: str) -> list[str]:
@@ -138,7 +116,7 @@ def users_of(transcript: Transcript, session: str) -> list[str]:
 
 def find_session(store: Store | None, wanted: str) -> str:
     """The session of that id, or the only one whose id begins so. Raises UsageError with the nearest."""
-    names = [] if store is None else [row[0] for row in Transcript(lambda: store).sessions()]
+    names = _names(store)
     if wanted in names:
         return wanted
     begins = [name for name in names if wanted and name.startswith(wanted)]
@@ -147,45 +125,41 @@ def find_session(store: Store | None, wanted: str) -> str:
     if begins:
         raise UsageError(f"Several sessions begin with {wanted}: {', '.join(begins[:5])}.")
     latest = f" The latest are {', '.join(names[-5:])}." if names else ""
-    raise UsageError(
-        f"There is no session {wanted} in this workspace.{did_you_mean(wanted, names) or latest}"
-    )
+    hint = did_you_mean(wanted, names) or latest
+    raise UsageError(f"There is no session {wanted} in this workspace.{hint}")
+
+
+def _names(store: Store | None) -> list[str]:
+    return [] if store is None else [row[0] for row in Transcript(lambda: store).sessions()]
 
 
 def find_event(store: Store | None, wanted: str) -> tuple[str, int | None]:
     """The session that is meant, and the place of the event for ``ID.N``. Raises UsageError."""
-    names = [] if store is None else [row[0] for row in Transcript(lambda: store).sessions()]
     session, dot, place = wanted.rpartition(".")
-    if wanted in names or not (dot and session and place.isdecimal()):
+    if wanted in _names(store) or not (dot and session and place.isdecimal()):
         return find_session(store, wanted), None
     return find_session(store, session), place_in(place)
 
 
 def place_in(digits: str) -> int:
-    """The place that digits spell. No session has an event at one that is too long to be read as a number:
-    the beginning of it is enough to say so."""
+    """The place that digits spell; of absurdly long ones the beginning, where no event is, either."""
     return int(digits.lstrip("0")[:PLACE_DIGITS] or 0)
 
 
 def last_session(store: Store | None) -> str:
-    """The session in which something happened last, one with a run if there is any. Raises UsageError when
-    there is none."""
-    transcript = None if store is None else Transcript(lambda: store)
-    names = [] if transcript is None else [row[0] for row in transcript.sessions()]
-    for name in reversed(names):
-        if transcript is not None and transcript.last(name, "stimulus") is not None:
-            return name
-    if not names:
+    """The latest session, one with a run if there is any. Raises UsageError when there is none."""
+    names = _names(store)
+    if store is None or not names:
         raise UsageError("There is no session in this workspace.")
-    return names[-1]
+    transcript = Transcript(lambda: store)
+    return next((name for name in reversed(names) if transcript.last(name, "stimulus")), names[-1])
 
 
 # Taking elsewhere
 
 
 def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str, int]:
-    """A new session with the first ``at`` events of another, or all; its id, and how many they are. Raises
-    UsageError."""
+    """A new session of the first ``at`` events of another, or all; its id, how many. Raises UsageError."""
     transcript = Transcript(lambda: store)
     transcript.verify(session)
     events = list(transcript.events(session))
@@ -215,14 +189,12 @@ def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str
 def _copy_values(snapshots: StoreSnapshots, session: str, new: str, user: str) -> None:
     """The values that the programs of a session have left for the next ones."""
     with contextlib.suppress(SnapshotError):  # whoever needs them is told that they were changed
-        kept = snapshots.values(session, user)
-        if kept is not None:
+        if (kept := snapshots.values(session, user)) is not None:
             snapshots.keep_values(new, user, replace(kept, generation=""))()
 
 
 def take_in(store: Store, session: str, events: Sequence[Event]) -> bool:
-    """Keep a session that was read from a text; False if it is there already. Raises UsageError where there
-    is another of that id."""
+    """Keep a session read from a text; False if it is there. Raises UsageError for another of its id."""
     transcript = Transcript(lambda: store)
     known = [event.digest for event in transcript.events(session)]
     if known and known == [event.digest for event in events]:
@@ -245,12 +217,14 @@ def unfinished_sessions(store: Store) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for name, *_ in Transcript(lambda: store).sessions():
         found += looked_at(store, lambda transcript, name=name: _unfinished(transcript, name))  # type: ignore[misc]
-    return found
+    return list(dict.fromkeys(found))
 
 
-def _unfinished(transcript: Transcript, name: str) -> list[tuple[str, str]]:
+def _unfinished(transcript: Transcript, session: str) -> list[tuple[str, str]]:
+    """The session and the user of each run and call that waits, or was broken off."""
     return [
-        (name, user)
-        for user in users_of(transcript, name)
-        if any(one.waits for one in Session(transcript, name, user, Path()).unfinished())
+        (session, user)
+        for user in users_of(transcript, session)
+        for one in Session(transcript, session, user, Path()).unfinished()
+        if one.waits
     ]

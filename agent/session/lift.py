@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import hy
 
@@ -73,12 +73,9 @@ class _Made:
         return str(program) if self.form.tool == EVAL and isinstance(program, str) else None
 
 
-@dataclass
-class _Parameter:
-    """``default`` is None for a secret, which has none."""
-
+class _Parameter(NamedTuple):
     name: str
-    default: Any = None
+    default: Any = None  # of a secret
 
 
 def lifted(session: str, events: Sequence[Event], run: str | None = None) -> Lifted | None:
@@ -146,7 +143,8 @@ class _Writer:
         self.taken = {*self.tools, *_KNOWN, *(name for call in self.made for name in _names(call.code))}
         self.known = {hy.mangle(name) for name in (*self.tools, *dir(builtins))}
         secret = any(SECRET in text for call in self.made for text in (str(call.form), call.code or ""))
-        name = self._new_name("-".join(self._words(secret)) or "lifted")
+        words = _WORD.findall(self.tasks[0].lower()) if self.tasks and not secret else []
+        name = self._new_name("-".join(words[:WORDS_OF_NAME]) or "lifted")
         self._find_parameters()
         body = [line for place in range(len(self.made)) for line in self._call(place)]
         runs = tuple(dict.fromkeys(call.key.partition("/")[0] for call in self.made if "/" in call.key))
@@ -169,9 +167,6 @@ class _Writer:
         program = "\n".join([*head, f"(defn {name} [{vector}]", *body]) + f")\n\n({name})\n"
         return Lifted(self.session, runs, name, len(self.made), program)
 
-    def _words(self, secret: bool) -> list[str]:
-        return _WORD.findall(self.tasks[0].lower())[:WORDS_OF_NAME] if self.tasks and not secret else []
-
     def _new_name(self, wanted: str) -> str:
         name = wanted
         while name in self.taken or name.replace("-", "_") in self.taken:
@@ -187,7 +182,8 @@ class _Writer:
         first: dict[Any, str] = {}
         for place, call in enumerate(self.made):
             self.first.setdefault(_key(call.value), place)
-            for name, value in self._arguments(call):
+            given = [one for one in call.form.args.items() if call.code is None or one[0] != "form"]
+            for name, value in given:  # but for the text of a program
                 for leaf in self._leaves(place, value):
                     if SECRET in str(leaf):
                         self._secret(name, leaf)
@@ -204,12 +200,6 @@ class _Writer:
         key = (SECRET, name, str(leaf))
         if key not in self.parameters:
             self.parameters[key] = _Parameter(self._new_name(name))
-
-    def _arguments(self, call: _Made) -> Iterator[tuple[str, Any]]:
-        """The arguments, but for the text of a program."""
-        for name, value in call.form.args.items():
-            if call.code is None or name != "form":
-                yield name, value
 
     def _leaves(self, place: int, value: Any) -> Iterator[Any]:
         """The texts and numbers of an argument that no earlier call has returned."""
@@ -248,15 +238,14 @@ class _Writer:
         call = self.made[place]
         if call.handed:
             call.variable = self._new_name(f"{call.form.tool}-result")
-        text = self._program(call) if call.code is not None else self._form(place)
+        if call.code is None:
+            args = (f" :{name} {self._spell(place, name, value)}" for name, value in call.form.args.items())
+            text = f"({call.form.tool}{''.join(args)})"
+        else:
+            text = self._program(call)
         if call.variable:
             text = f"(setv {call.variable} {text})"
         return [f"  ; {call.key}", f"  {text}"]
-
-    def _form(self, place: int) -> str:
-        form = self.made[place].form
-        args = "".join(f" :{name} {self._spell(place, name, value)}" for name, value in form.args.items())
-        return f"({form.tool}{args})"
 
     def _spell(self, place: int, name: str, value: Any) -> str:
         if (source := self._source(place, value)) is not None:
@@ -294,13 +283,9 @@ class _Writer:
 
 def _key(value: Any) -> Any:
     """What tells a literal from others: 1 is not "1", and not True."""
-    if not _is_leaf(value):
+    if not isinstance(value, str | int | float | None):
         return "data", print_value(value)
     return "str" if isinstance(value, str) else type(value).__name__, value
-
-
-def _is_leaf(value: Any) -> bool:
-    return isinstance(value, str | int | float) or value is None
 
 
 def _is_hidden(value: Any) -> bool:

@@ -62,32 +62,15 @@ class PastCall:
         """What had come of it."""
         assert self.receipt is not None, "a finished call has a receipt"
         event, data = self.receipt, self.receipt.data
-        tool = _tool_of(self.begun)
-        audit = {
-            "tool": tool,
-            "status": data["status"],
-            "stage": data.get("stage", "body"),
-            "ts": event.at,
-        }
-        return ToolResult(
-            data["id"],
-            tool,
-            data["status"],
-            data.get("value"),
-            data.get("message", ""),
-            tuple(data.get("effects", ())),
-            audit,
-        )
-
-
-def _tool_of(event: Event | None) -> str:
-    return "" if event is None else read_form(event.data["form"]).tool
+        tool = "" if self.begun is None else read_form(self.begun.data["form"]).tool
+        audit = {"tool": tool, "status": data["status"], "stage": data.get("stage", "body"), "ts": event.at}
+        said, effects = data.get("message", ""), tuple(data.get("effects", ()))
+        return ToolResult(data["id"], tool, data["status"], data.get("value"), said, effects, audit)
 
 
 @dataclass
 class Past:
-    """The past of a run, as far as it is not used up: what the model said, in order, and what came of the
-    calls, by key."""
+    """What is not used up of a run's past: what the model said, and what came of calls, by key."""
 
     stimulus: Event | None = None
     exchanges: list[tuple[Event, Event]] = field(default_factory=list)  # request and reply

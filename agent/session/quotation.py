@@ -26,7 +26,7 @@ from quoth.tools.lisp.forms import CallForm, canonical, from_model, head_name, k
 from quoth.tools.lisp.printer import print_string, print_value, show
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.policy.effects import only_reads
-from quoth.tools.registry.parameters import bind
+from quoth.tools.registry.arguments import bind
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.text import short
 
@@ -61,8 +61,7 @@ def words(text: str) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """A text that a model was shown; ``call`` is the place of the call it came of, 0 for what was given with
-    a task."""
+    """A text that a model was shown; ``call`` is the place of its call, 0 for what came with a task."""
 
     seq: int
     call: int
@@ -184,8 +183,8 @@ def _of_program(program: str, table: ToolTable) -> tuple[set[str], set[str]]:
 
 def _calls_in(program: str, table: ToolTable) -> list[Any]:
     """The calls in a program that do more than read."""
-    found: list[Any]
-    pending, found = _read(program), []
+    found: list[Any] = []
+    pending = _read(program)
     while pending and len(found) < MAX_INNER:
         node = pending.pop()
         if not isinstance(node, m.Sequence):

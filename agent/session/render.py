@@ -6,8 +6,7 @@ without declared secrets. Inner calls, and what a sub-agent does, stand set in u
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +17,7 @@ from quoth.tools.history.event import LIMITS, Event, TranscriptError, read_form
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code, pretty, print_value
 from quoth.tools.lisp.reader import ReadError, read_all, read_one
+from quoth.tools.org.edit import escape
 from quoth.tools.text import number_of
 from quoth.tools.visible import visible
 
@@ -111,10 +111,10 @@ def fold(text: str, full: bool) -> list[str]:
     return [*lines[:HEAD_LINES], f"[… {rest} lines folded …]", *lines[-TAIL_LINES:]]
 
 
-def fault_of(event: Event) -> str:
-    """Why an event cannot be shown; empty if it can."""
+def fault_of(event: Event, needed: Iterable[str] = ()) -> str:
+    """Why an event cannot be shown, or does not say what is ``needed``; empty if it can."""
     try:
-        for _ in (event.said, *as_text([event])):
+        for _ in (*map(event.data.__getitem__, needed), event.said, *as_text([event])):
             pass
     except TranscriptError as error:
         return str(error)
@@ -131,11 +131,7 @@ COLORS = {
     "→": "cyan",
     "←": "green",
     "×": "red",
-    "…": "yellow",
-    "!": "yellow",
-    "■": "yellow",
-    "?": "yellow",
-    "~": "yellow",
+    **dict.fromkeys("…!■?~", "yellow"),
 }
 
 
@@ -231,8 +227,7 @@ def one_event(event: Event) -> str:
 
 
 def as_org(events: Sequence[Event], session: str, *, full: bool = False) -> Iterator[str]:
-    """A session as an Org document: a headline for each run and step, a drawer with times and digests, forms
-    in source blocks and texts in examples."""
+    """A session as an Org document: a headline for each run and step, with times and digests."""
     yield f"#+TITLE: Session {session}"
     if events:
         yield f"#+DATE: [{events[0].at[:10]}]"
@@ -277,7 +272,7 @@ def _call(node: Node, level: int, full: bool) -> Iterator[str]:
     own = [one.event for one in node.inside if one.event.kind in ("repair", "approval", "receipt")]
     yield from _headline(level, f"Call {read_form(event.said['form']).tool}", event, *own)
     yield "#+begin_src hy"
-    yield from map(_escaped, call_text(event).split("\n"))
+    yield from map(escape, call_text(event).split("\n"))
     yield "#+end_src"
     for one in own:
         yield from _example(_told(one)[1], full)
@@ -297,10 +292,5 @@ def _headline(level: int, text: str, *events: Event) -> Iterator[str]:
 
 def _example(text: str, full: bool) -> Iterator[str]:
     yield "#+begin_example"
-    yield from map(_escaped, fold(text, full))
+    yield from map(escape, fold(text, full))
     yield "#+end_example"
-
-
-def _escaped(line: str) -> str:
-    """A line of a block as Org wants it: what could be a headline or a keyword has a comma before it."""
-    return re.sub(r"^([ \t]*)(,*(?:\*|#\+))", r"\1,\2", line)

@@ -6,6 +6,7 @@ Knows a session and its events; it must not know what the events mean to a loop.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from quoth.agent.reply import Reply
@@ -14,17 +15,17 @@ from quoth.neuro.backends.messages import Messages
 from quoth.tools.history.event import Kind
 
 
+@dataclass(eq=False)
 class RunLog:
     """Writes the events of one run. ``reply`` is the place of the model's latest words, and ``recalled`` says
     that they are of an earlier process, which may have begun with what they ask for."""
 
-    def __init__(self, session: Session, run: str) -> None:
-        self.session = session
-        self.run = run
-        self.reply = 0
-        self.recalled = False
-        self.broken = ""  # why what has happened could not be written down
-        self.numbers: dict[int, int] = {}  # of the run's conversations, by identity
+    session: Session
+    run: str
+    reply: int = 0
+    recalled: bool = False
+    broken: str = ""  # why what has happened could not be written down
+    numbers: dict[int, int] = field(default_factory=dict)  # of the run's conversations, by identity
 
     def add(
         self, kind: Kind, data: Mapping[str, Any], *, parent: int = 0, key: str = "", status: str = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,8 +23,7 @@ from quoth.tools.storage.file_lock import hold
 
 
 def alone(store: Path, session: str) -> contextlib.AbstractContextManager[None]:
-    """Within it no other process drives the session; the lock ends with its process, however that ends.
-    Raises UsageError when another has it."""
+    """Drive the session alone until its process ends. Raises UsageError when another process has it."""
     return hold(f"{store} {session}", f"Session {session} is being driven by another process.")
 
 
@@ -77,8 +76,7 @@ class Session:
         return opening is not None and opening.seq <= self.transcript.imported(self.id)
 
     def given(self, before: int | None = None) -> dict[str, Any]:
-        """What the user opened it with last, or last before that place; nothing for a session that was never
-        opened."""
+        """What the user opened it with last (before that place); nothing if it was never opened."""
         event = self.opening(before)
         return {} if event is None else {name: value for name, value in event.data.items() if name != "from"}
 
@@ -104,21 +102,17 @@ class Session:
         openings = [
             event for event in self.transcript.secret_openings(self.id) if event.said.get("user") == self.user
         ]
-        if not openings or self.to_resume() or self._flies():
+        flights = {event.key: event.status for event in self.transcript.events(self.id, kind="flight")}
+        flies = any(status != "done" for status in flights.values())
+        if not openings or self.to_resume() or flies:
             return
         for event in openings:
             self.transcript.forget_secrets_in(event)
 
-    def _flies(self) -> bool:
-        """Whether a flight has not come to its end."""
-        flights = {event.key: event.status for event in self.transcript.events(self.id, kind="flight")}
-        return any(status != "done" for status in flights.values())
-
     # Runs
 
     def begin(self, data: Mapping[str, Any], after: str = "") -> str:
-        """Write the stimulus of a new run, and return the run's name. ``after`` is the run whose conversation
-        it goes on with."""
+        """Write the stimulus of a new run that goes on with the run ``after``; its name."""
         count = sum(1 for event in self.transcript.events(self.id, kind="stimulus") if "/" not in event.run)
         name = f"r{count + 1}"
         parent = 0
@@ -137,36 +131,28 @@ class Session:
     def unfinished(self) -> list[Unfinished]:
         """All that has not come to its end, in the order it was begun."""
         found: dict[str, Unfinished] = {}
-        begun: dict[str, Event] = {}
+        begun: dict[str, Unfinished] = {}
         for event in self.transcript.events(self.id):
-            if "/" in event.run or (event.run == "" and event.kind not in ("call", "receipt")):
+            name, of_run = event.run or event.key, bool(event.run)
+            if "/" in name:
                 continue
-            if event.kind == "stimulus" and event.data["user"] == self.user:
-                found[event.run] = Unfinished("run", event.run, "", event)
-            elif event.kind == "end" and event.run in found:
-                status = event.status
-                if status == "done":
-                    del found[event.run]
+            if event.kind == "stimulus" or (event.kind == "call" and not of_run):
+                if (event.data["user"] if of_run else event.data.get("user")) == self.user:
+                    begun[name] = found[name] = Unfinished("run" if of_run else "call", name, "", event)
+            elif of_run and name in found:
+                if event.kind == "end" and event.status == "done":
+                    del found[name]
+                elif event.kind == "end" or event.kind in GOING_ON:  # it was gone on with, and broken off
+                    found[name] = replace(found[name], status=event.status if event.kind == "end" else "")
+            elif not of_run and event.kind == "receipt" and name in begun:
+                if event.status == "pending":
+                    found[name] = replace(begun[name], status="pending")
                 else:
-                    found[event.run] = Unfinished("run", event.run, status, found[event.run].event)
-            elif event.kind in GOING_ON and event.run in found:  # it was gone on with, and broken off
-                if found[event.run].status:
-                    found[event.run] = Unfinished("run", event.run, "", found[event.run].event)
-            elif event.run == "" and "/" not in event.key:
-                if event.kind == "call" and event.data.get("user") == self.user:
-                    begun[event.key] = event
-                    found[event.key] = Unfinished("call", event.key, "", event)
-                elif event.kind == "receipt" and event.key in begun:
-                    status = event.status
-                    if status == "pending":
-                        found[event.key] = Unfinished("call", event.key, status, begun[event.key])
-                    else:
-                        found.pop(event.key, None)
+                    found.pop(name, None)
         return list(found.values())
 
     def to_resume(self) -> list[Unfinished]:
-        """What is to be gone on with: all that waits or was broken off; where nothing does, the last run, if
-        it failed."""
+        """What waits or was broken off; where nothing does, the last run, if it failed."""
         found = self.unfinished()
         if waiting := [one for one in found if one.waits]:
             return waiting
@@ -181,9 +167,7 @@ class Session:
         """How many messages the conversation has that ``AsyncAgent.say`` goes on with."""
         count, name = 0, self.last_talk()
         while name:
-            count += 1
-            stimulus = self.transcript.last(self.id, "stimulus", run=name)
-            name = stimulus.data.get("after", "") if stimulus is not None else ""
+            count, name = count + 1, self._after(name)
         return count
 
     def last_talk(self) -> str:
@@ -211,10 +195,7 @@ class Session:
 
     def talk_of(self, messages: Messages) -> Talk:
         """How far a conversation has been written down."""
-        found = self._talks.get(id(messages))
-        if found is None:
-            found = self._talks[id(messages)] = Talk(messages)
-        return found
+        return self._talks.setdefault(id(messages), Talk(messages))
 
     def let_go(self, messages: Messages) -> None:
         """A conversation is over."""
@@ -222,67 +203,51 @@ class Session:
 
     def conversation(self, run: str) -> list[Message]:
         """The messages of a run that has ended, with those of the conversation before it."""
-        return _conversation(self.transcript, self.id, run)
+        chain = [run]
+        while after := self._after(chain[-1]):
+            chain.append(after)
+        told: list[Message] = []
+        for name in reversed(chain):
+            self._tell(told, name)
+        return told
 
     def messages_before(self, run: str) -> list[Message]:
         """The messages that a run began with; those of a new conversation are its opening alone, and none
         where the run was killed before it asked the model anything."""
-        stimulus = self.transcript.last(self.id, "stimulus", run=run)
-        after = stimulus.data.get("after", "") if stimulus is not None else ""
-        if after:
+        if self.transcript.last(self.id, "stimulus", run=run) and (after := self._after(run)):
             return self.conversation(after)
         for event in self.transcript.events(self.id, run=run, kind="request"):
             opening = [m for m in event.data["messages"] if m["role"] == "system"]
             return [_message(m) for m in opening[:1]]
         return []
 
+    def _after(self, run: str) -> str:
+        """The run whose conversation a run goes on with; empty if there is none."""
+        stimulus = self.transcript.last(self.id, "stimulus", run=run)
+        if stimulus is None:
+            raise UsageError(f"There is no run {run} in session {self.id}.")
+        return str(stimulus.data.get("after", ""))
 
-def _conversation(transcript: Transcript, session: str, run: str) -> list[Message]:
-    chain = [run]
-    while after := _stimulus(transcript, session, chain[-1]).data.get("after", ""):
-        chain.append(after)
-    told: list[Message] = []
-    for name in reversed(chain):
-        _tell(told, transcript, session, name)
-    return told
-
-
-def _stimulus(transcript: Transcript, session: str, run: str) -> Event:
-    found = transcript.last(session, "stimulus", run=run)
-    if found is None:
-        raise UsageError(f"There is no run {run} in session {session}.")
-    return found
-
-
-def _tell(told: list[Message], transcript: Transcript, session: str, run: str) -> None:
-    """Add what was said in a run; of its conversations the one that it ended with."""
-    end = _end_of(transcript, session, run)
-    last = end or transcript.last(session, "request", run=run)
-    talk = last.data.get("talk", 1) if last is not None else 1
-    requests: set[int] = set()
-    for event in transcript.events(session, run=run):
-        if event.kind == "request":
-            data = event.data
-            if data["talk"] == talk:
+    def _tell(self, told: list[Message], run: str) -> None:
+        """Add what was said in a run; of its conversations the one that it ended with."""
+        end = self.transcript.last(self.id, "end", run=run)
+        if end is not None:
+            later = self.transcript.events(self.id, run=run, after=end.seq)
+            if any(event.kind in GOING_ON for event in later):  # it was gone on with since
+                end = None
+        last = end or self.transcript.last(self.id, "request", run=run)
+        talk = last.data.get("talk", 1) if last is not None else 1
+        requests: set[int] = set()
+        for event in self.transcript.events(self.id, run=run):
+            data = event.data if event.kind in ("request", "reply") else {}
+            if event.kind == "request" and data["talk"] == talk:
                 requests.add(event.seq)
                 told[data["from"] :] = [_message(m) for m in data["messages"]]
-        elif event.kind == "reply" and event.parent in requests:
-            data = event.data
-            if "raised" not in data:
+            elif event.kind == "reply" and event.parent in requests and "raised" not in data:
                 told.append(_assistant(data))
-    if end is not None:
-        data = end.data  # a request that was not answered may have held some of it
-        told[data.get("from", len(told)) :] = [_message(m) for m in data.get("messages", ())]
-
-
-def _end_of(transcript: Transcript, session: str, run: str) -> Event | None:
-    """How a run ended, if it was not gone on with since."""
-    end = transcript.last(session, "end", run=run)
-    if end is not None:
-        later = transcript.events(session, run=run, after=end.seq)
-        if any(event.kind in GOING_ON for event in later):
-            return None
-    return end
+        if end is not None:
+            data = end.data  # a request that was not answered may have held some of it
+            told[data.get("from", len(told)) :] = [_message(m) for m in data.get("messages", ())]
 
 
 def _message(data: Mapping[str, Any]) -> Message:
@@ -307,6 +272,3 @@ def read_messages(kept: list[Message]) -> Messages:
     for one in kept:
         messages.add(one)
     return messages
-
-
-# The past of a run

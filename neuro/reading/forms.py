@@ -17,7 +17,8 @@ from quoth.neuro.reading.literals import PYTHONIC, Literal, NotRead, read_litera
 from quoth.neuro.reading.result import Fault, FoundCall
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm, from_model, head_name, is_plist_call, kebab
-from quoth.tools.lisp.reader import Limits, Lines, ReadError, error_at, read_one, read_prefix
+from quoth.tools.lisp.read_error import Lines, ReadError, error_at
+from quoth.tools.lisp.reader import Limits, read_one, read_prefix
 
 MAX_ERRORS = 10
 MAX_CALLS = 200

@@ -23,7 +23,7 @@ from quoth.neuro.reading.literals import (
     unescape,
 )
 from quoth.tools.lisp.forms import kebab
-from quoth.tools.lisp.printer import FALSE, NOTHING, TRUE, print_string, print_value
+from quoth.tools.lisp.printer import CONSTANTS, print_string, print_value
 
 UNCLOSED = "this text in curly quotes is never closed"
 UNCLOSED_TRIPLE = "this text in three quotes is never closed"
@@ -272,7 +272,7 @@ class _Mender:
         elif atom.startswith(":"):
             frame.keys.append(kebab(atom[1:]))
         elif (frame.count or frame.kind == _ARGS) and frame.kind != _PLIST:
-            plain = atom in NOTHING | TRUE | FALSE | {"NIL", "T"} or _NUMBER(atom)
+            plain = atom in CONSTANTS or _NUMBER(atom)
             frame.wild = frame.wild or not plain
         frame.take(atom)
 

@@ -29,7 +29,7 @@ from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
-from quoth.tools.registry.parameters import bind, validate
+from quoth.tools.registry.arguments import bind, validate
 from quoth.tools.registry.table import ToolTable
 
 SPOKEN: dict[str, Dialect] = {**DIALECTS, "run": RUN_TEXT}

@@ -21,7 +21,7 @@ from quoth.neuro.prompt.belt import HEADS, TEXT_VIEWS, belt, belt_data
 from quoth.neuro.prompt.dialects import CALL_FORM, DIALECTS, NATIVE, RUN, RUN_TEXT, Dialect
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.registry.parameters import bind, validate
+from quoth.tools.registry.arguments import bind, validate
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 ENCODING = bpe_openai.get_encoding("o200k_base")

@@ -15,8 +15,9 @@ from typing import Any, Literal
 
 from quoth.tools.lisp.forms import CallForm, plist
 from quoth.tools.lisp.printer import print_string, print_value
+from quoth.tools.registry.arguments import bind, validate
 from quoth.tools.registry.define import define_tool, registering_in
-from quoth.tools.registry.parameters import RESERVED, bind, validate
+from quoth.tools.registry.parameters import RESERVED
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 _PLAIN = {"string": str, "integer": int, "float": float, "number": float, "boolean": bool, "any": Any}

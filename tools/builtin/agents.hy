@@ -3,7 +3,6 @@ They are shown to no model that does not write programs. Must not know loops or 
 ctx.team and ctx.model."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
-  ; While compiling only: at run time Hy's require looks through the whole stack, 10 ms a file.
 (import
   typing [Any]
   quoth.tools.errors [ToolFailure]

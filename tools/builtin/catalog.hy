@@ -3,10 +3,8 @@ that belt alone: no other table has these tools. Must not read a table: what is 
 ctx.catalog."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
-  ; While compiling only: at run time Hy's require looks through the whole stack, 10 ms a file.
 (import
-  quoth.tools.errors [ToolError]
-  quoth.tools.errors [UnknownToolError])
+  quoth.tools.errors [ToolError UnknownToolError])
 
 (defn catalog-of [ctx]
   "The catalog of the host, or an error that says there is none."

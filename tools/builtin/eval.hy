@@ -2,7 +2,7 @@
 Must not know the door: a program's inner calls go through ctx.dispatch."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
-  ; While compiling only: at run time Hy's require looks through the whole stack, 10 ms a file.
+  ; Here and in all families while compiling only: at run time require looks through the stack, 10 ms a file.
 
 (defn :async run [form dry-run ctx call]
   "The sandbox is imported by the first program, so that listing the tools does not wait for it."

@@ -2,7 +2,6 @@
 Must not open a path by itself: every file is reached through ctx.workspace."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
-  ; While compiling only: at run time Hy's require looks through the whole stack, 10 ms a file.
 (import
   fnmatch [fnmatch]
   quoth.tools.errors [ToolError]

@@ -81,8 +81,7 @@ async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, 
 
 
 async def _put_away(process: asyncio.subprocess.Process) -> None:
-    """Have the keeper end all that is left. However often this is cancelled, it is awaited: of what is left
-    open, asyncio hears when its loop is closed."""
+    """Have the keeper end all that is left; it is awaited, however often this is cancelled."""
     _tell(process, signal.SIGTERM)
     cancelled = False
     while process.returncode is None:

@@ -2,7 +2,6 @@
 Must not know where texts are kept: they are behind ctx.pages."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
-  ; While compiling only: at run time Hy's require looks through the whole stack, 10 ms a file.
 (import quoth.tools.errors [ToolError])
 
 (defn page [id start ctx]

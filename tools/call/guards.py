@@ -11,8 +11,7 @@ from quoth.tools.errors import ToolError
 
 
 def inside_workspace(path: str) -> Verdict:
-    """For guards: allow when ``path`` stays inside the workspace of the call, deny with the reason
-    otherwise."""
+    """A guard: allows a ``path`` that stays inside the workspace, and denies others with the reason."""
     try:
         current_context().workspace.resolve(path)
     except ToolError as error:

@@ -29,7 +29,7 @@ from quoth.tools.text import short
 SECRET = "[secret]"  # noqa: S105
 KEPT_CHARS = 2000  # of any one text
 MARGIN = 4096  # is read beyond that, so that no secret is cut in two before it is recognised
-HARMLESS = (
+HARMLESS = {
     "api-version",
     "api_version",
     "version",
@@ -38,7 +38,7 @@ HARMLESS = (
     "region",
     "deployment",
     "model",
-)  # in a query
+}  # in a query
 SHORTEST = 4  # what is shorter is not searched for in other texts: it would be found everywhere
 
 # Words whose value is a secret. The first letter stands apart in any of its cases, for re then skips all
@@ -101,8 +101,7 @@ def bare_line(text: str, names: Collection[str]) -> str:
 
 
 def bare_url(url: str) -> str:
-    """The address of a server without what may let somebody in: who one is there, and every value of the
-    query that is not known to be harmless."""
+    """The address of a server without users, and values of its query that are not known as harmless."""
     url = re.sub(r"(://)[^/\s?#]*@", rf"\1{SECRET}@", url)
     head, mark, query = url.partition("?")
     return head + mark + re.sub(r"([^&=#]*)=([^&#]+)", _bare_pair, query)

@@ -29,8 +29,7 @@ Caller: TypeAlias = Any  # the ToolContext of a call, which holds these services
 
 
 class MemoryStore(Protocol):
-    """The memory blocks of one agent, by label. A label that is taken, or that is not there, is a ToolError,
-    but for ``get_block``, which then gives None."""
+    """The memory blocks of one agent, by label; a wrong label is a ToolError, but None from ``get_block``."""
 
     async def create_block(
         self,
@@ -104,8 +103,7 @@ class PermissionBroker(Protocol):
     """Asks a person, on behalf of the call that is running."""
 
     async def request(self, what: str, reason: str) -> None:
-        """Return when ``what`` is allowed, by a person or by an earlier grant. Raises ToolFailure with the
-        status ``denied`` or ``pending`` otherwise, which ends the body."""
+        """Return when ``what`` is allowed. Raises ToolFailure, ``denied`` or ``pending``, otherwise."""
 
 
 class Search(Protocol):
@@ -139,8 +137,9 @@ class SharedBlocks(Protocol):
 # What stands where the host gave nothing
 
 
-def _missing(protocol: type, sentence: str) -> Any:
-    """An implementation of ``protocol`` whose every method raises ToolError with ``sentence``."""
+def _missing(protocol: type, lack: str, service: str) -> Any:
+    """An implementation of ``protocol`` whose every method raises a ToolError that says what to give."""
+    sentence = f"There {lack}: Agent({f'services=Services({service}=…)' if service else 'consent=…'})."
 
     async def method(self: object, *_: object, **__: object) -> NoReturn:
         raise ToolError(sentence)
@@ -152,33 +151,17 @@ def _methods(protocol: type) -> list[str]:
     return [name for name, part in vars(protocol).items() if callable(part) and not name.startswith("_")]
 
 
-def _give(service: str) -> str:
-    return f"Agent(services=Services({service}=…))."
-
-
-NO_MEMORY: MemoryStore = _missing(
-    MemoryStore, f"There is no memory here; give the agent one: {_give('memory')}"
-)
-NO_ROUTER: Router = _missing(
-    Router, f"There is nobody here to bring a message; give the agent a router: {_give('router')}"
-)
-NO_MODEL: ModelProvider = _missing(
-    ModelProvider, f"There is no model for tools here; give the agent one: {_give('model')}"
-)
-NO_SEARCH: Search = _missing(
-    Search, f"There is nothing to search here; give the agent a search: {_give('search')}"
-)
-NO_SOURCES: SourceManager = _missing(
-    SourceManager, f"There are no sources here; give the agent some: {_give('sources')}"
-)
+NO_MEMORY: MemoryStore = _missing(MemoryStore, "is no memory here; give the agent one", "memory")
+NO_ROUTER: Router = _missing(Router, "is nobody here to bring a message; give the agent a router", "router")
+NO_MODEL: ModelProvider = _missing(ModelProvider, "is no model for tools here; give the agent one", "model")
+NO_SEARCH: Search = _missing(Search, "is nothing to search here; give the agent a search", "search")
+NO_SOURCES: SourceManager = _missing(SourceManager, "are no sources here; give the agent some", "sources")
 NO_SHARED_BLOCKS: SharedBlocks = _missing(
-    SharedBlocks, f"There are no shared blocks here; give the agent some: {_give('shared_blocks')}"
+    SharedBlocks, "are no shared blocks here; give the agent some", "shared_blocks"
 )
-NO_TEAM: Team = _missing(
-    Team, f"There are no other models or agents here; give the agent a team: {_give('team')}"
-)
+NO_TEAM: Team = _missing(Team, "are no other models or agents here; give the agent a team", "team")
 NO_PERMISSION: PermissionBroker = _missing(
-    PermissionBroker, "There is nobody here to ask for permission; give the agent somebody: Agent(consent=…)."
+    PermissionBroker, "is nobody here to ask for permission; give the agent somebody", ""
 )
 
 

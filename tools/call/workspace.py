@@ -13,15 +13,15 @@ import contextlib
 import errno
 import hashlib
 import os
-import secrets
 import stat
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.registry.parameters import WorkspacePath
+from quoth.tools.storage.atomic import replace_in
 from quoth.tools.storage.file_lock import hold, is_held
 
 # Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.
@@ -32,14 +32,12 @@ REMEMBERED = 2000  # files that were read
 
 
 def flying(plan: Path) -> str:
-    """The name of the lock that is held while a plan is flown, from whatever workspace; ``plan`` is its real
-    path."""
+    """The name of the lock held while a plan is flown; ``plan`` is its real path."""
     return f"flight of {plan}"
 
 
 class Workspace:
-    """A root folder; ``protected`` folders inside it (our own state) are never writable, nor is a
-    file that ``flying`` names the lock of, while anybody holds it."""
+    """A root folder. ``protected`` folders in it, and a plan that is being flown, cannot be written."""
 
     def __init__(self, root: Path | str = ".", protected: tuple[Path, ...] = ()) -> None:
         try:
@@ -51,8 +49,7 @@ class Workspace:
         self._mine = threading.local()  # the turns this thread has
 
     def locate(self, path: str) -> Path:
-        """The real path of ``path``, which is taken relative to the root, wherever that leads. Raises
-        ToolError when there is none."""
+        """The real path of ``path``, which is relative to the root. Raises ToolError when there is none."""
         if "\0" in path:
             raise ToolError("A path cannot contain a NUL character.")
         if self._leads_straight(path):
@@ -110,14 +107,12 @@ class Workspace:
         return f"./{shown}" if shown.startswith("~") else shown
 
     def turns(self, path: str) -> bool:
-        """Whether a path leads through a link, so that it may lead elsewhere the next time. Raises
-        ToolError."""
+        """Whether a path leads through a link, and so may lead elsewhere the next time. Raises ToolError."""
         real = self.locate(path)
         return os.path.normpath(self.root / os.path.expanduser(path)) != str(real)  # noqa: PTH111
 
     def canonical(self, path: str) -> WorkspacePath:
-        """A path in its one spelling, with links resolved, and as it was written beside it. Raises
-        ToolError."""
+        """The one spelling of a path, with what was written beside it. Raises ToolError."""
         if "\0" not in path and self._leads_straight(path):
             return WorkspacePath(path, path)
         return WorkspacePath(self.spelling(self.locate(path)), path)
@@ -153,8 +148,7 @@ class Workspace:
             self._seen.pop(next(iter(self._seen)), None)
 
     def alone(self, path: str) -> contextlib.AbstractContextManager[None]:
-        """Within it no other call, of this process or another, writes the file. Raises ToolError when it is
-        not its turn for TURN_SECONDS."""
+        """Within it no other call writes the file. Raises ToolError after waiting TURN_SECONDS."""
         return self._alone(path, self.resolve(path))
 
     @contextlib.contextmanager
@@ -195,33 +189,27 @@ class Workspace:
             if real == folder or folder in real.parents:
                 raise ToolError(f"{path} belongs to quoth itself and cannot be written by a tool.")
         known = self._seen.get((reader, real)) if before is None else hashlib.sha256(before).digest()
-        scratch = f".{secrets.token_hex(8)}.quoth"
+        lost: list[str] = []
         try:
             with self._alone(path, real), self._parent(real, make=True) as parent:
                 found = _writable(path, real.name, parent)
                 if found is None and before is not None:
                     raise ToolError(_changed(path))
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
                 mode = 0o666 if found is None else stat.S_IMODE(found.st_mode) & 0o777
-                descriptor = os.open(scratch, flags, mode, dir_fd=parent)
-                try:
-                    with os.fdopen(descriptor, "wb") as file:
-                        file.write(data)
-                        file.flush()
-                        lost = [] if found is None else _kept(found, file.fileno())
-                        os.fsync(file.fileno())
+
+                def keep(descriptor: int) -> None:
+                    lost.extend([] if found is None else _kept(found, descriptor))
+
+                def sure() -> bool:
                     if is_held(flying(real)):
                         raise ToolError(
                             f"{path} is a flight plan that is being flown; no tool can change it meanwhile."
                         )
                     if found is not None and known not in (None, _digest(real.name, parent)):
                         raise ToolError(_changed(path))
-                    os.replace(scratch, real.name, src_dir_fd=parent, dst_dir_fd=parent)
-                except BaseException:
-                    with contextlib.suppress(OSError):
-                        os.unlink(scratch, dir_fd=parent)
-                    raise
-                os.fsync(parent)
+                    return True
+
+                replace_in(parent, real.name, [data], mode, keep, sure)
         except OSError as error:
             raise ToolError(self._failure(path, real, error)) from None
         if reader:
@@ -248,20 +236,15 @@ class Workspace:
 
     def _failure(self, path: str, real: Path, error: OSError) -> str:
         if isinstance(error, FileNotFoundError):
-            from quoth.tools.errors import did_you_mean
-
+            siblings: list[str] = []
             with contextlib.suppress(OSError):
-                siblings = (
-                    [self.shown(item) for item in real.parent.iterdir()] if real.parent.is_dir() else []
-                )
-                return f"There is no file {path}." + did_you_mean(self.shown(real), siblings)
-            return f"There is no file {path}."
+                siblings = [self.shown(item) for item in real.parent.iterdir()]
+            return f"There is no file {path}." + did_you_mean(self.shown(real), siblings)
         return f"{path}: {_why(error)}."
 
     def walk(self, path: str) -> Iterator[Path]:
-        """The regular files under a folder (or the file itself), sorted, hidden tool folders left out.
-
-        Links are not followed, so neither loops nor files outside can appear."""
+        """The regular files under a folder (or the file itself), sorted; hidden folders and links are left
+        out."""
         start, path = self.resolve(path), written(path)
         if start.is_file():
             yield start

@@ -21,7 +21,7 @@ from quoth.tools.errors import InvalidCallError, QuothError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.predicates import paths_in
 from quoth.tools.policy.scope import guessed, path_arguments, resolved
-from quoth.tools.registry.parameters import bind
+from quoth.tools.registry.arguments import bind
 from quoth.tools.registry.table import CognitiveTool
 
 

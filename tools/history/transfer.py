@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from typing_extensions import TypedDict  # pydantic asks for this one before Python 3.12
 
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.errors import InvalidCallError
@@ -23,12 +26,13 @@ from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.storage.database import Store
 from quoth.tools.text import short
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
 FORMAT = 1
 HEADER = "quoth-session"
 SHOWN_CHARS = 40  # of a value that is wrong
 A_WORD = "one word without control characters"
-
-Sound = Callable[[Any], bool]
 
 Row = tuple[str, str, str, str, str, bool, str]  # key, bound to, version, call, status, changed, result
 
@@ -48,8 +52,7 @@ def copy_session(store: Store, events: Sequence[Event], session: str) -> None:
 
 
 def copy_texts(store: Store, session: str, new: str) -> None:
-    """Keep for a new session, too, the texts that its events name by their ids
-    (tools/history/long_results.py)."""
+    """Copy the long texts that events name by their ids (tools/history/long_results.py)."""
     store.execute(
         "INSERT INTO texts (session, user, id, at, text) SELECT ?, user, id, at, text FROM texts"
         " WHERE session = ?",
@@ -75,7 +78,8 @@ def receipts_of(events: Iterable[Event]) -> Iterator[Row]:
             ended[event.key] = event
     over = {key for key, event in ended.items() if event.status not in ("pending", "cancelled")}
     for key, call in begun.items():
-        around = [outer for outer in _around(key) if outer in begun]
+        parts = key.split("/")
+        around = [outer for n in range(1, len(parts)) if (outer := "/".join(parts[:n])) in begun]
         if any(outer in over for outer in around or [key]):
             continue
         said = call.data
@@ -91,13 +95,6 @@ def receipts_of(events: Iterable[Event]) -> Iterator[Row]:
             yield key, bound, version, said["id"], BEGUN, False, ""
 
 
-def _around(key: str) -> Iterator[str]:
-    """The keys of the calls that a call is inside of."""
-    while "/" in key:
-        key = key.rpartition("/")[0]
-        yield key
-
-
 # As a text
 
 
@@ -109,8 +106,7 @@ def written(events: Iterable[Event], session: str, count: int, version: str) -> 
 
 
 def is_word(name: str) -> bool:
-    """Whether a text can be the name of a session, a run or a call: it stands in comments, commands and
-    lines, and must not break out of them."""
+    """Whether a text can name a session, run or call: it must not break out of comments or commands."""
     return bool(name) and " " not in name and name.isprintable()
 
 
@@ -160,110 +156,80 @@ def read_written(text: str) -> tuple[str, list[Event]]:
 # What an event says
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+class _Message(TypedDict):
+    role: str
+    content: str
 
 
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_limit(value: Any) -> bool:
-    return value is None or _is_whole(value) or isinstance(value, float)
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
-
-
-def _are_versions(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_text, (*value, *value.values())))
-
-
-def _are_limits(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_text, value)) and all(map(_is_limit, value.values()))
-
-
-def _is_usage(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_text, value)) and all(map(_is_whole, value.values()))
-
-
-def _are_messages(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(one, dict) and _is_text(one.get("role")) and _is_text(one.get("content")) for one in value
-    )
-
-
-def _is_place(value: Any) -> bool:
-    return isinstance(value, dict) and _is_text(value.get("session")) and _is_whole(value.get("at"))
-
-
-def _is_call(value: Any) -> bool:
-    if value == SECRET:  # all of it was hidden
-        return True
-    try:
-        return bool(read_form(value).tool)
-    except (TranscriptError, KeyError, TypeError, AttributeError):
-        return False
+class _Fork(TypedDict):
+    session: str
+    at: int
 
 
 # What an event must say, for a file may have been written by hand,
-NEEDED: Final[dict[Kind, dict[str, Sound]]] = {
-    "session": {"user": _is_text},
+NEEDED: Final[dict[Kind, dict[str, Any]]] = {
+    "session": {"user": str},
     "stimulus": {
-        "text": _is_text,
-        "user": _is_text,
-        "model": _is_text,
-        "dialect": _is_text,
-        "in-text": _is_flag,
-        "search": _is_flag,
-        "must-act": _is_flag,
-        "limits": _are_limits,
+        **dict.fromkeys(("text", "user", "model", "dialect"), str),
+        **dict.fromkeys(("in-text", "search", "must-act"), bool),
+        "limits": dict[str, int | float | None],
     },
-    "request": {"talk": _is_whole, "from": _is_whole, "messages": _are_messages},
-    "reply": {"text": _is_text},
-    "call": {"id": _is_text, "form": _is_call},
-    "receipt": {"status": _is_text},
-    "spent": {"usage": _is_usage, "steps": _is_whole, "calls": _is_whole},
-    "approval": {"said": _is_text},
-    "end": {"status": _is_text, "text": _is_text},
+    "request": {"talk": int, "from": int, "messages": list[_Message]},
+    "reply": {"text": str},
+    "call": {"id": str, "form": CallForm},
+    "receipt": {"status": str},
+    "spent": {"usage": dict[str, int], "steps": int, "calls": int},
+    "approval": {"said": str},
+    "end": {"status": str, "text": str},
 }
 # and what it may say beside that, or leave empty.
-POSSIBLE: Final[dict[Kind, dict[str, Sound]]] = {
+POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
     "session": {
-        **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt"), _is_text),
-        "tools": _are_texts,
-        "limits": _are_limits,
-        "versions": _are_versions,
-        "from": _is_place,
+        **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt"), str),
+        "tools": list[str],
+        "limits": dict[str, int | float | None],
+        "versions": dict[str, str],
+        "from": _Fork,
     },
-    "stimulus": {"after": _is_text, "tool-view": _is_text, "tools": _are_texts},
-    "call": {"version": _is_text, "does": _are_texts},
-    "receipt": {"stage": _is_text, "message": _is_text, "effects": _are_texts},
-    "end": {"talk": _is_whole, "from": _is_whole, "messages": _are_messages},
+    "stimulus": {"after": str, "tool-view": str, "tools": list[str]},
+    "call": {"version": str, "does": list[str]},
+    "receipt": {"stage": str, "message": str, "effects": list[str]},
+    "end": {"talk": int, "from": int, "messages": list[_Message]},
 }
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    try:
+        if hint is CallForm:  # all of it may have been hidden
+            return value == SECRET or bool(read_form(value).tool)
+        _adapter(hint).validate_python(value, strict=True)
+    except (TranscriptError, KeyError, ValueError, TypeError, AttributeError):
+        return False
+    return True
+
+
+@cache
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(hint)
 
 
 def _wrong_with(event: Event, begun: Collection[str]) -> str:
-    """Why nothing can be made of an event; empty if it is as quoth writes it. ``begun`` are the runs that
-    have begun before it."""
+    """Why an event cannot be used; empty if it can. ``begun`` are the runs that began before it."""
     said = event.data
     needed = dict(NEEDED.get(event.kind, {}))
     if event.kind == "stimulus" and "/" not in event.run:
-        needed["turn"] = _is_text
+        needed["turn"] = str
     if event.kind == "call" and not event.run:
-        needed["user"] = _is_text
+        needed["user"] = str
     if event.kind == "receipt" and (event.run or event.status != "cancelled"):
-        needed["id"] = _is_text
+        needed["id"] = str
     for name in needed:
         if name not in said:
             return f"it has no :{name}"
-    for name, sound in (needed | POSSIBLE.get(event.kind, {})).items():
-        if not (sound(said.get(name)) or (name not in needed and said.get(name) is None)):
+    for name, hint in (needed | POSSIBLE.get(event.kind, {})).items():
+        if not (_fits(hint, said.get(name)) or (name not in needed and said.get(name) is None)):
             return f"its :{name} is {short(print_value(said[name]), SHOWN_CHARS + 1)}"
     if event.kind == "stimulus" and (not event.run or event.run in begun):
         return "it begins no new run"

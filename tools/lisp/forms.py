@@ -32,8 +32,7 @@ from quoth.tools.lisp.printer import (
 
 @dataclass(frozen=True)
 class CallForm:
-    """A call as data. ``args`` by name (kebab-case), ``positional`` in order (bound by the tool's
-    signature)."""
+    """A call as data: ``args`` by name (kebab-case), ``positional`` in order."""
 
     tool: str
     args: Mapping[str, Value] = field(default_factory=dict)
@@ -68,8 +67,7 @@ def kebab(name: str) -> str:
 
 
 def canonical(form: CallForm) -> str:
-    """The one text of a form, whatever order it was written in: named arguments stand in alphabetical
-    order."""
+    """The one text of a form: named arguments stand in alphabetical order."""
     return _print(form, sorted(form.args))
 
 
@@ -150,10 +148,8 @@ def too_deep(value: Value) -> bool:
 
 
 def from_model(model: Any) -> CallForm:
-    """The CallForm that a read expression spells: a call form, or a plist in either of the seeds' shapes.
-
-    Raises InvalidCallError with a sentence that says what a call looks like.
-    """
+    """The CallForm that a read call form or plist spells. Raises InvalidCallError that says what a call
+    is."""
     if not isinstance(model, m.Expression):
         raise InvalidCallError(f'A call is a form such as (echo :text "hi"); this is {show(model)}.')
     if not model:
@@ -207,15 +203,15 @@ def _from_plist(model: Any) -> CallForm:
             f"A plist call has :target :action :tool :args; :{strange[0]} has no meaning there."
         )
     tool = kebab(str(_name_of(pairs["tool"])))
-    if "args" not in pairs or _is_nothing(pairs["args"]):
+    inner = pairs.get("args", m.Symbol("None"))
+    if isinstance(inner, m.Symbol) and to_value(inner) is None:
         return CallForm(tool)
-    inner = pairs["args"]
     if isinstance(inner, m.Expression) and len(inner) == 2 and inner[0] == m.Symbol("quote"):
         inner = inner[1]
     if isinstance(inner, m.Expression) and len(inner) == 1 and isinstance(inner[0], m.Expression):
         inner = inner[0]  # ((:x 1)): the ancestor's models wrapped their arguments once more
     if isinstance(inner, m.Dict):
-        return CallForm(tool, _dict_arguments(inner))
+        return CallForm(tool, _by_name(to_value(inner), ":args"))
     if not isinstance(inner, m.Expression):
         raise InvalidCallError(
             f":args holds the arguments in parentheses, (:name value …); here is {show(inner)}."
@@ -244,11 +240,6 @@ def _arguments(items: Sequence[Any], where: str) -> tuple[dict[str, Value], list
     return args, positional
 
 
-def _dict_arguments(model: Any) -> dict[str, Value]:
-    data = to_value(model)
-    return _by_name(data, ":args")
-
-
 def _by_name(data: Mapping[Any, Value], where: str) -> dict[str, Value]:
     """Arguments by canonical name; two spellings of one name are an error."""
     args: dict[str, Value] = {}
@@ -267,13 +258,8 @@ def _name_of(model: Any) -> str:
     raise InvalidCallError(f"A name is expected where {show(model)} stands.")
 
 
-def _is_nothing(model: Any) -> bool:
-    return isinstance(model, m.Symbol) and to_value(model) is None
-
-
 def from_json(data: Any) -> CallForm:
-    """The CallForm of ``{"tool", "args"}`` (or OpenAI's ``{"name", "arguments"}``, arguments as JSON text
-    too)."""
+    """The CallForm of ``{"tool", "args"}``, or OpenAI's ``{"name", "arguments"}``."""
     if not isinstance(data, Mapping):
         raise InvalidCallError('A call in JSON is an object: {"tool": "echo", "args": {"text": "hi"}}.')
     tool = data.get("tool", data.get("name"))

@@ -5,7 +5,6 @@ Knows no calls and no tools.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -13,21 +12,32 @@ from typing import Any, TypeAlias
 import hy.models as m
 
 from quoth.tools.errors import InvalidCallError
+from quoth.tools.text import escape
 
 Value: TypeAlias = Any  # JSON data, or Code where an argument holds an expression
 
-NOTHING = {"nil", "none", "null", "None"}
-TRUE = {"t", "true", "#t", "True"}
-FALSE = {"false", "#f", "False"}
+CONSTANTS: dict[str, Value] = {
+    **dict.fromkeys(("nil", "NIL", "none", "null", "None"), None),
+    **dict.fromkeys(("t", "T", "true", "#t", "True"), True),
+    **dict.fromkeys(("false", "#f", "False"), False),
+}
 
 
 class Code(str):
-    """Canonical text of an expression that stands as an argument: data for a tool that takes programs.
-
-    ``data`` is the list that a quoted form or ``(list …)`` spells, for tools that take plain data.
-    """
+    """Canonical text of an expression that stands as an argument; ``data`` is the list that a quoted form or
+    ``(list …)`` spells, for tools that take plain data."""
 
     data: list[Any] | None = None
+
+
+def code_in(value: Value) -> Code | None:
+    """The first expression inside a value, however deep in lists and dictionaries."""
+    if isinstance(value, Code):
+        return value
+    items = [*value, *value.values()] if isinstance(value, Mapping) else value
+    if not isinstance(items, (list, tuple)):
+        return None
+    return next((found for item in items if (found := code_in(item)) is not None), None)
 
 
 class Picture(Code):
@@ -70,32 +80,22 @@ def print_value(value: Value, depth: int = 0) -> str:
     if depth > 2 * MAX_DEPTH:
         return "…"
     if type(value) is dict:
-        return (
-            "{"
-            + "  ".join(
-                [f"{print_value(k, depth + 1)} {print_value(v, depth + 1)}" for k, v in value.items()]
-            )
-            + "}"
-        )
+        pairs = [f"{print_value(k, depth + 1)} {print_value(v, depth + 1)}" for k, v in value.items()]
+        return "{" + "  ".join(pairs) + "}"
     if isinstance(value, Code):
         return str(value) if isinstance(value, Picture) else _print_code(str(value))
-    if value is None:
-        return "None"
-    if isinstance(value, bool):
-        return "True" if value else "False"
+    if value is None or isinstance(value, bool):
+        return str(value)
     if isinstance(value, str):
         return print_string(value)
     if isinstance(value, int):
         # Python refuses to print thousands of digits in decimal, and a form must always have a text.
         return str(int(value)) if value.bit_length() < 10_000 else hex(value)
     if isinstance(value, float):
-        if math.isnan(value):
-            return "NaN"
-        if math.isinf(value):
-            return "Inf" if value > 0 else "-Inf"
-        return repr(value)
+        text = repr(float(value))
+        return _ODD.get(text, text)
     if isinstance(value, bytes):
-        return "b" + _print_bytes(value)
+        return _print_bytes(value)
     if isinstance(value, Mapping):
         return print_value(dict(value), depth)
     if isinstance(value, Sequence):
@@ -103,6 +103,7 @@ def print_value(value: Value, depth: int = 0) -> str:
     return print_string(str(value))
 
 
+_ODD = {"nan": "NaN", "inf": "Inf", "-inf": "-Inf"}
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _COMMON = str.maketrans(_ESCAPES)
 
@@ -113,51 +114,32 @@ def print_string(text: str) -> str:
         return f'"{text}"'
     if (escaped := text.translate(_COMMON)).isprintable():
         return f'"{escaped}"'
-    return '"' + "".join(_ESCAPES.get(char) or _printable(char) for char in text) + '"'
+    return '"' + "".join(char if char.isprintable() else escape(char) for char in escaped) + '"'
 
 
 def _print_bytes(data: bytes) -> str:
-    return (
-        '"' + "".join(_ESCAPES.get(c) or _printable(c, ascii_only=True) for c in data.decode("latin-1")) + '"'
-    )
-
-
-def _printable(char: str, *, ascii_only: bool = False) -> str:
-    if char.isprintable() and (char.isascii() or not ascii_only):
-        return char
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
+    text = data.decode("latin-1").translate(_COMMON)
+    return 'b"' + "".join(c if c.isprintable() and c.isascii() else escape(c) for c in text) + '"'
 
 
 def to_value(model: Any) -> Value:
-    """Plain data for a literal model; ``Code`` for a symbol or an expression, which is never evaluated
-    here."""
+    """Plain data for a literal model; ``Code`` for a symbol or an expression."""
     if isinstance(model, m.Keyword):
         return str(model.name)
     if isinstance(model, m.Symbol):
         name = str(model)
-        if name in NOTHING or name == "NIL":
-            return None
-        if name in TRUE or name == "T":
-            return True
-        if name in FALSE:
-            return False
-        return Code(name)
-    if isinstance(model, m.Bytes):
-        return Code(show(model))
+        return CONSTANTS[name] if name in CONSTANTS else Code(name)
     if isinstance(model, m.String):
         return str(model)
     if isinstance(model, m.Integer):
         return int(model)
     if isinstance(model, m.Float):
         return float(model)
-    if isinstance(model, (m.FString, m.FComponent, m.Complex)):
-        return Code(show(model))
     if isinstance(model, m.Dict):
         if len(model) % 2:
             raise InvalidCallError(f"{show(model)} is no dictionary: it has a key without a value.")
         return _dictionary(model)
-    if isinstance(model, (m.List, m.Tuple)):
+    if type(model) in (m.List, m.Tuple):
         return [to_value(item) for item in model]
     if isinstance(model, m.Expression) and len(model) == 2 and model[0] == m.Symbol("quote"):
         inner = _quoted(model[1])
@@ -206,38 +188,26 @@ def is_hard_key(key: Any) -> bool:
 
 
 def show(model: Any) -> str:
-    """A model as the Lisp text it was read from, without Hy's leading quote.
-
-    Recursion is bounded by the reader's depth limit."""
+    """A model as Lisp text, without Hy's leading quote; the reader has bounded its depth."""
     if isinstance(model, m.Keyword):
         return f":{model.name}"
     if isinstance(model, m.Symbol):
         return str(model)
     if isinstance(model, m.Bytes):
-        return "b" + _print_bytes(bytes(model))
+        return _print_bytes(bytes(model))
     if isinstance(model, m.FString):
         return 'f"' + "".join(_fpart(part) for part in model) + '"'
-    if isinstance(model, m.String):
-        return print_string(str(model))
-    if isinstance(model, m.Integer):
-        return str(int(model))
-    if isinstance(model, m.Float):
-        return print_value(float(model))
     if isinstance(model, m.Complex):
         return repr(complex(model)).strip("()")
     if isinstance(model, m.Expression):
         return _show_expression(model)
-    for kind, opening, closing in (
-        (m.List, "[", "]"),
-        (m.Dict, "{", "}"),
-        (m.Set, "#{", "}"),
-        (m.Tuple, "#(", ")"),
-    ):
-        if isinstance(model, kind):
-            return opening + " ".join(show(item) for item in model) + closing
+    if type(model) in _BRACKETS:
+        opening, closing = _BRACKETS[type(model)]
+        return opening + " ".join(map(show, model)) + closing
     return print_value(model)
 
 
+_BRACKETS = {m.List: ("[", "]"), m.Dict: ("{", "}"), m.Set: ("#{", "}"), m.Tuple: ("#(", ")")}
 _SUGAR = {
     "quote": "'",
     "quasiquote": "`",
@@ -267,17 +237,14 @@ def _fpart(part: Any) -> str:
 
 
 def pretty(model: Any, width: int = 100, indent: int = 0) -> str:
-    """A model over several lines: what does not fit is broken after its head, options kept beside their
-    values."""
+    """A model over several lines, options beside their values."""
     line = show(model)
     if len(line) + indent <= width or not isinstance(model, m.Sequence) or isinstance(model, m.FString):
         return line
     if isinstance(model, m.Expression):
         opening, closing, step = "(", ")", 2
-    elif isinstance(model, m.Dict):
-        opening, closing, step = "{", "}", 1
     else:
-        opening, closing, step = line[: line.index("[") + 1] if "[" in line[:2] else line[:2], line[-1], 1
+        opening, closing, step = *_BRACKETS[type(model)], 1
     pieces: list[str] = []
     items = list(model)
     while items:

@@ -6,28 +6,32 @@ Knows nothing of what the text means.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from quoth.tools.lisp.reader import ReadError
 
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a policy file, under the name people are shown."""
+    """The text of a file, under the name people are shown."""
 
     name: str
     text: str = field(repr=False)
 
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
     def complaint(self, place: Place, message: str) -> str:
         """``file:line:column: message``, the line, and a caret under the column."""
-        line = self.text.split("\n")[place.line - 1]
-        caret = ReadError("", place.line, place.column, source_line=line.rstrip("\r")).caret()
+        caret = ReadError("", place.line, place.column, source_line=place.text.rstrip("\r")).caret()
         shown = "\n".join(f"  {row}" for row in caret.split("\n"))
         return f"{self.name}:{place.line}:{place.column}: {message}\n{shown}"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where something stands in a policy file; both count from 1."""
+    """Where something stands in a file; both count from 1."""
 
     source: Source
     line: int
@@ -35,6 +39,11 @@ class Place:
 
     def __str__(self) -> str:
         return f"{self.source.name}:{self.line}"
+
+    @property
+    def text(self) -> str:
+        """The line it is in."""
+        return self.source.lines[self.line - 1]
 
     def complaint(self, message: str) -> str:
         return self.source.complaint(self, message)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quoth.tools.errors import QuothError, did_you_mean
-from quoth.tools.lisp.printer import Code, to_value
+from quoth.tools.lisp.printer import Code, code_in, to_value
 from quoth.tools.lisp.reader import ReadError, read_one
 
 # What Org knows to stand there; a plan obeys var, eval and results, the others are for Org itself.
@@ -64,8 +64,7 @@ class HeaderError(QuothError):
 
 
 def split(text: str, column: int = 0, at: str = " \t") -> Iterator[tuple[str, int]]:
-    """The parts of a line between white space (or the characters ``at``) that stands in no bracket and no
-    text, each with its column."""
+    """The parts of a line between white space (or ``at``) outside of brackets and texts, with columns."""
     start, depth, quoted, place = 0, 0, False, 0
     while place <= len(text):
         char = text[place] if place < len(text) else at[0]
@@ -136,23 +135,11 @@ def _var(name: str, text: str, column: int) -> Var:
             value = Code(text)
         if isinstance(value, Code) and value.data is not None:
             value = value.data
-        if _holds_code(value):
-            raise HeaderError(
-                f"{name}={text} is no plain value; a number, a text, a list or a name is.", column
-            )
-        return Var(name, text, column, value=value)
-    ref = text.removesuffix("()")
-    if not _NAME.match(ref):
-        raise HeaderError(f"{name}={text} is no plain value; a number, a text, a list or a name is.", column)
-    return Var(name, text, column, ref=ref)
-
-
-def _holds_code(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(_holds_code(item) for pair in value.items() for item in pair)
-    if isinstance(value, list):
-        return any(_holds_code(item) for item in value)
-    return isinstance(value, Code)
+        if code_in(value) is None:
+            return Var(name, text, column, value=value)
+    elif _NAME.match(ref := text.removesuffix("()")):
+        return Var(name, text, column, ref=ref)
+    raise HeaderError(f"{name}={text} is no plain value; a number, a text, a list or a name is.", column)
 
 
 def call(text: str, column: int = 0) -> tuple[str, list[Var]]:
@@ -173,6 +160,11 @@ def call(text: str, column: int = 0) -> tuple[str, list[Var]]:
 def is_silent(header: Header) -> bool:
     """Whether it says that results are not to be written."""
     return header.name == "results" and not {"silent", "none", "discard"}.isdisjoint(header.value.split())
+
+
+def forbids(header: Header) -> bool:
+    """Whether it says that its block is not to be run."""
+    return header.name == "noeval" or (header.name == "eval" and header.value in ("no", "never"))
 
 
 def unknown(header: Header) -> str | None:

@@ -57,11 +57,9 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """What stands in the lines from ``first`` to ``last``: text, a keyword, a block, a drawer, a table …
-
-    ``name`` is the key of a keyword, the name of a drawer or the kind of a block; ``value`` the rest of the
-    first line from ``column`` on. ``keys`` are the keywords that say something of it, and ``depth`` tells how
-    many drawers and blocks are around it."""
+    """What stands in the lines from ``first`` to ``last``. ``name`` is the key of a keyword, or of a block
+    its kind; ``value`` the rest of the first line from ``column`` on; ``keys`` the keywords that say
+    something of it; ``depth`` how many drawers and blocks are around it."""
 
     kind: str
     first: int
@@ -80,9 +78,8 @@ class Element:
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A headline and what stands below it, up to the next one (``stop``) and without its subtree (``end``).
-
-    The first entry, of level 0 and row -1, is what stands before all headlines. ``heading`` is
-    the column of what follows the stars: the TODO word, if there is one."""
+    The first, of level 0 and row -1, is what stands before all headlines. ``heading`` is the column behind
+    the stars."""
 
     row: int
     level: int
@@ -109,16 +106,14 @@ class Entry:
         return self.row + 1 + self.planning
 
 
+@dataclass(eq=False)
 class Org:
     """A file as lines and their ends. It never changes; an edit makes another one."""
 
-    def __init__(
-        self, lines: Sequence[str], ends: Sequence[str], bom: bool = False, words: Sequence[str] = WORDS
-    ) -> None:
-        self.lines = lines
-        self.ends = ends
-        self.bom = bom
-        self.words = tuple(words)
+    lines: Sequence[str]
+    ends: Sequence[str]
+    bom: bool = False
+    words: tuple[str, ...] = WORDS
 
     @property
     def text(self) -> str:
@@ -342,34 +337,18 @@ class Org:
         # Where nothing else stands before them, tags may follow the stars; the title then is empty.
         tags = _TAGS.search(line, place if todo or priority or commented else level)
         title = line[place : max(place, tags.start()) if tags else len(line)].strip(" \t")
-        return Entry(
-            row,
-            level,
-            stop,
-            end,
-            parent,
-            heading,
-            todo,
-            priority[1] if priority else "",
-            title,
-            place,
-            tuple(tag for tag in tags[1].split(":") if tag) if tags else (),
-            bool(commented),
-            planning,
-            drawer,
-            properties,
-            elements,
-        )
+        words = (todo, priority[1] if priority else "", title, place)
+        named = tuple(filter(None, tags[1].split(":"))) if tags else ()
+        dead = bool(commented)
+        place_of = (row, level, stop, end, parent, heading)
+        return Entry(*place_of, *words, named, dead, planning, drawer, properties, elements)
 
     def _property(self, row: int) -> Property:
         line = self.lines[row]
         found = _PROPERTY.match(line)
         assert found, "the drawer was looked at before"
-        name = found[1]
-        more = name.endswith("+")
-        return Property(
-            name[:-1] if more else name, line[found.end() :].rstrip(" \t"), row, found.end(), more
-        )
+        name, value = found[1], line[found.end() :].rstrip(" \t")
+        return Property(name.removesuffix("+"), value, row, found.end(), name.endswith("+"))
 
 
 def _skip(line: str, place: int) -> int:
@@ -386,7 +365,7 @@ def load(data: bytes, words: Sequence[str] = WORDS) -> Org:
     lines, ends = parts[0::2], [*parts[1::2], ""]
     if not lines[-1]:
         del lines[-1], ends[-1]
-    return Org(lines, ends, bom, words)
+    return Org(lines, ends, bom, tuple(words))
 
 
 def dump(org: Org) -> bytes:

@@ -50,8 +50,7 @@ def set_todo(org: Org, index: int, word: str) -> Org:
 
 
 def add_to_drawer(org: Org, index: int, drawer: str, text: str) -> Org:
-    """Put a line on top of a drawer of an entry, the newest first as Org does; the drawer is made if it is
-    missing."""
+    """Put a line on top of a drawer of an entry, as Org does, making the drawer if it is missing."""
     if not re.fullmatch(r"[\w-]+", drawer) or drawer.upper() in ("PROPERTIES", "END"):
         raise EditError(f"{drawer!r} cannot be the name of a drawer to write into.")
     if not text.strip() or "\n" in text or "\r" in text:
@@ -82,8 +81,7 @@ def put_results(org: Org, index: int, block: int, text: str | None) -> Org:
 
 
 def put_entry_results(org: Org, index: int, name: str, text: str | None) -> Org:
-    """Put results under a name at the end of an entry's own text: what a step of prose came to. None takes
-    those under that name out."""
+    """Put results under a name at the end of an entry's own text; None takes those out."""
     if not name.strip() or "\n" in name or "\r" in name:
         raise EditError("Results at the end of an entry need a name of one line.")
     entry, found = _headline(org, index), find_results(org, name)
@@ -154,10 +152,6 @@ def _indent(org: Org, entry: Entry) -> str:
     return indent if indent == " " * (entry.level + 1) else ""
 
 
-def _starts_with_text(org: Org, row: int) -> bool:
-    return row < len(org.lines) and bool(org.lines[row].strip(" \t"))
-
-
 def _results(indent: str, name: str, text: str) -> list[str]:
     """The keyword, and the text as Org writes results."""
     text = re.sub(r"\r\n?", "\n", _clean(text))
@@ -220,9 +214,8 @@ def _below(org: Org, entry: Entry, row: int, lines: Iterable[str]) -> Org:
 
 
 def _rows(org: Org, start: int, stop: int, lines: Sequence[str]) -> Org:
-    """The file with other lines in the place of the rows from ``start`` up to ``stop``. Each new line ends
-    as the row in its place did, or else as its neighbours do; and if the file did not end with a line end
-    it still does not."""
+    """The file with other lines in the place of some rows. Each new line ends as the row in its place did, or
+    its neighbours do; a file without a last line end keeps none."""
     old = list(org.ends[start:stop])
     near = org.ends[start - 1] if start else ""
     usual = near or (old[0] if old else "") or org.newline

@@ -32,7 +32,7 @@ import hy.models as m
 
 from quoth.tools.errors import QuothError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import kebab
-from quoth.tools.lisp.printer import FALSE, NOTHING, TRUE, show
+from quoth.tools.lisp.printer import CONSTANTS, show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
 from quoth.tools.lisp.source import Place, Source
 from quoth.tools.policy.model import KINDS, PERS, Compared, Key, Kind, Limit, PolicyFile, Rule
@@ -373,12 +373,8 @@ class _Reader:
             return equals_dict({self.text(key, "a key"): self.predicate(item) for key, item in pairs})
         elif isinstance(node, m.Symbol):
             name = str(node)
-            if name in NOTHING or name == "NIL":
-                return identical(None)
-            if name in TRUE or name == "T":
-                return identical(True)
-            if name in FALSE:
-                return identical(False)
+            if name in CONSTANTS:
+                return identical(CONSTANTS[name])
             if node == _AND_SO_ON:
                 raise self.fault(node, '... stands at the end of a list: ["git" ...].')
             raise self.fault(node, f'{name} is no value; a text is written "{name}".')

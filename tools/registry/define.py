@@ -17,24 +17,15 @@ from typing import Any
 from quoth.tools.errors import DefinitionError, did_you_mean
 from quoth.tools.hy_loader import PACKAGE
 from quoth.tools.lisp.forms import CallForm, from_model, kebab
-from quoth.tools.registry.parameters import REQUIRED, Param, Secret, bind, make_param
+from quoth.tools.registry.arguments import bind
+from quoth.tools.registry.parameters import REQUIRED, Param, Secret, make_param
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
 # The options of a definition besides :parameters, :guard and :body, in the order they are documented.
 OPTIONS = (
-    "effects",
-    "cost",
-    "gate",
-    "gate-failure",
-    "cooldown",
-    "daily-limit",
-    "timeout",
-    "tag",
-    "allow-repeat",
-    "shown",
-    "examples",
-    "replace",
-)
+    "effects", "cost", "gate", "gate-failure", "cooldown", "daily-limit",
+    "timeout", "tag", "allow-repeat", "shown", "examples", "replace",
+)  # fmt: skip
 
 _target: contextvars.ContextVar[ToolTable] = contextvars.ContextVar("quoth_table", default=cognitive_tools)
 
@@ -61,12 +52,8 @@ def define_tool(
     module: str = "",
     **options: Any,
 ) -> CognitiveTool:
-    """Build a tool and register it in the current table.
-
-    ``parameters`` maps each name to its spec (``type doc default choices min max secret``); ``options`` are
-    OPTIONS with underscores. Raises DefinitionError (a ValueError) saying which option of which tool is
-    wrong.
-    """
+    """Build a tool and register it in the current table. ``parameters`` maps each name to its spec;
+    ``options`` are OPTIONS with underscores. Raises DefinitionError that names the option at fault."""
     for option in options:
         if option.replace("_", "-") not in OPTIONS:
             raise DefinitionError(f"{name}: unknown option :{option}." + did_you_mean(option, OPTIONS))

@@ -2,7 +2,7 @@
 They know how a definition is written and nothing of what a tool does; values are checked in define.py."
 
 (import
-  difflib [get-close-matches]
+  quoth.tools.errors [did-you-mean]
   quoth.tools.registry.define [OPTIONS]
   quoth.tools.lisp.printer [show]
   quoth.tools.registry.parameters [NAME RESERVED SPEC-KEYS])
@@ -24,7 +24,8 @@ They know how a definition is written and nothing of what a tool does; values ar
       (fail compiler key f"{owner}: an option such as :{(get known 0)} is expected here, not {(show key)}."))
     (when (not-in key.name known)
       (fail compiler key (+ f"{owner}: there is no option :{key.name}; the options are "
-                            (.join " " (gfor name known (+ ":" name))) "." (suggestion key.name known))))
+                            (.join " " (gfor name known (+ ":" name))) "."
+                            (.replace (did-you-mean key.name known) "mean " "mean :"))))
     (when (in key.name found)
       (fail compiler key f"{owner}: :{key.name} stands twice."))
     (when (>= (+ index 1) (len items))
@@ -32,10 +33,6 @@ They know how a definition is written and nothing of what a tool does; values ar
     (setv (get found key.name) (get items (+ index 1)))
     (+= index 2))
   found)
-
-(defn suggestion [word known]
-  (setv close (get-close-matches word known :n 1))
-  (if close f" Did you mean :{(get close 0)}?" ""))
 
 (defn fail [compiler model message]
   "Stop compiling with a caret at MODEL."
@@ -153,10 +150,7 @@ They know how a definition is written and nothing of what a tool does; values ar
     (fail compiler name f"{name} needs :argv, a list of texts and parameters; it is never given to a shell."))
   (setv argv (.pop options "argv")  cwd (.pop options "cwd" "."))
   (.setdefault options "effects" '[:runs])
-  (setv limit (.get options "timeout" 30))
-  `(def-cognitive-tool ~name ~description
-     ~@(gfor  #(key value) (.items options)  item [(hy.models.Keyword key) value]  item)
-     :body (await (hy.I.quoth/tools/builtin/process.run-argv ~argv :cwd ~cwd :timeout ~limit :ctx ctx))))
+  (tool-with name description options `(hy.I.quoth/tools/builtin/process.run-argv ~argv :cwd ~cwd)))
 
 (defn expand-http-tool [compiler name description items]
   "A tool whose body makes one HTTP request; parameters that stand in :query or :json are filled in."
@@ -172,7 +166,10 @@ They know how a definition is written and nothing of what a tool does; values ar
                        item)
         url (.pop options "url"))
   (.setdefault options "effects" '[:net])
-  (setv limit (.get options "timeout" 30))
+  (tool-with name description options `(hy.I.quoth/tools/builtin/process.http-request ~url ~@request)))
+
+(defn tool-with [name description options body]
+  "A tool whose body awaits the call BODY, which is given its time and its context."
   `(def-cognitive-tool ~name ~description
      ~@(gfor  #(key value) (.items options)  item [(hy.models.Keyword key) value]  item)
-     :body (await (hy.I.quoth/tools/builtin/process.http-request ~url ~@request :timeout ~limit :ctx ctx))))
+     :body (await (~@body :timeout ~(.get options "timeout" 30) :ctx ctx))))

@@ -12,15 +12,13 @@ import keyword
 import re
 import types
 import typing
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from quoth.tools.errors import DefinitionError, InvalidCallError, did_you_mean, nearest
-from quoth.tools.lisp.forms import kebab, too_deep
-from quoth.tools.lisp.printer import MAX_DEPTH, Code, print_value
-from quoth.tools.text import count, short
+from quoth.tools.errors import DefinitionError, did_you_mean
+from quoth.tools.lisp.printer import Code, print_value
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -36,25 +34,12 @@ class _Required:
 
 
 REQUIRED: Final = _Required()
-_PLAIN: dict[Any, str] = {
-    str: "str",
-    int: "int",
-    float: "float",
-    bool: "bool",
-    list: "list",
-    dict: "dict",
-    type(None): "None",
-    None: "None",
-    Any: "any",
-    Code: "form",
-}
 
 
 class WorkspacePath(str):
     """The type of a parameter that names a file or folder: ``path`` in Hy, ``list[WorkspacePath]`` for many.
-
-    The value is a text. Once the door has resolved it, it is the one spelling of the real place: relative to
-    the workspace inside of it, absolute outside. ``written`` is the spelling that was given, for people."""
+    Once the door has resolved it, it is the one spelling of the real place, relative to the workspace where
+    it is inside; ``written`` is the spelling that was given."""
 
     written: str
 
@@ -68,7 +53,8 @@ class WorkspacePath(str):
         return handler(str)
 
 
-_PLAIN[WorkspacePath] = "path"
+_PLAIN: dict[Any, str] = {kind: kind.__name__ for kind in (str, int, float, bool, list, dict)}
+_PLAIN |= {type(None): "None", None: "None", Any: "any", Code: "form", WorkspacePath: "path"}
 TEXTS = (str, WorkspacePath)  # what a model writes as a text
 
 
@@ -78,11 +64,9 @@ class Secret(str):
 
 @dataclass(frozen=True)
 class Param:
-    """One declared parameter. ``default`` is REQUIRED when the call must give it.
-
-    The value of a ``secret`` one is for the tool alone: it stands neither in the audit nor in any question.
-    A ``hidden`` one is taken where it is named, and stands in no view: it is no part of what the tool is for.
-    """
+    """One declared parameter; ``default`` is REQUIRED when the call must give it. A ``secret`` one stands
+    neither in the audit nor in any question; a ``hidden`` one is taken where it is named, and stands in no
+    view."""
 
     name: str
     type: Any = str
@@ -99,8 +83,9 @@ class Param:
         return self.default is REQUIRED
 
     @property
-    def python_name(self) -> str:
-        return self.name.replace("-", "_")
+    def field(self) -> str:
+        """A name of its own in the model: pydantic keeps "json", "copy", "model_…" for itself."""
+        return f"arg_{self.name.replace('-', '_')}"
 
     @property
     def holds_paths(self) -> bool:
@@ -157,8 +142,7 @@ def with_paths(hint: Any, value: Any, change: Callable[[str], str]) -> Any:
 
 
 def type_name(hint: Any, path: str = "path") -> str:
-    """How a type is shown: ``str``, ``list of int``, ``str or None``, ``form``; and ``path``, or as ``path``
-    says, for to a model a path is a text like any."""
+    """How a type is shown: ``str``, ``list of int``, ``str or None``, ``form``; a path as ``path`` says."""
     if hint is WorkspacePath:
         return path
     if hint in _PLAIN:
@@ -197,10 +181,8 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
         raise DefinitionError(f"{where}: {name} is reserved; choose another name.")
     for key in spec:
         if key not in SPEC_KEYS:
-            raise DefinitionError(
-                f"{where}: unknown key :{key}; the keys are {', '.join(':' + k for k in SPEC_KEYS)}."
-                + did_you_mean(key, SPEC_KEYS)
-            )
+            keys = ", ".join(f":{known}" for known in SPEC_KEYS) + "." + did_you_mean(key, SPEC_KEYS)
+            raise DefinitionError(f"{where}: unknown key :{key}; the keys are {keys}")
     hint = spec.get("type", str)
     if not _known_type(hint):
         raise DefinitionError(
@@ -224,17 +206,7 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
     for flag in ("secret", "hidden"):
         if not isinstance(spec.get(flag, False), bool):
             raise DefinitionError(f"{where}: :{flag} is True or False, not {print_value(spec[flag])}.")
-    param = Param(
-        name=name,
-        type=hint,
-        doc=str(spec.get("doc", "")),
-        default=spec.get("default", REQUIRED),
-        choices=choices,
-        min=spec.get("min"),
-        max=spec.get("max"),
-        secret=spec.get("secret", False),
-        hidden=spec.get("hidden", False),
-    )
+    param = Param(name, **{**spec, "doc": str(spec.get("doc", "")), "choices": choices})
     _check_default(where, param)
     if param.hidden and param.required:
         raise DefinitionError(f"{where}: a :hidden parameter needs a :default, for nobody is told of it.")
@@ -301,7 +273,7 @@ def build_model(tool: str, params: Sequence[Param]) -> type[BaseModel]:
         if param.default is None:
             hint = hint | None if not isinstance(hint, str) else hint
         bounds: dict[str, Any] = {"ge": param.min, "le": param.max}
-        fields[_field(param)] = (  # a name of its own: pydantic keeps "json", "copy", "model_…" for itself
+        fields[param.field] = (
             hint,
             Field(
                 default=... if param.required else param.default,
@@ -313,10 +285,6 @@ def build_model(tool: str, params: Sequence[Param]) -> type[BaseModel]:
     return create_model(
         "".join(part.title() for part in tool.split("-")) + "Input", __base__=strict_model(), **fields
     )
-
-
-def _field(param: Param) -> str:
-    return f"arg_{param.python_name}"
 
 
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -348,157 +316,3 @@ def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     tidy.pop("description", None)
     tidy.setdefault("properties", {})
     return tidy
-
-
-def bind(
-    tool: str, params: Sequence[Param], args: Mapping[str, Any], positional: Sequence[Any]
-) -> dict[str, Any]:
-    """Arguments by canonical name: positional ones take the parameters not named, in order."""
-    bound = {kebab(name): value for name, value in args.items()}
-    for value in (*bound.values(), *positional):
-        if too_deep(value):
-            raise InvalidCallError(f"{tool}: an argument is nested deeper than {MAX_DEPTH}.")
-    offered = [param.name for param in params if not param.hidden]
-    free = [name for name in offered if name not in bound]
-    if len(positional) > len(free):
-        extra = print_value(positional[len(free)])
-        raise InvalidCallError(f"{tool} takes {count(len(offered), 'argument')}; {extra} is one too many.")
-    bound.update(zip(free, positional, strict=False))
-    return bound
-
-
-def validate(
-    tool: str,
-    params: Sequence[Param],
-    model: type[BaseModel],
-    bound: Mapping[str, Any],
-    later: Container[str] = (),
-) -> dict[str, Any]:
-    """The typed arguments by canonical name, defaults filled in. Raises InvalidCallError with every fault,
-    up to MAX_FAULTS.
-
-    Of the arguments ``later`` the values are not known yet; nothing is said of them, and when there are any
-    of no default there are no typed arguments."""
-    from pydantic import ValidationError
-
-    by_name = {param.name: param for param in params}
-    data = {name: _literal(value, by_name.get(name)) for name, value in bound.items() if name not in later}
-    data = {
-        name: value for name, value in data.items() if not (value is None and _left_out(by_name.get(name)))
-    }
-    faults = [
-        f":{name} takes plain data, not {_expression(code, by_name[name])}"
-        for name, value in data.items()
-        if name in by_name and (code := _code_in(value)) is not None
-    ]
-    faults += [f":{name} holds half a character (a lone surrogate)" for name in data if _halved(data[name])]
-    if faults:
-        raise InvalidCallError(_sentence(tool, faults))
-    try:
-        made = model.model_validate({k: str(v) if isinstance(v, Code) else v for k, v in data.items()})
-    except ValidationError as error:
-        details = error.errors(include_url=False)
-        if said := _faults(
-            [one for one in details if kebab(str((*one["loc"], "")[0])) not in later], by_name
-        ):
-            raise InvalidCallError(_sentence(tool, said)) from None
-        return {}
-    values = {param.name: getattr(made, _field(param)) for param in params}
-    return {
-        name: Code(value) if by_name[name].type is Code and value is not None else value
-        for name, value in values.items()
-    }
-
-
-def _left_out(param: Param | None) -> bool:
-    """Whether None for this parameter can only mean that it is left out, as models and Common Lisp write
-    it."""
-    return param is not None and not param.required and param.type in (str, int, float, bool, WorkspacePath)
-
-
-def _literal(value: Any, param: Param | None) -> Any:
-    """The value as its parameter wants it: a program as text, anything else as the data it spells."""
-    if param is not None and param.type is Code:
-        return str(value) if isinstance(value, str) else print_value(value)
-    if isinstance(value, Code):
-        return value if value.data is None else _literal(value.data, param)
-    if isinstance(value, Mapping):
-        return {key: _literal(item, param) for key, item in value.items()}
-    return [_literal(item, param) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _code_in(value: Any) -> Code | None:
-    """The first expression inside a value, however deep in lists and dictionaries."""
-    if isinstance(value, Code):
-        return value
-    children: Iterable[Any] = ()
-    if isinstance(value, Mapping):
-        children = value.values()
-    elif isinstance(value, list):
-        children = value
-    return next((found for child in children if (found := _code_in(child)) is not None), None)
-
-
-def _halved(value: Any) -> bool:
-    """Whether a text inside a value cannot be written to any file or socket."""
-    if isinstance(value, str):
-        return not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value)
-    if isinstance(value, Mapping):
-        return any(_halved(key) or _halved(item) for key, item in value.items())
-    return isinstance(value, list) and any(_halved(item) for item in value)
-
-
-def _expression(code: str, param: Param) -> str:
-    return "an expression" if param.secret else f"the expression {code}{_program_hint(code)}"
-
-
-def _program_hint(code: str) -> str:
-    if code.startswith(("(", "`", "'", "~")):
-        return " (programs go into the eval tool)"
-    return f'; a text is written "{code}"'
-
-
-MAX_FAULTS = 20  # that are told of one call; a reply may hold thousands
-
-
-def _sentence(tool: str, faults: Sequence[str]) -> str:
-    more = ["and more"] if len(faults) > MAX_FAULTS else []
-    return f"{tool}: " + "; ".join([*faults[:MAX_FAULTS], *more]) + "."
-
-
-def _faults(details: Iterable[Any], by_name: Mapping[str, Param]) -> list[str]:
-    """Each pydantic error as a clause about the argument, in the order of the call."""
-    faults: list[str] = []
-    for detail in details:
-        if len(faults) > MAX_FAULTS:
-            break
-        location = [str(part) for part in detail["loc"]]
-        name = kebab(location[0]) if location else ""
-        inside = "".join(f"[{part}]" for part in location[1:] if part in _path(detail))
-        if detail["type"] == "missing" and len(location) == 1:
-            fault = f":{name} is missing"
-        elif detail["type"] == "extra_forbidden" and len(location) == 1:
-            close = nearest(name, by_name)
-            names = ", ".join(f":{known}" for known, param in by_name.items() if not param.hidden)
-            hint = f"did you mean :{close}?" if close else f"it takes {names}" if names else "it takes none"
-            fault = f":{name} is unknown ({hint})"
-        else:
-            given = _shown(detail["input"], by_name.get(name))
-            wanted = detail["msg"].removeprefix("Input should be ").removeprefix("Value should be ")
-            if name in by_name and not inside and not detail["type"].endswith(("_equal", "_than")):
-                wanted = by_name[name].signature().strip("[]").split(" = ")[0].removeprefix(f":{name} ")
-            fault = f":{name}{inside} should be {wanted}, not {given}"
-        if fault not in faults:
-            faults.append(fault)
-    return faults
-
-
-def _shown(value: Any, param: Param | None) -> str:
-    """A value at fault, briefly, for whoever gave it; a secret one is not repeated even to them."""
-    given = "[secret]" if param is not None and param.secret else print_value(value)
-    return short(given, 80)
-
-
-def _path(detail: Any) -> list[str]:
-    """Location parts that are places in the data (indexes, keys), not pydantic's union branches."""
-    return [str(part) for part in detail["loc"][1:] if isinstance(part, int) or not str(part).islower()]

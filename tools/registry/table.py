@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.tools.errors import DefinitionError, DuplicateToolError, UnknownToolError
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
-from quoth.tools.registry.parameters import NAME, Param, bind, build_model, json_schema, validate
+from quoth.tools.registry.arguments import bind, validate
+from quoth.tools.registry.parameters import NAME, Param, build_model, json_schema
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -58,36 +59,33 @@ class CognitiveTool:
     _body: Callable[..., Any] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not NAME.match(self.name):
-            raise DefinitionError(f"{self.name}: a tool's name is lower-case letters, digits and hyphens.")
-        if not isinstance(self.description, str) or not self.description.strip():
-            raise DefinitionError(f"{self.name} needs a description: the model chooses by it.")
+        for fine, what in self._rules():
+            if not fine:
+                raise DefinitionError(f"{self.name}{what}")
+
+    def _rules(self) -> Iterator[tuple[object, str]]:
+        """What must be so, and what to say after the name of the tool where it is not."""
+        kind = isinstance(self.name, str) and NAME.match(self.name)
+        yield kind, ": a tool's name is lower-case letters, digits and hyphens."
+        described = isinstance(self.description, str) and self.description.strip()
+        yield described, " needs a description: the model chooses by it."
+        known = ", ".join(f":{effect}" for effect in EFFECTS)
         for effect in self.effects:
-            if effect not in EFFECTS:
-                raise DefinitionError(
-                    f"{self.name}: unknown effect :{effect}; the effects are "
-                    + ", ".join(f":{known}" for known in EFFECTS)
-                    + "."
-                )
-        if self.cost not in COSTS:
-            raise DefinitionError(f"{self.name}: :cost is :free, :cheap or :expensive, not :{self.cost}.")
-        if self.gate_failure not in ("closed", "open"):
-            raise DefinitionError(f"{self.name}: :gate-failure is :closed or :open.")
-        if not _is_number(self.timeout) or not self.timeout > 0:
-            raise DefinitionError(f"{self.name}: :timeout is a number of seconds above 0.")
-        if not (_is_number(self.cooldown) and _is_number(self.daily_limit)):
-            raise DefinitionError(f"{self.name}: :cooldown and :daily-limit are numbers.")
-        if not (self.cooldown >= 0 and self.daily_limit >= 0):
-            raise DefinitionError(f"{self.name}: :cooldown and :daily-limit are not negative.")
+            yield effect in EFFECTS, f": unknown effect :{effect}; the effects are {known}."
+        yield self.cost in COSTS, f": :cost is :free, :cheap or :expensive, not :{self.cost}."
+        yield self.gate_failure in ("closed", "open"), ": :gate-failure is :closed or :open."
+        timed = _is_number(self.timeout) and self.timeout > 0
+        yield timed, ": :timeout is a number of seconds above 0."
+        limits = (self.cooldown, self.daily_limit)
+        yield all(map(_is_number, limits)), ": :cooldown and :daily-limit are numbers."
+        yield all(limit >= 0 for limit in limits), ": :cooldown and :daily-limit are not negative."
         for option in ("gate", "allow_repeat", "shown", "replace"):
-            if not isinstance(getattr(self, option), bool):
-                raise DefinitionError(f"{self.name}: :{option.replace('_', '-')} is True or False.")
-        if not isinstance(self.tag, str):
-            raise DefinitionError(f"{self.name}: :tag is a text.")
+            flag = isinstance(getattr(self, option), bool)
+            yield flag, f": :{option.replace('_', '-')} is True or False."
+        yield isinstance(self.tag, str), ": :tag is a text."
         names = [param.name for param in self.params]
         for name in names:
-            if names.count(name) > 1:
-                raise DefinitionError(f"{self.name}: the parameter {name} stands twice.")
+            yield names.count(name) == 1, f": the parameter {name} stands twice."
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"{self.name} is called through the door: agent.call('({self.name} …)').")
@@ -125,9 +123,8 @@ class CognitiveTool:
         return "(" + " ".join([self.name, *(param.signature() for param in self.offered)]) + ")"
 
     def checked(self, form: CallForm) -> tuple[CallForm, dict[str, Any]]:
-        """A call of this tool as its canonical self, each given argument by its name, and the arguments as
-        the body sees them, defaults included; its paths are still as they were written (tools/policy/scope.py
-        resolves them). Raises InvalidCallError."""
+        """A call of this tool with each argument by its name, and the arguments as the body sees them,
+        defaults included, paths as they were written. Raises InvalidCallError."""
         bound = bind(self.name, self.params, form.args, form.positional)
         args = validate(self.name, self.params, self.model, bound)
         return CallForm(self.name, {name: args[name] for name in bound}), args
@@ -157,8 +154,7 @@ class CognitiveTool:
 
     @cached_property
     def version(self) -> str:
-        """SHA-256 of what the tool is: its description, schema, standing orders, source text, and the code it
-        is made of; of a tool that ships that is its file."""
+        """SHA-256 of what approvals are bound to: its description, schema, source text and code."""
         from quoth.tools.registry.code_version import own_code
 
         made = [self.describe(), self.source, self.code or own_code(self.module)]
@@ -167,8 +163,7 @@ class CognitiveTool:
 
     @cached_property
     def outline(self) -> str:
-        """16 hex digits that tell this tool from what it was before it was changed. Unlike ``version``, to
-        which approvals are bound, it is had without compiling the input model."""
+        """16 hex digits that change with the tool; unlike ``version`` they need no compiled input model."""
         params = [repr(param) for param in self.params]
         data = json.dumps([self._orders(), params, self.source], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(data.encode()).hexdigest()[:16]
@@ -194,9 +189,8 @@ class ToolTable:
                 "write :replace True to put this one in its place."
             )
         self._tools[tool.name] = tool
-        self.__dict__.pop("schema_hash", None)
-        self.__dict__.pop("secrets", None)
-        self.__dict__.pop("shown", None)
+        for name in ("schema_hash", "secrets", "shown"):
+            self.__dict__.pop(name, None)
         return tool
 
     def get(self, name: str) -> CognitiveTool:
@@ -239,8 +233,7 @@ class ToolTable:
 
     @cached_property
     def schema_hash(self) -> str:
-        """SHA-256 over all a model is shown of every tool, sorted by name: equal tables, equal hash (seed
-        003)."""
+        """SHA-256 over all a model is shown of every tool: equal tables, equal hash (seed 003)."""
         data = json.dumps([tool.describe() for tool in self.tools()], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(data.encode()).hexdigest()
 

@@ -1,6 +1,6 @@
 """Files that are replaced whole or not at all, and are on the disk when that is said.
 
-Knows nothing of what stands in them. A tool's writes have rules of their own: see ``tools.call.workspace``.
+Knows nothing of what stands in them.
 """
 
 from __future__ import annotations
@@ -17,26 +17,41 @@ def replace_file(
     """Put ``pieces`` in the place of what ``path`` holds, with ``mode``, or what the umask leaves of 0o666.
     ``sure`` is asked last, when all of them are on the disk; False: it was not, and nothing is changed.
     Raises OSError, and whatever ``pieces`` or ``sure`` raises; then nothing is changed, either."""
-    scratch = path.with_name(f".{path.name}.{os.urandom(4).hex()}.quoth")
-    descriptor = os.open(
-        scratch, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666 if mode is None else mode
-    )
+
+    def set_mode(descriptor: int) -> None:
+        if mode is not None:
+            os.fchmod(descriptor, mode)
+
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        return replace_in(folder, path.name, pieces, 0o666 if mode is None else mode, set_mode, sure)
+    finally:
+        os.close(folder)
+
+
+def replace_in(
+    folder: int,
+    name: str,
+    pieces: Iterable[bytes],
+    mode: int,
+    finish: Callable[[int], object],
+    sure: Callable[[], bool],
+) -> bool:
+    """The same for a name in an open folder. ``finish`` is given the new file before it is on the disk."""
+    scratch = f".{os.urandom(8).hex()}.quoth"
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(scratch, flags, mode, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            if mode is not None:
-                os.fchmod(descriptor, mode)
             file.writelines(pieces)
             file.flush()
+            finish(descriptor)
             os.fsync(descriptor)
         if not sure():
             return False
-        scratch.replace(path)
+        os.replace(scratch, name, src_dir_fd=folder, dst_dir_fd=folder)
     finally:
         with contextlib.suppress(OSError):  # it is gone when it took the place
-            scratch.unlink()
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+            os.unlink(scratch, dir_fd=folder)
+    os.fsync(folder)
     return True

@@ -1,4 +1,4 @@
-"""The one SQLite file of a workspace: where it lies, its schema, its migrations, its connection.
+"""The one SQLite file of a workspace: how it is opened, and used by several at once.
 
 Knows nothing of tools or calls. The file lies in the user's data folder and never inside the workspace, so no
 file tool can reach it.
@@ -22,214 +22,7 @@ import apsw
 
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.storage.paths import state_dir, store_path
-
-# Each entry brings the schema from version n to n + 1; entries are never edited once released.
-MIGRATIONS = (
-    """
-    CREATE TABLE audit (
-        seq INTEGER PRIMARY KEY,
-        id TEXT NOT NULL UNIQUE,
-        ts TEXT NOT NULL,
-        session TEXT NOT NULL,
-        user TEXT NOT NULL,
-        route TEXT NOT NULL,
-        parent TEXT,
-        depth INTEGER NOT NULL,
-        round INTEGER NOT NULL,
-        place INTEGER NOT NULL,
-        tool TEXT NOT NULL,
-        digest TEXT NOT NULL,
-        status TEXT NOT NULL,
-        stage TEXT NOT NULL,
-        duration_ms INTEGER NOT NULL,
-        side_effects TEXT NOT NULL
-    ) STRICT;
-    CREATE INDEX audit_session ON audit (session, seq);
-    """,
-    """
-    CREATE TABLE uses (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        tool TEXT NOT NULL,
-        user TEXT NOT NULL,
-        session TEXT NOT NULL,
-        call TEXT NOT NULL,
-        at REAL NOT NULL,
-        begun REAL
-    ) STRICT;
-    CREATE INDEX uses_at ON uses (tool, at);
-    CREATE INDEX uses_begun ON uses (tool, coalesce(begun, at));
-    """,
-    """
-    ALTER TABLE audit ADD COLUMN policy TEXT NOT NULL DEFAULT '';
-    ALTER TABLE audit ADD COLUMN rule TEXT NOT NULL DEFAULT '';
-    ALTER TABLE audit ADD COLUMN guard TEXT NOT NULL DEFAULT '';
-    ALTER TABLE audit ADD COLUMN gate TEXT NOT NULL DEFAULT '';
-    ALTER TABLE audit ADD COLUMN consent TEXT NOT NULL DEFAULT '';
-    ALTER TABLE audit ADD COLUMN message TEXT NOT NULL DEFAULT '';
-    ALTER TABLE audit ADD COLUMN form TEXT NOT NULL DEFAULT '';
-    ALTER TABLE audit ADD COLUMN schema_hash TEXT NOT NULL DEFAULT '';
-    ALTER TABLE audit ADD COLUMN prev TEXT NOT NULL DEFAULT '';
-    ALTER TABLE audit ADD COLUMN hash TEXT NOT NULL DEFAULT '';
-    CREATE TABLE audit_head (
-        id INTEGER PRIMARY KEY CHECK (id = 1),
-        seq INTEGER NOT NULL,
-        hash TEXT NOT NULL
-    ) STRICT;
-    INSERT INTO audit_head VALUES (1, 0, '');
-    """,
-    """
-    CREATE TABLE requests (
-        seq INTEGER PRIMARY KEY,
-        id TEXT NOT NULL UNIQUE,
-        digest TEXT NOT NULL,
-        tool TEXT NOT NULL,
-        version TEXT NOT NULL,
-        form TEXT NOT NULL,
-        shown TEXT NOT NULL,
-        reason TEXT NOT NULL,
-        touches TEXT NOT NULL,
-        user TEXT NOT NULL,
-        session TEXT NOT NULL,
-        route TEXT NOT NULL,
-        call TEXT NOT NULL,
-        parent TEXT,
-        message TEXT NOT NULL,
-        rule TEXT NOT NULL,
-        asked REAL NOT NULL,
-        expires REAL NOT NULL,
-        state TEXT NOT NULL,
-        decision TEXT NOT NULL DEFAULT '',
-        decided REAL,
-        decider TEXT NOT NULL DEFAULT '',
-        why TEXT NOT NULL DEFAULT '',
-        edited TEXT NOT NULL DEFAULT '',
-        used REAL,
-        used_by TEXT NOT NULL DEFAULT ''
-    ) STRICT;
-    CREATE INDEX requests_digest ON requests (digest, state);
-    CREATE INDEX requests_rule ON requests (tool, rule);
-    CREATE TABLE grants (
-        seq INTEGER PRIMARY KEY,
-        request TEXT NOT NULL,
-        digest TEXT NOT NULL,
-        tool TEXT NOT NULL,
-        rule TEXT NOT NULL,
-        user TEXT NOT NULL,
-        session TEXT NOT NULL,
-        granter TEXT NOT NULL,
-        granted REAL NOT NULL,
-        expires REAL NOT NULL
-    ) STRICT;
-    CREATE INDEX grants_session ON grants (session, tool);
-    CREATE TABLE receipts (
-        seq INTEGER PRIMARY KEY,
-        key TEXT NOT NULL,
-        session TEXT NOT NULL,
-        message TEXT NOT NULL,
-        digest TEXT NOT NULL,
-        version TEXT NOT NULL,
-        call TEXT NOT NULL,
-        at REAL NOT NULL,
-        repeats INTEGER NOT NULL,
-        changed INTEGER NOT NULL,
-        status TEXT NOT NULL,
-        result TEXT NOT NULL
-    ) STRICT;
-    CREATE INDEX receipts_key ON receipts (key);
-    CREATE INDEX receipts_session ON receipts (session, digest);
-    CREATE TABLE suspended (
-        session TEXT NOT NULL,
-        user TEXT NOT NULL,
-        at REAL NOT NULL,
-        state TEXT NOT NULL,
-        PRIMARY KEY (session, user)
-    ) STRICT;
-    ALTER TABLE audit ADD COLUMN repairs TEXT NOT NULL DEFAULT '';
-    """,
-    """
-    CREATE TABLE snapshots (
-        name TEXT PRIMARY KEY,
-        session TEXT NOT NULL,
-        at REAL NOT NULL,
-        state BLOB NOT NULL
-    ) STRICT;
-    """,
-    """
-    CREATE TABLE sub_agents (
-        key TEXT PRIMARY KEY,
-        digest TEXT NOT NULL,
-        at REAL NOT NULL,
-        state TEXT NOT NULL
-    ) STRICT;
-    """,
-    """
-    CREATE TABLE plans (
-        request TEXT PRIMARY KEY,
-        program TEXT NOT NULL,
-        shapes TEXT NOT NULL,
-        text TEXT NOT NULL
-    ) STRICT;
-    CREATE INDEX plans_program ON plans (program);
-    CREATE INDEX requests_used_by ON requests (used_by);
-    """,
-    """
-    CREATE TABLE events (
-        session TEXT NOT NULL,
-        seq INTEGER NOT NULL,
-        at TEXT NOT NULL,
-        run TEXT NOT NULL,
-        kind TEXT NOT NULL,
-        parent INTEGER NOT NULL,
-        key TEXT NOT NULL,
-        form TEXT NOT NULL,
-        shown TEXT,
-        digest TEXT NOT NULL,
-        status TEXT NOT NULL,
-        PRIMARY KEY (session, seq)
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX events_begin ON events (session, kind) WHERE kind IN ('session', 'stimulus', 'end');
-    CREATE INDEX events_secret ON events (session) WHERE shown IS NOT NULL;
-    DROP TABLE suspended;
-    DROP TABLE sub_agents;
-    """,
-    """
-    CREATE TABLE texts (
-        session TEXT NOT NULL,
-        user TEXT NOT NULL,
-        id TEXT NOT NULL,
-        at REAL NOT NULL,
-        text TEXT NOT NULL,
-        PRIMARY KEY (session, user, id)
-    ) STRICT;
-    """,
-    """
-    CREATE TABLE imported (
-        session TEXT PRIMARY KEY,
-        events INTEGER NOT NULL
-    ) STRICT;
-    """,
-    """
-    CREATE TABLE plan_steps (
-        seq INTEGER PRIMARY KEY,
-        plan TEXT NOT NULL,
-        step TEXT NOT NULL,
-        digest TEXT NOT NULL,
-        tools TEXT NOT NULL,
-        decision TEXT NOT NULL,
-        user TEXT NOT NULL,
-        at REAL NOT NULL,
-        why TEXT NOT NULL
-    ) STRICT;
-    CREATE INDEX plan_steps_plan ON plan_steps (plan, step);
-    CREATE INDEX events_flight ON events (session) WHERE kind = 'flight';
-    """,
-    """
-    ALTER TABLE plan_steps ADD COLUMN body TEXT NOT NULL DEFAULT '';
-    """,
-    """
-    ALTER TABLE plan_steps ADD COLUMN seen TEXT NOT NULL DEFAULT '[]';
-    """,
-)
+from quoth.tools.storage.schema import MIGRATIONS as MIGRATIONS
 
 
 class Statement(Protocol):
@@ -259,8 +52,7 @@ def private_folder(folder: Path) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Make a file of the state, empty where there is none, for nobody but its user to read. Raises
-    OSError."""
+    """Make a file of the state that its user alone can read, empty where there is none. Raises OSError."""
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     _close(path, 0o600)
 
@@ -284,9 +76,8 @@ def _close(path: Path, mode: int) -> bool:
 
 @contextlib.contextmanager
 def existing_store(workspace: Path) -> Iterator[Store | None]:
-    """The store of a workspace, open; None where nothing was ever kept, for looking makes none. Where nothing
-    can be written, on a full disk or one that may only be read, it can still be looked at. Raises UsageError
-    for what is no folder."""
+    """The store of a workspace, open; None where nothing was ever kept. Where it cannot be written it can
+    still be looked at. Raises UsageError for what is no folder."""
     if not workspace.is_dir():
         raise UsageError(f"The workspace {workspace} is not a folder.")
     path = store_path(workspace)
@@ -329,10 +120,8 @@ BROKEN = "A part of this transaction has failed, so all of it is undone."
 
 
 class Store:
-    """An open store. Every write is one transaction, synced before it returns; threads take turns. A
-    transaction that is begun within another of the same thread joins it.
-
-    With ``looking``, the reason why it cannot be written, it is opened to be read and nothing else."""
+    """An open store. Every write is one transaction, synced before it returns; threads take turns. With
+    ``looking``, the reason why it cannot be written, it is opened to be read and nothing else."""
 
     def __init__(self, path: Path | str, *, looking: str = "") -> None:
         self.path = path
@@ -342,10 +131,7 @@ class Store:
         self._broken = False  # one of them has failed, so that none may be committed
         self.undone = 0  # how many have been
         try:
-            if looking:
-                self._db = _opened_to_look(Path(path))
-            else:
-                self._db = self._opened()
+            self._db = _opened_to_look(Path(path)) if looking else self._opened()
             self._migrate()
         except StoreError as error:
             self._let_go()
@@ -363,13 +149,13 @@ class Store:
         path = self.path
         if path != ":memory:":
             private_folder(Path(path).parent)
-            for name in (
-                f"{path}",
-                f"{path}-wal",
-                f"{path}-shm",
-            ):  # SQLite gives the others the mode of the first
-                if name == f"{path}" or os.path.exists(name):  # noqa: PTH110
-                    private_file(Path(name))
+            private_file(Path(path))
+            for beside in (
+                Path(f"{path}-wal"),
+                Path(f"{path}-shm"),
+            ):  # SQLite gives them the mode of the first
+                if beside.exists():
+                    private_file(beside)
         self._db = apsw.Connection(str(path))
         self._db.set_busy_timeout(BUSY_MS)
         self._write_ahead()
@@ -412,11 +198,9 @@ class Store:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Statement]:
-        """Statements that happen together or not at all, and that no other writer, of this process or
-        another, can come between: what they read is still so when they write.
-
-        One that is begun within another is a part of it: there is one commit, and one sync, at the end of the
-        outermost. Where a part has failed the whole is undone, also when somebody caught what it raised."""
+        """Statements that happen together or not at all; no other writer comes between. One within another of
+        the same thread is a part of it, with one commit at the end of the outermost; where a part has failed
+        the whole is undone, also when somebody caught what it raised."""
         with self._lock, self._told():
             if not self._depth:
                 self._db.execute("BEGIN" if self._looking else "BEGIN IMMEDIATE")
@@ -439,15 +223,13 @@ class Store:
                 self._depth -= 1
 
     def _statement(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
-        """One statement of the open transaction; none once a part of it has failed, for SQLite may have
-        undone it already and would keep this one alone."""
+        """A statement of the transaction; none after a failure: SQLite may have undone what was before."""
         if self._broken:
             raise RuntimeError(BROKEN)
         return list(self._db.execute(sql, tuple(values)))
 
     def execute(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run one statement in a transaction of its own, or in the one this thread has open, and return its
-        rows."""
+        """The rows of one statement, in the transaction this thread has open or in one of its own."""
         with self._lock:
             if self._depth:
                 return self._statement(sql, values)

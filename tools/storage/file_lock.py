@@ -25,9 +25,8 @@ PAUSE_SECONDS = 0.005
 
 @contextlib.contextmanager
 def hold(name: str, refusal: str = "", seconds: float | None = None) -> Iterator[None]:
-    """Within it nobody else, in this process or another, holds the lock. Raises UsageError with ``refusal``
-    when somebody does, ``seconds`` long; without them a refusal comes at once, and else it waits for
-    WAIT_SECONDS at most."""
+    """Hold the lock alone among all processes. Raises UsageError with ``refusal`` when somebody holds it
+    ``seconds`` long; by default a refusal comes at once, and without one WAIT_SECONDS is waited."""
     path = _path(name)
     lock = -1
     try:

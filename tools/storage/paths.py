@@ -12,11 +12,12 @@ from pathlib import Path
 
 def state_dir() -> Path:
     """Where quoth keeps what must not be lost: ``$QUOTH_STATE``, or the platform's user data folder."""
-    if named := os.environ.get("QUOTH_STATE"):
-        return Path(named)
-    import platformdirs
+    return _folder("QUOTH_STATE", "user_data_dir")
 
-    return Path(platformdirs.user_data_dir("quoth", appauthor=False))
+
+def cache_dir() -> Path:
+    """Where quoth keeps what can be made again: ``$QUOTH_CACHE``, or the platform's cache folder."""
+    return _folder("QUOTH_CACHE", "user_cache_dir")
 
 
 def store_path(workspace: Path) -> Path:
@@ -25,10 +26,9 @@ def store_path(workspace: Path) -> Path:
     return state_dir() / "workspaces" / f"{workspace.resolve().name or 'root'}-{key}.sqlite"
 
 
-def cache_dir() -> Path:
-    """Where quoth keeps what can be made again: ``$QUOTH_CACHE``, or the platform's cache folder."""
-    if named := os.environ.get("QUOTH_CACHE"):
+def _folder(variable: str, kind: str) -> Path:
+    if named := os.environ.get(variable):
         return Path(named)
     import platformdirs
 
-    return Path(platformdirs.user_cache_dir("quoth", appauthor=False))
+    return Path(getattr(platformdirs, kind)("quoth", appauthor=False))

@@ -150,6 +150,10 @@ MISTAKES = {
         "```hy name=b\n1\n```\n# PLAN b\nDo it.\n",
         "2:12: b is the id of the step in line 5 as well; take another name.",
     ),
+    "a variable header that gives none": (
+        "```hy :var\n1\n```\n",
+        "2:7: :var gives nothing a value; write :var x=name or :var x=5.",
+    ),
     "an unknown variable": (
         "```hy\n(+ x 1)\n```\n",
         "3:4: There is no variable x; :var x=NAME gives it one.",

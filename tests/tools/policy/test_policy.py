@@ -27,7 +27,7 @@ from quoth.tools.policy.model import PolicyFile, Rule
 from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
 from quoth.tools.policy.quotas import Cooldown, Quota
 from quoth.tools.policy.trust import Trust
-from quoth.tools.registry.parameters import bind, validate
+from quoth.tools.registry.arguments import bind, validate
 from quoth.tools.registry.table import CognitiveTool
 
 FREE = tool(

@@ -1,0 +1,61 @@
+"""What the readers of all formats of plans share: places, faults, names, and the header arguments of a block.
+
+Knows no format; must not know tools or the disk.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from quoth.agent.plan.model import Fault
+from quoth.tools.lisp.source import Place, Source
+from quoth.tools.org import babel
+from quoth.tools.org.babel import Header, HeaderError, Var
+
+
+class Reading:
+    """A file that is being read. Rows and columns count from 0."""
+
+    def __init__(self, source: Source, lines: Sequence[str]) -> None:
+        self.source = source
+        self.lines = lines
+        self.faults: list[Fault] = []
+        self.names: dict[str, int] = {}
+        for row, line in enumerate(lines):
+            if not line.isascii() and (bad := re.search("[\ud800-\udfff]", line)):
+                self.fault(row, bad.start(), "This is not UTF-8 text; save the plan as UTF-8.")
+                break
+
+    def place(self, row: int, column: int = 0) -> Place:
+        return Place(self.source, row + 1, column + 1)
+
+    def fault(self, row: int, column: int, message: str) -> None:
+        self.faults.append(Fault(self.place(row, column), message))
+
+    def named(self, name: str, row: int, column: int) -> Place:
+        """Where the name of a block or of data stands."""
+        if name in self.names:
+            what = f"The name {name} stands twice; it stands in line {self.names[name] + 1} already."
+            self.fault(row, column, what)
+        self.names.setdefault(name, row)
+        return self.place(row, column)
+
+    def variables(self, headers: Iterable[tuple[Header, int]]) -> tuple[dict[str, Var], dict[Var, Place]]:
+        """The variables of header arguments, the last of each name, and where each gets its value."""
+        found: dict[str, Var] = {}
+        places: dict[Var, Place] = {}
+        for header, row in headers:
+            if header.name != "var":
+                continue
+            if not header.value:
+                what = ":var gives nothing a value; write :var x=name or :var x=5."
+                self.fault(row, header.column, what)
+            try:
+                for var in babel.variables(header.value, header.value_column):
+                    found[var.name] = var
+                    places[var] = self.place(row, var.column)
+            except HeaderError as error:
+                self.fault(row, error.column, str(error))
+                found |= {var.name: var for var in babel.unreadable(header.value)}
+        return found, places

@@ -1,0 +1,113 @@
+"""The words of the Lisp that is read, as patterns and tables, and what a form that is still open expects.
+
+Knows how Hy spells things and must not know what they mean. Under re.ASCII \\s is exactly Hy's white space.
+"""
+
+from __future__ import annotations
+
+import re
+from json import JSONDecoder
+from typing import Any, Final
+
+from hy.models import Dict, Expression, FComponent, FString, List, Object, Set, Tuple
+
+SPACE = " \t\n\r\f\v"
+_NAME = r"""[^\s()\[\]{};"'`~]"""  # what may stand in a symbol or a keyword
+_PLAIN = r"[\w!#$%&*+,\-/:<=>?@\\^|]"  # the part of it that needs no second look
+_STOP = r"""(?=[\s()\[\]{};'`~]|\Z)"""  # no '"': that would make the atom the prefix of a string
+
+SYMBOL, KEYWORD, STRING, OPEN, CLOSE, INTEGER, OTHER = range(1, 8)
+# Each group is a whole token. A symbol that begins like a number (sign, dot, Inf, NaN, j) is left to OTHER.
+TOKEN = re.compile(
+    rf"""(?:\s++|;[^\n]*+)*+(?:
+      ((?![jJIN])[A-Za-z_*/<>=!?$%&@^|]{_PLAIN}*+{_STOP})
+    | (:{_PLAIN}*+(?!{_NAME}))
+    | (")
+    | (\#?[({{]|\[)
+    | ([)\]}}])
+    | (-?[1-9][0-9]*+{_STOP}|0{_STOP})
+    | ([^\s;])
+    )""",
+    re.ASCII | re.VERBOSE,
+).match
+BLANK = re.compile(r"\s*+", re.ASCII).match
+ATOM = re.compile(f"{_NAME}*+", re.ASCII).match
+# \d without re.ASCII: Python reads the digits of any script.
+NUMBERISH = re.compile(r"[+\-._,]*(?:\d|Inf|NaN|[jJ][_,]*\Z)").match
+FIELD_TAIL = re.compile(r"\s*+(?:!([rsa]))?+\s*+([:}]?)", re.ASCII).match
+BRACKET = re.compile(r"#\[([^\[\]\n\r]*+)\[\r?\n?").match
+JSON = JSONDecoder(strict=False).raw_decode
+SURROGATE = re.compile("[\ud800-\udfff]").search
+
+# Python's escapes, without those for half a surrogate pair and octals above \377 (Python warns of those).
+_BYTE_ESCAPE = r"""[\n\r\\'"abfnrtv]|[0-3][0-7]{2}|[0-7]{1,2}(?![0-7])|x[0-9a-fA-F]{2}"""
+_ESCAPE = (
+    _BYTE_ESCAPE + r"|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|N\{[-A-Za-z0-9 ]+\}"
+    r"|U(?!0000[dD][89a-fA-F])00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4}"
+)
+TEXT = re.compile(rf'(?:[^"\\]++|\\(?:{_ESCAPE}))*+').match
+BYTES = re.compile(rf'(?:[^"\\]++|\\(?:{_BYTE_ESCAPE}))*+').match
+RAW = re.compile(r'(?:[^"\\]++|\\.?)*+', re.DOTALL).match
+# Hy takes the N{ of \\N{ for a name although its backslash is escaped: refused, as the meaning would differ.
+F_TEXT = re.compile(rf'(?:[^"\\{{}}]++|\{{\{{|\}}\}}|\\(?!\\N\{{)(?:{_ESCAPE}))*+').match
+SPEC_TEXT = re.compile(r'[^"\\{}]*+').match
+BODIES: Final = {"": TEXT, "b": BYTES, "r": RAW, "rb": RAW, "br": RAW}
+
+FORMS, TAIL, LITERAL, SPEC = range(4)  # what a frame expects next
+F_OPENER, FIELD_OPENER = 'f"', "{ of an f-string"
+# opener -> model (of a prefix: the name of its head), closer, number of forms if fixed, what it expects first
+SHAPES: Final[dict[str, tuple[Any, str, int, int]]] = {
+    "(": (Expression, ")", 0, FORMS),
+    "[": (List, "]", 0, FORMS),
+    "{": (Dict, "}", 0, FORMS),
+    "#(": (Tuple, ")", 0, FORMS),
+    "#{": (Set, "}", 0, FORMS),
+    "'": ("quote", "", 1, FORMS),
+    "`": ("quasiquote", "", 1, FORMS),
+    "~": ("unquote", "", 1, FORMS),
+    "~@": ("unquote-splice", "", 1, FORMS),
+    "#*": ("unpack-iterable", "", 1, FORMS),
+    "#**": ("unpack-mapping", "", 1, FORMS),
+    "#^": ("annotate", "", 2, FORMS),
+    "#_": (None, "", 1, FORMS),
+    F_OPENER: (FString, '"', 0, LITERAL),
+    FIELD_OPENER: (FComponent, "}", 1, FORMS),
+}
+DISPATCH_HINTS: Final = {
+    "'": "write the name alone",
+    ".": "nothing is evaluated while reading",
+    ":": "write the name, or the keyword, alone",
+    "|": "a comment is ; to the end of the line",
+    "\\": "write the character as a string",
+    '"': 'write the string alone, or r"…" to keep its backslashes',
+    "t": "write True",
+    "f": "write False",
+}
+
+ESCAPE_HINTS: Final = {
+    **dict.fromkeys("01234567", r"an octal escape ends at \377"),
+    "x": r"write two hexadecimal digits, as in \x41",
+    "u": r"write four hexadecimal digits, as in \u00e9; a character that needs more, write itself",
+    "U": r"write the eight hexadecimal digits of a character, as in \U0001F600",
+    "N": r"write the name of a character in braces, as in \N{EM DASH}",
+}
+
+
+class Frame:
+    """A form that is still open."""
+
+    __slots__ = (
+        "closer", "column", "conversion", "expect", "expression", "items", "line",
+        "make", "mark", "need", "offset", "opener",
+    )  # fmt: skip
+
+    def __init__(self, opener: str, offset: int, line: int, column: int) -> None:
+        self.make, self.closer, self.need, self.expect = SHAPES[opener]
+        self.opener = opener
+        self.offset = offset
+        self.line = line
+        self.column = column
+        self.items: list[Object] = []
+        self.mark = offset + 1  # in an f-string: where the field's text or the literal text begins
+        self.conversion: str | None = None
+        self.expression = ""

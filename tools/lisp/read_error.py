@@ -1,0 +1,89 @@
+"""Where a text cannot be read, and why.
+
+Knows lines and columns; it must not know what the text is.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+
+from quoth.tools.errors import QuothError
+from quoth.tools.text import printable
+
+_KEPT = 200  # characters an error keeps on each side of its column: a line may be megabytes long
+_WINDOW = 80  # characters of a long line that caret() shows
+
+
+class Lines:
+    """Offset -> (line, column), both 1-based; only a line feed ends a line. It counts on from the last offset
+    asked for, so that asking in order is linear. ``line`` and ``column`` are those of ``text[0]``."""
+
+    __slots__ = ("first", "line", "offset", "start", "text")
+
+    def __init__(self, text: str, line: int = 1, column: int = 1) -> None:
+        self.text = text
+        self.offset = 0
+        self.line = line
+        self.start = self.first = 1 - column  # where the line of ``offset`` begins; before the text, below 0
+
+    def at(self, offset: int) -> tuple[int, int]:
+        if offset > self.offset:
+            if passed := self.text.count("\n", self.offset, offset):
+                self.line += passed
+                self.start = self.text.rindex("\n", self.offset, offset) + 1
+        elif passed := self.text.count("\n", offset, self.offset):
+            self.line -= passed
+            self.start = self.text.rfind("\n", 0, offset) + 1 or self.first
+        self.offset = offset
+        return self.line, offset - self.start + 1
+
+
+@dataclass(eq=False)
+class ReadError(QuothError):
+    """Where the text cannot be read, why, and what would be right. ``source_line`` may lack its first ``cut``
+    characters; ``incomplete``: the text ended inside a form; ``offset`` is the place in the text."""
+
+    message: str
+    line: int = 1
+    column: int = 1
+    hint: str = ""
+    source_line: str = ""
+    incomplete: bool = False
+    cut: int = 0
+    offset: int = 0
+
+    def __str__(self) -> str:
+        hint = f"; {self.hint}" if self.hint else ""
+        return f"line {self.line}, column {self.column}: {self.message}{hint}"
+
+    def caret(self) -> str:
+        """The source line (a window of it, when long), and below it a caret under the column."""
+        at = self.column - 1 - self.cut
+        start = max(0, at - _WINDOW // 2) if len(self.source_line) > _WINDOW else 0
+        stop = start + _WINDOW
+        # The line may be a model's: its control characters must not reach a terminal.
+        shown = printable(self.source_line[start:stop], "\t")
+        pad = "".join(c if c == "\t" else " " * _width(c) for c in shown[: at - start])
+        left = "…" if start or self.cut else ""
+        right = "…" if stop < len(self.source_line) else ""
+        return f"{left}{shown}{right}\n{' ' * len(left)}{pad}^"
+
+
+def _width(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def error_at(
+    text: str, lines: Lines, message: str, offset: int, hint: str = "", incomplete: bool = False
+) -> ReadError:
+    """The error at ``text[offset]``, with the line it stands in."""
+    line, column = lines.at(offset)
+    first = offset - column + 1
+    start = max(first, offset - _KEPT, 0)
+    source = text[start : offset + _KEPT]
+    stop = source.find("\n", offset - start)
+    source = (source if stop < 0 else source[:stop]).rstrip("\r")
+    return ReadError(message, line, column, hint, source, incomplete, start - first, offset)
