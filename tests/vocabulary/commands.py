@@ -24,6 +24,7 @@ import sys
 import sysconfig
 import tempfile
 import termios
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from typing import IO, Any
 
 from forkserver import SIZE
 
+ONE = threading.Lock()  # one request at a time
 CTRL_C, CTRL_D = "\x03", "\x04"
 
 
@@ -78,10 +80,12 @@ class Forked:
         self._end, told = os.pipe()
         asked = {"words": words, "cwd": str(cwd), "env": env, "terminal": os.isatty(streams[0])}
         text = json.dumps(asked).encode()
-        socket.send_fds(_server(), [SIZE.pack(len(text))], [*streams, told])
-        os.close(told)
-        _server().sendall(text)
-        (self.pid,) = SIZE.unpack(_server().recv(SIZE.size, socket.MSG_WAITALL))
+        with ONE:
+            server = _server()
+            socket.send_fds(server, [SIZE.pack(len(text))], [*streams, told])
+            os.close(told)
+            server.sendall(text)
+            (self.pid,) = SIZE.unpack(server.recv(SIZE.size, socket.MSG_WAITALL))
 
     def poll(self) -> int | None:
         return self._ended(0)
@@ -114,29 +118,27 @@ def quoth(
     env: dict[str, str] | None = None,
     seconds: float = 120,
     real: bool = False,
+    together: bool = False,
 ) -> Said:
-    """Run the command in ``cwd`` as a person would, without a terminal."""
+    """Run the command in ``cwd`` as a person would, without a terminal. ``together`` has its stderr among its
+    stdout."""
     given = stdin.encode() if isinstance(stdin, str) else stdin
     environment = {**os.environ, **(env or {})}
     with tempfile.TemporaryFile() as typed, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         typed.write(given)
         typed.seek(0)
+        streams = typed, out, out if together else err
         if real:
-            start = [*command(), *words]
-            code = subprocess.run(
-                start,
+            started = subprocess.Popen(
+                [*command(), *words],
                 cwd=cwd,
                 env=environment,
-                stdin=typed,
-                stdout=out,
-                stderr=err,
-                timeout=seconds,
-                check=False,
-            ).returncode
+                **dict(zip(("stdin", "stdout", "stderr"), streams, strict=True)),
+            )
+            code = started.wait(seconds)
         else:
-            streams = [file.fileno() for file in (typed, out, err)]
-            code = Forked([*words], cwd, environment, streams).wait(seconds)
-        return Said(code, *(_text(file) for file in (out, err)))
+            code = Forked([*words], cwd, environment, [file.fileno() for file in streams]).wait(seconds)
+        return Said(code, _text(out), _text(err))
 
 
 def _text(file: Any) -> str:

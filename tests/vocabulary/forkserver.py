@@ -1,9 +1,9 @@
 """A process in which the command is imported and waits; it forks for each start of the command.
 
 A command of its own needs half a second, most of it for imports, and a fork 30 ms. All else is as in a
-process of its own: folder, environment, streams, terminal, signals, exit code. Variables that Python reads when
-it starts (PYTHONPATH, PYTHONIOENCODING) have no effect. Knows no test; commands.py talks to it over the socket
-that is its standard input.
+process of its own: folder, environment, streams, terminal, signals, exit code. Variables that Python reads
+when it starts (PYTHONPATH, PYTHONIOENCODING) have no effect. Knows no test; commands.py talks to it over the
+socket that is its standard input.
 """
 
 from __future__ import annotations
