@@ -114,7 +114,7 @@ class Forked:
 def quoth(
     *words: str,
     cwd: Path,
-    stdin: str | bytes = "",
+    stdin: str | bytes | None = None,
     env: dict[str, str] | None = None,
     seconds: float = 120,
     real: bool = False,
@@ -122,7 +122,7 @@ def quoth(
 ) -> Said:
     """Run the command in ``cwd`` as a person would, without a terminal. ``together`` has its stderr among its
     stdout."""
-    given = stdin.encode() if isinstance(stdin, str) else stdin
+    given = stdin.encode() if isinstance(stdin, str) else stdin or b""
     environment = {**os.environ, **(env or {})}
     with tempfile.TemporaryFile() as typed, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         typed.write(given)

@@ -113,7 +113,7 @@ def prepare() -> None:
 
     for name in ("agent", "neuro", "tools"):
         room = Path(str(import_module(f"quoth.{name}").__file__)).parent
-        for path in sorted(room.rglob("*.py")):
+        for path in sorted([*room.rglob("*.py"), *room.rglob("*.hy")]):
             module = ".".join([name, *path.relative_to(room).with_suffix("").parts]).removesuffix(".__init__")
             if "public" not in module and not module.endswith("keeper"):
                 import_module(f"quoth.{module}")
@@ -122,7 +122,9 @@ def prepare() -> None:
     with tempfile.TemporaryDirectory() as place, open(os.devnull, "w") as nowhere:
         os.environ.update(QUOTH_STATE=place, QUOTH_CONFIG=place)
         sys.stdout = nowhere
-        main(["call", '(echo :text "")', "--workspace", place])  # no program: its sandbox starts threads
+        tools = Path(place, "t.hy")
+        tools.write_text('(require quoth [def-cognitive-tool])\n(def-cognitive-tool t "It." :body 1)\n')
+        main(["call", "(t)", "--tools", str(tools), "--workspace", place])  # a program would start threads
     asyncio.set_event_loop(None)
 
 

@@ -39,7 +39,9 @@ STARTS: dict[str, tuple[list[str], int, str]] = {
 
 def test_each_command_comes_up_by_itself(tmp_path: Path) -> None:
     write = '(write-file :path "a.txt" :content "x")\n---\nIt waits.'
-    files(tmp_path, {"r.txt": write, "hi.txt": '(echo :text "hi")\n---\nHi.\n---\nAnd more.', "plan.org": PLAN})
+    files(
+        tmp_path, {"r.txt": write, "hi.txt": '(echo :text "hi")\n---\nHi.\n---\nAnd more.', "plan.org": PLAN}
+    )
     assert quoth(*RUN, "--session", "s1", cwd=tmp_path).code == 3
     assert quoth("run", "Say hi.", "--model", "scripted:hi.txt", "--session", "s2", cwd=tmp_path).code == 0
     for name, (words, code, part) in STARTS.items():
