@@ -113,11 +113,19 @@ def prepare() -> None:
 
     for name in ("agent", "neuro", "tools"):
         room = Path(str(import_module(f"quoth.{name}").__file__)).parent
-        for path in sorted([*room.rglob("*.py"), *room.rglob("*.hy")]):
+        for path in sorted(room.rglob("*.py")):
             module = ".".join([name, *path.relative_to(room).with_suffix("").parts]).removesuffix(".__init__")
             if "public" not in module and not module.endswith("keeper"):
                 import_module(f"quoth.{module}")
-    for name in ("prompt_toolkit.shortcuts", "pydantic_monty", "rich.live", "httpx", "hy.errors"):
+    for name in (
+        "quoth.agent.loop",
+        "quoth.neuro.think",
+        "prompt_toolkit.shortcuts",
+        "pydantic_monty",
+        "rich.live",
+        "httpx",
+        "hy.errors",
+    ):
         import_module(name)
     with tempfile.TemporaryDirectory() as place, open(os.devnull, "w") as nowhere:
         os.environ.update(QUOTH_STATE=place, QUOTH_CONFIG=place)
