@@ -115,7 +115,7 @@ def prepare() -> None:
         room = Path(str(import_module(f"quoth.{name}").__file__)).parent
         for path in sorted(room.rglob("*.py")):
             module = ".".join([name, *path.relative_to(room).with_suffix("").parts]).removesuffix(".__init__")
-            if "public" not in module and not module.endswith("keeper"):
+            if "public" not in module and "__main__" not in path.read_text():  # no script
                 import_module(f"quoth.{module}")
     for name in (
         "quoth.agent.loop",
