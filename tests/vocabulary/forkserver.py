@@ -8,7 +8,6 @@ socket that is its standard input.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import fcntl
 import gc
@@ -83,7 +82,8 @@ def become(
 
 
 def run() -> int:
-    """The command, and what Python does at its end; a traceback and 1 for what it does not catch."""
+    """The command, and a traceback and 1 for what it does not catch. What is registered with atexit is left
+    out: it readies Python for taking itself apart, which this process does not do."""
     from quoth.agent.entry import main
 
     code: Any = 1
@@ -94,7 +94,6 @@ def run() -> int:
     except BaseException as error:
         sys.excepthook(type(error), error, error.__traceback__)
     threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
