@@ -1,16 +1,20 @@
 """What the README shows is executed here: a line after ``$`` is run, and what follows must be what it prints.
 
-``python tests/test_readme.py --write`` puts the real output in; read it before it is committed.
+``PYTHONPATH=tests/vocabulary python tests/test_readme.py --write`` puts the real output in; read it
+before it is committed.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from commands import quoth
 
 from quoth.tools.org.edit import unescape
 
@@ -69,14 +73,26 @@ def _environment(state: Path) -> dict[str, str]:
 
 def _run(line: str, folder: Path, state: Path, names: Names | None = None) -> str:
     names = names or Names()
-    done = subprocess.run(
-        ["sh", "-c", names.in_truth(line)], cwd=folder, env=_environment(state), stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    said = done.stdout.replace(str(folder.resolve()), "/home/ann/shop").replace(
+    line = names.in_truth(line)
+    if (words := _words(line))[:1] == ["quoth"]:
+        out = quoth(*words[1:], cwd=folder, env=_environment(state), together=True).out
+    else:
+        out = subprocess.run(
+            ["sh", "-c", line], cwd=folder, env=_environment(state), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False,
+        ).stdout  # fmt: skip
+    said = out.replace(str(folder.resolve()), "/home/ann/shop").replace(
         str(state / "config"), "~/.config/quoth"
     )
     return names.in_readme(said)
+
+
+def _words(line: str) -> list[str]:
+    """The words of a line that is one command and needs no shell; none of any other."""
+    split = shlex.shlex(line, posix=True, punctuation_chars=True)
+    split.whitespace_split = True
+    words = [*split]
+    return words if words == shlex.split(line) and not {"|", "<", ">", ";"} & {*words} else []
 
 
 def _executed(text: str, folder: Path, state: Path) -> str:

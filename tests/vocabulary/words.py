@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import fcntl
 import inspect
 import json
 import os
-import pty
-import re
-import select
-import shutil
-import signal
-import struct
-import subprocess
-import sys
-import sysconfig
-import termios
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import CTRL_C as CTRL_C
+from commands import CTRL_D as CTRL_D
+from commands import Running as Running
+from commands import Said as Said
+from commands import Terminal as Terminal
+from commands import command as command
+from commands import quoth as quoth
+from commands import started as started
+from commands import wait_until as wait_until
 
 from quoth import Agent, HostServices, ModelOptions, PolicyOptions, Services, ToolOptions
 from quoth.agent.client import AsyncAgent
@@ -245,96 +241,6 @@ def async_agent(workspace: Path, *replies: str, **options: Any) -> AsyncAgent:
     return AsyncAgent(**grouped(workspace=workspace, model=scripted(*replies), **given))
 
 
-@dataclass(frozen=True)
-class Said:
-    """What a command printed and how it ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-def command() -> list[str]:
-    """The installed ``quoth`` of this environment."""
-    script = Path(sysconfig.get_path("scripts"), "quoth")
-    if script.exists():
-        return [str(script)]
-    found = shutil.which("quoth")
-    return [found] if found else [sys.executable, "-m", "quoth"]
-
-
-def quoth(
-    *words: str, cwd: Path, stdin: str | None = None, env: dict[str, str] | None = None, seconds: float = 120
-) -> Said:
-    """Run the command in ``cwd`` as a person would, without a terminal."""
-    done = subprocess.run(
-        [*command(), *words],
-        cwd=cwd,
-        input=stdin if stdin is not None else "",
-        env={**os.environ, **(env or {})},
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
-    )
-    return Said(done.returncode, done.stdout, done.stderr)
-
-
-@contextlib.contextmanager
-def started(*words: str, cwd: Path, env: dict[str, str] | None = None) -> Iterator[Running]:
-    """The command while it runs, with a stdin that stays open; ended with the block."""
-    process = subprocess.Popen(
-        [*command(), *words],
-        cwd=cwd,
-        env={**os.environ, **(env or {})},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield Running(process)
-    finally:
-        process.kill()
-        with process:  # closes the pipes and waits
-            pass
-
-
-@dataclass
-class Running:
-    """A command that has not ended yet."""
-
-    process: subprocess.Popen[str]
-    heard: str = ""
-
-    def says(self, text: str) -> None:
-        """Wait until it has said ``text`` on stderr."""
-        assert self.process.stderr
-        while text not in self.heard:
-            line = self.process.stderr.readline()
-            assert line, f"it ended without saying {text!r}: {self.heard!r}"
-            self.heard += line
-
-    def interrupt(self) -> None:
-        """Press Ctrl-C."""
-        self.process.send_signal(signal.SIGINT)
-
-    def ended(self, seconds: float = 60) -> Said:
-        """Wait for its end, with its stdin still open."""
-        code = self.process.wait(seconds)
-        assert self.process.stdout
-        assert self.process.stderr
-        return Said(code, self.process.stdout.read(), self.heard + self.process.stderr.read())
-
-
-def wait_until(true: Callable[[], Any], seconds: float = 60) -> None:
-    """Wait for something another process does."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.01)
-
-
 def files(root: Path, contents: dict[str, str | bytes]) -> Path:
     """Put files under ``root``."""
     for name, content in contents.items():
@@ -454,83 +360,3 @@ def rooms() -> list[Path]:
 def sources(suffix: str) -> list[Path]:
     """Every source file of the three packages with this suffix (``.py`` or ``.hy``)."""
     return sorted(path for room in rooms() for path in room.rglob(f"*{suffix}"))
-
-
-# A person at a terminal
-
-
-class Terminal:
-    """``quoth`` in a real terminal: keys are typed, and what it shows is read as text without its colours."""
-
-    def __init__(self, *words: str, cwd: Path, env: dict[str, str] | None = None) -> None:
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
-        self._ours = ours
-        self._process = subprocess.Popen(
-            [*command(), *words],
-            cwd=cwd,
-            env={**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", **(env or {})},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )
-        os.close(theirs)
-        self._new = ""
-        self.shown = ""
-        self.raw = b""
-
-    def see(self, text: str, seconds: float = 60) -> str:
-        """Wait until ``text`` is shown, after what was seen before; return all that led up to it."""
-        deadline = time.monotonic() + seconds
-        while text not in self._new:
-            left = deadline - time.monotonic()
-            assert left > 0, f"{text!r} was never shown; last: {self._new[-2000:]!r}"
-            assert self._read(left), f"it ended without showing {text!r}; last: {self._new[-2000:]!r}"
-        before, _, self._new = self._new.partition(text)
-        return before
-
-    def _read(self, seconds: float) -> bool:
-        if select.select([self._ours], [], [], seconds)[0]:
-            try:
-                data = os.read(self._ours, 65536)
-            except OSError:  # nobody holds the other end any more
-                return False
-            self.raw += data
-            text = re.sub(
-                r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[()].|[=>78])|\r|\a", "", data.decode(errors="replace")
-            )
-            self._new += text
-            self.shown += text
-        return True
-
-    def type(self, keys: str) -> None:
-        os.write(self._ours, keys.encode())
-
-    def enter(self, line: str) -> None:
-        """Type a line and press Enter."""
-        self.type(line + "\r")
-
-    def prompted(self) -> None:
-        """Wait for the prompt."""
-        self.see("quoth>")
-
-    def ended(self, seconds: float = 60) -> int:
-        """Wait for its end, reading what it still has to say; return the exit code."""
-        deadline = time.monotonic() + seconds
-        while self._process.poll() is None:
-            assert time.monotonic() < deadline, f"it did not end; last: {self._new[-2000:]!r}"
-            self._read(0.05)
-        return self._process.returncode
-
-    def __enter__(self) -> Terminal:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-        os.close(self._ours)
-
-
-CTRL_C, CTRL_D = "\x03", "\x04"

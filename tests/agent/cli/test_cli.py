@@ -412,11 +412,8 @@ def test_five_megabytes_of_parentheses_are_refused_with_a_short_sentence(here: P
 @pytest.mark.parametrize("name", ["call", "read", "run", "eval"])
 def test_stdin_that_is_no_text_is_told(here: Path, name: str) -> None:
     words = [name, "-", *(["--model", "scripted:replies.txt"] if name == "run" else [])]
-    done = subprocess.run(
-        [*command(), *words], cwd=here, input=b"(echo \xff)", capture_output=True, check=False
-    )
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr == b"quoth: Standard input is not UTF-8 text (byte 6: invalid start byte).\n"
+    told = "quoth: Standard input is not UTF-8 text (byte 6: invalid start byte).\n"
+    assert quoth(*words, cwd=here, stdin=b"(echo \xff)") == Said(2, "", told)
 
 
 BAD_TOOLS = {
@@ -860,10 +857,13 @@ def test_it_works_in_a_folder_that_has_its_own_tools_agent_neuro_and_plans(here:
     hostile = 'raise SystemExit("the wrong package")\n'
     files(here, {f"{name}/__init__.py": hostile for name in ("tools", "agent", "neuro", "plans", "hy")})
     files(here, {f"{name}.py": hostile for name in ("json", "asyncio", "apsw")})
-    assert quoth("call", '(read-file :path "notes.txt")', cwd=here).out == "one\ntwo\nthree\n"
-    assert quoth("eval", "(+ 1 2)", cwd=here).out == "3\n"
-    assert quoth("call", '(hello :who "Ann")', "--tools", "greet.hy", cwd=here).out == "Hello, Ann!\n"
-    assert quoth("run", "x", "--model", "scripted:replies.txt", cwd=here).out == "It said hi.\n"
+    for words, told in (
+        (["call", '(read-file :path "notes.txt")'], "one\ntwo\nthree\n"),
+        (["eval", "(+ 1 2)"], "3\n"),
+        (["call", '(hello :who "Ann")', "--tools", "greet.hy"], "Hello, Ann!\n"),
+        (["run", "x", "--model", "scripted:replies.txt"], "It said hi.\n"),
+    ):
+        assert quoth(*words, cwd=here, real=True).out == told
 
 
 def test_a_state_folder_that_cannot_be_written_is_told(here: Path) -> None:

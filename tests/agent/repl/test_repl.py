@@ -235,14 +235,13 @@ def test_in_json_every_entry_is_one_line(here: Path) -> None:
 
 def test_ctrl_c_ends_an_evaluation_and_not_the_repl(here: Path) -> None:
     with started("--tools", "slow.hy", cwd=here) as repl:
-        assert repl.process.stdin
-        repl.process.stdin.write("(slow :seconds 600.0)\n")
-        repl.process.stdin.flush()
+        repl.stdin.write("(slow :seconds 600.0)\n")
+        repl.stdin.flush()
         wait_until((here / "started").exists)
         repl.interrupt()
         repl.says("Interrupted.\n")
-        repl.process.stdin.write("(+ 1 2)\n")
-        repl.process.stdin.close()
+        repl.stdin.write("(+ 1 2)\n")
+        repl.stdin.close()
         assert repl.ended() == Said(0, "3\n", "Interrupted.\n")
 
 

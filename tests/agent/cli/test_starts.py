@@ -1,0 +1,59 @@
+"""Each command comes up in a Python of its own: it needs nothing that another command alone imports."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from words import files, quoth
+
+RUN = ["run", "Write.", "--model", "scripted:r.txt"]
+PLAN = "* PLAN one\n#+begin_src hy\n(+ 1 2)\n#+end_src\n"
+# What each command is given here, its exit code and a part of what it prints.
+STARTS: dict[str, tuple[list[str], int, str]] = {
+    "run": ([*RUN, "--session", "s3"], 3, ""),
+    "call": (["call", '(echo :text "hi")'], 0, "hi\n"),
+    "read": (["read"], 0, '(echo :text "hi")\n'),
+    "tools": (["tools"], 0, "read-file  "),
+    "belt": (["belt"], 0, "AVAILABLE TOOLS:\n"),
+    "eval": (["eval", "(* 6 7)"], 0, "42\n"),
+    "fly": (["fly", "plan.org"], 0, "DONE    one: 3\n"),
+    "audit": (["audit"], 0, "write-file"),
+    "policy": (["policy", "explain", "(echo)"], 2, ""),
+    "trust": (["trust"], 2, ""),
+    "pending": (["pending"], 0, "  (write-file"),
+    "approve": (["approve", "REQUEST"], 0, "Approved once: (write-file"),
+    "deny": (["deny", "REQUEST", "--why", "no"], 0, "Denied: (write-file"),
+    "sessions": (["sessions"], 0, "s1  "),
+    "log": (["log", "s1"], 0, "Write."),
+    "fork": (["fork", "s2"], 0, ""),
+    "export": (["export", "s2"], 0, "(quoth-session "),
+    "import": (["import", "none.hy"], 2, ""),
+    "resume": (["resume", "s2", "And?"], 0, ""),
+    "replay": (["replay", "s2"], 0, ""),
+    "lift": (["lift", "s2"], 0, ""),
+    "rm": (["rm", "s2", "--yes"], 0, ""),
+}
+
+
+def test_each_command_comes_up_by_itself(tmp_path: Path) -> None:
+    write = '(write-file :path "a.txt" :content "x")\n---\nIt waits.'
+    files(
+        tmp_path, {"r.txt": write, "hi.txt": '(echo :text "hi")\n---\nHi.\n---\nAnd more.', "plan.org": PLAN}
+    )
+    assert quoth(*RUN, "--session", "s1", cwd=tmp_path).code == 3
+    assert quoth("run", "Say hi.", "--model", "scripted:hi.txt", "--session", "s2", cwd=tmp_path).code == 0
+    for name, (words, code, part) in STARTS.items():
+        if "REQUEST" in words:
+            waiting = json.loads(quoth("pending", "--json", cwd=tmp_path).out)
+            words = [word.replace("REQUEST", waiting[0]["id"]) for word in words]
+        said = quoth(*words, cwd=tmp_path, stdin='(echo :text "hi")', real=True)
+        assert (name, said.code, "Traceback" in said.err) == (name, code, False), said.err
+        assert part in said.out, name
+
+
+def test_no_command_is_without_such_a_start(tmp_path: Path) -> None:
+    told = re.search(r"The commands are (.*)\.", quoth("xyz", cwd=tmp_path).err)
+    assert told
+    assert set(told[1].split(", ")) == set(STARTS)
