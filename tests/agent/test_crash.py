@@ -15,7 +15,7 @@ from typing import Any
 import crash
 import disks
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from words import CTRL_C, Agent, Terminal, complaint, files, quoth, scripted, started, tool, wait_until
 
@@ -255,7 +255,6 @@ def marker(folder: Path, done: list[int], *replies: str, **more: Any) -> Agent:
     return Agent(workspace=folder, session="s", user="ann", table=table, **given)
 
 
-@settings(max_examples=40)
 @given(share=st.floats(0.0, 1.0))
 def test_a_log_that_is_cut_anywhere_is_a_shorter_log(
     killed: tuple[Path, list[Any]], tmp_path_factory: pytest.TempPathFactory, share: float

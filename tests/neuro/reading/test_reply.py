@@ -5,7 +5,8 @@ from __future__ import annotations
 import string
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from words import calls, faults, heard
 
@@ -437,7 +438,7 @@ def test_just_as_many_calls_as_are_allowed_are_read_without_a_word() -> None:
 SPICY = st.text(alphabet="()[]{}\"'`~#;:\\ \n\t-*>.|,@^ab01é\u202e\ud800\0", max_size=200)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(3)
 @given(
     st.text(max_size=200)
     | SPICY
@@ -511,7 +512,7 @@ FORMS = st.builds(
 PROSE = st.text(alphabet=string.ascii_letters + string.digits + " .,:!?*-é", max_size=60)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(2)
 @given(st.lists(FORMS, max_size=6), st.lists(PROSE, min_size=7, max_size=7), st.booleans())
 def test_calls_printed_between_any_lines_of_prose_are_found_in_order_and_equal(
     forms: list[CallForm], prose: list[str], fenced: bool
