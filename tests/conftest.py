@@ -14,7 +14,7 @@ from hypothesis import settings
 from quoth.tools.storage.database import Store
 
 # No deadlines: a busy machine is no fault of the code. A few examples, the same each time: no change is
-# refused for what it did not touch. ``--hypothesis-profile=explore`` looks for others, and for ten times more.
+# refused for what it did not touch. ``--hypothesis-profile=explore`` looks for ten times as many others.
 settings.register_profile("explore", deadline=None, max_examples=300)
 settings.register_profile("quoth", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("quoth")

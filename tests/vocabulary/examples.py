@@ -1,4 +1,5 @@
-"""How many examples a property tries: the profile of the run says it, and a property may ask for a multiple.
+"""How many examples a property tries, and how large a load is: the profile of the run says it, and a test
+may ask for a multiple.
 
 Knows hypothesis only.
 """
@@ -10,6 +11,11 @@ from typing import Any
 from hypothesis import settings
 
 
+def many(times: int) -> int:
+    """How many of a thing a load has: so many times the examples of the profile."""
+    return times * settings.default.max_examples
+
+
 def examples(times: int, **more: Any) -> settings:
     """Settings with so many times the examples of the profile, for a property in which much can go wrong."""
-    return settings(max_examples=times * settings.default.max_examples, **more)
+    return settings(max_examples=many(times), **more)
