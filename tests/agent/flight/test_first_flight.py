@@ -9,6 +9,7 @@ import pytest
 from words import files, table_of
 
 from quoth.agent.cli import main as cli
+from quoth.neuro.backends import local
 from quoth.tools import loading
 from quoth.tools.registry.table import cognitive_tools
 
@@ -21,9 +22,10 @@ def test_the_embedded_model_calls_a_tool_through_the_door_and_answers(
     files(tmp_path, {"notes.org": "#+TITLE: Bread\n\nFlour and water.\n"})
     monkeypatch.chdir(tmp_path)
     loading.load_tools(())
+    monkeypatch.setattr(local, "_cores", lambda: 1)  # the other one has tests of its own
     # Of one tool the model is told in a few seconds, and of all that ship in half a minute.
     monkeypatch.setattr(loading, "cognitive_tools", table_of(cognitive_tools.get("read-file")))
-    code = cli.main(["run", "--model", "local-small", "--json", TASK])
+    code = cli.main(["run", "--model", "local-small", "--max-reply-tokens", "24", "--json", TASK])
     out, err = capsys.readouterr()
     assert code == 0, err
     told = json.loads(out)
