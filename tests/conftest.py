@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +13,16 @@ from hypothesis import settings
 
 from quoth.tools.storage.database import Store
 
-# No deadlines: a busy machine is no fault of the code. The same examples each time: no change is refused for
-# what it did not touch. ``--hypothesis-profile=explore`` looks for others.
-settings.register_profile("explore", deadline=None)
-settings.register_profile("quoth", deadline=None, derandomize=True)
+# No deadlines: a busy machine is no fault of the code. A few examples, the same each time: no change is
+# refused for what it did not touch. ``--hypothesis-profile=explore`` looks for ten times as many others.
+settings.register_profile("explore", deadline=None, max_examples=300)
+settings.register_profile("quoth", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("quoth")
+
+# Folders of tests lie in memory where there is room: stores wait for each write to be on the disk.
+_MEMORY = Path("/dev/shm")
+if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
 # The Hy bytecode and the joined model are shared by all tests of a run; they hold nothing a test can change.
 _STATE = tempfile.mkdtemp(prefix="quoth-test-state-")

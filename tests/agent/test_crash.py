@@ -15,7 +15,7 @@ from typing import Any
 import crash
 import disks
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from words import (
     CTRL_C,
@@ -46,18 +46,30 @@ from quoth.tools.storage.paths import store_path
 FULL = "the disk is full; make room, then go on with quoth resume, or quoth fly."
 
 
-def crashes(*words: str) -> dict[str, Any]:
-    """What the harness has found."""
-    done = subprocess.run(
-        [sys.executable, str(Path(crash.__file__)), "--json", *words],
-        capture_output=True,
+Crashes = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def crashes() -> Iterator[Crashes]:
+    """Asks the harness, which has imported everything once, what it finds."""
+    with subprocess.Popen(
+        [sys.executable, str(Path(crash.__file__)), "--serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        timeout=250,
-        check=False,
-    )
-    assert done.stdout, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    ) as harness:
+        assert harness.stdin
+        assert harness.stdout
+        asked, answers = harness.stdin, harness.stdout
+
+        def ask(*words: str) -> dict[str, Any]:
+            print(*words, "", sep="\t", file=asked, flush=True)
+            found: dict[str, Any] | None = json.loads(answers.readline())
+            assert found, "the harness failed; what it said of that is above"
+            return found
+
+        yield ask
+        asked.close()
 
 
 def wrong(found: dict[str, Any]) -> list[str]:
@@ -76,7 +88,7 @@ def wrong(found: dict[str, Any]) -> list[str]:
     ],
 )
 def test_a_session_that_is_ended_at_any_point_comes_out_as_if_nothing_had_happened(
-    how: str, every: int, points: int
+    crashes: Crashes, how: str, every: int, points: int
 ) -> None:
     found = crashes("--how", how, "--every", str(every))
     assert wrong(found) == []
@@ -84,12 +96,12 @@ def test_a_session_that_is_ended_at_any_point_comes_out_as_if_nothing_had_happen
     assert len(found["cases"]) >= points // every
 
 
-def test_the_harness_finds_a_product_that_forgets_what_has_begun() -> None:
+def test_the_harness_finds_a_product_that_forgets_what_has_begun(crashes: Crashes) -> None:
     found = crashes("--broken", "begun", "--label", "in the body, after the effect", "--every", "5")
     assert any("was done 2 times, and allowed again 0 times" in what for what in wrong(found))
 
 
-def test_the_harness_finds_a_product_that_does_not_sync() -> None:
+def test_the_harness_finds_a_product_that_does_not_sync(crashes: Crashes) -> None:
     found = crashes("--broken", "sync", "--how", "power", "--every", "150")
     assert any("was told and is not there" in what or "was done" in what for what in wrong(found))
 
@@ -267,7 +279,6 @@ def marker(folder: Path, done: list[int], *replies: str, **more: Any) -> Agent:
     return Agent(**grouped(workspace=folder, session="s", user="ann", tools=table, **given))
 
 
-@settings(max_examples=40)
 @given(share=st.floats(0.0, 1.0))
 def test_a_log_that_is_cut_anywhere_is_a_shorter_log(
     killed: tuple[Path, list[Any]], tmp_path_factory: pytest.TempPathFactory, share: float

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 from words import complaint, desk, files, form, load, shipped, tool
@@ -155,13 +155,11 @@ def equal(back: Any, value: Any) -> bool:
     return bool(back == value)
 
 
-@settings(max_examples=60)
 @given(values)
 def test_what_is_printed_is_read_back(value: Any) -> None:
     assert equal(to_value(read_one(print_value(value))), value)
 
 
-@settings(max_examples=60)
 @given(st.dictionaries(st.sampled_from(["a", "b", "code"]), values, max_size=3), st.lists(values, max_size=2))
 def test_a_call_that_is_printed_is_read_back(args: dict[str, Any], places: list[Any]) -> None:
     back = from_model(read_one(canonical(CallForm("act", args, tuple(places)))))
@@ -170,7 +168,6 @@ def test_a_call_that_is_printed_is_read_back(args: dict[str, Any], places: list[
     assert equal(list(back.positional), places)
 
 
-@settings(max_examples=60)
 @given(st.dictionaries(texts, programs, max_size=2), st.dictionaries(texts, programs, max_size=2))
 def test_calls_with_one_digest_are_one_call(one: dict[str, str], other: dict[str, str]) -> None:
     def digest(args: dict[str, str], kind: Callable[[str], Any]) -> str:

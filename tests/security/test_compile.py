@@ -19,8 +19,9 @@ from typing import Any
 
 import hy
 import pytest
+from examples import examples
 from hy.compiler import hy_compile
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from words import agent, files, quoth
 
@@ -276,7 +277,7 @@ FORMS = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@examples(2)
 @given(FORMS, st.booleans())
 def test_whatever_is_compiled_expanded_allowed_macros_only(text: str, checked: bool) -> None:
     sung: list[str] = []

@@ -159,7 +159,7 @@ def spelt(draw: st.DrawFn, place: str) -> str:
     return lead + (rest if lead else rest.lstrip("/"))
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), place=st.sampled_from(["setup.py", ".env", "secrets/key.txt", "~/x.txt", "Ünï.txt"]))
 def test_whatever_the_spelling_a_rule_about_the_file_holds(home: Path, data: Any, place: str) -> None:
     path = data.draw(spelt(place)).replace("{home}", str(home))

@@ -26,7 +26,21 @@ from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
 
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["broken_flights"])
+# What a life would import. The server of Python 3.11 does not know our path, and skips what it does not find.
+PROCESSES.set_forkserver_preload(
+    [
+        "pytest",
+        "pydantic_monty",
+        "quoth",
+        "quoth.agent.client",
+        "quoth.agent.flight.engine",
+        "quoth.agent.loop",
+        "quoth.agent.plan.check",
+        "quoth.tools.builtin",
+        "quoth.tools.builtin.eval_body",
+        "quoth.tools.registry.code_version",
+    ]
+)
 PLAN = lines(
     "#+TITLE: Killed",
     "* PLAN Demand",

@@ -798,8 +798,23 @@ def main() -> int:
     parser.add_argument("--broken", default="", choices=("", *BREAKS))
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--serve", action="store_true", help="answer lines of such options, each in a fork")
     options = parser.parse_args()
     warm_up()
+    if not options.serve:
+        return explore(options)
+    for line in sys.stdin:
+        if (pid := os.fork()) == 0:
+            explore(parser.parse_args([*line.split("\t")[:-1], "--json"]))
+            sys.stdout.flush()
+            os._exit(0)
+        if os.waitpid(pid, 0)[1]:
+            print("null", flush=True)
+    return 0
+
+
+def explore(options: argparse.Namespace) -> int:
+    """End sessions in one way at some of the points, and say what came of it."""
     hook()
     if options.broken:
         BREAKS[options.broken]()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from loopback import KEY, failure, loopback, status
 from words import TalkingFunction, quoth, scripted, story, table_of, tool
@@ -550,7 +550,6 @@ def unpaired(messages: Messages) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("native", [False, True])
-@settings(max_examples=120)
 @given(
     said=turns,
     word=words,

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples import examples
 from functions import DIALECTS, Function, function, kebab_names, tag_line, truths
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quoth.neuro.reading.repair import KEYS
@@ -131,7 +132,7 @@ DATA = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@examples(2)
 @given(st.dictionaries(st.sampled_from(list(ANYTHING.names)), DATA), st.sampled_from(list(DIALECTS)))
 def test_any_arguments_come_back_from_each_dialect(args: dict[str, Any], dialect: str) -> None:
     form = heard(DIALECTS[dialect](ANYTHING.form(args)), ANYTHING.tool.name)

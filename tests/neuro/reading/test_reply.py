@@ -5,7 +5,8 @@ from __future__ import annotations
 import string
 
 import pytest
-from hypothesis import given, settings
+from examples import examples, many
+from hypothesis import given
 from hypothesis import strategies as st
 from words import calls, faults, heard
 
@@ -340,7 +341,7 @@ def test_a_terminal_is_not_steered_by_a_fault() -> None:
 
 # Nothing it is given makes it raise, or takes for ever
 
-BIG = 5_000_000
+BIG = many(20_000)  # six million characters under ``explore``
 HOSTILE = {
     "an empty page": " " * BIG,
     "blank lines": "\n " * (BIG // 2),
@@ -372,8 +373,8 @@ HOSTILE = {
     "one text in curly quotes": "(echo :text “" + "a ) b\n" * (BIG // 6) + "”)",
     "unclosed texts in three quotes": '(echo :text """a")\n' * (BIG // 19),
     "three quotes in one form": "(echo :xs [" + '"""a"b""" ' * 30_000 + "])",
-    "commas": "(echo :xs [" + "1, " * 30_000 + "])" + "," * 4_000_000,
-    "keys": "(echo " + 'a="b" ' * 30_000 + ")\n" + "(echo a=\n" * 400_000,
+    "commas": "(echo :xs [" + "1, " * 30_000 + "])" + "," * BIG,
+    "keys": "(echo " + 'a="b" ' * 30_000 + ")\n" + "(echo a=\n" * (BIG // 9),
     "braces": '{"a": ' * (BIG // 6),
     "an open brace a line": '{"a":\n' * (BIG // 6),
     "calls in JSON": '{"tool": "echo", "args": {}}\n' * (BIG // 29),
@@ -389,13 +390,13 @@ HOSTILE = {
     "examples": "For example:\n(echo :text 1)\n\n" * (BIG // 29),
     "tags": "PROBE: x\n" * (BIG // 9),
     "empty tags": "PROBE:\n" * (BIG // 7),
-    "nothing but Lisp": "(a " + "(b) " * 10_000 + ")" + "(" * 3_000_000,
+    "nothing but Lisp": "(a " + "(b) " * 10_000 + ")" + "(" * BIG,
 }
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("shape", HOSTILE)
-def test_five_megabytes_of_anything_are_read_to_an_end(shape: str) -> None:
+def test_megabytes_of_anything_are_read_to_an_end(shape: str) -> None:
     reading = read_reply(HOSTILE[shape], ["echo"], {"PROBE": "echo"})
     assert len(reading.calls) <= MAX_CALLS
     assert len(reading.errors) <= MAX_ERRORS + 1
@@ -437,7 +438,7 @@ def test_just_as_many_calls_as_are_allowed_are_read_without_a_word() -> None:
 SPICY = st.text(alphabet="()[]{}\"'`~#;:\\ \n\t-*>.|,@^ab01é\u202e\ud800\0", max_size=200)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(3)
 @given(
     st.text(max_size=200)
     | SPICY
@@ -511,7 +512,7 @@ FORMS = st.builds(
 PROSE = st.text(alphabet=string.ascii_letters + string.digits + " .,:!?*-é", max_size=60)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(2)
 @given(st.lists(FORMS, max_size=6), st.lists(PROSE, min_size=7, max_size=7), st.booleans())
 def test_calls_printed_between_any_lines_of_prose_are_found_in_order_and_equal(
     forms: list[CallForm], prose: list[str], fenced: bool

@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from examples import examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quoth.neuro.reading import stream
@@ -156,7 +157,7 @@ REPLIES = st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
 # What a coverage-guided run once found: a quote that was thought to stand alone, and ended a text later.
 @example("(echo 'a :text “b ) c”)' ]\n", [])
 @example('[TOOL_CALLS] [{"name": "a"b")\n(echo :text 1)\n', [])
-@settings(max_examples=1500, deadline=None)
+@examples(5)
 @given(REPLIES, st.lists(st.integers(0, 200), max_size=12))
 def test_however_the_text_is_cut_the_stream_says_what_the_whole_says(text: str, cuts: list[int]) -> None:
     whole = read_reply(text, KNOWN, TAGS)

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from words import Gateway, PausableClock, complaint, gateway
 
@@ -60,7 +60,6 @@ def test_a_page_ends_with_its_line_and_says_where_it_stands(store: Store) -> Non
     assert (result.value, result.message) == ("six\nseven\n", "Characters 25 to 34 of 34: the end.")
 
 
-@settings(max_examples=60)
 @given(text=st.text(min_size=1), chars=st.integers(1, 40))
 def test_no_character_is_ever_lost(text: str, chars: int) -> None:
     store = Store(":memory:")

@@ -71,7 +71,6 @@ def test_what_is_asked_differently_has_another_digest(one: Asked, two: Asked) ->
     assert len(digests) == len({spelt(one), spelt(two)})
 
 
-@settings(max_examples=60)
 @given(asked, asked, st.sampled_from(["once", "duration", "deny"]))
 def test_a_decision_on_one_call_never_passes_another(one: Asked, two: Asked, kind: str) -> None:
     assume(
@@ -187,7 +186,7 @@ class Deciding(RuleBasedStateMachine):
 
 
 TestDeciding = Deciding.TestCase
-TestDeciding.settings = settings(max_examples=25, stateful_step_count=25)
+TestDeciding.settings = settings(stateful_step_count=25)
 
 
 # Wherever a process dies

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from words import Spy, files, gateway, lines, tool
 
@@ -565,7 +565,6 @@ PROGRAMS = st.lists(STATEMENTS, min_size=1, max_size=4).map(
 )
 
 
-@settings(max_examples=30, deadline=None)
 @given(PROGRAMS, st.integers(0, 3))
 def test_what_a_program_does_was_in_its_plan_and_the_plan_did_nothing(
     house: House, text: str, seed: int

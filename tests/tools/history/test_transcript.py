@@ -213,7 +213,7 @@ FORMS = st.builds(
 
 
 @given(kind=st.sampled_from(KINDS), value=VALUES, call=FORMS, run=st.sampled_from(["", "r1", "r1/2.0/agent"]))
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_an_event_reads_back_as_it_was(kind: Any, value: Any, call: CallForm, run: str) -> None:
     store = Store(":memory:")
     transcript = Transcript(lambda: store)

@@ -8,7 +8,8 @@ from typing import Any
 
 import hy.models as m
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from words import complaint, form
 
@@ -341,7 +342,7 @@ def test_a_plist_cannot_hold_arguments_without_names() -> None:
     assert said == '(echo "a") has arguments without names; a plist needs each name.'
 
 
-@settings(max_examples=200)
+@examples(2)
 @given(st.text(alphabet="()[]{}'`~:\"\\ aT1.#-", max_size=30))
 def test_any_text_is_a_form_or_one_of_our_errors(text: str) -> None:
     try:
@@ -379,7 +380,6 @@ def test_a_form_that_is_printed_is_read_whatever_its_name(name: str, text: str) 
     assert from_model(read_one(text)) == form
 
 
-@settings(max_examples=60)
 @given(st.text(max_size=12), st.dictionaries(st.text(max_size=8), st.integers(), max_size=3))
 def test_any_name_of_a_tool_and_of_its_arguments_is_read_as_it_was(name: str, args: dict[str, int]) -> None:
     form = CallForm(kebab(name), {kebab(key): value for key, value in args.items()})

@@ -7,6 +7,7 @@ import warnings
 
 import hy
 import pytest
+from examples import examples
 from hy.models import (
     Bytes,
     Complex,
@@ -24,7 +25,7 @@ from hy.models import (
     Symbol,
     Tuple,
 )
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quoth.tools.errors import QuothError
@@ -285,7 +286,7 @@ def grown(inner):
     return st.one_of(*plain, *headed, pieces.map(FString))
 
 
-@settings(max_examples=400, deadline=None)
+@examples(3)
 @given(st.recursive(LEAVES, grown, max_leaves=12))
 def test_every_model_that_hy_prints_and_reads_is_read_alike(model):
     text = hy.repr(model).removeprefix("'")
@@ -352,7 +353,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=3000, deadline=None)
+@examples(10)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 @example('f"\\\\N{x}"')
 @example('f"{x :{y}}"')
@@ -390,14 +391,14 @@ def nested(inner):
     )
 
 
-@settings(max_examples=500, deadline=None)
+@examples(3)
 @given(st.lists(st.tuples(st.recursive(ATOMS, nested, max_leaves=10), BLANK).map("".join), max_size=4))
 def test_every_text_of_the_common_grammar_is_read_alike(texts):
     text = "".join(texts)
     assert shapes(read_all(text)) == shapes(by_hy(text))
 
 
-@settings(max_examples=500, deadline=None)
+@examples(3)
 @given(st.text(max_size=30) | st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 @example('"\\')
 @example('b"\\')
@@ -414,7 +415,7 @@ def test_only_a_read_error_escapes(text):
     assert "\n" not in told[2]
 
 
-@settings(max_examples=500, deadline=None)
+@examples(3)
 @given(st.lists(st.sampled_from(PIECES), max_size=10).map("".join))
 def test_a_form_is_read_alike_wherever_it_begins(text):
     text = text.strip(" \t\n\r\f\v")

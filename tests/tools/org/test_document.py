@@ -9,7 +9,8 @@ from pathlib import Path
 
 import orgparse
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from org_lines import LINES
 from words import complaint
@@ -54,7 +55,7 @@ def test_any_bytes_come_back_as_they_were(data: bytes) -> None:
     assert org.entries[0].stop <= len(org.lines)
 
 
-@settings(max_examples=400)
+@examples(2)
 @given(documents())
 def test_any_document_comes_back_as_it_was(data: bytes) -> None:
     org = load(data)
@@ -387,7 +388,7 @@ def test_what_is_not_all_a_result_is_not_taken_out(text: str) -> None:
     assert dump(put_results(load(data), 0, 0, None)) == data
 
 
-@settings(max_examples=300)
+@examples(2)
 @given(documents(), st.text(max_size=200), st.randoms(use_true_random=False))
 def test_of_any_document_results_alone_are_taken_out(data: bytes, text: str, chance: random.Random) -> None:
     org = load(data)

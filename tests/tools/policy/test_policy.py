@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from words import Spy, complaint, files, form, gateway, shipped, table_of, tool
 
@@ -539,7 +540,7 @@ VALUES = st.recursive(
 
 
 @given(PREDICATES, VALUES)
-@settings(max_examples=300)
+@examples(3)
 def test_a_predicate_and_its_opposite_never_both_hold(predicate: str, value: Any) -> None:
     def truth(text: str) -> Any:
         (rule,) = read_orders(f"(deny (free :text {text}))", "p").rules

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mistakes import MISTAKES, Mistake
 from words import complaint
@@ -174,7 +174,6 @@ def test_odd_python_is_no_python(text: str) -> None:
     assert from_python(text) is None or len(text) < 2_000
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(alphabet="()[]{}':,=+-.\" \nadefilnortx1%@#", max_size=40))
 def test_any_text_is_compiled_or_told_in_a_short_sentence(text: str) -> None:
     said = ""

@@ -8,7 +8,7 @@ from typing import Any
 
 import hy.models as m
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from words import complaint
 
@@ -279,7 +279,6 @@ def nested(start: str, steps: list[str], last: bool) -> str:
     return start
 
 
-@settings(max_examples=60, deadline=None)
 @given(STEPS, st.booleans())
 def test_threading_is_nesting(steps: list[str], last: bool) -> None:
     arrow = "->>" if last else "->"
@@ -303,7 +302,6 @@ def spelt(value: Any) -> str:
     return "nil" if value is None else str(value)
 
 
-@settings(max_examples=60, deadline=None)
 @given(DATA)
 def test_quoted_data_is_that_data(run: Run, value: Any) -> None:
     assert run(f"'{spelt(value)}") == value
@@ -324,7 +322,6 @@ HY = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(HY)
 def test_plain_hy_is_left_alone(text: str) -> None:
     assert rewrite(read(text)) == read(text)
@@ -345,7 +342,6 @@ FRIENDLY = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(FRIENDLY)
 def test_a_rewritten_program_is_a_constant_times_longer_and_every_node_has_its_place(text: str) -> None:
     before, after = list(nodes(read(text))), list(nodes(rewrite(read(text))))

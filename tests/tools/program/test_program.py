@@ -14,7 +14,8 @@ from typing import Any
 
 import hy
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from words import Gateway, Spy, complaint, files, shipped, tool
 
@@ -186,7 +187,6 @@ def _calls(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 PROGRAMS = st.recursive(NUMBERS, _calls, max_leaves=12)
 
 
-@settings(max_examples=150, deadline=None)
 @given(PROGRAMS)
 def test_a_pure_program_means_what_hy_says_it_means(worker: Worker, text: str) -> None:
     assert worker.run(text) == hy.eval(hy.read(text), module=types.ModuleType("pure"))
@@ -742,7 +742,7 @@ def test_only_plain_data_crosses(value: Any) -> None:
 # The walk itself
 
 
-@settings(max_examples=300, deadline=None)
+@examples(2)
 @given(st.text(alphabet="()[]{}'`~#^:.\" hyRIdo-macｄｈx1\n", max_size=40))
 def test_any_text_is_compiled_or_refused(text: str) -> None:
     try:

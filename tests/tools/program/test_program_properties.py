@@ -14,7 +14,7 @@ from typing import Any
 
 import hy
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quoth.tools.lisp.forms import CallForm
@@ -185,7 +185,6 @@ VALUES = st.one_of(
 )
 
 
-@settings(max_examples=250, deadline=None)
 @given(VALUES)
 def test_a_pure_program_ends_as_in_hy(both: Both, program: str) -> None:
     one, other = both.our_end(program), both.hys_end(program)

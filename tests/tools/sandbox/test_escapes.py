@@ -86,9 +86,10 @@ class Host:
         }
 
     def new_rows(self) -> list[dict[str, Any]]:
-        rows = self.agent.audit.rows()
-        new, self.rows = rows[self.rows :], len(rows)
-        return new
+        kept = self.agent._agent._opened_store()
+        rows = kept.execute("SELECT seq, status, tool FROM audit WHERE seq > ? ORDER BY seq", (self.rows,))
+        self.rows = rows[-1][0] if rows else self.rows
+        return [{"status": status, "tool": tool} for _, status, tool in rows]
 
 
 @pytest.fixture(scope="module")
