@@ -321,15 +321,18 @@ class Plan:
     def earlier(self, step: Part) -> frozenset[str]:
         """The ids of all steps that have ended for sure when this one begins."""
         if step.id not in self._earlier:
-            found: set[str] = set()
-            pending = list(self.waits[step.id])
-            while pending:
-                name = pending.pop()
-                if name not in found:
-                    found.add(name)
-                    pending += self.waits[name]
-            self._earlier[step.id] = frozenset(found)
+            self._earlier[step.id] = self._find_earlier(step)
         return self._earlier[step.id]
+
+    def _find_earlier(self, step: Part) -> frozenset[str]:
+        found: set[str] = set()
+        pending = list(self.waits[step.id])
+        while pending:
+            name = pending.pop()
+            if name not in found:
+                found.add(name)
+                pending += self.waits[name]
+        return frozenset(found)
 
     def notes(self, step: Part) -> list[Part]:
         """What a model is told besides the objective: prose of the groups around, and Blueprints above."""

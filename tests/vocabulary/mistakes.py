@@ -111,9 +111,7 @@ MISTAKES: tuple[Mistake, ...] = (
     ),
     Mistake("car", "(car [1 2])", "car is not known here; write (first xs)", "(first xs)"),
     Mistake("setf", "(setf x 1)", "setf is not known here; write (setv x 1)", "(setv x 1)"),
-    Mistake(
-        "format", '(format t "~a" 1)', 'format is not known here; write (print f"{x}")', '(print f"{x}")'
-    ),
+    Mistake("format", '(format t "~a" 1)', 'format is not known here; write f"{x} {y}"', 'f"{x} {y}"'),
     Mistake("incf", "(incf x)", "incf is not known here; write (+= x 1)", "(+= x 1)"),
     Mistake(
         "throw",

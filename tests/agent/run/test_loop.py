@@ -436,7 +436,7 @@ def test_each_call_is_told_when_it_is_whole_and_none_is_made_before_the_reply_ha
         workspace=tmp_path,
         model=model,
         tools=[made],
-        listener=lambda event, data: heard.append(data if event in ("text", "written") else event),
+        on_event=lambda event, data: heard.append(data if event in ("text", "written") else event),
     ) as agent:
         agent.run("Do it.")
     first = [data for data in heard[: heard.index("thought")] if data != "turn"]
@@ -461,7 +461,7 @@ def test_a_person_sees_a_call_when_it_is_written_and_once(tmp_path: Path) -> Non
 
     twice = TWO_CALLS + '\n(probe :text "a")'
     model = Typing(lambda messages: "Done." if len(messages) > 6 else twice)
-    with Agent(workspace=tmp_path, model=model, tools=[probe()], listener=listen) as agent:
+    with Agent(workspace=tmp_path, model=model, tools=[probe()], on_event=listen) as agent:
         agent.run("Do it.")
     assert written[0] == '→ (probe :text "a")\n'
     assert shown.getvalue().count('→ (probe :text "a")') == 2 * shown.getvalue().count('→ (probe :text "b")')
@@ -473,7 +473,7 @@ def test_a_call_that_is_told_as_it_is_written_shows_no_secret(tmp_path: Path) ->
     secretive = tool("probe", lambda text: "x", params={"text": {"type": str, "secret": True}})
     model = scripted('(probe :text "hush")', "Done.")
     listener = lambda event, data: event == "written" and heard.append(data)  # noqa: E731
-    with Agent(workspace=tmp_path, model=model, tools=[secretive], listener=listener) as agent:
+    with Agent(workspace=tmp_path, model=model, tools=[secretive], on_event=listener) as agent:
         agent.run("Do it.")
     assert len(heard) == 1
     assert "hush" not in heard[0]

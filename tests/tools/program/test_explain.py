@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from mistakes import MISTAKES, Mistake
 from words import complaint
 
+from quoth import Agent
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.reader import read_all
 from quoth.tools.program.compiler import PROGRAM_LIMITS, ProgramError, compile_program
@@ -72,6 +74,16 @@ def test_what_a_foreign_form_should_have_been_compiles(head: str) -> None:
         said = complaint(ProgramError, lambda text=f"({head} {arguments})": compile_program(text))  # type: ignore[misc]
         assert said.split("\n")[0] == f"line 1, column 1: {head} is not known here; write {FOREIGN[head]}"
     compile_program(FOREIGN[head])
+
+
+def test_what_a_foreign_form_should_have_been_runs(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hi")
+    known = '(setv x 1 y 2 xs [1 2] ys [3] d {"k" 1}) (defn f [#* all] (get all 0)) '
+    with Agent(workspace=tmp_path) as agent:
+        for head, form in FOREIGN.items():
+            if form != f"(.{head} x)":
+                result = agent.eval(known + form)
+                assert result.ok or (head == "throw" and "ValueError: no" in result.message), (head, result)
 
 
 def test_a_long_form_is_not_repeated() -> None:
