@@ -12,7 +12,7 @@ import re
 import sys
 from pathlib import Path
 
-from quoth.agent.terminal.input import StdinLines
+from quoth.agent.terminal.input import Answers, answers
 from quoth.agent.terminal.output import is_terminal, shown
 from quoth.tools.call.call import Call
 from quoth.tools.call.redaction import Redactor
@@ -69,9 +69,8 @@ def confirmed(question: str, *, no_input: bool) -> bool:
     """Whether the person at the terminal says yes. Raises UsageError where nobody can be asked."""
     if no_input or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise UsageError(f"{shown(question)} Say so with --yes.")
-    _say(f"{shown(question)} [y/N] ")
     try:
-        return asyncio.run(StdinLines().read()).strip().lower() in ("y", "yes")
+        return asyncio.run(answers().ask(f"{shown(question)} [y/N] ")).strip().lower() in ("y", "yes")
     except EOFError:
         return False
 
@@ -86,12 +85,12 @@ class AskTerminal:
     ``workspace`` is where the paths of a scope lie.
     """
 
-    def __init__(self, lines: StdinLines | None = None, user: str = "", workspace: Path | str = ".") -> None:
-        self._lines = lines or StdinLines()
+    def __init__(self, lines: Answers | None = None, user: str = "", workspace: Path | str = ".") -> None:
+        self._lines = lines or answers()
         self._user = user
         self._workspace = workspace
         self._turn = asyncio.Lock()
-        self._waiting: asyncio.Task[str] | None = None
+        self._waiting: asyncio.Future[str] | None = None
         self._interrupted = False
         self._alone = False  # whether the person wants to be asked no more
 
@@ -192,9 +191,7 @@ class AskTerminal:
 
     async def _answer(self, question: str) -> str:
         """One line of the person; the end of input is an empty one."""
-        self._lines.forget_unread()
-        _say(question)
-        self._waiting = asyncio.ensure_future(self._lines.read())
+        self._waiting = asyncio.ensure_future(self._lines.ask(question))
         try:
             return (await self._waiting).strip()
         except EOFError:

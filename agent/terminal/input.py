@@ -1,4 +1,4 @@
-"""Standard input, line by line or whole, without a thread: a wait can be cancelled and leaves nothing behind.
+"""Standard input, by lines, typed or whole, without threads: a wait can be cancelled, and leaves nothing.
 
 Knows descriptors and bytes; what a line means is for others to say.
 """
@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 import termios
+from typing import Protocol
 
+from quoth.agent.terminal.output import is_dumb, is_terminal
 from quoth.tools.errors import UsageError
 
 CHUNK = 65536
@@ -26,6 +29,43 @@ def read_stdin() -> str:
         raise UsageError(f"Standard input is not UTF-8 text (byte {error.start}: {error.reason}).") from None
     except OSError as error:
         raise UsageError(f"Standard input cannot be read: {error.strerror}.") from None
+
+
+class Answers(Protocol):
+    """Where the answers of a person come from."""
+
+    async def ask(self, question: str) -> str:
+        """The line typed after ``question``; what was typed before it is no answer. Raises EOFError."""
+        ...
+
+
+def answers() -> Answers:
+    """The answers of the person at this terminal."""
+    return StdinLines() if is_dumb() or not is_terminal(sys.stdin) else TypedLines()
+
+
+class TypedLines:
+    """Answers that can be edited while they are typed. The question stands on stderr. Ctrl-C is passed on as
+    a signal, so that whoever hears of it can take the question back."""
+
+    async def ask(self, question: str) -> str:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.input import create_input
+        from prompt_toolkit.input.typeahead import clear_typeahead
+        from prompt_toolkit.output.vt100 import Vt100_Output
+
+        output = Vt100_Output.from_pty(sys.stderr, term=os.environ.get("TERM"))
+        output.enable_cpr = False  # not every terminal says where its cursor is
+        typed = create_input(sys.stdin)
+        clear_typeahead(typed)
+        _forget_typed(sys.stdin.fileno())
+        session: PromptSession[str] = PromptSession(input=typed, output=output, reserve_space_for_menu=0)
+        try:
+            return await session.prompt_async(question, handle_sigint=False)
+        except KeyboardInterrupt:
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.Event().wait()  # until the question is taken back
+            raise
 
 
 class StdinLines:
@@ -70,8 +110,15 @@ class StdinLines:
         finally:
             loop.remove_reader(self._descriptor)
 
-    def forget_unread(self) -> None:
-        """Drop what was typed before it was asked for; of a terminal only."""
+    async def ask(self, question: str) -> str:
         self._rest.clear()
-        with contextlib.suppress(termios.error, OSError):
-            termios.tcflush(self._descriptor, termios.TCIFLUSH)
+        _forget_typed(self._descriptor)
+        sys.stderr.write(question)
+        sys.stderr.flush()
+        return await self.read()
+
+
+def _forget_typed(descriptor: int) -> None:
+    """Drop what was typed before it was asked for; of a terminal only."""
+    with contextlib.suppress(termios.error, OSError):
+        termios.tcflush(descriptor, termios.TCIFLUSH)

@@ -130,12 +130,10 @@ def test_no_argument_makes_a_row_and_nothing_hides(store: Store, place: str, cal
 @pytest.mark.parametrize("call", CALLS)
 def test_the_question_shows_no_row_of_an_argument(call: str, capsys: pytest.CaptureFixture[str]) -> None:
     class Lines:
-        def forget_unread(self) -> None: ...
-
-        async def read(self) -> str:
+        async def ask(self, question: str) -> str:
             return "n"
 
-    terminal = AskTerminal(Lines())  # type: ignore[arg-type]
+    terminal = AskTerminal(Lines())
     asyncio.run(terminal.request(ACT, Call("c", CALLS[call]), f"it is odd{ODD}"))
     said = capsys.readouterr().err
     assert "xxxxx" in said

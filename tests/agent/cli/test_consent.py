@@ -555,7 +555,7 @@ def test_a_scope_is_asked_at_a_terminal(here: Path, answer: str, code: int) -> N
     with Terminal("approve", request, "--scope", cwd=here) as terminal:
         terminal.see('(allow (write-file :content _ :path (under "src") :only))')
         terminal.see("It leaves :content open.")
-        terminal.see("Allow that in this session for 8 hours? [y/N] ")
+        terminal.see("Allow that in this session for 8 hours? [y/N]")
         terminal.type(answer + "\n")
         terminal.see("quoth: To go on: quoth resume s1" if code == 0 else "quoth: Nothing was granted.")
         assert terminal.ended() == code
@@ -565,7 +565,7 @@ def test_a_scope_is_asked_at_a_terminal(here: Path, answer: str, code: int) -> N
 def test_what_was_not_decided_is_asked_when_it_is_resumed_at_a_terminal(here: Path) -> None:
     wait(here)
     with Terminal("resume", cwd=here) as terminal:
-        terminal.see("Allow it? [y/N/s/e/? for help, or why not] ")
+        terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
         terminal.type("y\n")
         terminal.see("Created src/a.txt, 1 byte.")
         assert terminal.ended() == 0
@@ -575,7 +575,7 @@ def test_what_was_not_decided_is_asked_when_it_is_resumed_at_a_terminal(here: Pa
 
 def test_a_question_that_is_taken_back_leaves_a_call_that_can_be_resumed(here: Path) -> None:
     with Terminal("call", WRITE, "--session", "s1", cwd=here) as terminal:
-        terminal.see("Allow it? [y/N/s/e/? for help, or why not] ")
+        terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
         terminal.type(CTRL_C)
         terminal.see("Then go on with: quoth resume s1")
         assert terminal.ended() == 130

@@ -426,7 +426,7 @@ def test_a_session_is_removed_with_what_waits_in_it_and_the_audit_stays(here: Pa
 def test_a_person_is_asked_at_a_terminal(here: Path, answer: str, code: int) -> None:
     kept(here, lambda store: Transcript(lambda: store).add("s1", "session", {"user": "ann"}))
     with Terminal("rm", "s", cwd=here) as terminal:
-        terminal.see("Remove session s1, and all that waits there? [y/N] ")
+        terminal.see("Remove session s1, and all that waits there? [y/N]")
         terminal.type(answer + "\n")
         terminal.see("Removed session s1." if code == 0 else "quoth: Nothing was removed.")
         assert terminal.ended() == code

@@ -149,7 +149,7 @@ def test_a_write_is_pending_where_nobody_can_be_asked(here: Path) -> None:
 
 
 WRITE = '(write-file :path "a.txt" :content "x")'
-QUESTION = "Allow it? [y/N/s/e/? for help, or why not] "
+QUESTION = "Allow it? [y/N/s/e/? for help, or why not]"
 
 
 def waiting(here: Path) -> str:
@@ -315,7 +315,7 @@ def test_a_write_is_asked_and_the_answer_is_obeyed(
     terminal.enter("write")
     terminal.see('(write-file :path "a.txt" :content "x")')
     terminal.see("asked because it writes files")
-    terminal.see("Allow it? [y/N/s/e/? for help, or why not] ")
+    terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
     assert not (here / "a.txt").exists()
     terminal.type(answer + "\n")
     terminal.see(told)
@@ -325,7 +325,7 @@ def test_a_write_is_asked_and_the_answer_is_obeyed(
 
 def test_a_write_typed_as_lisp_is_asked_too(here: Path, terminal: Terminal) -> None:
     terminal.enter('(write-file :path "b.txt" :content "y")')
-    terminal.see("Allow it? [y/N/s/e/? for help, or why not] ")
+    terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
     terminal.type("y\n")
     terminal.see("Created b.txt")
     terminal.prompted()
@@ -367,18 +367,18 @@ def test_a_kind_of_calls_may_be_allowed_by_a_rule_that_is_shown_first(here: Path
         terminal.type("s\n")
         terminal.see('(allow (write-file :content _ :path (under "src") :only))')
         terminal.see("It leaves :content open.")
-        terminal.see("Allow that in this session for 8 hours? [y/N, or another rule] ")
+        terminal.see("Allow that in this session for 8 hours? [y/N, or another rule]")
         terminal.type(answer + "\n")
         terminal.see(QUESTION)
     assert not (here / "src").exists()
     terminal.type("s\n")
-    terminal.see("another rule] ")
+    terminal.see("another rule]")
     terminal.type('(write-file :path (under "doc"))\n')
     terminal.see('(allow (write-file :path (under "doc"))) does not cover this call.')
     terminal.see(QUESTION)
     terminal.type('s (write-file :path (under "."))\n')
     terminal.see('(allow (write-file :path (under ".")))')
-    terminal.see("another rule] ")
+    terminal.see("another rule]")
     terminal.type("y\n")
     terminal.see("Created src/a.txt")
     terminal.prompted()
@@ -395,12 +395,12 @@ def test_another_call_may_be_made_in_its_place(here: Path, terminal: Terminal) -
         ('(write-file :pat "b.txt" :content "y")', ":pat is unknown (did you mean :path?)"),
     ):
         terminal.type("e\n")
-        terminal.see("The call to make instead: ")
+        terminal.see("The call to make instead:")
         terminal.type(typed + "\n")
         terminal.see(sentence)
         terminal.see(QUESTION)
     terminal.type("e\n")
-    terminal.see("The call to make instead: ")
+    terminal.see("The call to make instead:")
     terminal.type("\n")  # nothing: back to the question
     terminal.see(QUESTION)
     terminal.type('e (write-file :path "b.txt" :content "y")\n')
@@ -441,10 +441,10 @@ def test_no_yes_is_taken_to_what_was_not_shown(here: Path) -> None:
             f"[… {gone} of {total} characters are not shown here; v shows all …]"
         )
         for answer in ("y", "yes", "y 10m", "s", 's (write-file :path "a.txt")', "Y"):
-            terminal.see("Allow it? [v shows all of it, then y/s; N/e/? for help, or why not] ")
+            terminal.see("Allow it? [v shows all of it, then y/s; N/e/? for help, or why not]")
             terminal.type(answer + "\n")
             terminal.see("Only a part of it was shown; v shows all of it.")
-        terminal.see("Allow it? [v shows all of it, then y/s; N/e/? for help, or why not] ")
+        terminal.see("Allow it? [v shows all of it, then y/s; N/e/? for help, or why not]")
         terminal.type("v\n")
         assert content in terminal.see(QUESTION)
         assert not (here / "a.txt").exists()
@@ -456,7 +456,7 @@ def test_no_yes_is_taken_to_what_was_not_shown(here: Path) -> None:
 
 def test_what_was_not_shown_can_be_refused(here: Path) -> None:
     with Terminal("call", f'(write-file :path "a.txt" :content "{"x" * 20000}")', cwd=here) as terminal:
-        terminal.see("or why not] ")
+        terminal.see("or why not]")
         terminal.type("far too long\n")
         terminal.see("write-file was denied: the person said: far too long.")
         assert terminal.ended() == 1
@@ -492,7 +492,7 @@ def test_what_is_no_time_is_told(text: str) -> None:
 
 def test_end_of_input_is_no_yes(here: Path, terminal: Terminal) -> None:
     terminal.enter("write")
-    terminal.see("Allow it? [y/N/s/e/? for help, or why not] ")
+    terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
     terminal.type(CTRL_D)
     terminal.see("the person said no")
     terminal.prompted()
@@ -501,7 +501,7 @@ def test_end_of_input_is_no_yes(here: Path, terminal: Terminal) -> None:
 
 def test_ctrl_c_takes_a_question_back_and_the_next_line_is_ours_again(here: Path, terminal: Terminal) -> None:
     terminal.enter("write")
-    terminal.see("Allow it? [y/N/s/e/? for help, or why not] ")
+    terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
     terminal.type(CTRL_C)
     terminal.see("interrupted: The run was interrupted.")
     terminal.prompted()
@@ -551,12 +551,12 @@ def test_what_a_tool_says_does_not_steer_the_terminal(terminal: Terminal) -> Non
 
 def test_a_command_asks_at_the_terminal_too(here: Path) -> None:
     with Terminal("call", '(write-file :path "a.txt" :content "x")', cwd=here) as terminal:
-        terminal.see("Allow it? [y/N/s/e/? for help, or why not] ")
+        terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
         terminal.type("y\n")
         terminal.see("Created a.txt")
         assert terminal.ended() == 0
     with Terminal("call", '(write-file :path "b.txt" :content "x")', cwd=here) as terminal:
-        terminal.see("Allow it? [y/N/s/e/? for help, or why not] ")
+        terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
         terminal.type(CTRL_C)
         terminal.see("write-file waits for a person's approval: it writes files (request ")
         terminal.see("To decide: quoth approve ")
@@ -571,7 +571,7 @@ def test_what_is_typed_before_a_question_is_no_answer_to_it(here: Path) -> None:
     with Terminal("call", form, "--tools", "slow.hy", cwd=here) as terminal:
         wait_until((here / "started").exists)
         terminal.type("y\n")
-        terminal.see("Allow it? [y/N/s/e/? for help, or why not] ")
+        terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
         assert not (here / "a.txt").exists()
         terminal.type("n\n")
         terminal.see("denied")

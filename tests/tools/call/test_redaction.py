@@ -292,15 +292,12 @@ async def test_a_question_hides_what_was_declared_and_shows_the_rest(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     class Types:
-        def forget_unread(self) -> None:
-            """Nothing was typed."""
-
-        async def read(self) -> str:
+        async def ask(self, question: str) -> str:
             return "y"
 
     made = tool("login", params=LOGIN)
     call = new_call(form('(login :user "token=abc" :pin "hunter2")'))
-    assert await AskTerminal(Types()).request(made, call, "hunter2 is short") == Decision()  # type: ignore[arg-type]
+    assert await AskTerminal(Types()).request(made, call, "hunter2 is short") == Decision()
     shown = capsys.readouterr().err
     assert '(login :user "token=abc" :pin "[secret]")\n  asked because [secret] is short\n' in shown
 
