@@ -1,6 +1,6 @@
 """All faults of a flight plan, each with file, line, column and the nearest name. It runs nothing.
 
-Knows plans, and tools by their table; must not know the file's format, the door or any model.
+Knows plans, the table of tools and the names of providers; must not know the file's format, or the door.
 """
 
 from __future__ import annotations

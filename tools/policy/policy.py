@@ -1,6 +1,6 @@
 """What may be done without asking: the layers of policy that apply, and the verdict they give on a call.
 
-Knows where policy files lie and that a workspace's own must be trusted; must not know doors or consent.
+Knows rules and calls; must not know where policy files lie, doors or consent.
 
 All rules of all layers are one set: deny is stronger than ask, ask than allow, and neither their order nor
 their file matters. Where no rule matches, a tool's declared effects decide: reading and computing are
@@ -229,6 +229,3 @@ def is_path_key(key: Key, tool: CognitiveTool) -> bool:
 def _says(rule: Rule, truth: Truth) -> Verdict:
     unsure = "" if truth else ", and whether that fits cannot be decided"
     return Verdict(rule.kind, f"{rule.place} says {rule.text}{unsure}", rule.text)
-
-
-# Where policies lie
