@@ -1,7 +1,7 @@
-"""The one SQLite file of a workspace: how it is opened, and used by several at once.
+"""The SQLite file of a workspace: opened, migrated, and shared by several threads and processes.
 
-Knows nothing of tools or calls. The file lies in the user's data folder and never inside the workspace, so no
-file tool can reach it.
+It lies in the user's data folder and never inside the workspace, so no file tool can reach it. Must not know
+tools or calls.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Statement(Protocol):
 
 
 def private_folder(folder: Path) -> None:
-    """Make a folder of the state, for nobody but its user to look into; what is open to others there, as
-    older versions left it, is closed. Raises OSError."""
+    """Create a folder that only its user can read (0700). Folders of the state that an older version left
+    open to others are closed, with the files in them. Raises OSError."""
     state = state_dir()
     if folder != state and state not in folder.parents:  # somebody else's, for a store of theirs
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -52,7 +52,7 @@ def private_folder(folder: Path) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Make a file of the state that its user alone can read, empty where there is none. Raises OSError."""
+    """Create a file that only its user can read (0600), or make an existing one so. Raises OSError."""
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     _close(path, 0o600)
 
@@ -76,8 +76,8 @@ def _close(path: Path, mode: int) -> bool:
 
 @contextlib.contextmanager
 def existing_store(workspace: Path) -> Iterator[Store | None]:
-    """The store of a workspace, open; None where nothing was ever kept. Where it cannot be written it can
-    still be looked at. Raises UsageError for what is no folder."""
+    """The open store of a workspace; None where it has none yet. A store that cannot be written is opened
+    read-only. Raises UsageError when the workspace is not a folder or the store cannot be opened."""
     if not workspace.is_dir():
         raise UsageError(f"The workspace {workspace} is not a folder.")
     path = store_path(workspace)
@@ -120,8 +120,8 @@ BROKEN = "A part of this transaction has failed, so all of it is undone."
 
 
 class Store:
-    """An open store. Every write is one transaction, synced before it returns; threads take turns. With
-    ``looking``, the reason why it cannot be written, it is opened to be read and nothing else."""
+    """An open store. Each write is one transaction, synced before it returns; threads take turns. A text
+    ``looking`` opens it read-only: it is the reason, for error messages, why it cannot be written."""
 
     def __init__(self, path: Path | str, *, looking: str = "") -> None:
         self.path = path
@@ -198,9 +198,9 @@ class Store:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Statement]:
-        """Statements that happen together or not at all; no other writer comes between. One within another of
-        the same thread is a part of it, with one commit at the end of the outermost; where a part has failed
-        the whole is undone, also when somebody caught what it raised."""
+        """A transaction that excludes other writers; raises StoreError. A nested one of the same thread joins
+        the outer one, which commits at its end. A failure inside rolls everything back, even if it is
+        caught."""
         with self._lock, self._told():
             if not self._depth:
                 self._db.execute("BEGIN" if self._looking else "BEGIN IMMEDIATE")
@@ -229,7 +229,8 @@ class Store:
         return list(self._db.execute(sql, tuple(values)))
 
     def execute(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows of one statement, in the transaction this thread has open or in one of its own."""
+        """The rows of one statement, run in this thread's open transaction or in its own. Raises
+        StoreError."""
         with self._lock:
             if self._depth:
                 return self._statement(sql, values)
@@ -251,7 +252,7 @@ class Store:
 
     @property
     def read_only(self) -> bool:
-        """Whether it is open to be read and nothing else."""
+        """Whether the store was opened read-only."""
         return bool(self._looking)
 
     def close(self) -> None:
