@@ -1,6 +1,6 @@
-"""What to say of programs that cannot be read, do not compile, or fail while they run.
+"""Error messages for programs that cannot be read, do not compile, or fail while they run.
 
-It only finds words for what fails anyway, and runs nothing. It must not know the sandbox, tools (only their
+It only explains what has already failed, and runs nothing. It must not know the sandbox, tools (only their
 names), or doors.
 """
 
@@ -28,7 +28,7 @@ _NAMED_TEXT = re.compile(r"([A-Za-z_][\w-]*)=(?=\")")
 
 
 def unreadable(text: str, error: ReadError) -> Lesson | None:
-    """What to say of a text the reader refuses, if more than it says itself."""
+    """A better message than the reader's for a text that it refuses, with the corrected form; or None."""
 
     def lesson(what: str, fixed: str | None) -> Lesson | None:
         if fixed is None or len(fixed) > MAX_FIXED or "\n" in fixed or not reads(fixed):
@@ -95,7 +95,7 @@ USAGE: Final = {
 
 
 def misused(text: str, line: int, column: int) -> str | None:
-    """What to say of a form Hy cannot compile: how the innermost special form there is written."""
+    """A message for a form Hy cannot compile, with an example of its innermost special form; or None."""
     try:
         pending = list(read_all(text, LIMITS))
     except ReadError:
@@ -116,7 +116,7 @@ def misused(text: str, line: int, column: int) -> str | None:
 
 
 def undefined(name: str, text: str, names: Iterable[str]) -> str:
-    """A name that was not defined when the program came to it."""
+    """A message for a NameError, with the corrected form if one is likely. ``names`` are the tools'."""
     known = list(names)
     said = f"The program uses {excerpt(name, 80)}, which is not defined."
     close = nearest(name, known)
@@ -159,7 +159,7 @@ def _same(spelt: str, name: str) -> bool:
 
 
 def failed(kind: str, message: str, text: str, names: Iterable[str]) -> str | None:
-    """What to say of an exception nobody caught, if more than its own words."""
+    """A better message than its own for an uncaught exception of class ``kind``; or None."""
     if kind == "NameError" and "'" in message:
         name = str(hy.unmangle(message.split("'")[1])).replace("_", "-")
         return undefined(name, text, names)

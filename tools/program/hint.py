@@ -1,4 +1,4 @@
-"""What a lesson is: a short message at a place of a program, with the corrected form in it.
+"""Lesson: a short error message at a position of a program, with the corrected form in it.
 
 It must not know any mistake, the sandbox, or tools.
 """
@@ -29,7 +29,8 @@ class Lesson:
 
 
 def told(what: str, fixed: str | None, example: str = "") -> str:
-    """A message that shows the corrected form, or an example when there is none or it is too long."""
+    """The message ``what``, with the corrected form; with ``example`` where that is missing, long or
+    unreadable."""
     if fixed is not None and (len(fixed) > MAX_FIXED or "\n" in fixed or not reads(fixed)):
         fixed = None
     shown = fixed or example
@@ -45,7 +46,7 @@ def reads(text: str) -> bool:
 
 
 class Source:
-    """The program's text by nodes."""
+    """Looks up the text of a program's nodes."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -65,7 +66,7 @@ class Source:
         return " ".join(map(self.of, nodes))
 
     def clean(self, node: Any) -> str:
-        """The node without commas and JSON's colons."""
+        """The text of a node without commas and JSON's colons."""
         if isinstance(node, (m.List, m.Dict, m.Expression)) and self.of(node)[:1] in "([{":
             opener, closer = self.of(node)[0], self.of(node)[-1]
             parts = [part for item in node if (part := self.clean(item))]

@@ -1,6 +1,7 @@
 """Rules for idioms that are calls: of functions, on texts, and on collections.
 
-A rule makes one form out of another. It must not know the table, who walks the program, or what runs it.
+A rule turns one form into another, or returns None. It must not know the table, who walks the program, or
+what runs it.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def filter_(w: Maker, node: Any, env: Names) -> Any:
 
 
 def reduce(w: Maker, node: Any, env: Names) -> Any:
-    """Lisp's order is (reduce f start xs); a number, text or None at the end can only be Python's start."""
+    """Lisp's order is (reduce f start xs). Where only the last argument is a constant, Python's order is
+    meant."""
     items = list(node[2:])
     start = None
     if len(items) == 3 and isinstance(items[1], m.Keyword) and items[1].name == "initial-value":

@@ -1,6 +1,7 @@
 """Rules for idioms that define, bind, choose, or repeat.
 
-A rule makes one form out of another. It must not know the table, who walks the program, or what runs it.
+A rule turns one form into another, or returns None. It must not know the table, who walks the program, or
+what runs it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from quoth.tools.lisp.syntax import Maker, Names, begins, head_of, is_constant, 
 
 
 def function(w: Maker, node: Any, env: Names) -> Any:
-    """fn, lambda, defn and defun, with parameters in either brackets and in the manner of any Lisp."""
+    """fn, lambda, defn and defun: parameters in ( ) or [ ], with Clojure's & or Common Lisp's &optional and
+    &rest."""
     named = begins(node, "defn", "defun")
     head = "defn" if named else "fn"
     place = 1 + named
@@ -76,7 +78,8 @@ def define(w: Maker, node: Any, env: Names) -> Any:
 
 
 def let(w: Maker, node: Any, env: Names) -> Any:
-    """Hy has names and values in one list. Common Lisp's let sees no name before all values are computed."""
+    """Bindings in pairs become Hy's one flat list. In Common Lisp's ``let``, no value sees the new names;
+    fresh names keep it so."""
     if len(node) < 2:
         return None
     pairs = _pairs(node[1])

@@ -1,7 +1,7 @@
-"""Idioms of other Lisps, read as the Hy they mean: the table, a row for each.
+"""The table of idioms from other Lisps, each with the rule that rewrites it to Hy.
 
-A rewrite runs nothing and decides nothing: what it makes is checked like any other program. The table must
-not know who walks a program with it, tools, the sandbox, or doors.
+A rule runs nothing and permits nothing: its result is checked like any other program. The table must not know
+who walks a program with it, tools, the sandbox, or doors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from quoth.tools.program import idiom_forms as control
 
 @dataclass(frozen=True)
 class Idiom:
-    """One row: its heads, an example, and the rule that makes Hy of it. A constant has no rule."""
+    """One row: its heads, an example, and the rule that rewrites it to Hy (None for a constant)."""
 
     names: str
     written: str

@@ -1,6 +1,6 @@
-"""The spotter: the first mistake in a program that can be read, and the corrected form.
+"""The linter of programs: finds the first mistake in a readable program, and the corrected form.
 
-It only finds words for what fails anyway, and runs nothing. It must not know the sandbox, tools (only their
+It only explains what would fail anyway, and runs nothing. It must not know the sandbox, tools (only their
 names), or doors.
 """
 
@@ -60,7 +60,8 @@ FOREIGN |= {word: f"(.{word} x)" for word in _METHODS.split()}
 
 
 def spot(forms: Sequence[Any], text: str, names: Iterable[str] = ()) -> Lesson | None:
-    """The first mistake in rewritten ``forms`` that would fail while compiling or running."""
+    """The first mistake in rewritten ``forms`` that would fail to compile or run, or None. ``names`` are the
+    tools'."""
     if not forms:
         return None
     source = Source(text)
