@@ -1,6 +1,6 @@
-"""How a program in the sandbox fails, said in a sentence.
+"""Turns the sandbox's exceptions into error messages.
 
-Knows the sandbox's exceptions; it runs nothing.
+Must not run anything.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from quoth.tools.text import short
 
 
 def runtime_error(error: Any, failures: list[ToolFailure], tools: Iterable[str], text: str) -> Exception:
-    """What ended the program: the inner call nobody caught, or its own mistake in one sentence."""
+    """The inner call's ToolFailure that the program did not catch, or a ProgramError that explains
+    ``error``."""
     display = getattr(error, "display", None)
     said = str(display("type-msg")) if callable(display) else str(error)
     for failure in reversed(failures):

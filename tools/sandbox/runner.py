@@ -1,13 +1,12 @@
-"""The sandbox: Monty workers, one run of a program in them, its inner calls handed back to the host.
+"""The sandbox: runs a program in Monty workers and passes its inner calls to a function of the caller.
 
-Knows compiled programs and Monty; it knows no door and no store: whoever runs a program says what a call
-means.
+Knows compiled programs and Monty; it must not know the door or the store.
 
-A run is a tree of paths. The program itself is the path "", and each branch of a ``pmap`` is one below it.
-Where a path branches, its whole state is copied (Monty can write a suspended program down) and every copy
-goes on in a worker of its own, so that any function can be mapped, and any call in it can wait. While it
-waits for its branches, or while others want a worker, a path is written down and its worker given back; so
-programs that run programs cannot starve each other.
+A run is a tree of paths. The program itself is the path "", and each branch of a ``pmap`` is a path below it.
+Where a path branches, its whole state is copied (Monty can serialize a suspended program) and every copy goes
+on in a worker of its own. So any function can be mapped, and any call in it can wait. A path that waits for
+its branches, or while others need a worker, is serialized and gives its worker back, so programs that run
+programs cannot starve each other.
 """
 
 from __future__ import annotations
@@ -119,7 +118,7 @@ class _Branch:
 
 
 class Sandbox(WorkerPool):
-    """Runs programs in the workers of a pool."""
+    """Runs programs in the workers of a pool, until they end or are suspended."""
 
     async def run(
         self,
@@ -132,12 +131,13 @@ class Sandbox(WorkerPool):
         listing: Sequence[dict[str, Any]] = (),
         keep: KeepValues | None = None,
     ) -> tuple[Any, str]:
-        """The program's value and what it printed. ``call`` answers each use of one of the tool ``names``.
+        """Run or resume a program; its value and what it printed. ``call`` makes each inner call of a tool in
+        ``names``.
 
-        With ``state`` it goes on from where an earlier run came to wait; ``values`` are what the session had
-        kept, as they were given to ``keep`` with their listing: name, type and length of each. Raises
-        ProgramError, the ToolFailure of the inner call that it did not catch, or Pending with where it stands
-        (nothing: too large to be kept)."""
+        ``state`` is that of an earlier Pending, to resume from. ``values`` and ``listing`` are what the
+        session's last program passed to ``keep``: Monty's state, and name, type and length of each value.
+        Raises ProgramError, the ToolFailure of an inner call that the program did not catch, or Pending while
+        a call waits; its ``state`` is empty where it is too large to keep."""
         import pydantic_monty as monty
 
         tools = {alias(hy.mangle(name)): name for name in names}
@@ -389,7 +389,7 @@ async def _keep(session: Any, names: Iterable[str], keep: KeepValues) -> None:
 
 
 def spelt(name: str) -> str:
-    """A name of Python's as the program writes it."""
+    """A Python name in the program's spelling: ``read_file`` -> ``read-file``."""
     try:
         return str(hy.unmangle(name)).replace("_", "-")
     except KeyError:  # it only looks as if it had been mangled
