@@ -1,8 +1,8 @@
-"""The plan of a program: what a dry run found on all its paths, as a tree, as text and as shapes to approve.
+"""The plan of a program: all calls a dry run found, as a tree, as text, and as shapes for approval.
 
-Knows data only. The paths of a program are put together again where they go on alike, so that what follows a
-condition stands once, behind it. A shape says of a call what must be so of it for an approval of the whole
-plan to cover it, and how often it may come.
+Paths that continue alike after a condition are joined again, so that the common part appears once, after it.
+A shape is what must be true of a call (tool, version, argument patterns) for the approval of the whole plan
+to cover it, and how often. Must know data only.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ DEEPEST = 20  # steps inside of steps
 
 @dataclass(eq=True)
 class Planned:
-    """One call that the program may make. ``shape`` is what an approval would cover, ``inside`` what the
-    program in it would do, ``made`` the status of one that was made to go on with its value."""
+    """One call that the program may make. ``shape`` is what an approval would cover, ``inside`` the events of
+    the program in its arguments, ``node["made"]`` the status of a call that was really made."""
 
     node: Node
     shape: Node | None = None
@@ -29,8 +29,8 @@ class Planned:
 
 @dataclass(eq=True)
 class Note:
-    """Something begins or ends here (each, while, where, end), is lost sight of (lost), or the path ends
-    (fails, cut)."""
+    """A point on a path: a loop or filter begins or ends (each, while, where, end), the analysis is
+    incomplete from here on (lost), or the path ends (fails, cut)."""
 
     kind: str
     text: str = ""
@@ -38,7 +38,7 @@ class Note:
 
 @dataclass(eq=True)
 class Split:
-    """The path goes on in several ways; each has its label."""
+    """A decision by an unknown: the path continues in several ways, each with its label."""
 
     kind: str
     text: str
@@ -50,8 +50,8 @@ Event = Planned | Note | Split
 
 @dataclass(frozen=True)
 class Plan:
-    """What a dry run found. ``complete`` says that nothing was cut or lost sight of, ``shapes`` the calls
-    that would be asked, and ``program`` is the digest of the text."""
+    """The result of a dry run. ``complete``: no path was cut or lost. ``shapes`` are the calls that need
+    approval, ``program`` is the digest of the program's text."""
 
     program: str
     steps: list[Node]
@@ -61,13 +61,13 @@ class Plan:
 
     @property
     def digest(self) -> str:
-        """What an approval of the whole is bound to: the program, and the calls it covers."""
+        """SHA-256 of the program and the shapes; the approval of a plan is bound to it."""
         data = json.dumps([self.program, self.shapes], sort_keys=True)
         return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
     def text(self) -> str:
-        """The tree, one line a call."""
+        """The tree as text, one line for each call."""
         lines = list(_lines(self.steps, "")) or ["The program makes no call."]
         if not self.complete:
             lines.append("; This is not all: the program could not be followed everywhere.")
@@ -85,7 +85,7 @@ class Plan:
 
 
 def make_plan(program: str, events: list[Event]) -> Plan:
-    """Put the paths together, and count."""
+    """The plan of the program with this digest: paths joined, and calls of each shape counted."""
     joined = join(events)
     shapes = [shape | {"times": times} for _, (shape, times) in sorted(_count(joined).items())]
     steps = _fold(joined)
@@ -93,7 +93,8 @@ def make_plan(program: str, events: list[Event]) -> Plan:
 
 
 def join(events: Sequence[Event]) -> list[Event]:
-    """The same, with what all ways of a split end with behind it, and no split that makes no difference."""
+    """The events with the common end of a split's ways moved behind it, and without splits whose ways are all
+    empty."""
     done: list[Event] = []
     for event in events:
         if not isinstance(event, Split):

@@ -1,10 +1,10 @@
-"""Dry runs: a program gone through on all its paths, to see what it may call; nothing is done but reading.
+"""Dry runs: executes a program on all its paths to see what it may call; nothing is done but reading.
 
-Knows the context of a call, careful programs (tools/dryrun/instrument.py) and sandbox workers; it must not
-know the door, the store or who asks. A call whose tool only reads, that is allowed, unlimited and known
-through and through is really made, so that the plan is about what is there; the value of any other is
-unknown. Where the program decides by an unknown its state is written down and goes on both ways. What a call
-may have written is not read any more.
+A call is really made if its tool only reads, it is allowed without limits, and all its arguments are known;
+so the plan fits the files that are there. The value of any other call is unknown. Where the program decides
+by an unknown, its state is saved and every branch is taken. What an earlier call may have written is not
+read. Knows the context of a call, instrumented programs (tools/dryrun/instrument.py) and sandbox workers; it
+must not know the door, the store or who asks.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class _Walk:
 
 
 async def dry_run(text: str, ctx: ToolContext, call: Call, *, pure: bool = False) -> Plan:
-    """Go through the program ``text`` as the body of ``call``. When ``pure`` nothing runs at all, neither
-    reading tools nor guards. Raises ToolFailure for a program that cannot be read."""
+    """The plan of the program ``text``, as the body of ``call``. When ``pure`` nothing runs at all, neither
+    reading tools nor guards. Raises ToolFailure for a program that does not compile."""
     if ctx.sandbox is None or ctx.dispatch is None or ctx.look is None:
         raise ToolError("There is no sandbox here to run programs in.")
     try:
