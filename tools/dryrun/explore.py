@@ -33,8 +33,8 @@ from quoth.tools.lisp.forms import CallForm, canonical, kebab
 from quoth.tools.program.compiler import ANSWER, Program, ProgramError, alias, compile_program, program_digest
 from quoth.tools.sandbox.failures import runtime_error
 from quoth.tools.sandbox.runner import MAX_DUMPED, MAX_OUTPUT, OWN, VALUES
-from quoth.tools.sandbox.transfer import MAX_MESSAGE, MAX_VALUE, across, require_readable
-from quoth.tools.sandbox.wall import outside, placeholders, walled
+from quoth.tools.sandbox.transfer import MAX_MESSAGE, MAX_VALUE, bounded, require_readable
+from quoth.tools.sandbox.wall import host_name, placeholders, with_guards
 from quoth.tools.text import short
 
 MAX_PATHS = 64
@@ -122,8 +122,8 @@ class _DryRun:
         import pydantic_monty as monty
 
         functions = (*self.tools, CHOOSE, NOTE)
-        python = walled(for_dry_run(program, self.marks.word), functions, begun=values is not None)
-        lookup = placeholders((*map(outside, (*functions, *OWN)), VALUES))
+        python = with_guards(for_dry_run(program, self.marks.word), functions, begun=values is not None)
+        lookup = placeholders((*map(host_name, (*functions, *OWN)), VALUES))
 
         async def begin(session: Any) -> Any:
             if values is not None:
@@ -167,16 +167,16 @@ class _DryRun:
             return await step.resume_auto()
         if step.is_os_function:
             return await step.resume_not_handled()
-        name, path = step.function_name.removeprefix(outside("")), walk.path
+        name, path = step.function_name.removeprefix(host_name("")), walk.path
         answer: Any = None
         if name == ANSWER:
-            walk.answers.append(across(step.args[0]))
+            walk.answers.append(bounded(step.args[0]))
         elif name == NOTE and step.args[0] == "cut":
             raise _Cut(self._line(step.args[1]))
         elif name == NOTE:
             path.add(str(step.args[0]), self._line(step.args[1]))
         elif name == CHOOSE:
-            kind, text, labels = (across(value) for value in step.args)
+            kind, text, labels = (bounded(value) for value in step.args)
             if path.decisions >= MAX_DECISIONS:
                 raise _Cut(f"more than {MAX_DECISIONS} unknown decisions come one after the other")
             split = Split(kind, self._line(text), [(label, []) for label in labels])
@@ -204,8 +204,8 @@ class _DryRun:
         if self.calls > MAX_CALLS:
             raise _Cut(f"there are more than {MAX_CALLS} calls")
         try:
-            named = {kebab(name): plain(across(value)) for name, value in step.kwargs.items()}
-            form = CallForm(tool, named, tuple(plain(across(value)) for value in step.args))
+            named = {kebab(name): plain(bounded(value)) for name, value in step.kwargs.items()}
+            form = CallForm(tool, named, tuple(plain(bounded(value)) for value in step.args))
             require_readable(form)
         except (ProgramError, ToolError) as error:
             return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}

@@ -13,7 +13,7 @@ from typing import Any
 
 from quoth.tools.dryrun.runtime import BEGIN, END
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.lisp.printer import Picture, print_value
+from quoth.tools.lisp.printer import DisplayText, print_value
 
 SHOWN_CHARS = 60
 ANY: dict[str, Any] = {"any": True}
@@ -62,13 +62,13 @@ class UnknownMarks:
         """A value with each unknown replaced by its label."""
         if isinstance(value, str):
             text = self.text(value)
-            return Picture(text) if self._whole(value) else type(value)(text)
+            return DisplayText(text) if self._whole(value) else type(value)(text)
         if isinstance(value, Mapping):
             return {self.shown(key): self.shown(item) for key, item in value.items()}
         if isinstance(value, (set, frozenset)):
             return sorted(map(self.shown, value), key=str)
         if isinstance(value, (list, tuple)):
-            return Picture("#<a list>") if self._loose(value) else [self.shown(item) for item in value]
+            return DisplayText("#<a list>") if self._loose(value) else [self.shown(item) for item in value]
         return value
 
     def shown_form(self, form: CallForm) -> CallForm:

@@ -40,7 +40,7 @@ def code_in(value: Value) -> Code | None:
     return next((found for item in items if (found := code_in(item)) is not None), None)
 
 
-class Picture(Code):
+class DisplayText(Code):
     """Text shown to people in place of a value in a form; it is printed as it is and never read back."""
 
 
@@ -83,7 +83,7 @@ def print_value(value: Value, depth: int = 0) -> str:
         pairs = [f"{print_value(k, depth + 1)} {print_value(v, depth + 1)}" for k, v in value.items()]
         return "{" + "  ".join(pairs) + "}"
     if isinstance(value, Code):
-        return str(value) if isinstance(value, Picture) else _print_code(str(value))
+        return str(value) if isinstance(value, DisplayText) else _print_code(str(value))
     if value is None or isinstance(value, bool):
         return str(value)
     if isinstance(value, str):

@@ -14,7 +14,7 @@ import hy
 import hy.models as m
 
 Names = frozenset[str]
-Rule = Callable[["Maker", Any, Names], Any]  # the new form, or None: this is not the idiom
+Rule = Callable[["Builder", Any, Names], Any]  # the new form, or None: this is not the idiom
 CONSTANTS = {
     "nil": "None", "null": "None", "none": "None", "None": "None",
     "true": "True", "True": "True", "false": "False", "False": "False",
@@ -58,7 +58,7 @@ def is_constant(node: Any) -> bool:
     return is_number(node) or str(node) in CONSTANTS or isinstance(node, (m.String, m.Keyword))
 
 
-def plain(items: Iterable[Any]) -> bool:
+def fixed_arity(items: Iterable[Any]) -> bool:
     """Whether no item is an unpacking (``#*`` or ``#**``), so that their number is known before running."""
     return not any(begins(i, "unpack-iterable", "unpack-mapping") for i in items)
 
@@ -122,7 +122,7 @@ def _clauses(items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
 MAX_PARTS = 30_000  # of all the forms that are made of one program: what compiling it costs grows with them
 
 
-class TooMuch(RecursionError):
+class ProgramTooLarge(RecursionError):
     """The rewritten program would have more than MAX_PARTS parts; ``node`` is the form being rewritten."""
 
     def __init__(self, node: Any) -> None:
@@ -130,7 +130,7 @@ class TooMuch(RecursionError):
         self.node = node
 
 
-class Maker:
+class Builder:
     """Builds new forms for one program, and symbols that it does not use; ``names`` are the tools'."""
 
     def __init__(self, forms: Sequence[Any], names: Iterable[str]) -> None:
@@ -150,14 +150,14 @@ class Maker:
 
     def form(self, node: Any, *items: Any) -> Any:
         """An expression of ``items`` at the position of ``node``; each str becomes a symbol. Raises
-        TooMuch."""
+        ProgramTooLarge."""
         return self.of(m.Expression, node, items)
 
     def of(self, kind: Any, node: Any, items: Iterable[Any]) -> Any:
         parts = [m.Symbol(i).replace(node) if type(i) is str else i for i in items]
         self.parts += len(parts)
         if self.parts > MAX_PARTS:
-            raise TooMuch(node)
+            raise ProgramTooLarge(node)
         return kind(parts).replace(node, recursive=False)
 
     def function(self, node: Any, seen: Any) -> tuple[list[Any], Callable[..., Any]]:

@@ -26,7 +26,7 @@ from hy.compiler import hy_compile
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.printer import MAX_HARD_KEYS, show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
-from quoth.tools.lisp.syntax import TooMuch
+from quoth.tools.lisp.syntax import ProgramTooLarge
 from quoth.tools.program import explain as teach
 from quoth.tools.program.closed_compiler import ClosedCompiler, sealed
 from quoth.tools.program.linter import spot
@@ -153,7 +153,7 @@ def _trees(text: str, names: tuple[str, ...]) -> tuple[Any, Any]:
     try:
         forms = rewrite(forms, names)
         lesson = spot(forms, text, names)
-    except TooMuch as error:
+    except ProgramTooLarge as error:
         raise _refusal(error.node, text, "the program is too long; make two of it") from None
     except RecursionError:
         raise ProgramError(TOO_DEEP) from None

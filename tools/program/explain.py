@@ -18,7 +18,7 @@ from quoth.tools.lisp.printer import print_string
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.lisp.syntax import head_of
 from quoth.tools.program.from_python import INFIX, whole_python
-from quoth.tools.program.hint import LIMITS, MAX_FIXED, MAX_PYTHON, Lesson, Source, reads, told
+from quoth.tools.program.hint import LIMITS, MAX_FIXED, MAX_PYTHON, Lesson, NodeText, advice, reads
 from quoth.tools.text import excerpt
 
 # ---- texts that cannot be read
@@ -33,7 +33,7 @@ def unreadable(text: str, error: ReadError) -> Lesson | None:
     def lesson(what: str, fixed: str | None) -> Lesson | None:
         if fixed is None or len(fixed) > MAX_FIXED or "\n" in fixed or not reads(fixed):
             return None
-        return Lesson(error.line, error.column, told(what, fixed))
+        return Lesson(error.line, error.column, advice(what, fixed))
 
     stripped = text.strip()
     if len(stripped) > MAX_PYTHON:
@@ -109,7 +109,7 @@ def misused(text: str, line: int, column: int) -> str | None:
         if start <= (line, column) <= stop:
             found = head_of(node) if head_of(node) in USAGE else found
             pending = list(node)
-    return told(f"{found} does not fit here", USAGE[found]) if found else None
+    return advice(f"{found} does not fit here", USAGE[found]) if found else None
 
 
 # ---- programs that fail
@@ -127,7 +127,7 @@ def undefined(name: str, text: str, names: Iterable[str]) -> str:
         pending: list[Any] = list(read_all(text, LIMITS))
     except ReadError:
         return said + hint
-    source = Source(text)
+    source = NodeText(text)
     while pending:
         node = pending.pop()
         if not isinstance(node, m.Sequence):

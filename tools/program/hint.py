@@ -28,7 +28,7 @@ class Lesson:
     message: str
 
 
-def told(what: str, fixed: str | None, example: str = "") -> str:
+def advice(what: str, fixed: str | None, example: str = "") -> str:
     """The message ``what``, with the corrected form; with ``example`` where that is missing, long or
     unreadable."""
     if fixed is not None and (len(fixed) > MAX_FIXED or "\n" in fixed or not reads(fixed)):
@@ -45,7 +45,7 @@ def reads(text: str) -> bool:
         return False
 
 
-class Source:
+class NodeText:
     """Looks up the text of a program's nodes."""
 
     def __init__(self, text: str) -> None:

@@ -11,19 +11,19 @@ from typing import Any
 
 import hy.models as m
 
-from quoth.tools.lisp.syntax import CONSTANTS, Maker, Names, begins, head_of, is_core, mangled, symbols_in
+from quoth.tools.lisp.syntax import CONSTANTS, Builder, Names, begins, head_of, is_core, mangled, symbols_in
 from quoth.tools.program.idioms import RULES
 
 
 def rewrite(forms: Sequence[Any], names: Iterable[str] = ()) -> list[Any]:
-    """``forms`` with every idiom rewritten to Hy. ``names`` are the tools'. Raises TooMuch.
+    """``forms`` with every idiom rewritten to Hy. ``names`` are the tools'. Raises ProgramTooLarge.
 
     The result is longer by at most a constant factor: only names are duplicated."""
     rewriter = _Rewriter(forms, names)
     return rewriter.body(rewriter.with_tail(forms), rewriter.bound)
 
 
-class _Rewriter(Maker):
+class _Rewriter(Builder):
     # ---- walking: each method takes a form in one kind of place
 
     def value(self, node: Any, env: Names) -> Any:

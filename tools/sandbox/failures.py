@@ -13,7 +13,7 @@ from quoth.tools.lisp.printer import HARD_KEYS
 from quoth.tools.program import explain as teach
 from quoth.tools.program.compiler import TOO_DEEP, ProgramError
 from quoth.tools.sandbox.transfer import _NO_DATA, _TOO_LARGE, MAX_MESSAGE
-from quoth.tools.sandbox.wall import outside
+from quoth.tools.sandbox.wall import host_name
 from quoth.tools.text import short
 
 
@@ -27,7 +27,7 @@ def runtime_error(error: Any, failures: list[ToolFailure], tools: Iterable[str],
             return failure
     said = short(said, MAX_MESSAGE)
     kind, _, message = said.strip().partition(": ")
-    lesson = teach.failed(kind, message.replace(outside(""), ""), text, tools)
+    lesson = teach.failed(kind, message.replace(host_name(""), ""), text, tools)
     if lesson is not None:
         return ProgramError(lesson)
     if "cannot suspend in this synchronous context" in message:

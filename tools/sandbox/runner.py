@@ -32,12 +32,12 @@ from quoth.tools.sandbox.transfer import (
     MAX_MESSAGE,
     MAX_NAME,
     _text,
-    across,
+    bounded,
     packed,
     require_readable,
     unpacked,
 )
-from quoth.tools.sandbox.wall import _placeholder, outside, placeholders, walled
+from quoth.tools.sandbox.wall import _placeholder, host_name, placeholders, with_guards
 from quoth.tools.text import short
 
 MAX_OUTPUT = 100_000
@@ -141,7 +141,7 @@ class Sandbox(WorkerPool):
         import pydantic_monty as monty
 
         tools = {alias(hy.mangle(name)): name for name in names}
-        run = _Run({outside(name): tool for name, tool in tools.items()}, call, self.limits, list(listing))
+        run = _Run({host_name(name): tool for name, tool in tools.items()}, call, self.limits, list(listing))
         if keep is not None and program.globals:
             known = dict.fromkeys([*(hy.mangle(value["name"]) for value in listing), *program.globals])
             run.finish = lambda session: _keep(session, known, keep)
@@ -155,7 +155,7 @@ class Sandbox(WorkerPool):
                     if values is not None:
                         await session.load_session(values)
                     return await session.feed_start(
-                        walled(program.python, tools, begun=values is not None),
+                        with_guards(program.python, tools, begun=values is not None),
                         external_lookup=_lookup(run),
                         print_callback=printed,
                     )
@@ -211,15 +211,15 @@ class Sandbox(WorkerPool):
                 step = await step.resume_auto()
             elif step.is_os_function:
                 step = await step.resume_not_handled()
-            elif step.function_name == outside(ANSWER):
-                run.answer = across(step.args[0])
+            elif step.function_name == host_name(ANSWER):
+                run.answer = bounded(step.args[0])
                 step = await step.resume({"return_value": None})
-            elif step.function_name == outside(BRANCH):
+            elif step.function_name == host_name(BRANCH):
                 blob = step.dump()
                 return blob, partial(self._branches, run, path, blob, step.args[0])
-            elif step.function_name == outside(JOIN):
-                return _Branch(across(step.args[0]))
-            elif step.function_name == outside(FAILED):
+            elif step.function_name == host_name(JOIN):
+                return _Branch(bounded(step.args[0]))
+            elif step.function_name == host_name(FAILED):
                 return _Branch(
                     failure=(short(str(step.args[0]), MAX_NAME), short(str(step.args[1]), MAX_MESSAGE))
                 )
@@ -322,11 +322,11 @@ async def _of(answer: asyncio.Future[_Answer | _Suspended]) -> _Answer | _Suspen
 
 
 def _is(step: Any, function: str) -> bool:
-    return getattr(step, "function_name", None) == outside(function)
+    return getattr(step, "function_name", None) == host_name(function)
 
 
 def _lookup(run: _Run) -> dict[str, Any]:
-    return placeholders((*run.outside, *map(outside, OWN), VALUES))
+    return placeholders((*run.outside, *map(host_name, OWN), VALUES))
 
 
 # Inner calls
@@ -342,8 +342,8 @@ async def _inner(run: _Run, path: str, step: Any) -> _Answer | _Suspended:
             if (name := kebab(spelt)) in named or len(name) > MAX_NAME:
                 why = "stands twice" if name in named else "is no name"
                 raise ProgramError(f"The argument :{short(name, MAX_NAME)} {why}.")
-            named[name] = plain(across(value))
-        form = CallForm(tool, named, tuple(plain(across(value)) for value in step.args))
+            named[name] = plain(bounded(value))
+        form = CallForm(tool, named, tuple(plain(bounded(value)) for value in step.args))
         require_readable(form)
     except (ProgramError, ToolError) as error:
         return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}
@@ -381,14 +381,14 @@ def _exception(kind: str, message: str) -> dict[str, Any]:
 async def _keep(session: Any, names: Iterable[str], keep: KeepValues) -> None:
     """Hand over what a program leaves behind for the next one of its session."""
     state = await session.dump()
-    known = {outside(ANSWER): _placeholder}
+    known = {host_name(ANSWER): _placeholder}
     step = await session.feed_start(_looks(names), external_lookup=known)
-    while getattr(step, "function_name", None) != outside(ANSWER):
+    while getattr(step, "function_name", None) != host_name(ANSWER):
         step = await step.resume_auto()
-    keep(state, [dict(zip(("name", "type", "length"), row, strict=True)) for row in across(step.args[0])])
+    keep(state, [dict(zip(("name", "type", "length"), row, strict=True)) for row in bounded(step.args[0])])
 
 
-def spelt(name: str) -> str:
+def lisp_name(name: str) -> str:
     """A Python name in the program's spelling: ``read_file`` -> ``read-file``."""
     try:
         return str(hy.unmangle(name)).replace("_", "-")
@@ -400,7 +400,7 @@ def _looks(names: Iterable[str]) -> str:
     """A program that tells the type and length of each of these values."""
     sized = "__type(%s) in (*__PLAIN[:1], *__PLAIN[-1:], *__MANY[:3], __dict)"
     looks = "\n".join(
-        f"try:\n    __seen.append([{spelt(name)!r}, __type({name}).__name__,"
+        f"try:\n    __seen.append([{lisp_name(name)!r}, __type({name}).__name__,"
         f" __len({name}) if {sized % name} else None])\nexcept NameError:\n    pass"
         for name in names
     )

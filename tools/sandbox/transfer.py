@@ -44,7 +44,7 @@ def require_readable(form: CallForm) -> None:
             raise ProgramError(f"Its arguments are too large to be kept: {error}.") from None
 
 
-def across(value: Any) -> Any:
+def bounded(value: Any) -> Any:
     """A copy of a value from the sandbox: plain data of bounded size. Raises ProgramError otherwise.
 
     It counts while it copies: a few shared lists can expand to more items than any memory holds."""

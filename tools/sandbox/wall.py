@@ -57,15 +57,15 @@ def __guarded(call):
 WALL_VERSION = hashlib.sha256(_WALL.encode()).hexdigest()[:16]
 
 
-def outside(name: str) -> str:
+def host_name(name: str) -> str:
     """The name of a host function inside the sandbox; the plain name is that of its guard."""
     return f"__wall_{name}"
 
 
-def walled(python: str, functions: Iterable[str], *, begun: bool) -> str:
+def with_guards(python: str, functions: Iterable[str], *, begun: bool) -> str:
     """The program with a guard in front of each of these ``functions`` that it mentions, and with the wall
     itself unless the session has it already (``begun``)."""
-    guards = [f"{name} = __guarded({outside(name)})\n" for name in functions if name in python]
+    guards = [f"{name} = __guarded({host_name(name)})\n" for name in functions if name in python]
     return "".join(("" if begun else _WALL, *guards, python))
 
 
