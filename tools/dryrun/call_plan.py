@@ -93,8 +93,7 @@ def make_plan(program: str, events: list[Event]) -> Plan:
 
 
 def join(events: Sequence[Event]) -> list[Event]:
-    """The events with the common end of a split's ways moved behind it, and without splits whose ways are all
-    empty."""
+    """The events, with the common end of a split's ways moved behind it, and without empty splits."""
     done: list[Event] = []
     for event in events:
         if not isinstance(event, Split):
@@ -117,7 +116,7 @@ def join(events: Sequence[Event]) -> list[Event]:
 
 
 def _opened(way: Sequence[Event]) -> int:
-    """How many loops begin in this way and do not end in it."""
+    """The number of loops that begin but do not end in this way."""
     notes = [event.kind for event in way if isinstance(event, Note)]
     return sum(kind in ("each", "while") for kind in notes) - notes.count("end")
 
@@ -126,7 +125,7 @@ Counts = dict[str, tuple[Node, int | None]]
 
 
 def _count(events: Sequence[Event], loops: int = 0) -> Counts:
-    """How often each shape may come at most; None for any number."""
+    """The highest number of calls of each shape; None for any number."""
     found: Counts = {}
     for event in events:
         if isinstance(event, Note):
@@ -155,7 +154,7 @@ def _added(one: Counts, other: Counts) -> Counts:
 
 
 def _lost(steps: Sequence[Node]) -> bool:
-    """Whether anything was cut or lost sight of."""
+    """Whether any path was cut or lost."""
     return any(
         "cut" in step
         or "lost" in step
@@ -167,7 +166,7 @@ def _lost(steps: Sequence[Node]) -> bool:
 
 
 def _fold(events: Sequence[Event], depth: int = 0) -> list[Node]:
-    """As JSON data: what stands between a beginning and its end is part of it."""
+    """The events as JSON data, in which loops contain their steps."""
     if depth > DEEPEST:
         return [{"cut": "it is nested too deeply to be shown"}]
     top: list[Node] = []
@@ -205,7 +204,7 @@ def _fold(events: Sequence[Event], depth: int = 0) -> list[Node]:
 
 
 def _tidy(steps: list[Node]) -> list[Node]:
-    """Without marks after which nothing comes."""
+    """Drop ``after`` and ``where`` at the end, and empty loops."""
     while steps and ("after" in steps[-1] or "where" in steps[-1]):
         steps.pop()
     return [step for step in steps if step.get("steps", True)]

@@ -48,7 +48,7 @@ _RAISES = {"deny": "PermissionError", "invalid": "TypeError", "unknown": "NameEr
 
 @dataclass
 class _Path:
-    """Where one path is: the events to add to, and what its calls so far may have changed (None: all)."""
+    """One path: the events found so far, and the paths its calls may have written (None: anything)."""
 
     events: list[Event]
     changed: list[str] | None = field(default_factory=list)
@@ -71,7 +71,7 @@ Begin = Callable[[Any], Awaitable[Any]]
 
 @dataclass
 class _Walk:
-    """One program on its way: the path that is gone now, those still to go, and how one is gone on with."""
+    """One program being explored: the current path, those still to take, and how to resume one."""
 
     path: _Path
     way: Callable[[bytes, int], Begin]
@@ -100,7 +100,7 @@ async def dry_run(text: str, ctx: ToolContext, call: Call, *, pure: bool = False
 
 
 class _DryRun:
-    """One dry run, with all programs in it."""
+    """One dry run, with all programs that run inside it."""
 
     def __init__(self, ctx: ToolContext, pure: bool) -> None:
         assert ctx.sandbox is not None, "asked before"
@@ -118,7 +118,7 @@ class _DryRun:
         self.raised: list[ToolFailure] = []  # what the program was told of calls
 
     async def program(self, program: Program, start: _Path, *, values: bytes | None = None) -> list[Any]:
-        """Go all ways of a program, and return the values they end with."""
+        """Take all paths of a program, and return the values they end with."""
         import pydantic_monty as monty
 
         functions = (*self.tools, CHOOSE, NOTE)
@@ -160,7 +160,7 @@ class _DryRun:
         return walk.answers
 
     async def _step(self, step: Any, walk: _Walk) -> Any:
-        """Answer one question of the sandbox."""
+        """Answer one call that the sandbox passes to the host."""
         import pydantic_monty as monty
 
         if not isinstance(step, monty.AsyncFunctionSnapshot):
@@ -198,7 +198,7 @@ class _DryRun:
         return await step.resume({"return_value": answer})
 
     async def _call(self, tool: str, step: Any, path: _Path) -> Any:
-        """One call the program comes to: looked at, and made if that does no more than read."""
+        """Record one call of the program, and make it if it only reads."""
         assert self.ctx.look is not None, "asked before"
         self.calls += 1
         if self.calls > MAX_CALLS:
@@ -230,7 +230,7 @@ class _DryRun:
         return {"return_value": self.marks.of_call(self._shown(look))}
 
     def _may_read(self, look: CallPreview, path: _Path) -> bool:
-        """Whether the call is really made. One that is counted is not: looking must not use it up."""
+        """Whether the call is really made. One with a limit is not: a dry run must not use that up."""
         harmless = set(look.effects) <= {"reads"} and look.cost != "expensive" and look.form.tool != PROGRAMS
         if not harmless or look.verdict != "allow" or look.left or look.gate:
             return False
@@ -259,7 +259,7 @@ class _DryRun:
         return {"exc_type": kind, "message": said}
 
     def _changes(self, look: CallPreview, path: _Path) -> None:
-        """What is not known any more after a call that was not made."""
+        """Note what a call that was not made would have changed."""
         felt = set(look.effects) - _NOT_FILES
         if not felt:
             return
@@ -269,7 +269,7 @@ class _DryRun:
             path.changed = None
 
     async def _inner(self, look: CallPreview, planned: Planned, path: _Path) -> dict[str, Any]:
-        """A program in the program."""
+        """Explore a program inside the program."""
         if look.form.args.get("dry-run", False):
             return {"return_value": self.marks.of_call(self._shown(look))}
         if self.programs >= MAX_PROGRAMS:
@@ -341,7 +341,7 @@ class _DryRun:
         return CallForm(shown.tool, args, shown.positional)
 
     def _known_functions(self, program: Program, path: _Path) -> None:
-        """Functions of earlier programs of the session are as they were: not careful."""
+        """Note the functions of earlier programs of the session: they are not instrumented."""
         for row in self.listing:
             name = str(hy.mangle(row["name"]))
             if row["type"] == "function" and name not in program.globals and f"{name}(" in program.python:
@@ -349,7 +349,7 @@ class _DryRun:
 
 
 class _Cut(Exception):
-    """This path is not followed further."""
+    """The current path is not followed further."""
 
 
 def _effects(event: Event) -> list[str]:

@@ -1,7 +1,7 @@
 """Instruments a program for a dry run: every operation becomes a helper that handles unknown operands.
 
 Knows the Python that programs compile to, and the names of the helpers (tools/dryrun/runtime.py and
-operations.py); it runs nothing. What depends on an unknown the helpers ask the host, so that each condition
+operations.py); it runs nothing. The helpers ask the host wherever an unknown decides, so that each condition
 and handler can be taken both ways.
 """
 

@@ -166,8 +166,8 @@ def formatted(v: Any, conversion: str, spec: str) -> str:
 
 
 def shaped(v: Any, spec: Any) -> Any:
-    """A value that can be unpacked into targets like ``spec``: None is one target, a list nested ones, "*"
-    the rest."""
+    """A value that unpacks into targets like ``spec``: None is one target, a list nested ones, "*" the
+    rest."""
     if spec is None:
         return v
     if vague(v):
@@ -197,8 +197,7 @@ def each_of(it: Any) -> str:
 
 
 def loop(it: Any, spec: Any, jumps: bool) -> list[Any]:
-    """For a ``for``: whether its items are unknown, the items to run it with, and its depth in unknown
-    loops."""
+    """For a ``for``: whether its items are unknown, the items to run it with, its depth in such loops."""
     depth = STATE["loops"]
     if vague(it):
         if jumps and pick("loop", show(it), ["some", "none"]):
@@ -209,8 +208,8 @@ def loop(it: Any, spec: Any, jumps: bool) -> list[Any]:
 
 
 def again(r: list[Any], test: Any, jumps: bool) -> bool:
-    """Whether a ``while`` goes on. ``r`` holds its state: whether the number of its rounds is unknown, and
-    the number of decisions before this one."""
+    """Whether a ``while`` goes on. ``r``: whether its rounds are unknown in number, and the decisions so
+    far."""
     if r[0]:
         return False
     found = sure(test)

@@ -1,8 +1,8 @@
 """Call forms: a tool call as data, and the three texts that it is read from and printed as.
 
-``(grep-search :pattern "TODO" :path "src")`` is the canonical text. A plist, ``(:tool "grep-search" …)``, and
-JSON are other spellings of the same CallForm. The text is parsed by tools/lisp/reader.py; this file neither
-looks a tool up nor evaluates anything. It must not know the tool table, the door or a model.
+``(grep-search :pattern "TODO" :path "src")`` is the canonical text; a plist and JSON are other spellings of
+the same CallForm. tools/lisp/reader.py parses the text; this file neither looks a tool up nor evaluates
+anything. It must not know the tool table, the door or a model.
 """
 
 from __future__ import annotations
@@ -49,9 +49,8 @@ class CallForm:
 
     @cached_property
     def identity(self) -> str:
-        """Text that is equal for equal calls only: the canonical text, or JSON with types where that is
-        ambiguous (a program that is printed differently than it was written, a name that no form can
-        have)."""
+        """Text that is equal for equal calls only: the canonical text, or typed JSON where that is ambiguous
+        (a program that is printed differently than it was written, a name that no form can have)."""
         values = (*self.args.values(), *self.positional)
         if _HEAD(self.tool) and all(map(_KEYWORD, self.args)) and all(map(_stands_as_written, values)):
             return canonical(self)
@@ -115,7 +114,7 @@ def _typed(value: Value, depth: int = 0) -> Any:
 
 def plist(form: CallForm) -> str:
     """The call as a plist, ``(:target … :tool "x" :args (…))``. Raises InvalidCallError for positional
-    ones."""
+    args."""
     args = " ".join(f":{name} {print_value(value)}" for name, value in form.args.items())
     if form.positional:
         raise InvalidCallError(f"{canonical(form)} has arguments without names; a plist needs each name.")

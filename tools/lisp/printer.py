@@ -123,8 +123,7 @@ def _print_bytes(data: bytes) -> str:
 
 
 def to_value(model: Any) -> Value:
-    """Plain data for a literal model, ``Code`` for a symbol or an expression. Raises InvalidCallError for a
-    malformed dictionary."""
+    """Plain data for a literal model, ``Code`` for a symbol or an expression. Raises InvalidCallError."""
     if isinstance(model, m.Keyword):
         return str(model.name)
     if isinstance(model, m.Symbol):

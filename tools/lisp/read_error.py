@@ -17,8 +17,8 @@ _WINDOW = 80  # characters of a long line that caret() shows
 
 class Lines:
     """Converts an offset of ``text`` to (line, column), both from 1; only a line feed ends a line. ``line``
-    and ``column`` are those of ``text[0]``. It counts from the last offset asked for, so ascending order is
-    linear."""
+    and ``column`` are those of ``text[0]``. It counts from the last offset: ascending ones take linear
+    time."""
 
     __slots__ = ("first", "line", "offset", "start", "text")
 
@@ -43,8 +43,7 @@ class Lines:
 @dataclass(eq=False)
 class ReadError(QuothError):
     """A syntax error, its position, and a ``hint`` at what would be right. ``incomplete``: the text ended
-    inside a form. ``source_line`` may lack its first ``cut`` characters; ``offset`` counts from the text's
-    start."""
+    inside a form. ``source_line`` may lack its first ``cut`` characters; ``offset`` is that in the text."""
 
     message: str
     line: int = 1

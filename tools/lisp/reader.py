@@ -1,7 +1,6 @@
 """Lisp text to Hy models with positions: a parser of a subset of Hy, in linear time and within limits.
 
-It gives the same models as ``hy.read_many`` or refuses the text, and it runs nothing. It must not know tools,
-language models, or doors.
+It gives the same models as ``hy.read_many`` or refuses. It must not run anything, nor know tools or doors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Questions about Lisp forms (head, names, bindings), and a builder of new forms at the same position.
+"""Inspects Lisp forms (head, names, bindings) and builds new ones at the same position.
 
 It must not know what any idiom means, who walks a program, tools (only their names), or doors.
 """
@@ -75,7 +75,7 @@ def symbols_in(node: Any) -> Iterator[str]:
 
 
 def bound_in(forms: Iterable[Any]) -> Iterator[str]:
-    """The names, mangled, that forms bind for the whole program or function: by setv, defn, import, for …"""
+    """The names, mangled, that forms bind for the program or function: by setv, defn, import, for …"""
     pending = list(forms)
     while pending:
         node = pending.pop()
@@ -149,7 +149,7 @@ class Builder:
                 return m.Symbol(name).replace(node)
 
     def form(self, node: Any, *items: Any) -> Any:
-        """An expression of ``items`` at the position of ``node``; each str becomes a symbol. Raises
+        """An expression of ``items`` at ``node``'s position; each str becomes a symbol. Raises
         ProgramTooLarge."""
         return self.of(m.Expression, node, items)
 

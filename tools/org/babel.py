@@ -1,7 +1,6 @@
 """Parses Org Babel's header arguments, ``:var x=name``, and ``#+CALL: name(x=1)``.
 
-Values are literals or names only. Must not know plans or run anything. Columns count from 0 in the given
-line.
+Values are literals or names only. Columns count from 0 in the line. Must not know plans or run anything.
 """
 
 from __future__ import annotations
@@ -64,8 +63,7 @@ class HeaderError(QuothError):
 
 
 def split(text: str, column: int = 0, at: str = " \t") -> Iterator[tuple[str, int]]:
-    """The parts of a line with their columns. Separators are the characters ``at`` outside of brackets and
-    double quotes."""
+    """The parts of a line between characters ``at`` outside of brackets and quotes, with their columns."""
     start, depth, quoted, place = 0, 0, False, 0
     while place <= len(text):
         char = text[place] if place < len(text) else at[0]

@@ -78,7 +78,7 @@ class Element:
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A headline and the text below it. ``stop`` is the row of the next headline, ``end`` the row after its
-    subtree, ``heading`` the column after the stars. The first entry (level 0, row -1) is the text before all
+    subtree, ``heading`` the column after the stars. The first (level 0, row -1) is the text before
     headlines."""
 
     row: int
@@ -162,8 +162,8 @@ class Org:
             index = self.entries[index].parent
 
     def code(self, index: int) -> list[Element]:
-        """The source blocks and ``#+CALL:`` lines of an entry that are no results, nor inside a block or
-        drawer."""
+        """The source blocks and ``#+CALL:`` lines of an entry, without results and what is in blocks or
+        drawers."""
         return [
             one
             for one in self.entries[index].elements

@@ -50,8 +50,7 @@ def set_todo(org: Org, index: int, word: str) -> Org:
 
 
 def add_to_drawer(org: Org, index: int, drawer: str, text: str) -> Org:
-    """Add a list item at the top of an entry's drawer, as Org does; a missing drawer is made. Raises
-    EditError."""
+    """Add a list item at the top of an entry's drawer; a missing one is made. Raises EditError."""
     if not re.fullmatch(r"[\w-]+", drawer) or drawer.upper() in ("PROPERTIES", "END"):
         raise EditError(f"{drawer!r} cannot be the name of a drawer to write into.")
     if not text.strip() or "\n" in text or "\r" in text:
@@ -82,8 +81,8 @@ def put_results(org: Org, index: int, block: int, text: str | None) -> Org:
 
 
 def put_entry_results(org: Org, index: int, name: str, text: str | None) -> Org:
-    """Write named results at the end of an entry's own text, or in place of those of that name; None removes
-    them. Raises EditError."""
+    """Write named results at the end of an entry, or where they stand; None removes them. May raise
+    EditError."""
     if not name.strip() or "\n" in name or "\r" in name:
         raise EditError("Results at the end of an entry need a name of one line.")
     entry, found = _headline(org, index), find_results(org, name)
@@ -134,7 +133,7 @@ def _headline(org: Org, index: int) -> Entry:
 
 
 def _clean(text: str) -> str:
-    """Half a character could not be written."""
+    """The text with each lone surrogate replaced, so that it can be written as UTF-8."""
     return _SURROGATE.sub("\ufffd", text)
 
 

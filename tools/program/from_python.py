@@ -138,7 +138,7 @@ _ASSIGNED = re.compile(r"\s*[A-Za-z_]\w*\s*(?:[-+*/]|//)?=[^=]")
 
 
 def whole_python(text: str) -> str | None:
-    """A whole program as Lisp if it is clearly Python (a statement, call, assignment or several words); or
+    """A whole program as Lisp, if it is clearly Python: a statement, call, assignment, or several words; or
     None."""
     start = text.lstrip()
     if start[:1] in "([{\"';#":

@@ -29,8 +29,7 @@ class Lesson:
 
 
 def advice(what: str, fixed: str | None, example: str = "") -> str:
-    """The message ``what``, with the corrected form; with ``example`` where that is missing, long or
-    unreadable."""
+    """The message ``what`` with the corrected form, or with ``example`` where that is long or unreadable."""
     if fixed is not None and (len(fixed) > MAX_FIXED or "\n" in fixed or not reads(fixed)):
         fixed = None
     shown = fixed or example

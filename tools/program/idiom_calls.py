@@ -1,7 +1,6 @@
 """Rules for idioms that are calls: of functions, on texts, and on collections.
 
-A rule turns one form into another, or returns None. It must not know the table, who walks the program, or
-what runs it.
+A rule turns one form into another, or returns None. It must not know the table or who walks the program.
 """
 
 from __future__ import annotations
@@ -58,8 +57,7 @@ def filter_(w: Builder, node: Any, env: Names) -> Any:
 
 
 def reduce(w: Builder, node: Any, env: Names) -> Any:
-    """Lisp's order is (reduce f start xs). Where only the last argument is a constant, Python's order is
-    meant."""
+    """Lisp's order is (reduce f start xs); it is Python's if only the last argument is a constant."""
     items = list(node[2:])
     start = None
     if len(items) == 3 and isinstance(items[1], m.Keyword) and items[1].name == "initial-value":

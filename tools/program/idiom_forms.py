@@ -1,7 +1,6 @@
 """Rules for idioms that define, bind, choose, or repeat.
 
-A rule turns one form into another, or returns None. It must not know the table, who walks the program, or
-what runs it.
+A rule turns one form into another, or returns None. It must not know the table or who walks the program.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from quoth.tools.lisp.syntax import Builder, Names, begins, head_of, is_constant
 
 
 def function(w: Builder, node: Any, env: Names) -> Any:
-    """fn, lambda, defn and defun: parameters in ( ) or [ ], with Clojure's & or Common Lisp's &optional and
-    &rest."""
+    """fn, lambda, defn and defun, with parameters in ( ) or [ ], and & or &rest and &optional among them."""
     named = begins(node, "defn", "defun")
     head = "defn" if named else "fn"
     place = 1 + named
@@ -78,8 +76,7 @@ def define(w: Builder, node: Any, env: Names) -> Any:
 
 
 def let(w: Builder, node: Any, env: Names) -> Any:
-    """Bindings in pairs become Hy's one flat list. In Common Lisp's ``let``, no value sees the new names;
-    fresh names keep it so."""
+    """Bindings become Hy's flat list. Common Lisp's ``let`` evaluates all values before it binds any."""
     if len(node) < 2:
         return None
     pairs = _pairs(node[1])

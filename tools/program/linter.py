@@ -60,8 +60,7 @@ FOREIGN |= {word: f"(.{word} x)" for word in _METHODS.split()}
 
 
 def spot(forms: Sequence[Any], text: str, names: Iterable[str] = ()) -> Lesson | None:
-    """The first mistake in rewritten ``forms`` that would fail to compile or run, or None. ``names`` are the
-    tools'."""
+    """The first mistake in rewritten ``forms`` that would fail later, or None. ``names`` are the tools'."""
     if not forms:
         return None
     source = NodeText(text)

@@ -43,9 +43,9 @@ def validate(
     bound: Mapping[str, Any],
     later: Container[str] = (),
 ) -> dict[str, Any]:
-    """The typed arguments by canonical name, with defaults. Raises InvalidCallError that lists the errors, up
-    to MAX_FAULTS. Arguments in ``later`` have no value yet and are not checked; the result is empty if one of
-    them is required."""
+    """The typed arguments by canonical name, with defaults. Raises InvalidCallError that lists up to
+    MAX_FAULTS errors. Arguments in ``later`` have no value yet and are not checked; if one is required, the
+    result is empty."""
     from pydantic import ValidationError
 
     by_name = {param.name: param for param in params}

@@ -1,8 +1,8 @@
 """The version of a tool's code: a hash over its file and the local files that it imports, transitively.
 
-Parses the imports of Python and Hy files; imports and runs nothing. Local files are those outside of the
-standard library, installed packages and quoth itself. Modules whose names are computed at run time, and files
-that are only read, are missed.
+Parses the imports of Python and Hy files, and runs nothing. Local is what lies outside of the standard
+library, installed packages and quoth itself. Imports computed at run time, and files that are only read, are
+missed.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ _WORDS = re.compile(r"\.*[^\W\d][\w.-]*")  # in a file that cannot be read any o
 
 
 def code_of(module: str) -> str:
-    """SHA-256 over the names and contents of a loaded module's file and all local files it imports, as they
-    are now; the name of its own file does not count. Empty for quoth's own modules and those without a
-    file."""
+    """SHA-256 over the contents and names of a loaded module's file and all local files it imports, as they
+    are now; its own file may have any name. Empty for quoth's own modules and those without a file."""
     start = _file_of(module)
     if start is None or _is_foreign(start):
         return ""

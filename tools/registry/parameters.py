@@ -140,8 +140,7 @@ def with_paths(hint: Any, value: Any, change: Callable[[str], str]) -> Any:
 
 
 def type_name(hint: Any, path: str = "path") -> str:
-    """A type in words: ``str``, ``list of int``, ``str or None``, ``form``; ``path`` is the word for a
-    path."""
+    """A type in words: ``str``, ``list of int``, ``str or None``, ``form``; ``path`` stands for a path."""
     if hint is WorkspacePath:
         return path
     if hint in _PLAIN:

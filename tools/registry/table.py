@@ -161,7 +161,7 @@ class CognitiveTool:
 
     @cached_property
     def outline(self) -> str:
-        """A shorter hash (16 hex digits) of all that, except code; needs no compiled input model."""
+        """16 hex digits that change with the definition; unlike ``version``, no input model is compiled."""
         params = [repr(param) for param in self.params]
         data = json.dumps([self._orders(), params, self.source], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(data.encode()).hexdigest()[:16]

@@ -18,8 +18,7 @@ from quoth.tools.text import short
 
 
 def runtime_error(error: Any, failures: list[ToolFailure], tools: Iterable[str], text: str) -> Exception:
-    """The inner call's ToolFailure that the program did not catch, or a ProgramError that explains
-    ``error``."""
+    """The ToolFailure that the program did not catch, or a ProgramError that explains ``error``."""
     display = getattr(error, "display", None)
     said = str(display("type-msg")) if callable(display) else str(error)
     for failure in reversed(failures):

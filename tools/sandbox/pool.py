@@ -93,9 +93,8 @@ class WorkerPool:
 
 @contextlib.contextmanager
 def _deaf() -> Iterator[None]:
-    """What is begun within it does not hear what a terminal tells all its programs at once, such as Ctrl-C:
-    that is for us, and a program that is asked about must outlive it. Monty's threads, and the workers they
-    start then and later, have the mask of the thread that begins them; what is for us waits for a moment."""
+    """Blocks SIGINT and SIGHUP in this thread while Monty starts, so that its threads and workers inherit the
+    mask: Ctrl-C is for us, and a program that waits for approval must outlive it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield
@@ -104,7 +103,7 @@ def _deaf() -> Iterator[None]:
 
 
 def _let_threads_leave() -> None:
-    """Monty's own threads wake our event loop and may still be inside Python when the program ends. One that
-    is there when the interpreter shuts down aborts the process (seen: exit code 134, one run in twenty on a
-    busy machine); a moment without the GIL lets them out."""
+    """Release the GIL for a moment at exit. Monty's threads wake our event loop, and one that is inside
+    Python when the interpreter shuts down aborts the process (seen: exit code 134, one run in twenty on a
+    busy machine)."""
     time.sleep(0.1)

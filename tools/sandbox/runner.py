@@ -57,7 +57,7 @@ KeepValues = Callable[[bytes, list[dict[str, Any]]], None]
 
 @dataclass
 class _Run:
-    """What one run has done so far, on all its paths."""
+    """The state of one run, shared by all its paths."""
 
     outside: dict[str, str]  # the tools by the names of the host's functions
     call: InnerCall
@@ -96,14 +96,14 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Suspended:
-    """A path that stands still: ``node`` says where, as JSON data, ``messages`` what it waits for."""
+    """A suspended path: ``node`` is its state as JSON data, ``messages`` the questions it waits for."""
 
     node: dict[str, Any]
     messages: Sequence[str]
 
     def at(self, run: _Run, blob: bytes) -> _Suspended:
-        """The same, of a path that was written down as ``blob``. What is too much is not kept: the program
-        will be run again from its beginning."""
+        """The same with the path's serialized state; without it once the run's states exceed MAX_DUMPED, so
+        that the program is run again from its beginning."""
         run.dumped += len(blob)
         kept = _text(blob) if run.dumped <= MAX_DUMPED else ""
         return _Suspended({**self.node, "blob": kept}, self.messages)
@@ -111,7 +111,7 @@ class _Suspended:
 
 @dataclass(frozen=True)
 class _Branch:
-    """How a branch of a pmap ended."""
+    """The result of a branch of a pmap."""
 
     value: Any = None
     failure: tuple[str, str] | None = None  # the kind of the exception and what it says
@@ -131,7 +131,7 @@ class Sandbox(WorkerPool):
         listing: Sequence[dict[str, Any]] = (),
         keep: KeepValues | None = None,
     ) -> tuple[Any, str]:
-        """Run or resume a program; its value and what it printed. ``call`` makes each inner call of a tool in
+        """Run or resume a program, and return its value and its output. ``call`` makes its inner calls of
         ``names``.
 
         ``state`` is that of an earlier Pending, to resume from. ``values`` and ``listing`` are what the
@@ -173,7 +173,7 @@ class Sandbox(WorkerPool):
     async def _drive(
         self, run: _Run, path: str, begin: Callable[[Any, Any], Awaitable[Any]]
     ) -> _Branch | _Suspended:
-        """Run a path until it ends or stands still, in as many workers one after the other as it takes."""
+        """Run a path until it ends or is suspended, in one worker after another."""
         import pydantic_monty as monty
 
         while True:
@@ -196,8 +196,8 @@ class Sandbox(WorkerPool):
     async def _until_it_waits(
         self, run: _Run, path: str, session: Any, step: Any
     ) -> _Branch | _Suspended | tuple[bytes, Callable[[], Awaitable[_Answer | _Suspended]]]:
-        """Go on until the path ends or stands still, or until its worker is to be given back: then what it
-        was written down as, and how to come by the answer it waits for."""
+        """Run until the path ends, is suspended, or must give its worker back; then returns its serialized
+        state and a function that gets the answer it waits for."""
         import pydantic_monty as monty
 
         while True:
@@ -238,7 +238,7 @@ class Sandbox(WorkerPool):
                 step = await step.resume({"exc_type": "NameError", "message": message})
 
     async def _done_or_wanted(self, answer: asyncio.Future[Any]) -> bool:
-        """Wait for the answer of a call, or until somebody wants a worker: whether the answer is there."""
+        """Wait until a call is answered or another path needs a worker; whether it is answered."""
         wanted = asyncio.ensure_future(self._wanted.wait())
         try:
             await asyncio.wait({answer, wanted}, return_when=asyncio.FIRST_COMPLETED)
@@ -251,8 +251,8 @@ class Sandbox(WorkerPool):
         return answer.done()
 
     async def _branches(self, run: _Run, path: str, blob: bytes, number: int) -> _Answer | _Suspended:
-        """Go down every branch, and answer with the list of their values or the first failure; the path is
-        suspended when one of them waits, and the others go on to their ends first."""
+        """Run every branch; the answer is the list of their values or the first failure. The path is
+        suspended when one of them waits, after the others have ended."""
         run.count(number)
         made = run.made.setdefault(path, Counter())
         made["branches"] += 1
@@ -296,7 +296,7 @@ class Sandbox(WorkerPool):
         return {"return_value": [unpacked(node["value"]) for node in ended]}
 
     async def _go_on(self, run: _Run, path: str, node: Mapping[str, Any]) -> _Branch | _Suspended:
-        """Go on from where a path was written down."""
+        """Resume a serialized path."""
         blob = base64.b64decode(node["blob"])
         if node["at"] == "branches":
             answer = await self._join(run, path, blob, node["fork"], node["nodes"])
@@ -308,7 +308,7 @@ class Sandbox(WorkerPool):
 
 
 def _resumed(run: _Run, blob: bytes, answer: Any) -> Callable[[Any, Any], Awaitable[Any]]:
-    """Begin a session with a path that was written down, and the answer it waited for."""
+    """A function that loads a serialized path into a session and passes it the answer it waited for."""
 
     async def begin(session: Any, printed: Any) -> Any:
         step = await session.load_snapshot(blob, external_lookup=_lookup(run), print_callback=printed)
@@ -333,7 +333,7 @@ def _lookup(run: _Run) -> dict[str, Any]:
 
 
 async def _inner(run: _Run, path: str, step: Any) -> _Answer | _Suspended:
-    """Answer one use of a tool: its value, or the exception it is inside the program."""
+    """Make one inner call: its value, or the exception to raise inside the program."""
     tool = run.outside[step.function_name]
     run.count()
     try:
@@ -369,7 +369,7 @@ _EXCEPTIONS = frozenset(
 
 
 def _exception(kind: str, message: str) -> dict[str, Any]:
-    """What a branch failed with, to be raised where its pmap stands."""
+    """The failure of a branch, as an exception to raise at its pmap."""
     if kind in _EXCEPTIONS:
         return {"exc_type": kind, "message": message}
     return {"exc_type": "RuntimeError", "message": f"{kind}: {message}"}
@@ -379,7 +379,7 @@ def _exception(kind: str, message: str) -> dict[str, Any]:
 
 
 async def _keep(session: Any, names: Iterable[str], keep: KeepValues) -> None:
-    """Hand over what a program leaves behind for the next one of its session."""
+    """Pass to ``keep`` the values that a program leaves for the next one of its session."""
     state = await session.dump()
     known = {host_name(ANSWER): _placeholder}
     step = await session.feed_start(_looks(names), external_lookup=known)
@@ -397,7 +397,7 @@ def lisp_name(name: str) -> str:
 
 
 def _looks(names: Iterable[str]) -> str:
-    """A program that tells the type and length of each of these values."""
+    """A program that reports the type and length of each of these values."""
     sized = "__type(%s) in (*__PLAIN[:1], *__PLAIN[-1:], *__MANY[:3], __dict)"
     looks = "\n".join(
         f"try:\n    __seen.append([{lisp_name(name)!r}, __type({name}).__name__,"

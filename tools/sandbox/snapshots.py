@@ -108,7 +108,7 @@ class StoreSnapshots:
 
 
 def _sealed(name: str, state: Mapping[str, Any]) -> bytes | None:
-    """What is kept of a state; nothing of one that is too large."""
+    """The authenticated snapshot of a state, or None for one that is too large."""
     text = json.dumps({**state, "sandbox": sandbox_version()})
     if len(text) > 2 * MAX_BYTES:
         return None
@@ -138,8 +138,7 @@ def _mac(key: bytes, name: str, packed: bytes) -> bytes:
 
 
 def _secret() -> bytes:
-    """The key of this user on this machine, made at the first use; of two processes that make it at once,
-    both get the same."""
+    """This user's key on this machine, created once; processes that create it at once get the same one."""
     path = state_dir() / "snapshots.key"
     if (key := _read(path)) is None:
         private_folder(path.parent)

@@ -34,8 +34,7 @@ def _text(blob: bytes) -> str:
 
 
 def require_readable(form: CallForm) -> None:
-    """Raise ProgramError for a call whose text cannot be read back: any call may need approval, and is stored
-    as text then."""
+    """Raise ProgramError for a call whose text cannot be read back, as an approval request needs it."""
     text = canonical(form)
     if len(text) > 20_000 or "0x" in text or re.search(r"\d{1000}", text):
         try:

@@ -1,7 +1,6 @@
 """Decompresses an HTTP reply piece by piece, so that a reader can stop at its own limit.
 
-httpx itself may expand one kilobyte to gigabytes before anybody can stop it. Must not know requests or
-limits.
+httpx itself may expand one kilobyte to gigabytes before anybody can stop it. Must not know requests.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ class UnknownEncodingError(Exception):
 
 
 async def inflated(raw: AsyncIterable[bytes], encoding: str) -> AsyncGenerator[bytes]:
-    """The decoded body for this ``content-encoding``, piece by piece. Raises UnknownEncodingError,
-    zlib.error."""
+    """The decoded body for this ``content-encoding``, in pieces. Raises UnknownEncodingError, zlib.error."""
     encoding = encoding.strip().lower()
     if encoding not in ("identity", "", "gzip", "x-gzip"):
         raise UnknownEncodingError(encoding)
