@@ -19,7 +19,7 @@ from quoth.agent.flight.approval import Coverage
 from quoth.agent.plan.blocks import called, libraries, variables
 from quoth.agent.plan.model import BUDGETS, Form, Part, Plan
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.lisp.printer import Picture, print_value
+from quoth.tools.lisp.printer import DisplayText, print_value
 from quoth.tools.text import number_of
 from quoth.tools.visible import mixed, visible
 
@@ -146,7 +146,7 @@ def _value(name: str, given: dict[str, Any]) -> list[str]:
 
 
 def _brief_call(call: CallForm) -> str:
-    args = {name: Picture(_brief(value)) for name, value in call.args.items()}
+    args = {name: DisplayText(_brief(value)) for name, value in call.args.items()}
     return str(replace(call, args=args))
 
 

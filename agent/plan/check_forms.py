@@ -19,7 +19,7 @@ from quoth.tools.errors import InvalidCallError, did_you_mean
 from quoth.tools.lisp.forms import from_model
 from quoth.tools.lisp.printer import Code, code_in
 from quoth.tools.lisp.reader import ReadError, read_all
-from quoth.tools.lisp.syntax import bound_in, head_of, mangled, plain
+from quoth.tools.lisp.syntax import bound_in, fixed_arity, head_of, mangled
 from quoth.tools.program.compiler import (
     LACKING,
     PRELUDES,
@@ -181,7 +181,7 @@ def _heads(forms: Sequence[Any]) -> dict[tuple[int, int], Any]:
 
 def _call_faults(node: Any, tool: CognitiveTool, above: int) -> Iterator[FormFault]:
     """What is wrong with the arguments of a call, as far as they are literal."""
-    if not plain(node[1:]):
+    if not fixed_arity(node[1:]):
         return
     try:
         form = from_model(node)

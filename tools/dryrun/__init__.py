@@ -1,1 +1,1 @@
-"""Which calls a program may make, found without making those that do more than read."""
+"""Dry runs: finds which calls a program may make, and makes only calls that read."""

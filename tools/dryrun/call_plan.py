@@ -1,8 +1,8 @@
-"""The plan of a program: what a dry run found on all its paths, as a tree, as text and as shapes to approve.
+"""The plan of a program: all calls a dry run found, as a tree, as text, and as shapes for approval.
 
-Knows data only. The paths of a program are put together again where they go on alike, so that what follows a
-condition stands once, behind it. A shape says of a call what must be so of it for an approval of the whole
-plan to cover it, and how often it may come.
+Paths that continue alike after a condition are joined again, so that the common part appears once, after it.
+A shape is what must be true of a call (tool, version, argument patterns) for the approval of the whole plan
+to cover it, and how often. Must know data only.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ DEEPEST = 20  # steps inside of steps
 
 @dataclass(eq=True)
 class Planned:
-    """One call that the program may make. ``shape`` is what an approval would cover, ``inside`` what the
-    program in it would do, ``made`` the status of one that was made to go on with its value."""
+    """One call that the program may make. ``shape`` is what an approval would cover, ``inside`` the events of
+    the program in its arguments, ``node["made"]`` the status of a call that was really made."""
 
     node: Node
     shape: Node | None = None
@@ -29,8 +29,8 @@ class Planned:
 
 @dataclass(eq=True)
 class Note:
-    """Something begins or ends here (each, while, where, end), is lost sight of (lost), or the path ends
-    (fails, cut)."""
+    """A point on a path: a loop or filter begins or ends (each, while, where, end), the analysis is
+    incomplete from here on (lost), or the path ends (fails, cut)."""
 
     kind: str
     text: str = ""
@@ -38,7 +38,7 @@ class Note:
 
 @dataclass(eq=True)
 class Split:
-    """The path goes on in several ways; each has its label."""
+    """A decision by an unknown: the path continues in several ways, each with its label."""
 
     kind: str
     text: str
@@ -50,8 +50,8 @@ Event = Planned | Note | Split
 
 @dataclass(frozen=True)
 class Plan:
-    """What a dry run found. ``complete`` says that nothing was cut or lost sight of, ``shapes`` the calls
-    that would be asked, and ``program`` is the digest of the text."""
+    """The result of a dry run. ``complete``: no path was cut or lost. ``shapes`` are the calls that need
+    approval, ``program`` is the digest of the program's text."""
 
     program: str
     steps: list[Node]
@@ -61,13 +61,13 @@ class Plan:
 
     @property
     def digest(self) -> str:
-        """What an approval of the whole is bound to: the program, and the calls it covers."""
+        """SHA-256 of the program and the shapes; the approval of a plan is bound to it."""
         data = json.dumps([self.program, self.shapes], sort_keys=True)
         return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
     def text(self) -> str:
-        """The tree, one line a call."""
+        """The tree as text, one line for each call."""
         lines = list(_lines(self.steps, "")) or ["The program makes no call."]
         if not self.complete:
             lines.append("; This is not all: the program could not be followed everywhere.")
@@ -85,7 +85,7 @@ class Plan:
 
 
 def make_plan(program: str, events: list[Event]) -> Plan:
-    """Put the paths together, and count."""
+    """The plan of the program with this digest: paths joined, and calls of each shape counted."""
     joined = join(events)
     shapes = [shape | {"times": times} for _, (shape, times) in sorted(_count(joined).items())]
     steps = _fold(joined)
@@ -93,7 +93,7 @@ def make_plan(program: str, events: list[Event]) -> Plan:
 
 
 def join(events: Sequence[Event]) -> list[Event]:
-    """The same, with what all ways of a split end with behind it, and no split that makes no difference."""
+    """The events, with the common end of a split's ways moved behind it, and without empty splits."""
     done: list[Event] = []
     for event in events:
         if not isinstance(event, Split):
@@ -116,7 +116,7 @@ def join(events: Sequence[Event]) -> list[Event]:
 
 
 def _opened(way: Sequence[Event]) -> int:
-    """How many loops begin in this way and do not end in it."""
+    """The number of loops that begin but do not end in this way."""
     notes = [event.kind for event in way if isinstance(event, Note)]
     return sum(kind in ("each", "while") for kind in notes) - notes.count("end")
 
@@ -125,7 +125,7 @@ Counts = dict[str, tuple[Node, int | None]]
 
 
 def _count(events: Sequence[Event], loops: int = 0) -> Counts:
-    """How often each shape may come at most; None for any number."""
+    """The highest number of calls of each shape; None for any number."""
     found: Counts = {}
     for event in events:
         if isinstance(event, Note):
@@ -154,7 +154,7 @@ def _added(one: Counts, other: Counts) -> Counts:
 
 
 def _lost(steps: Sequence[Node]) -> bool:
-    """Whether anything was cut or lost sight of."""
+    """Whether any path was cut or lost."""
     return any(
         "cut" in step
         or "lost" in step
@@ -166,7 +166,7 @@ def _lost(steps: Sequence[Node]) -> bool:
 
 
 def _fold(events: Sequence[Event], depth: int = 0) -> list[Node]:
-    """As JSON data: what stands between a beginning and its end is part of it."""
+    """The events as JSON data, in which loops contain their steps."""
     if depth > DEEPEST:
         return [{"cut": "it is nested too deeply to be shown"}]
     top: list[Node] = []
@@ -204,7 +204,7 @@ def _fold(events: Sequence[Event], depth: int = 0) -> list[Node]:
 
 
 def _tidy(steps: list[Node]) -> list[Node]:
-    """Without marks after which nothing comes."""
+    """Drop ``after`` and ``where`` at the end, and empty loops."""
     while steps and ("after" in steps[-1] or "where" in steps[-1]):
         steps.pop()
     return [step for step in steps if step.get("steps", True)]

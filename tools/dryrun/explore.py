@@ -1,10 +1,10 @@
-"""Dry runs: a program gone through on all its paths, to see what it may call; nothing is done but reading.
+"""Dry runs: executes a program on all its paths to see what it may call; nothing is done but reading.
 
-Knows the context of a call, careful programs (tools/dryrun/instrument.py) and sandbox workers; it must not
-know the door, the store or who asks. A call whose tool only reads, that is allowed, unlimited and known
-through and through is really made, so that the plan is about what is there; the value of any other is
-unknown. Where the program decides by an unknown its state is written down and goes on both ways. What a call
-may have written is not read any more.
+A call is really made if its tool only reads, it is allowed without limits, and all its arguments are known;
+so the plan fits the files that are there. The value of any other call is unknown. Where the program decides
+by an unknown, its state is saved and every branch is taken. What an earlier call may have written is not
+read. Knows the context of a call, instrumented programs (tools/dryrun/instrument.py) and sandbox workers; it
+must not know the door, the store or who asks.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from quoth.tools.lisp.forms import CallForm, canonical, kebab
 from quoth.tools.program.compiler import ANSWER, Program, ProgramError, alias, compile_program, program_digest
 from quoth.tools.sandbox.failures import runtime_error
 from quoth.tools.sandbox.runner import MAX_DUMPED, MAX_OUTPUT, OWN, VALUES
-from quoth.tools.sandbox.transfer import MAX_MESSAGE, MAX_VALUE, across, require_readable
-from quoth.tools.sandbox.wall import outside, placeholders, walled
+from quoth.tools.sandbox.transfer import MAX_MESSAGE, MAX_VALUE, bounded, require_readable
+from quoth.tools.sandbox.wall import host_name, placeholders, with_guards
 from quoth.tools.text import short
 
 MAX_PATHS = 64
@@ -48,7 +48,7 @@ _RAISES = {"deny": "PermissionError", "invalid": "TypeError", "unknown": "NameEr
 
 @dataclass
 class _Path:
-    """Where one path is: the events to add to, and what its calls so far may have changed (None: all)."""
+    """One path: the events found so far, and the paths its calls may have written (None: anything)."""
 
     events: list[Event]
     changed: list[str] | None = field(default_factory=list)
@@ -71,7 +71,7 @@ Begin = Callable[[Any], Awaitable[Any]]
 
 @dataclass
 class _Walk:
-    """One program on its way: the path that is gone now, those still to go, and how one is gone on with."""
+    """One program being explored: the current path, those still to take, and how to resume one."""
 
     path: _Path
     way: Callable[[bytes, int], Begin]
@@ -80,8 +80,8 @@ class _Walk:
 
 
 async def dry_run(text: str, ctx: ToolContext, call: Call, *, pure: bool = False) -> Plan:
-    """Go through the program ``text`` as the body of ``call``. When ``pure`` nothing runs at all, neither
-    reading tools nor guards. Raises ToolFailure for a program that cannot be read."""
+    """The plan of the program ``text``, as the body of ``call``. When ``pure`` nothing runs at all, neither
+    reading tools nor guards. Raises ToolFailure for a program that does not compile."""
     if ctx.sandbox is None or ctx.dispatch is None or ctx.look is None:
         raise ToolError("There is no sandbox here to run programs in.")
     try:
@@ -100,7 +100,7 @@ async def dry_run(text: str, ctx: ToolContext, call: Call, *, pure: bool = False
 
 
 class _DryRun:
-    """One dry run, with all programs in it."""
+    """One dry run, with all programs that run inside it."""
 
     def __init__(self, ctx: ToolContext, pure: bool) -> None:
         assert ctx.sandbox is not None, "asked before"
@@ -118,12 +118,12 @@ class _DryRun:
         self.raised: list[ToolFailure] = []  # what the program was told of calls
 
     async def program(self, program: Program, start: _Path, *, values: bytes | None = None) -> list[Any]:
-        """Go all ways of a program, and return the values they end with."""
+        """Take all paths of a program, and return the values they end with."""
         import pydantic_monty as monty
 
         functions = (*self.tools, CHOOSE, NOTE)
-        python = walled(for_dry_run(program, self.marks.word), functions, begun=values is not None)
-        lookup = placeholders((*map(outside, (*functions, *OWN)), VALUES))
+        python = with_guards(for_dry_run(program, self.marks.word), functions, begun=values is not None)
+        lookup = placeholders((*map(host_name, (*functions, *OWN)), VALUES))
 
         async def begin(session: Any) -> Any:
             if values is not None:
@@ -160,23 +160,23 @@ class _DryRun:
         return walk.answers
 
     async def _step(self, step: Any, walk: _Walk) -> Any:
-        """Answer one question of the sandbox."""
+        """Answer one call that the sandbox passes to the host."""
         import pydantic_monty as monty
 
         if not isinstance(step, monty.AsyncFunctionSnapshot):
             return await step.resume_auto()
         if step.is_os_function:
             return await step.resume_not_handled()
-        name, path = step.function_name.removeprefix(outside("")), walk.path
+        name, path = step.function_name.removeprefix(host_name("")), walk.path
         answer: Any = None
         if name == ANSWER:
-            walk.answers.append(across(step.args[0]))
+            walk.answers.append(bounded(step.args[0]))
         elif name == NOTE and step.args[0] == "cut":
             raise _Cut(self._line(step.args[1]))
         elif name == NOTE:
             path.add(str(step.args[0]), self._line(step.args[1]))
         elif name == CHOOSE:
-            kind, text, labels = (across(value) for value in step.args)
+            kind, text, labels = (bounded(value) for value in step.args)
             if path.decisions >= MAX_DECISIONS:
                 raise _Cut(f"more than {MAX_DECISIONS} unknown decisions come one after the other")
             split = Split(kind, self._line(text), [(label, []) for label in labels])
@@ -198,14 +198,14 @@ class _DryRun:
         return await step.resume({"return_value": answer})
 
     async def _call(self, tool: str, step: Any, path: _Path) -> Any:
-        """One call the program comes to: looked at, and made if that does no more than read."""
+        """Record one call of the program, and make it if it only reads."""
         assert self.ctx.look is not None, "asked before"
         self.calls += 1
         if self.calls > MAX_CALLS:
             raise _Cut(f"there are more than {MAX_CALLS} calls")
         try:
-            named = {kebab(name): plain(across(value)) for name, value in step.kwargs.items()}
-            form = CallForm(tool, named, tuple(plain(across(value)) for value in step.args))
+            named = {kebab(name): plain(bounded(value)) for name, value in step.kwargs.items()}
+            form = CallForm(tool, named, tuple(plain(bounded(value)) for value in step.args))
             require_readable(form)
         except (ProgramError, ToolError) as error:
             return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}
@@ -230,7 +230,7 @@ class _DryRun:
         return {"return_value": self.marks.of_call(self._shown(look))}
 
     def _may_read(self, look: CallPreview, path: _Path) -> bool:
-        """Whether the call is really made. One that is counted is not: looking must not use it up."""
+        """Whether the call is really made. One with a limit is not: a dry run must not use that up."""
         harmless = set(look.effects) <= {"reads"} and look.cost != "expensive" and look.form.tool != PROGRAMS
         if not harmless or look.verdict != "allow" or look.left or look.gate:
             return False
@@ -259,7 +259,7 @@ class _DryRun:
         return {"exc_type": kind, "message": said}
 
     def _changes(self, look: CallPreview, path: _Path) -> None:
-        """What is not known any more after a call that was not made."""
+        """Note what a call that was not made would have changed."""
         felt = set(look.effects) - _NOT_FILES
         if not felt:
             return
@@ -269,7 +269,7 @@ class _DryRun:
             path.changed = None
 
     async def _inner(self, look: CallPreview, planned: Planned, path: _Path) -> dict[str, Any]:
-        """A program in the program."""
+        """Explore a program inside the program."""
         if look.form.args.get("dry-run", False):
             return {"return_value": self.marks.of_call(self._shown(look))}
         if self.programs >= MAX_PROGRAMS:
@@ -341,7 +341,7 @@ class _DryRun:
         return CallForm(shown.tool, args, shown.positional)
 
     def _known_functions(self, program: Program, path: _Path) -> None:
-        """Functions of earlier programs of the session are as they were: not careful."""
+        """Note the functions of earlier programs of the session: they are not instrumented."""
         for row in self.listing:
             name = str(hy.mangle(row["name"]))
             if row["type"] == "function" and name not in program.globals and f"{name}(" in program.python:
@@ -349,7 +349,7 @@ class _DryRun:
 
 
 class _Cut(Exception):
-    """This path is not followed further."""
+    """The current path is not followed further."""
 
 
 def _effects(event: Event) -> list[str]:

@@ -1,6 +1,6 @@
-"""The helpers of a dry run as the sandbox takes them: two files of plain Python, made into one text.
+"""The source of a dry run's helper functions for the sandbox, made of two Python files.
 
-Knows which files those are, and Python's syntax; it must not know what they do, or for which program.
+Knows which files, and Python's syntax; it must not know what the helpers do, or for which program.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CHOOSE, NOTE = PREFIX + "choose", PREFIX + "note"  # which the host answers
 
 
 def helpers(word: str) -> str:
-    """The helpers, for a run whose unknowns are marked by ``word``."""
+    """The Python source of the helpers, for a run whose unknowns are marked by ``word``."""
     return _helpers().replace(runtime.WORD, word)
 
 

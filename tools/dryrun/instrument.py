@@ -1,8 +1,8 @@
-"""A program made ready for a dry run: every operation asks first whether one of its operands is unknown.
+"""Instruments a program for a dry run: every operation becomes a helper that handles unknown operands.
 
 Knows the Python that programs compile to, and the names of the helpers (tools/dryrun/runtime.py and
-operations.py); it runs nothing. What the helpers cannot decide they ask the host: so each
-condition and handler can be gone both ways.
+operations.py); it runs nothing. The helpers ask the host wherever an unknown decides, so that each condition
+and handler can be taken both ways.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OWN_SCOPE = (ast.FunctionDef, ast.Lambda, ast.ClassDef)
 
 
 def for_dry_run(program: Program, word: str) -> str:
-    """The Python of ``program`` with every operation careful; unknowns are marked by ``word``."""
+    """The instrumented Python of ``program``, with the helpers; unknowns are marked by ``word``."""
     python, given = program.python, ""
     if python.startswith(PRELUDES["pmap"]):
         python, given = python.removeprefix(PRELUDES["pmap"]), f"pmap = {PREFIX}pmap\n"
@@ -86,7 +86,7 @@ def _jumps(nodes: Sequence[ast.AST]) -> ast.Constant:
 
 
 def shown_name(name: str) -> str:
-    """A variable as its program calls it."""
+    """A Python variable as the program spells it."""
     if name.startswith(("_hy_let_", "_hy_exc_")):
         name = name[8:].rpartition("_")[0]
     return "a value" if name.startswith("_hy_") else str(hy.unmangle(name))

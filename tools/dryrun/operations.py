@@ -1,6 +1,6 @@
-"""Operators, loops, handlers and calls as a dry run's program has them: each asks first what is unknown.
+"""Operators, loops, handlers and calls of an instrumented program; each handles unknown operands.
 
-Read as text and run in the sandbox like tools/dryrun/runtime.py, after it. It must not know the host.
+It is read as source and run in the sandbox after tools/dryrun/runtime.py. It must not know the host.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def binary(op: str, a: Any, b: Any, said: str = "") -> Any:
 
 
 def changed(op: str, a: Any, b: Any) -> Any:
-    """What ``a op= b`` makes of a, as the sandbox does it: some collections stay the ones they are."""
+    """The result of ``a op= b``, as in the sandbox: lists, dictionaries and sets change in place."""
     if not isinstance(a, (list, dict, set)):
         return binary(op, a, b, op + "=")
     if STATE["unknowns"] and (vague(b) or STATE["loops"]):
@@ -148,7 +148,7 @@ def put(o: Any, i: Any, v: Any) -> None:
 
 
 def kept(v: Any, name: str) -> Any:
-    """What a function sets outside of itself is not known after a loop over unknown things."""
+    """The value that a function gives an outer variable: unknown inside a loop over unknown things."""
     return hole(name) if STATE["loops"] else v
 
 
@@ -166,7 +166,8 @@ def formatted(v: Any, conversion: str, spec: str) -> str:
 
 
 def shaped(v: Any, spec: Any) -> Any:
-    """A value that targets like ``spec`` can take apart: None is one target, "*" all that are left."""
+    """A value that unpacks into targets like ``spec``: None is one target, a list nested ones, "*" the
+    rest."""
     if spec is None:
         return v
     if vague(v):
@@ -196,7 +197,7 @@ def each_of(it: Any) -> str:
 
 
 def loop(it: Any, spec: Any, jumps: bool) -> list[Any]:
-    """Whether a for goes over unknown things, over what, and how many such loops it stands in."""
+    """For a ``for``: whether its items are unknown, the items to run it with, its depth in such loops."""
     depth = STATE["loops"]
     if vague(it):
         if jumps and pick("loop", show(it), ["some", "none"]):
@@ -207,7 +208,8 @@ def loop(it: Any, spec: Any, jumps: bool) -> list[Any]:
 
 
 def again(r: list[Any], test: Any, jumps: bool) -> bool:
-    """Whether a while goes on; ``r`` is whether it is unknown how often, and the decisions before."""
+    """Whether a ``while`` goes on. ``r``: whether its rounds are unknown in number, and the decisions so
+    far."""
     if r[0]:
         return False
     found = sure(test)
@@ -228,7 +230,7 @@ def begin() -> list[Any]:
 
 
 def source(it: Any, spec: Any) -> Any:
-    """What a comprehension goes over."""
+    """The items that a comprehension iterates over; one unknown stands for unknown items."""
     if vague(it):
         enter("each", it)
         STATE["maybe"] = True
@@ -336,7 +338,7 @@ def builtin(f: Any, a: list[Any], k: dict[str, Any]) -> Any:
 
 
 def method(name: str, o: Any, a: list[Any], k: dict[str, Any]) -> Any:
-    """What a method comes to, or GO: it is safe to call it."""
+    """The result of a method call, or GO when the method itself can safely be called."""
     if not STATE["unknowns"]:
         return GO
     if unknown(o):

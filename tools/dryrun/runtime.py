@@ -1,11 +1,11 @@
-"""What a dry run's program brings along into the sandbox: functions that know what to do with an unknown.
+"""The core of a dry run's helpers in the sandbox: functions that create and test unknown values.
 
-This file is read as text (tools/dryrun/helpers.py) and runs in the sandbox, each of its names behind a
-prefix; it must not know the host but for the two functions at the end, which the host answers. An unknown is
-a text with a mark in it, so that it crosses every wall, stands in any list, and stays part of the text it was
-joined to; the mark holds a word that only this run knows, so that no data can pass for one. What is done to
-an unknown is an unknown. A list, dictionary or set that holds the mark "*" may hold anything, any number of
-times; what a loop over unknown things changes becomes one.
+This file is read as source (tools/dryrun/helpers.py) and runs in the sandbox, with a prefix on each of its
+names; it must not know the host but for the two functions at the end, which the host answers. An unknown is a
+text with a mark in it. So it can leave the sandbox, be an item of any list, and stay part of a text that it
+is joined to. The mark holds a word that only this run knows, so that no data can imitate it. The result of an
+operation on an unknown is unknown. A list, dictionary or set that holds the mark "*" may hold anything, any
+number of times; a collection that is changed in a loop over unknown things becomes one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def deep(x: Any, depth: int = 0) -> bool:
 
 
 def many(x: Any) -> bool:
-    """Whether there may be any number of items in a collection."""
+    """Whether a collection may have any number of items."""
     if isinstance(x, (list, tuple)):
         return any(isinstance(item, str) and item.startswith(MARK + "*") for item in x)
     return isinstance(x, (dict, set, frozenset)) and any(deep(item) for item in x)
@@ -59,7 +59,7 @@ def vague(x: Any) -> bool:
 
 
 def show(x: Any) -> str:
-    """A value as the words of an unknown or a note say it."""
+    """A value as short text, for labels of unknowns and for notes."""
     if isinstance(x, str):
         if MARK in x:
             return show_unknown(x)
@@ -89,7 +89,7 @@ def show_unknown(x: str) -> str:
 
 
 def hole(text: str, flag: str = "-") -> str:
-    """A new unknown."""
+    """A new unknown, labelled ``text``; ``flag`` is "*" for any number of items."""
     STATE["unknowns"] += 1
     text = text.replace("\ue000", "").replace("\ue001", "")
     if len(text) > 80:
@@ -98,7 +98,7 @@ def hole(text: str, flag: str = "-") -> str:
 
 
 def form(name: str, items: Iterable[Any]) -> str:
-    """The unknown that comes of these."""
+    """A new unknown: the result of calling ``name`` on these items."""
     return hole("(" + " ".join([name] + [show(item) for item in items]) + ")")
 
 
@@ -107,7 +107,7 @@ def anything() -> str:
 
 
 def blur(x: Any, depth: int = 0) -> None:
-    """From here on a collection, and all that is in it, may hold anything."""
+    """Make a collection, and all collections in it, hold unknown items in unknown number."""
     if depth > 10 or not isinstance(x, (list, dict, set)):
         return
     for item in list(x.values()) if isinstance(x, dict) else list(x):
@@ -122,7 +122,7 @@ def blur(x: Any, depth: int = 0) -> None:
 
 
 def stop(said: str) -> None:
-    """This path cannot be followed further."""
+    """End this path: it cannot be followed further."""
     note("cut", said)
 
 
@@ -135,7 +135,7 @@ def pick(kind: str, text: str, labels: list[str]) -> int:
 
 
 def sure(x: Any) -> bool | None:
-    """Whether a value is true, or None: that is not known."""
+    """Whether a value is true; None if that is unknown."""
     if not STATE["unknowns"]:
         return bool(x)
     if isinstance(x, str) and MARK in x:
@@ -166,10 +166,10 @@ def assumed(x: Any) -> bool:
 
 
 def choose(kind: str, text: str, labels: list[str]) -> int:
-    """Which way this path goes; the others are gone later."""
+    """The number of the way this path takes; the host takes the others later."""
     raise NotImplementedError
 
 
 def note(kind: str, text: str) -> None:
-    """What begins, ends, or cannot be followed."""
+    """Tell the host that a loop begins or ends, or that the path cannot be followed."""
     raise NotImplementedError

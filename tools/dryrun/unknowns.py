@@ -1,7 +1,7 @@
-"""Unknowns on the host's side: found in what a program hands over, shown to people, made into patterns.
+"""Unknowns on the host's side: found in values, shown to people, and turned into patterns.
 
-Knows the marks (tools/dryrun/runtime.py) and plain data. A pattern says which values an argument may have:
-JSON data that can be kept, and matched against a call that comes later.
+A pattern says which values an argument may have: JSON data that can be stored, and matched against a later
+call. Knows the marks (tools/dryrun/runtime.py) and plain data.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from quoth.tools.dryrun.runtime import BEGIN, END
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.lisp.printer import Picture, print_value
+from quoth.tools.lisp.printer import DisplayText, print_value
 
 SHOWN_CHARS = 60
 ANY: dict[str, Any] = {"any": True}
@@ -21,7 +21,7 @@ Pattern = dict[str, Any]
 
 
 class UnknownMarks:
-    """The unknowns of one run, marked by a word that nobody else knows."""
+    """Creates and finds the unknowns of one run; ``word`` marks them and must be secret."""
 
     def __init__(self, word: str) -> None:
         self.word = word
@@ -29,13 +29,13 @@ class UnknownMarks:
         self._mark = re.compile(f"{BEGIN}{word}([-*])[^:]*:([^{END}]*){END}")
 
     def new(self, text: str) -> str:
-        """An unknown that stands for ``text``."""
+        """A new unknown, labelled ``text``."""
         self._made += 1
         text = text.replace(BEGIN, "").replace(END, "")
         return f"{BEGIN}{self.word}-h{self._made}:{text}{END}"
 
     def of_call(self, form: CallForm) -> str:
-        """What comes of a call that was not made."""
+        """The unknown result of a call that was not made."""
         text = str(self.shown_form(form))
         return self.new(text if len(text) <= SHOWN_CHARS else f"({form.tool} …)")
 
@@ -55,29 +55,29 @@ class UnknownMarks:
         return any((mark := self._whole(item)) is not None and mark[1] == "*" for item in items)
 
     def text(self, text: str) -> str:
-        """A text with its unknowns as people see them, each on one line."""
+        """A text with each unknown replaced by its label, on one line: ``#<(get hit "path")>``."""
         return self._mark.sub(lambda mark: f"#<{' '.join(mark[2].split())}>", text)
 
     def shown(self, value: Any) -> Any:
-        """A value with its unknowns as people see them: ``#<(get hit "path")>``."""
+        """A value with each unknown replaced by its label."""
         if isinstance(value, str):
             text = self.text(value)
-            return Picture(text) if self._whole(value) else type(value)(text)
+            return DisplayText(text) if self._whole(value) else type(value)(text)
         if isinstance(value, Mapping):
             return {self.shown(key): self.shown(item) for key, item in value.items()}
         if isinstance(value, (set, frozenset)):
             return sorted(map(self.shown, value), key=str)
         if isinstance(value, (list, tuple)):
-            return Picture("#<a list>") if self._loose(value) else [self.shown(item) for item in value]
+            return DisplayText("#<a list>") if self._loose(value) else [self.shown(item) for item in value]
         return value
 
     def shown_form(self, form: CallForm) -> CallForm:
-        """A call with its unknowns as people see them."""
+        """A call with each unknown replaced by its label."""
         args = {name: self.shown(value) for name, value in form.args.items()}
         return CallForm(form.tool, args, tuple(map(self.shown, form.positional)))
 
     def pattern(self, value: Any) -> Pattern:
-        """What this argument may be when the program runs."""
+        """The pattern of an argument: which values it may have when the program runs."""
         if not self.within(value):
             return {"is": value}
         if isinstance(value, str):
@@ -90,12 +90,12 @@ class UnknownMarks:
 
 
 def hidden(pattern: Pattern) -> Pattern:
-    """The pattern of an argument that must not be kept: it knows the value when it comes."""
+    """A pattern for a secret argument: the hash of a known value, else anything."""
     return {"sha256": digest(pattern["is"])} if "is" in pattern else ANY
 
 
 def matches(pattern: Pattern, value: Any) -> bool:
-    """Whether a value is one of those that the pattern says."""
+    """Whether a value fits the pattern."""
     if "any" in pattern:
         return True
     if "is" in pattern:

@@ -1,1 +1,1 @@
-"""Text to models to call forms and back; it runs nothing."""
+"""Reads Lisp text into Hy models and call forms, and prints both; it runs nothing."""

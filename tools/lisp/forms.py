@@ -1,8 +1,8 @@
-"""Call forms: one shape for every wish to use a tool, and its spellings.
+"""Call forms: a tool call as data, and the three texts that it is read from and printed as.
 
-``(grep-search :pattern "TODO" :path "src")`` is the canonical text; the plist of the first seed and JSON are
-other spellings of the same CallForm. This file knows no table, no door and no model: it neither looks a tool
-up nor runs anything. A form is read by tools/lisp/reader.py; nothing here evaluates.
+``(grep-search :pattern "TODO" :path "src")`` is the canonical text; a plist and JSON are other spellings of
+the same CallForm. tools/lisp/reader.py parses the text; this file neither looks a tool up nor evaluates
+anything. It must not know the tool table, the door or a model.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class CallForm:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of ``identity``, in hex: what receipts are bound to, and names of calls are made of."""
+        """SHA-256 of ``identity``, in hex. Receipts, approvals and call ids are bound to it."""
         return hashlib.sha256(self.identity.encode("utf-8", "surrogatepass")).hexdigest()
 
     @cached_property
     def identity(self) -> str:
-        """A text that no other call has. The canonical text is one, except where it holds a program that is
-        not printed as it was written, or a name that is none: then it is the data, as JSON with types."""
+        """Text that is equal for equal calls only: the canonical text, or typed JSON where that is ambiguous
+        (a program that is printed differently than it was written, a name that no form can have)."""
         values = (*self.args.values(), *self.positional)
         if _HEAD(self.tool) and all(map(_KEYWORD, self.args)) and all(map(_stands_as_written, values)):
             return canonical(self)
@@ -67,7 +67,7 @@ def kebab(name: str) -> str:
 
 
 def canonical(form: CallForm) -> str:
-    """The one text of a form: named arguments stand in alphabetical order."""
+    """The call form as text, with its named arguments in alphabetical order."""
     return _print(form, sorted(form.args))
 
 
@@ -113,7 +113,8 @@ def _typed(value: Value, depth: int = 0) -> Any:
 
 
 def plist(form: CallForm) -> str:
-    """The first seed's spelling: ``(:target :tool :action :call :tool "x" :args (…))``."""
+    """The call as a plist, ``(:target … :tool "x" :args (…))``. Raises InvalidCallError for positional
+    args."""
     args = " ".join(f":{name} {print_value(value)}" for name, value in form.args.items())
     if form.positional:
         raise InvalidCallError(f"{canonical(form)} has arguments without names; a plist needs each name.")
@@ -121,7 +122,7 @@ def plist(form: CallForm) -> str:
 
 
 def to_json(form: CallForm) -> dict[str, Any]:
-    """``{"tool", "args"}``, with ``positional`` only when there are any."""
+    """The call as ``{"tool", "args"}``, with ``positional`` only where there are positional arguments."""
     data: dict[str, Any] = {"tool": form.tool, "args": dict(form.args)}
     if form.positional:
         data["positional"] = list(form.positional)
@@ -148,8 +149,7 @@ def too_deep(value: Value) -> bool:
 
 
 def from_model(model: Any) -> CallForm:
-    """The CallForm that a read call form or plist spells. Raises InvalidCallError that says what a call
-    is."""
+    """The CallForm of a model that the reader made of a call form or a plist. Raises InvalidCallError."""
     if not isinstance(model, m.Expression):
         raise InvalidCallError(f'A call is a form such as (echo :text "hi"); this is {show(model)}.')
     if not model:
@@ -164,7 +164,7 @@ def from_model(model: Any) -> CallForm:
 
 
 def head_name(head: Any) -> str | None:
-    """The name that the head of a form is, ``read-file`` or ``uber.ride``; None for anything else."""
+    """The head of a form as text, for a name such as ``read-file`` or ``uber.ride``; otherwise None."""
     if isinstance(head, m.Symbol):
         return str(head)
     dotted = isinstance(head, m.Expression) and len(head) > 2 and head[0] == m.Symbol(".")
@@ -175,7 +175,7 @@ def head_name(head: Any) -> str | None:
 
 
 def is_plist_call(model: Any) -> bool:
-    """Whether a form is a plist that names a tool: ``(:tool "x" …)`` in any case and order."""
+    """Whether a form is a plist with the key ``:tool``, in any case and at any place."""
     if not isinstance(model, m.Expression) or not model or not isinstance(model[0], m.Keyword):
         return False
     return any(isinstance(item, m.Keyword) and kebab(item.name) == "tool" for item in list(model)[::2])
@@ -259,7 +259,7 @@ def _name_of(model: Any) -> str:
 
 
 def from_json(data: Any) -> CallForm:
-    """The CallForm of ``{"tool", "args"}``, or OpenAI's ``{"name", "arguments"}``."""
+    """The CallForm of ``{"tool", "args"}`` or OpenAI's ``{"name", "arguments"}``; or InvalidCallError."""
     if not isinstance(data, Mapping):
         raise InvalidCallError('A call in JSON is an object: {"tool": "echo", "args": {"text": "hi"}}.')
     tool = data.get("tool", data.get("name"))

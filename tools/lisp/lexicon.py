@@ -1,6 +1,6 @@
-"""The words of the Lisp that is read, as patterns and tables, and what a form that is still open expects.
+"""The reader's lexical tables: token patterns, brackets and prefixes, escapes, and hints for errors.
 
-Knows how Hy spells things and must not know what they mean. Under re.ASCII \\s is exactly Hy's white space.
+Knows Hy's syntax; it must not know what a form means. Under re.ASCII ``\\s`` is exactly Hy's white space.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ ESCAPE_HINTS: Final = {
 
 
 class Frame:
-    """A form that is still open."""
+    """A form whose end has not been read yet: what closes it, its items so far, and what it expects next."""
 
     __slots__ = (
         "closer", "column", "conversion", "expect", "expression", "items", "line",

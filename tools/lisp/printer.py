@@ -1,6 +1,6 @@
-"""Models to plain data, and both to text that reads back as itself.
+"""Hy models to plain data, and models and data to Lisp text that reads back as equal values.
 
-Knows no calls and no tools.
+Must not know calls or tools.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ CONSTANTS: dict[str, Value] = {
 
 
 class Code(str):
-    """Canonical text of an expression that stands as an argument; ``data`` is the list that a quoted form or
-    ``(list …)`` spells, for tools that take plain data."""
+    """An argument that is an expression, as its canonical text. ``data`` is the list of a quoted form or
+    ``(list …)``, for tools that take plain data; otherwise None."""
 
     data: list[Any] | None = None
 
 
 def code_in(value: Value) -> Code | None:
-    """The first expression inside a value, however deep in lists and dictionaries."""
+    """The first Code inside a value, at any depth of lists and dictionaries, or None."""
     if isinstance(value, Code):
         return value
     items = [*value, *value.values()] if isinstance(value, Mapping) else value
@@ -40,8 +40,8 @@ def code_in(value: Value) -> Code | None:
     return next((found for item in items if (found := code_in(item)) is not None), None)
 
 
-class Picture(Code):
-    """What stands for a value where a form is only looked at: printed as it is, and never read back."""
+class DisplayText(Code):
+    """Text shown to people in place of a value in a form; it is printed as it is and never read back."""
 
 
 @lru_cache(64)
@@ -74,7 +74,7 @@ MAX_DEPTH = 100  # of nested data in one argument; more has no honest use and co
 
 
 def print_value(value: Value, depth: int = 0) -> str:
-    """A value as Lisp text that reads back equal; what is too deep for any call is cut to an ellipsis."""
+    """A value as Lisp text that reads back equal; nesting that no call may have is cut to an ellipsis."""
     if type(value) is str:  # most are, and each event of a transcript is printed so
         return print_string(value)
     if depth > 2 * MAX_DEPTH:
@@ -83,7 +83,7 @@ def print_value(value: Value, depth: int = 0) -> str:
         pairs = [f"{print_value(k, depth + 1)} {print_value(v, depth + 1)}" for k, v in value.items()]
         return "{" + "  ".join(pairs) + "}"
     if isinstance(value, Code):
-        return str(value) if isinstance(value, Picture) else _print_code(str(value))
+        return str(value) if isinstance(value, DisplayText) else _print_code(str(value))
     if value is None or isinstance(value, bool):
         return str(value)
     if isinstance(value, str):
@@ -123,7 +123,7 @@ def _print_bytes(data: bytes) -> str:
 
 
 def to_value(model: Any) -> Value:
-    """Plain data for a literal model; ``Code`` for a symbol or an expression."""
+    """Plain data for a literal model, ``Code`` for a symbol or an expression. Raises InvalidCallError."""
     if isinstance(model, m.Keyword):
         return str(model.name)
     if isinstance(model, m.Symbol):
@@ -183,12 +183,12 @@ def _key(model: Any) -> Any:
 
 
 def is_hard_key(key: Any) -> bool:
-    """Whether a key is one that could be chosen to collide with others."""
+    """Whether hash collisions can be made up for a dictionary key of this kind (see MAX_HARD_KEYS)."""
     return isinstance(key, (float, tuple)) or (isinstance(key, int) and abs(key) >= MAX_EASY_KEY)
 
 
 def show(model: Any) -> str:
-    """A model as Lisp text, without Hy's leading quote; the reader has bounded its depth."""
+    """A model as Lisp text, without Hy's leading quote. It recurses: the reader bounds the depth."""
     if isinstance(model, m.Keyword):
         return f":{model.name}"
     if isinstance(model, m.Symbol):
@@ -237,7 +237,7 @@ def _fpart(part: Any) -> str:
 
 
 def pretty(model: Any, width: int = 100, indent: int = 0) -> str:
-    """A model over several lines, options beside their values."""
+    """A model as Lisp text, on indented lines where it is wider than ``width`` columns."""
     line = show(model)
     if len(line) + indent <= width or not isinstance(model, m.Sequence) or isinstance(model, m.FString):
         return line

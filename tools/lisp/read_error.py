@@ -1,6 +1,6 @@
-"""Where a text cannot be read, and why.
+"""Syntax errors: line and column of an offset, and the error that the reader raises.
 
-Knows lines and columns; it must not know what the text is.
+Knows text and positions; it must not know any syntax.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ _WINDOW = 80  # characters of a long line that caret() shows
 
 
 class Lines:
-    """Offset -> (line, column), both 1-based; only a line feed ends a line. It counts on from the last offset
-    asked for, so that asking in order is linear. ``line`` and ``column`` are those of ``text[0]``."""
+    """Converts an offset of ``text`` to (line, column), both from 1; only a line feed ends a line. ``line``
+    and ``column`` are those of ``text[0]``. It counts from the last offset: ascending ones take linear
+    time."""
 
     __slots__ = ("first", "line", "offset", "start", "text")
 
@@ -41,8 +42,8 @@ class Lines:
 
 @dataclass(eq=False)
 class ReadError(QuothError):
-    """Where the text cannot be read, why, and what would be right. ``source_line`` may lack its first ``cut``
-    characters; ``incomplete``: the text ended inside a form; ``offset`` is the place in the text."""
+    """A syntax error, its position, and a ``hint`` at what would be right. ``incomplete``: the text ended
+    inside a form. ``source_line`` may lack its first ``cut`` characters; ``offset`` is that in the text."""
 
     message: str
     line: int = 1
@@ -58,7 +59,7 @@ class ReadError(QuothError):
         return f"line {self.line}, column {self.column}: {self.message}{hint}"
 
     def caret(self) -> str:
-        """The source line (a window of it, when long), and below it a caret under the column."""
+        """The source line (only 80 characters of a longer one), and below it a caret under the column."""
         at = self.column - 1 - self.cut
         start = max(0, at - _WINDOW // 2) if len(self.source_line) > _WINDOW else 0
         stop = start + _WINDOW
@@ -79,7 +80,7 @@ def _width(char: str) -> int:
 def error_at(
     text: str, lines: Lines, message: str, offset: int, hint: str = "", incomplete: bool = False
 ) -> ReadError:
-    """The error at ``text[offset]``, with the line it stands in."""
+    """A ReadError for ``text[offset]``, with its line and column and the source line."""
     line, column = lines.at(offset)
     first = offset - column + 1
     start = max(first, offset - _KEPT, 0)

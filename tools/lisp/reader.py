@@ -1,6 +1,6 @@
-"""Text -> Hy models with positions: a safe, linear, bounded reader of a subset of Hy that runs nothing.
+"""Lisp text to Hy models with positions: a parser of a subset of Hy, in linear time and within limits.
 
-It agrees with ``hy.read_many`` or refuses. It must not know tools, language models, or doors.
+It gives the same models as ``hy.read_many`` or refuses. It must not run anything, nor know tools or doors.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ DEFAULT: Final = Limits()
 
 
 def read_all(text: str, limits: Limits = DEFAULT) -> list[Object]:
-    """Every form at the top of ``text``."""
+    """All top-level forms of ``text``. Raises ReadError."""
     return _whole(text, limits).read(0)[0]
 
 
 def read_one(text: str, limits: Limits = DEFAULT) -> Object:
-    """The one form of ``text``; none, or a second one, is an error."""
+    """The only form of ``text``. Raises ReadError, also where there is none or more than one."""
     reader = _whole(text, limits)
     forms, stop = reader.read(0, one=True)
     if not forms:
@@ -86,8 +86,8 @@ def read_one(text: str, limits: Limits = DEFAULT) -> Object:
 def read_prefix(
     text: str, start: int, limits: Limits = DEFAULT, lines: Lines | None = None
 ) -> tuple[Object, int]:
-    """The form that begins at ``text[start]``, and the offset just past it. Share ``lines`` to read many
-    forms of one text in linear time. Here ``max_chars`` bounds the form."""
+    """The form that begins at ``text[start]``, and the offset just past it. ``max_chars`` limits the form,
+    not the text. Pass the same ``lines`` to read many forms of one text in linear time. Raises ReadError."""
     end = min(len(text), start + limits.max_chars + 1)
     reader = _Reader(text, limits, Lines(text) if lines is None else lines, end)
     if not 0 <= start < len(text) or text[start] in SPACE + ";":

@@ -1,6 +1,6 @@
-"""A text that was read, with its name and its places, for complaints that point at the very form.
+"""A file's text with its name, and places in it, for error messages that point at a form.
 
-Knows nothing of what the text means.
+Must not know what the text means.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from quoth.tools.lisp.reader import ReadError
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a file, under the name people are shown."""
+    """The text of a file, and the name that error messages give it."""
 
     name: str
     text: str = field(repr=False)
@@ -23,7 +23,7 @@ class Source:
         return self.text.split("\n")
 
     def complaint(self, place: Place, message: str) -> str:
-        """``file:line:column: message``, the line, and a caret under the column."""
+        """``file:line:column: message``, the source line, and a caret under the column."""
         caret = ReadError("", place.line, place.column, source_line=place.text.rstrip("\r")).caret()
         shown = "\n".join(f"  {row}" for row in caret.split("\n"))
         return f"{self.name}:{place.line}:{place.column}: {message}\n{shown}"
@@ -31,7 +31,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Place:
-    """Where something stands in a file; both count from 1."""
+    """A position in a file; line and column count from 1."""
 
     source: Source
     line: int
@@ -42,7 +42,7 @@ class Place:
 
     @property
     def text(self) -> str:
-        """The line it is in."""
+        """The text of its line."""
         return self.source.lines[self.line - 1]
 
     def complaint(self, message: str) -> str:

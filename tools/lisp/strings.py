@@ -1,6 +1,6 @@
-"""Strings of Lisp, with their prefixes and escapes, and where they cannot be read.
+"""Parses Lisp string literals: prefixes, escapes, bracket strings, and their syntax errors.
 
-Knows the text and the forms that are open in it; it must not know what stands around a string.
+Knows the text and the stack of open forms; it must not know other tokens.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _new_str = str.__new__
 
 
 class Strings:
-    """A text that is read up to ``end``; ``stack`` holds the forms that are open."""
+    """The reader's parser of strings: reads ``text`` up to ``end``; ``stack`` holds the unclosed forms."""
 
     def __init__(self, text: str, lines: Lines, end: int) -> None:
         self.text = text

@@ -1,4 +1,4 @@
-"""What a form of Lisp looks like, and new forms made in its place.
+"""Inspects Lisp forms (head, names, bindings) and builds new ones at the same position.
 
 It must not know what any idiom means, who walks a program, tools (only their names), or doors.
 """
@@ -14,7 +14,7 @@ import hy
 import hy.models as m
 
 Names = frozenset[str]
-Rule = Callable[["Maker", Any, Names], Any]  # the new form, or None: this is not the idiom
+Rule = Callable[["Builder", Any, Names], Any]  # the new form, or None: this is not the idiom
 CONSTANTS = {
     "nil": "None", "null": "None", "none": "None", "None": "None",
     "true": "True", "True": "True", "false": "False", "False": "False",
@@ -30,7 +30,7 @@ def mangled(name: str) -> str:
 
 
 def is_core(name: str) -> bool:
-    """Whether Hy itself takes this head for a macro, whatever the program binds."""
+    """Whether this head is one of Hy's core macros, which no binding of the program shadows."""
     return mangled(name) in getattr(builtins, "_hy_macros", {})
 
 
@@ -38,7 +38,7 @@ def is_core(name: str) -> bool:
 
 
 def head_of(node: Any) -> str:
-    """The name a form begins with, or nothing."""
+    """The symbol that a form begins with, as text; empty for anything else."""
     return str(node[0]) if isinstance(node, m.Expression) and node and isinstance(node[0], m.Symbol) else ""
 
 
@@ -58,13 +58,13 @@ def is_constant(node: Any) -> bool:
     return is_number(node) or str(node) in CONSTANTS or isinstance(node, (m.String, m.Keyword))
 
 
-def plain(items: Iterable[Any]) -> bool:
-    """Whether it is seen how many there are: nothing is unpacked."""
+def fixed_arity(items: Iterable[Any]) -> bool:
+    """Whether no item is an unpacking (``#*`` or ``#**``), so that their number is known before running."""
     return not any(begins(i, "unpack-iterable", "unpack-mapping") for i in items)
 
 
 def symbols_in(node: Any) -> Iterator[str]:
-    """Every name inside ``node``, mangled. It keeps its own stack."""
+    """All symbols inside ``node``, mangled. It does not recurse, so that deep forms are safe."""
     pending = [node]
     while pending:
         item = pending.pop()
@@ -75,7 +75,7 @@ def symbols_in(node: Any) -> Iterator[str]:
 
 
 def bound_in(forms: Iterable[Any]) -> Iterator[str]:
-    """The names that forms bind for the whole program or function: by setv, defn, import, for and others."""
+    """The names, mangled, that forms bind for the program or function: by setv, defn, import, for …"""
     pending = list(forms)
     while pending:
         node = pending.pop()
@@ -122,16 +122,16 @@ def _clauses(items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
 MAX_PARTS = 30_000  # of all the forms that are made of one program: what compiling it costs grows with them
 
 
-class TooMuch(RecursionError):
-    """A program means more than may be made of it; ``node`` is where that was seen."""
+class ProgramTooLarge(RecursionError):
+    """The rewritten program would have more than MAX_PARTS parts; ``node`` is the form being rewritten."""
 
     def __init__(self, node: Any) -> None:
         super().__init__()
         self.node = node
 
 
-class Maker:
-    """Makes the new forms of one program, and the names it does not use."""
+class Builder:
+    """Builds new forms for one program, and symbols that it does not use; ``names`` are the tools'."""
 
     def __init__(self, forms: Sequence[Any], names: Iterable[str]) -> None:
         self.tools = frozenset(map(mangled, names))
@@ -141,7 +141,7 @@ class Maker:
         self.parts = 0
 
     def fresh(self, node: Any) -> Any:
-        """A name this program does not use."""
+        """A new symbol, at the position of ``node``, that the program does not use."""
         while True:
             self.made += 1
             name = f"it_{self.made}"
@@ -149,18 +149,20 @@ class Maker:
                 return m.Symbol(name).replace(node)
 
     def form(self, node: Any, *items: Any) -> Any:
-        """An expression in the place of ``node``; a str among the items is a symbol."""
+        """An expression of ``items`` at ``node``'s position; each str becomes a symbol. Raises
+        ProgramTooLarge."""
         return self.of(m.Expression, node, items)
 
     def of(self, kind: Any, node: Any, items: Iterable[Any]) -> Any:
         parts = [m.Symbol(i).replace(node) if type(i) is str else i for i in items]
         self.parts += len(parts)
         if self.parts > MAX_PARTS:
-            raise TooMuch(node)
+            raise ProgramTooLarge(node)
         return kind(parts).replace(node, recursive=False)
 
     def function(self, node: Any, seen: Any) -> tuple[list[Any], Callable[..., Any]]:
-        """Clauses that bind the function ``seen`` once, and how it is called."""
+        """How to call the function form ``seen`` repeatedly: a binding to put first, so that it is evaluated
+        once (empty where it is a name), and a function that makes a call form from arguments."""
         if begins(seen, "quote", "function") and len(seen) == 2:
             seen = seen[1]
         named = isinstance(seen, (m.Symbol, m.Keyword)) or (

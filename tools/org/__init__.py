@@ -1,1 +1,1 @@
-"""Org files, kept byte for byte. Knows nothing of plans."""
+"""Parses and edits Org files, byte for byte; must not know plans."""

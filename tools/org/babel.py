@@ -1,7 +1,6 @@
-"""What stands beside a block of code: header arguments, ``:var x=name``, ``#+CALL: name(x=1)``.
+"""Parses Org Babel's header arguments, ``:var x=name``, and ``#+CALL: name(x=1)``.
 
-Knows how Org Babel spells them, of its values only literals and names; must not know plans or run anything.
-Columns count from 0, in the line that was given.
+Values are literals or names only. Columns count from 0 in the line. Must not know plans or run anything.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _CALL = re.compile(r"([^\[\]()\s]+)[ \t]*(?:\[(.*?)\])?[ \t]*(?:\((.*)\))?[ \t]*
 
 @dataclass(frozen=True)
 class Header:
-    """One header argument, without its colon, and where its name and value begin."""
+    """One header argument, without its colon, and the columns of its name and value."""
 
     name: str
     value: str
@@ -46,7 +45,7 @@ class Header:
 
 @dataclass(frozen=True, eq=False)
 class Var:
-    """``x=…``: a literal ``value``, or the ``name`` of what it is the result of."""
+    """``x=…``: a literal ``value``, or in ``ref`` the name of the block whose result is the value."""
 
     name: str
     text: str
@@ -56,7 +55,7 @@ class Var:
 
 
 class HeaderError(QuothError):
-    """A header argument that cannot be read; ``column`` says where."""
+    """A header argument that cannot be parsed; ``column`` is where."""
 
     def __init__(self, message: str, column: int) -> None:
         super().__init__(message)
@@ -64,7 +63,7 @@ class HeaderError(QuothError):
 
 
 def split(text: str, column: int = 0, at: str = " \t") -> Iterator[tuple[str, int]]:
-    """The parts of a line between white space (or ``at``) outside of brackets and texts, with columns."""
+    """The parts of a line between characters ``at`` outside of brackets and quotes, with their columns."""
     start, depth, quoted, place = 0, 0, False, 0
     while place <= len(text):
         char = text[place] if place < len(text) else at[0]
@@ -86,7 +85,7 @@ def split(text: str, column: int = 0, at: str = " \t") -> Iterator[tuple[str, in
 
 
 def headers(text: str, column: int = 0) -> list[Header]:
-    """The header arguments of a line; what stands before the first one is passed over."""
+    """The header arguments of a line; text before the first one is ignored."""
     found: list[Header] = []
     for part, where in split(text, column):
         if part.startswith(":") and len(part) > 1:
@@ -101,13 +100,13 @@ def headers(text: str, column: int = 0) -> list[Header]:
 
 
 def language(text: str) -> str:
-    """The language of ``#+begin_src LANGUAGE …``."""
+    """The language of a source block, from the text after ``#+begin_src``; empty if there is none."""
     word = text.split(maxsplit=1)[:1]
     return word[0] if word and not word[0].startswith((":", "-")) else ""
 
 
 def variables(text: str, column: int = 0, commas: bool = False) -> list[Var]:
-    """``x=1 y=name`` (with ``commas``: what stands in the brackets of a call). Raises HeaderError."""
+    """The assignments ``x=1 y=name``, or ``x=1, y=name`` with ``commas``. Raises HeaderError."""
     found = []
     for part, where in split(text, column, "," if commas else " \t"):
         name, sign, value = part.rstrip(",").partition("=")
@@ -120,7 +119,7 @@ def variables(text: str, column: int = 0, commas: bool = False) -> list[Var]:
 
 
 def unreadable(text: str) -> list[Var]:
-    """The variables of a text that ``variables`` refuses, without values: their names are meant."""
+    """The variables of a text that ``variables`` refuses: their names, without values."""
     found = [(part.partition("=")[0].strip(" :"), part, where) for part, where in split(text)]
     return [Var(name, part, where) for name, part, where in found if _NAME.match(name)]
 
@@ -143,7 +142,7 @@ def _var(name: str, text: str, column: int) -> Var:
 
 
 def call(text: str, column: int = 0) -> tuple[str, list[Var]]:
-    """The block that ``#+CALL: name(x=1)`` names, and what it is given. Raises HeaderError."""
+    """The block name and the variables of ``#+CALL: name(x=1)``. Raises HeaderError."""
     found = _CALL.match(text)
     if not found:
         raise HeaderError("A call names a block, such as #+CALL: name(x=5).", column)
@@ -158,17 +157,17 @@ def call(text: str, column: int = 0) -> tuple[str, list[Var]]:
 
 
 def is_silent(header: Header) -> bool:
-    """Whether it says that results are not to be written."""
+    """Whether it tells Org not to write results."""
     return header.name == "results" and not {"silent", "none", "discard"}.isdisjoint(header.value.split())
 
 
 def forbids(header: Header) -> bool:
-    """Whether it says that its block is not to be run."""
+    """Whether it tells Org not to run the block."""
     return header.name == "noeval" or (header.name == "eval" and header.value in ("no", "never"))
 
 
 def unknown(header: Header) -> str | None:
-    """What to say of a header argument that Org does not know, or that means more than a plan can do."""
+    """An error message for a header argument that Org does not have or a plan does not support, or None."""
     if header.name in _NOT_OBEYED and header.value not in ("", "no", "nil"):
         return f"A plan does not obey :{header.name}; {_NOT_OBEYED[header.name]}."
     if header.name in KNOWN or header.name.startswith(("header-args", "x-")):

@@ -1,8 +1,8 @@
-"""Org files: what stands in which line, with every byte kept; dump(load(data)) == data for any data.
+"""A parser of Org files that keeps every byte: dump(load(data)) == data for any data.
 
-Knows Org's syntax as org-element reads it; it must not know plans, forms or the disk. The lines are our own,
-and orgparse is only asked by the tests for a second opinion: it drops line ends and columns, raises on a date
-like 2026-13-45, takes drawers inside of blocks for properties, and needs a minute for a row without an end.
+Knows Org's syntax as org-element reads it; it must not know plans, forms or the disk. The parser is our own.
+Only the tests compare it with orgparse, which drops line ends and columns, raises on a date like 2026-13-45,
+takes drawers inside blocks for properties, and needs a minute for a table row without an end.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _AFFILIATED = re.compile(r"(?:NAME|HEADER|RESULTS|CAPTION|PLOT|ATTR_[-\w]+)(?:\[
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One property: its value and where that begins. ``more``: it was written ``:NAME+:``."""
+    """One property and the position of its value. ``more``: it was written ``:NAME+:``, which appends."""
 
     name: str
     value: str
@@ -57,9 +57,9 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """What stands in the lines from ``first`` to ``last``. ``name`` is the key of a keyword, or of a block
-    its kind; ``value`` the rest of the first line from ``column`` on; ``keys`` the keywords that say
-    something of it; ``depth`` how many drawers and blocks are around it."""
+    """A block, drawer, keyword, table or text in the rows ``first`` to ``last``. ``name`` is a keyword's key
+    or a block's type; ``value`` the rest of the first line, from ``column`` on; ``keys`` the keywords
+    attached above it (``#+NAME:`` …); ``depth`` the number of enclosing drawers and blocks."""
 
     kind: str
     first: int
@@ -71,15 +71,15 @@ class Element:
     depth: int = 0
 
     def key(self, name: str) -> Element | None:
-        """The last keyword of that name above it."""
+        """The last attached keyword of that name, or None."""
         return next((key for key in reversed(self.keys) if key.name.partition("[")[0] == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A headline and what stands below it, up to the next one (``stop``) and without its subtree (``end``).
-    The first, of level 0 and row -1, is what stands before all headlines. ``heading`` is the column behind
-    the stars."""
+    """A headline and the text below it. ``stop`` is the row of the next headline, ``end`` the row after its
+    subtree, ``heading`` the column after the stars. The first (level 0, row -1) is the text before
+    headlines."""
 
     row: int
     level: int
@@ -108,7 +108,7 @@ class Entry:
 
 @dataclass(eq=False)
 class Org:
-    """A file as lines and their ends. It never changes; an edit makes another one."""
+    """A file as lines and their line ends. It is never changed; an edit returns a new one."""
 
     lines: Sequence[str]
     ends: Sequence[str]
@@ -117,31 +117,31 @@ class Org:
 
     @property
     def text(self) -> str:
-        """Everything but the byte order mark; bytes that are no UTF-8 are lone surrogates."""
+        """The text without the byte order mark; bytes that are not UTF-8 are lone surrogates."""
         return "".join(part for pair in zip(self.lines, self.ends, strict=True) for part in pair)
 
     @cached_property
     def newline(self) -> str:
-        """How most lines of the file end."""
+        """The most frequent line end of the file."""
         seen = Counter(end for end in self.ends if end)
         return seen.most_common(1)[0][0] if seen else "\n"
 
     @cached_property
     def todo_words(self) -> tuple[str, ...]:
-        """Those the file names, or else the ones it was read with."""
+        """The TODO words that the file declares, or else those given to ``load``."""
         found: list[str] = []
         for element in self.keywords("TODO", "SEQ_TODO", "TYP_TODO"):
             found += [word.partition("(")[0] for word in element.value.replace("|", " ").split()]
         return tuple(word for word in found if word) or self.words
 
     def keywords(self, *names: str) -> Iterator[Element]:
-        """The keywords of these names, in their order, wherever they stand."""
+        """All keywords of these names, in file order."""
         for elements in self._elements:
             yield from (one for one in elements if one.kind == "keyword" and one.name in names)
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
-        """All headlines in their order, after the entry for what stands before them."""
+        """The entry for the text before all headlines, then all headlines in file order."""
         rows, levels = self._headlines
         stops = [*rows[1:], len(self.lines)]
         ends, parents, open_ones = [len(self.lines)] * len(rows), [-1] * len(rows), [0]
@@ -156,13 +156,14 @@ class Org:
         )
 
     def inside(self, index: int) -> Iterator[int]:
-        """The entries around one, from itself outward; not that before all headlines."""
+        """The indexes of an entry and its parents, from the inside out, without the first entry."""
         while index > 0:
             yield index
             index = self.entries[index].parent
 
     def code(self, index: int) -> list[Element]:
-        """The source blocks and calls of an entry that are not results and stand in no block or drawer."""
+        """The source blocks and ``#+CALL:`` lines of an entry, without results and what is in blocks or
+        drawers."""
         return [
             one
             for one in self.entries[index].elements
@@ -358,7 +359,7 @@ def _skip(line: str, place: int) -> int:
 
 
 def load(data: bytes, words: Sequence[str] = WORDS) -> Org:
-    """Read a file. ``words`` are the TODO words of one that names none."""
+    """Parse a file. ``words`` are the TODO words of a file that declares none."""
     text = data.decode("utf-8", "surrogateescape")
     bom = text.startswith(BOM)
     parts = re.split(r"(\r?\n)", text[1:] if bom else text)

@@ -1,7 +1,7 @@
-"""Edits of Org files: a TODO word, a line in a drawer, results. No other byte is touched.
+"""Edits of Org files: a TODO word, a line in a drawer, results. No other byte changes.
 
-Knows where Org wants things and how it escapes them; must not know plans or the disk. Entries are named by
-their place among all entries, which no edit here changes; blocks by their place in ``Org.code``.
+Knows where Org puts these and how it escapes them; must not know plans or the disk. An entry is given by its
+index in ``Org.entries``, which no edit here changes, a block by its index in ``Org.code``.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _LINK = re.compile(r"[ \t]*\[\[[^\]]+\](?:\[[^\]]+\])?\][ \t]*$")
 
 
 class EditError(QuothError):
-    """What should be written cannot stand there in an Org file."""
+    """The requested text cannot be written at this place of an Org file."""
 
 
 def escape(text: str) -> str:
-    """Lines as they stand inside of a block: a comma before what Org would take for a headline or keyword."""
+    """Text for the inside of a block: a comma goes before what Org would take for a headline or keyword."""
     return _ESCAPED.sub(r"\1,\2", text)
 
 
 def unescape(text: str) -> str:
-    """Lines of a block as they were meant."""
+    """The text of a block without the commas that ``escape`` adds."""
     return _UNESCAPED.sub(r"\1\2", text)
 
 
 def set_todo(org: Org, index: int, word: str) -> Org:
-    """Give a headline another TODO word, or none for the empty text."""
+    """Replace the TODO word of a headline; an empty ``word`` removes it. Raises EditError."""
     entry = _headline(org, index)
     if word and word not in org.todo_words:
         raise EditError(f"{word} is no TODO word of this file; they are {' '.join(org.todo_words)}.")
@@ -50,7 +50,7 @@ def set_todo(org: Org, index: int, word: str) -> Org:
 
 
 def add_to_drawer(org: Org, index: int, drawer: str, text: str) -> Org:
-    """Put a line on top of a drawer of an entry, as Org does, making the drawer if it is missing."""
+    """Add a list item at the top of an entry's drawer; a missing one is made. Raises EditError."""
     if not re.fullmatch(r"[\w-]+", drawer) or drawer.upper() in ("PROPERTIES", "END"):
         raise EditError(f"{drawer!r} cannot be the name of a drawer to write into.")
     if not text.strip() or "\n" in text or "\r" in text:
@@ -67,8 +67,8 @@ def add_to_drawer(org: Org, index: int, drawer: str, text: str) -> Org:
 
 
 def put_results(org: Org, index: int, block: int, text: str | None) -> Org:
-    """Put the results of a block or call, the ``block``-th of ``org.code(index)``, below it: in the place of
-    those that stand there, or of those under its name anywhere in the file. None takes those out."""
+    """Write the results of the ``block``-th element of ``org.code(index)`` below it, or remove them (None).
+    They replace its old results; those of a named block may stand anywhere in the file."""
     element = org.code(index)[block]
     name = name_of(element)
     found = find_results(org, name) if name else _unnamed(org, org.entries[index], element)
@@ -81,7 +81,8 @@ def put_results(org: Org, index: int, block: int, text: str | None) -> Org:
 
 
 def put_entry_results(org: Org, index: int, name: str, text: str | None) -> Org:
-    """Put results under a name at the end of an entry's own text; None takes those out."""
+    """Write named results at the end of an entry, or where they stand; None removes them. May raise
+    EditError."""
     if not name.strip() or "\n" in name or "\r" in name:
         raise EditError("Results at the end of an entry need a name of one line.")
     entry, found = _headline(org, index), find_results(org, name)
@@ -96,13 +97,13 @@ def put_entry_results(org: Org, index: int, name: str, text: str | None) -> Org:
 
 
 def name_of(element: Element) -> str:
-    """The name above an element, or none."""
+    """The ``#+NAME:`` of an element, or an empty text."""
     key = element.key("NAME")
     return key.value if key else ""
 
 
 def find_results(org: Org, name: str) -> tuple[int, int] | None:
-    """The first and last row of the results under a name: their keyword, and what it says it of."""
+    """The first and last row of the named results, from their keyword on, or None."""
     for entry in org.entries:
         for place, one in enumerate(entry.elements):
             if one.kind == "keyword" and one.name.partition("[")[0] == "RESULTS" and one.value == name:
@@ -111,7 +112,7 @@ def find_results(org: Org, name: str) -> tuple[int, int] | None:
 
 
 def dedent(lines: Sequence[str]) -> tuple[list[str], int]:
-    """The lines without the white space they all begin with, and how much that was."""
+    """The lines without their common indentation, and its width."""
     full = [line for line in lines if line.strip(" \t")]
     if not full:
         return [line.lstrip(" \t") for line in lines], 0
@@ -132,7 +133,7 @@ def _headline(org: Org, index: int) -> Entry:
 
 
 def _clean(text: str) -> str:
-    """Half a character could not be written."""
+    """The text with each lone surrogate replaced, so that it can be written as UTF-8."""
     return _SURROGATE.sub("\ufffd", text)
 
 

@@ -1,7 +1,6 @@
-"""An Org file taken apart into its headlines, so that an edit of one reads that alone again.
+"""An Org file split at its headlines, so that an edit of one parses only that section again.
 
-Knows what edits of Org look at; must not know plans or the disk. What comes of an edit is, to the byte, what
-comes of it in the file as a whole.
+Each edit gives, to the byte, what the same edit of the whole file gives. Must not know plans or the disk.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from quoth.tools.org.edit import (
 
 
 class OrgParts:
-    """The parts of a file, by the places of its entries; what stands before all headlines is the first."""
+    """The sections of a file, one for each entry; the first is the text before all headlines."""
 
     def __init__(self, whole: Org) -> None:
         rows = [0, *(entry.row for entry in whole.entries[1:]), len(whole.lines)]
@@ -40,7 +39,7 @@ class OrgParts:
         return part
 
     def copy(self) -> OrgParts:
-        """Another one, that may be edited by itself."""
+        """An independent copy."""
         other = copy(self)
         other._parts, other._texts = self._parts[:], self._texts[:]
         return other
@@ -53,14 +52,14 @@ class OrgParts:
         return dump(Org(["".join(self._texts)], [""], self._bom))
 
     def row(self, index: int) -> int:
-        """The row of a headline in the file."""
+        """The row of a headline in the whole file."""
         return sum(len(part.lines) for part in self._parts[:index])
 
     def lines(self, index: int) -> Sequence[str]:
         return self._parts[index].lines
 
     def entry(self, index: int) -> Entry:
-        """A headline; its rows are counted from itself on."""
+        """A headline; its rows count from itself."""
         return self._parts[index].entries[1]
 
     def set_todo(self, index: int, word: str) -> None:

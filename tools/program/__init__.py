@@ -1,1 +1,1 @@
-"""A program read, rewritten, checked and compiled; none is run here."""
+"""Reads, rewrites, checks and compiles programs; runs none."""

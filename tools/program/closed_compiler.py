@@ -1,12 +1,12 @@
-"""Hy's compiler for programs: it finds the macros it is given and no others, in time that grows with a form.
+"""Hy's compiler for untrusted programs: it finds only the macros it is given, and takes linear time.
 
-Hy looks a macro up in the module that is compiled, then in ``builtins``, and ``hy.R.a.b`` imports a. Here the
-same functions of Hy's see builtins without macros and nothing to import with, so that a form that a check
-has missed finds no macro to expand. It must not know which macros those are, programs, tools, or doors.
+Hy looks a macro up in the module being compiled, then in ``builtins``; ``hy.R.a.b`` imports a. Here Hy's own
+functions run with globals in which ``builtins`` has no macros and nothing can be imported, so a form that the
+check has missed finds no macro to expand. It must not know which macros those are, programs, tools, or doors.
 
-A second wall, a process to compile in, was measured and left out: one that is kept warm costs 0.3 ms, but
-has all the rights of this one and meets the next program with what the last one did to it; a fresh fork for
-each costs 11 ms, five times the compiling, and a fresh start 0.3 s.
+Compiling in a separate process was measured and left out. A warm one costs 0.3 ms, but has all the rights of
+this one, and one program could corrupt it for the next; a fork for each costs 11 ms, five times the
+compiling, and a fresh start 0.3 s.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _expression = _seeing(HyASTCompiler.compile_expression, macroexpand=_expand)
 
 
 class ClosedCompiler(HyASTCompiler):  # type: ignore[misc]
-    """Compiles sealed forms, with these macros by their mangled names."""
+    """Compiles forms made by ``sealed``; ``macros`` are all it finds, by their mangled names."""
 
     compile_expression = _expression
 
@@ -72,6 +72,6 @@ _OPENED = {sealed: kind for kind, sealed in _SEALED.items()}
 
 
 def sealed(form: Any) -> Any:
-    """``form`` as the compiler takes it."""
+    """A copy of ``form``, of model classes that Hy does not copy at every level; ClosedCompiler takes it."""
     kind = _SEALED.get(type(form))
     return form if kind is None else _like(form, kind, map(sealed, form))

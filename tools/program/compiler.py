@@ -1,8 +1,8 @@
-"""Lisp programs: read, check, compile to what the sandbox runs.
+"""Compiles Lisp programs to the Python that the sandbox runs.
 
-Knows the form of programs; it runs nothing and knows no sandbox. Compiling Hy expands macros, and expanding
-the wrong macro runs code in this process; so every node is checked against an allow-list before Hy sees it,
-and a new version of Hy adds nothing in silence.
+Compiling Hy expands macros, and expanding the wrong macro runs code in this process. So every node is checked
+against an allow-list before Hy sees it, and a new version of Hy adds nothing unnoticed. Knows the syntax of
+programs; it runs nothing and must not know the sandbox.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hy.compiler import hy_compile
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.printer import MAX_HARD_KEYS, show
 from quoth.tools.lisp.reader import Limits, ReadError, read_all
-from quoth.tools.lisp.syntax import TooMuch
+from quoth.tools.lisp.syntax import ProgramTooLarge
 from quoth.tools.program import explain as teach
 from quoth.tools.program.closed_compiler import ClosedCompiler, sealed
 from quoth.tools.program.linter import spot
@@ -91,13 +91,13 @@ _PAST_THE_CHECK = frozenset({"exec", "locals", "globals", "vars"})
 
 
 class ProgramError(ToolError):
-    """The program cannot be run as it is; the text gives line, column, the line itself and a caret."""
+    """The program cannot be read, compiled or run; where known, the text shows line, column and a caret."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A checked and compiled program: its text, the Python the sandbox will run, and the names it gives
-    values to that outlive it."""
+    """A compiled program: its text, the Python for the sandbox, and its global names, whose values the
+    session keeps."""
 
     text: str
     python: str
@@ -105,7 +105,7 @@ class Program:
 
 
 def compile_program(text: str, names: Iterable[str] = ()) -> Program:
-    """Read, rewrite, check and compile. ``names`` are the tools'. Raises ProgramError, with a caret."""
+    """Read, rewrite, check and compile. ``names`` are the tools'. Raises ProgramError with a caret."""
     return _compiled(text, tuple(names))
 
 
@@ -153,7 +153,7 @@ def _trees(text: str, names: tuple[str, ...]) -> tuple[Any, Any]:
     try:
         forms = rewrite(forms, names)
         lesson = spot(forms, text, names)
-    except TooMuch as error:
+    except ProgramTooLarge as error:
         raise _refusal(error.node, text, "the program is too long; make two of it") from None
     except RecursionError:
         raise ProgramError(TOO_DEEP) from None
@@ -180,7 +180,7 @@ def _trees(text: str, names: tuple[str, ...]) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class FreeName:
-    """A use of a name that the program gives no value itself, mangled, and where it stands."""
+    """A use of a name that the program does not define, mangled, with its position."""
 
     name: str
     line: int
@@ -188,8 +188,8 @@ class FreeName:
 
 
 def free_names(text: str, names: Iterable[str] = ()) -> list[FreeName]:
-    """What a program takes from outside: tools, builtins, what nobody has defined. Python's own compiler
-    tells which names those are. Raises ProgramError."""
+    """The names that a program uses but does not define: tools, builtins, and undefined ones, as Python's own
+    compiler resolves them. Raises ProgramError."""
     body, value = _trees(text, tuple(names))
     try:
         tree = ast.fix_missing_locations(ast.Module([*body.body, ast.Expr(value.body)], []))
@@ -301,8 +301,8 @@ class _Collected(ast.NodeTransformer):
 
 
 def check(form: Any, text: str) -> None:
-    """Refuse every node whose compilation could reach this process, or would take too long. The walk keeps
-    its own stack."""
+    """Raise ProgramError for any node whose compilation could run code in this process or take too long. It
+    does not recurse."""
     pending, work = [(form, 0)], 0
     while pending:
         node, depth = pending.pop()
@@ -405,5 +405,5 @@ def _compile_error(error: Exception, text: str) -> ProgramError:
 
 
 def program_digest(text: str) -> str:
-    """What a plan, and the state of a program that waits, are bound to: the text of the program."""
+    """SHA-256 of a program's text, in hex. Approved plans and suspended programs are bound to it."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

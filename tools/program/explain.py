@@ -1,6 +1,6 @@
-"""What to say of programs that cannot be read, do not compile, or fail while they run.
+"""Error messages for programs that cannot be read, do not compile, or fail while they run.
 
-It only finds words for what fails anyway, and runs nothing. It must not know the sandbox, tools (only their
+It only explains what has already failed, and runs nothing. It must not know the sandbox, tools (only their
 names), or doors.
 """
 
@@ -18,7 +18,7 @@ from quoth.tools.lisp.printer import print_string
 from quoth.tools.lisp.reader import ReadError, read_all
 from quoth.tools.lisp.syntax import head_of
 from quoth.tools.program.from_python import INFIX, whole_python
-from quoth.tools.program.hint import LIMITS, MAX_FIXED, MAX_PYTHON, Lesson, Source, reads, told
+from quoth.tools.program.hint import LIMITS, MAX_FIXED, MAX_PYTHON, Lesson, NodeText, advice, reads
 from quoth.tools.text import excerpt
 
 # ---- texts that cannot be read
@@ -28,12 +28,12 @@ _NAMED_TEXT = re.compile(r"([A-Za-z_][\w-]*)=(?=\")")
 
 
 def unreadable(text: str, error: ReadError) -> Lesson | None:
-    """What to say of a text the reader refuses, if more than it says itself."""
+    """A better message than the reader's for a text that it refuses, with the corrected form; or None."""
 
     def lesson(what: str, fixed: str | None) -> Lesson | None:
         if fixed is None or len(fixed) > MAX_FIXED or "\n" in fixed or not reads(fixed):
             return None
-        return Lesson(error.line, error.column, told(what, fixed))
+        return Lesson(error.line, error.column, advice(what, fixed))
 
     stripped = text.strip()
     if len(stripped) > MAX_PYTHON:
@@ -95,7 +95,7 @@ USAGE: Final = {
 
 
 def misused(text: str, line: int, column: int) -> str | None:
-    """What to say of a form Hy cannot compile: how the innermost special form there is written."""
+    """A message for a form Hy cannot compile, with an example of its innermost special form; or None."""
     try:
         pending = list(read_all(text, LIMITS))
     except ReadError:
@@ -109,14 +109,14 @@ def misused(text: str, line: int, column: int) -> str | None:
         if start <= (line, column) <= stop:
             found = head_of(node) if head_of(node) in USAGE else found
             pending = list(node)
-    return told(f"{found} does not fit here", USAGE[found]) if found else None
+    return advice(f"{found} does not fit here", USAGE[found]) if found else None
 
 
 # ---- programs that fail
 
 
 def undefined(name: str, text: str, names: Iterable[str]) -> str:
-    """A name that was not defined when the program came to it."""
+    """A message for a NameError, with the corrected form if one is likely. ``names`` are the tools'."""
     known = list(names)
     said = f"The program uses {excerpt(name, 80)}, which is not defined."
     close = nearest(name, known)
@@ -127,7 +127,7 @@ def undefined(name: str, text: str, names: Iterable[str]) -> str:
         pending: list[Any] = list(read_all(text, LIMITS))
     except ReadError:
         return said + hint
-    source = Source(text)
+    source = NodeText(text)
     while pending:
         node = pending.pop()
         if not isinstance(node, m.Sequence):
@@ -159,7 +159,7 @@ def _same(spelt: str, name: str) -> bool:
 
 
 def failed(kind: str, message: str, text: str, names: Iterable[str]) -> str | None:
-    """What to say of an exception nobody caught, if more than its own words."""
+    """A better message than its own for an uncaught exception of class ``kind``; or None."""
     if kind == "NameError" and "'" in message:
         name = str(hy.unmangle(message.split("'")[1])).replace("_", "-")
         return undefined(name, text, names)

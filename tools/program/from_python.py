@@ -1,4 +1,4 @@
-"""Python, said in Lisp: a short text is parsed, never run, and written as forms.
+"""Translates a short Python text to Lisp; it is parsed and never run.
 
 It must not know who asks, what mistakes there are, or what the forms are for.
 """
@@ -33,7 +33,7 @@ OPERATORS: Final[dict[type[ast.AST], str]] = {
 
 
 def from_python(text: str) -> str | None:
-    """Python as Lisp, or None: it is no Python, says nothing, or is too long. Nothing is run."""
+    """Python as Lisp; None for a text that is not Python, is empty, too long, or has no short Lisp."""
     if len(text) > MAX_PYTHON:
         return None
     for tail in ("", "\n    pass", " pass"):
@@ -138,7 +138,8 @@ _ASSIGNED = re.compile(r"\s*[A-Za-z_]\w*\s*(?:[-+*/]|//)?=[^=]")
 
 
 def whole_python(text: str) -> str | None:
-    """The Lisp of a program that is Python from its first word; a list, text or name alone is Lisp too."""
+    """A whole program as Lisp, if it is clearly Python: a statement, call, assignment, or several words; or
+    None."""
     start = text.lstrip()
     if start[:1] in "([{\"';#":
         return None

@@ -1,4 +1,4 @@
-"""What a lesson is: a short message at a place of a program, with the corrected form in it.
+"""Lesson: a short error message at a position of a program, with the corrected form in it.
 
 It must not know any mistake, the sandbox, or tools.
 """
@@ -28,8 +28,8 @@ class Lesson:
     message: str
 
 
-def told(what: str, fixed: str | None, example: str = "") -> str:
-    """A message that shows the corrected form, or an example when there is none or it is too long."""
+def advice(what: str, fixed: str | None, example: str = "") -> str:
+    """The message ``what`` with the corrected form, or with ``example`` where that is long or unreadable."""
     if fixed is not None and (len(fixed) > MAX_FIXED or "\n" in fixed or not reads(fixed)):
         fixed = None
     shown = fixed or example
@@ -44,8 +44,8 @@ def reads(text: str) -> bool:
         return False
 
 
-class Source:
-    """The program's text by nodes."""
+class NodeText:
+    """Looks up the text of a program's nodes."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -65,7 +65,7 @@ class Source:
         return " ".join(map(self.of, nodes))
 
     def clean(self, node: Any) -> str:
-        """The node without commas and JSON's colons."""
+        """The text of a node without commas and JSON's colons."""
         if isinstance(node, (m.List, m.Dict, m.Expression)) and self.of(node)[:1] in "([{":
             opener, closer = self.of(node)[0], self.of(node)[-1]
             parts = [part for item in node if (part := self.clean(item))]

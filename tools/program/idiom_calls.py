@@ -1,6 +1,6 @@
 """Rules for idioms that are calls: of functions, on texts, and on collections.
 
-A rule makes one form out of another. It must not know the table, who walks the program, or what runs it.
+A rule turns one form into another, or returns None. It must not know the table or who walks the program.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import hy.models as m
 from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.syntax import (
     CONSTANTS,
-    Maker,
+    Builder,
     Names,
     Rule,
     begins,
+    fixed_arity,
     is_constant,
     is_text,
-    plain,
 )
 
 MAX_STEPS = 60  # of a threading form: each nests the program one level deeper
@@ -26,8 +26,8 @@ MAX_STEPS = 60  # of a threading form: each nests the program one level deeper
 # Functions
 
 
-def map_(w: Maker, node: Any, env: Names) -> Any:
-    if len(node) < 3 or not plain(node[2:]) or (len(node) > 3 and "zip" in env):
+def map_(w: Builder, node: Any, env: Names) -> Any:
+    if len(node) < 3 or not fixed_arity(node[2:]) or (len(node) > 3 and "zip" in env):
         return None
     clauses, call = w.function(node, node[1])
     names = [w.fresh(node) for _ in node[2:]]
@@ -38,13 +38,13 @@ def map_(w: Maker, node: Any, env: Names) -> Any:
     return w.form(node, "lfor", *_once(w, node, clauses), *over, call(*names))
 
 
-def _once(w: Maker, node: Any, clauses: list[Any]) -> list[Any]:
+def _once(w: Builder, node: Any, clauses: list[Any]) -> list[Any]:
     """A name and its one value, as a clause of a comprehension."""
     return [clauses[0], w.of(m.List, node, [clauses[1]])] if clauses else []
 
 
-def filter_(w: Maker, node: Any, env: Names) -> Any:
-    if len(node) != 3 or not plain(node[2:]):
+def filter_(w: Builder, node: Any, env: Names) -> Any:
+    if len(node) != 3 or not fixed_arity(node[2:]):
         return None
     name = w.fresh(node)
     clauses: list[Any] = []
@@ -56,8 +56,8 @@ def filter_(w: Maker, node: Any, env: Names) -> Any:
     return w.form(node, "lfor", *_once(w, node, clauses), name, node[2], at, test, name)
 
 
-def reduce(w: Maker, node: Any, env: Names) -> Any:
-    """Lisp's order is (reduce f start xs); a number, text or None at the end can only be Python's start."""
+def reduce(w: Builder, node: Any, env: Names) -> Any:
+    """Lisp's order is (reduce f start xs); it is Python's if only the last argument is a constant."""
     items = list(node[2:])
     start = None
     if len(items) == 3 and isinstance(items[1], m.Keyword) and items[1].name == "initial-value":
@@ -66,7 +66,7 @@ def reduce(w: Maker, node: Any, env: Names) -> Any:
         if is_constant(items[1]) and not is_constant(items[0]):
             items.reverse()
         start = items.pop(0)
-    if len(items) != 1 or not plain([node[1], *items]) or "list" in env:
+    if len(items) != 1 or not fixed_arity([node[1], *items]) or "list" in env:
         return None
     clauses, call = w.function(node, node[1])
     result, each, all_ = w.fresh(node), w.fresh(node), w.fresh(node)
@@ -83,7 +83,7 @@ def reduce(w: Maker, node: Any, env: Names) -> Any:
 
 
 def thread(last: bool) -> Rule:
-    def rule(w: Maker, node: Any, env: Names) -> Any:
+    def rule(w: Builder, node: Any, env: Names) -> Any:
         if not 2 <= len(node) <= MAX_STEPS + 2:
             return None
         so_far = node[1]
@@ -101,7 +101,7 @@ def thread(last: bool) -> Rule:
     return rule
 
 
-def _dotted(w: Maker, node: Any, name: str) -> Any:
+def _dotted(w: Builder, node: Any, name: str) -> Any:
     """``.name``, a method's name as a head."""
     return w.form(node, ".", "None", name)
 
@@ -109,8 +109,8 @@ def _dotted(w: Maker, node: Any, name: str) -> Any:
 # Texts and collections
 
 
-def str_(w: Maker, node: Any, env: Names) -> Any:
-    if len(node) < 3 or not plain(node[1:]) or "str" in env:
+def str_(w: Builder, node: Any, env: Names) -> Any:
+    if len(node) < 3 or not fixed_arity(node[1:]) or "str" in env:
         return None
     if any(isinstance(item, m.Keyword) and item.name in ("encoding", "errors") for item in node):
         return None
@@ -123,11 +123,11 @@ def str_(w: Maker, node: Any, env: Names) -> Any:
     return w.form(node, _dotted(w, node, "join"), m.String("").replace(node), w.of(m.List, node, parts))
 
 
-def quote(w: Maker, node: Any, env: Names) -> Any:
+def quote(w: Builder, node: Any, env: Names) -> Any:
     return _data(w, node[1]) if len(node) == 2 else None
 
 
-def _data(w: Maker, node: Any) -> Any:
+def _data(w: Builder, node: Any) -> Any:
     """Quoted forms as plain data: a name or keyword is its text, a form a list. None: an f-string."""
     if isinstance(node, m.Symbol):
         name = CONSTANTS.get(str(node))

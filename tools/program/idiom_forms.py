@@ -1,6 +1,6 @@
 """Rules for idioms that define, bind, choose, or repeat.
 
-A rule makes one form out of another. It must not know the table, who walks the program, or what runs it.
+A rule turns one form into another, or returns None. It must not know the table or who walks the program.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from typing import Any
 
 import hy.models as m
 
-from quoth.tools.lisp.syntax import Maker, Names, begins, head_of, is_constant, mangled, symbols_in
+from quoth.tools.lisp.syntax import Builder, Names, begins, head_of, is_constant, mangled, symbols_in
 
 
-def function(w: Maker, node: Any, env: Names) -> Any:
-    """fn, lambda, defn and defun, with parameters in either brackets and in the manner of any Lisp."""
+def function(w: Builder, node: Any, env: Names) -> Any:
+    """fn, lambda, defn and defun, with parameters in ( ) or [ ], and & or &rest and &optional among them."""
     named = begins(node, "defn", "defun")
     head = "defn" if named else "fn"
     place = 1 + named
@@ -39,7 +39,7 @@ def function(w: Maker, node: Any, env: Names) -> Any:
     return w.form(node, head, *node[1 : 1 + named], parameters, *note, *node[place + 1 :])
 
 
-def _parameters(w: Maker, node: Any) -> Any:
+def _parameters(w: Builder, node: Any) -> Any:
     foreign = {"&", "&rest", "&body", "&optional"} & {
         str(item) for item in node if isinstance(item, m.Symbol)
     }
@@ -69,14 +69,14 @@ def _parameters(w: Maker, node: Any) -> Any:
     return w.of(m.List, node, made)
 
 
-def define(w: Maker, node: Any, env: Names) -> Any:
+def define(w: Builder, node: Any, env: Names) -> Any:
     if len(node) > 2 and isinstance(node[1], m.Expression) and head_of(node[1]) and begins(node, "define"):
         return w.form(node, "defn", node[1][0], w.of(m.List, node, node[1][1:]), *node[2:])
     return w.form(node, "setv", *node[1:]) if len(node) == 3 and isinstance(node[1], m.Symbol) else None
 
 
-def let(w: Maker, node: Any, env: Names) -> Any:
-    """Hy has names and values in one list. Common Lisp's let sees no name before all values are computed."""
+def let(w: Builder, node: Any, env: Names) -> Any:
+    """Bindings become Hy's flat list. Common Lisp's ``let`` evaluates all values before it binds any."""
     if len(node) < 2:
         return None
     pairs = _pairs(node[1])
@@ -116,11 +116,11 @@ def _pairs(bindings: Any) -> list[tuple[Any, Any]] | None:
     return None
 
 
-def let_star(w: Maker, node: Any, env: Names) -> Any:
+def let_star(w: Builder, node: Any, env: Names) -> Any:
     return let(w, node, env) or (w.form(node, "let", *node[1:]) if len(node) > 1 else None)
 
 
-def cond(w: Maker, node: Any, env: Names) -> Any:
+def cond(w: Builder, node: Any, env: Names) -> Any:
     clauses = node[1:]
     if clauses and all(isinstance(c, (m.Expression, m.List)) and len(c) > 1 for c in clauses):
         sure = [_is_clause(c) for c in clauses]
@@ -152,15 +152,15 @@ def _is_clause(form: Any) -> bool:
     return is_constant(first) or str(first) in ("t", "else", "otherwise")
 
 
-def if_(w: Maker, node: Any, env: Names) -> Any:
+def if_(w: Builder, node: Any, env: Names) -> Any:
     return w.form(node, *node, "None") if len(node) == 3 else None
 
 
-def unless(w: Maker, node: Any, env: Names) -> Any:
+def unless(w: Builder, node: Any, env: Names) -> Any:
     return w.form(node, "when", w.form(node, "not", node[1]), *node[2:]) if len(node) > 2 else None
 
 
-def dotimes(w: Maker, node: Any, env: Names) -> Any:
+def dotimes(w: Builder, node: Any, env: Names) -> Any:
     if (
         len(node) < 2
         or not isinstance(node[1], (m.List, m.Expression))
@@ -173,7 +173,7 @@ def dotimes(w: Maker, node: Any, env: Names) -> Any:
     return w.form(node, "for", over, *node[2:])
 
 
-def doseq(w: Maker, node: Any, env: Names) -> Any:
+def doseq(w: Builder, node: Any, env: Names) -> Any:
     if len(node) < 2 or not isinstance(node[1], (m.List, m.Expression)) or len(node[1]) % 2 or not node[1]:
         return None
     clauses = [
@@ -182,7 +182,7 @@ def doseq(w: Maker, node: Any, env: Names) -> Any:
     return w.form(node, "for", w.of(m.List, node[1], clauses), *node[2:])
 
 
-def gather(w: Maker, node: Any, env: Names) -> Any:
+def gather(w: Builder, node: Any, env: Names) -> Any:
     if "pmap" in env:
         return None
     parts = [w.form(part, "fn", w.of(m.List, part, []), part) for part in node[1:]]

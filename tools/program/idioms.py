@@ -1,7 +1,7 @@
-"""Idioms of other Lisps, read as the Hy they mean: the table, a row for each.
+"""The table of idioms from other Lisps, each with the rule that rewrites it to Hy.
 
-A rewrite runs nothing and decides nothing: what it makes is checked like any other program. The table must
-not know who walks a program with it, tools, the sandbox, or doors.
+A rule runs nothing and permits nothing: its result is checked like any other program. The table must not know
+who walks a program with it, tools, the sandbox, or doors.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 import hy.models as m
 
 from quoth.tools.lisp.reader import read_one
-from quoth.tools.lisp.syntax import CONSTANTS, Maker, Names, Rule, is_core, mangled, plain, symbols_in
+from quoth.tools.lisp.syntax import CONSTANTS, Builder, Names, Rule, fixed_arity, is_core, mangled, symbols_in
 from quoth.tools.program import idiom_calls as calls
 from quoth.tools.program import idiom_forms as control
 
 
 @dataclass(frozen=True)
 class Idiom:
-    """One row: its heads, an example, and the rule that makes Hy of it. A constant has no rule."""
+    """One row: its heads, an example, and the rule that rewrites it to Hy (None for a constant)."""
 
     names: str
     written: str
@@ -31,7 +31,7 @@ class Idiom:
 
 
 def _renamed(name: str) -> Rule:
-    def rule(w: Maker, node: Any, env: Names) -> Any:
+    def rule(w: Builder, node: Any, env: Names) -> Any:
         if not is_core(name) and mangled(name) in env:
             return None
         return w.form(node, name, *node[1:])
@@ -47,15 +47,15 @@ def _template(pattern: str, means: str) -> Rule:
         n for n in symbols_in(shape) if n not in parameters and hasattr(builtins, n) and n not in CONSTANTS
     }
 
-    def fill(w: Maker, part: Any, node: Any, given: dict[str, Any]) -> Any:
+    def fill(w: Builder, part: Any, node: Any, given: dict[str, Any]) -> Any:
         if isinstance(part, m.Symbol):
             return given[str(part)] if str(part) in given else m.Symbol(str(part)).replace(node)
         if isinstance(part, m.Sequence):
             return w.of(type(part), node, [fill(w, inner, node, given) for inner in part])
         return type(part)(part).replace(node)
 
-    def rule(w: Maker, node: Any, env: Names) -> Any:
-        if len(node) != len(parameters) + 1 or not plain(node[1:]) or needed & env:
+    def rule(w: Builder, node: Any, env: Names) -> Any:
+        if len(node) != len(parameters) + 1 or not fixed_arity(node[1:]) or needed & env:
             return None
         return fill(w, shape, node, dict(zip(parameters, node[1:], strict=True)))
 

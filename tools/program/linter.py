@@ -1,6 +1,6 @@
-"""The spotter: the first mistake in a program that can be read, and the corrected form.
+"""The linter of programs: finds the first mistake in a readable program, and the corrected form.
 
-It only finds words for what fails anyway, and runs nothing. It must not know the sandbox, tools (only their
+It only explains what would fail anyway, and runs nothing. It must not know the sandbox, tools (only their
 names), or doors.
 """
 
@@ -16,7 +16,7 @@ import hy.models as m
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.lisp.syntax import head_of, is_core, symbols_in
 from quoth.tools.program.from_python import BUILTINS, INFIX, from_python, whole_python
-from quoth.tools.program.hint import Lesson, Source, told
+from quoth.tools.program.hint import Lesson, NodeText, advice
 from quoth.tools.program.idioms import IDIOMS, RULES
 from quoth.tools.text import excerpt
 
@@ -81,15 +81,15 @@ FOREIGN |= {word: f"(.{word} x)" for word in _METHODS.split()}
 
 
 def spot(forms: Sequence[Any], text: str, names: Iterable[str] = ()) -> Lesson | None:
-    """The first mistake in rewritten ``forms`` that would fail while compiling or running."""
+    """The first mistake in rewritten ``forms`` that would fail later, or None. ``names`` are the tools'."""
     if not forms:
         return None
-    source = Source(text)
+    source = NodeText(text)
     word = isinstance(forms[0], m.Symbol) or head_of(forms[0]) == "."
     infix = len(forms) > 1 and str(forms[1]) in INFIX
     python = whole_python(text) if word or infix else None
     if python and (len(forms) > 1 or python.startswith("(")):
-        return Lesson(forms[0].start_line, forms[0].start_column, told("this is Python", python))
+        return Lesson(forms[0].start_line, forms[0].start_column, advice("this is Python", python))
     tools = frozenset(names)
     seen = _Spotter(source, tools, _said(forms) | {str(hy.mangle(tool)) for tool in tools})
     found = seen.first(forms)
@@ -115,7 +115,7 @@ _MAPPING = frozenset({"pmap", "map", "sorted", "reduce"})  # whose first argumen
 
 
 class _Spotter:
-    def __init__(self, source: Source, tools: frozenset[str], bound: frozenset[str]) -> None:
+    def __init__(self, source: NodeText, tools: frozenset[str], bound: frozenset[str]) -> None:
         self.source = source
         self.tools = tools
         self.bound = bound
@@ -161,11 +161,11 @@ class _Spotter:
                 continue
             if str(after) in ("=", ":=") and place + 2 < len(forms):
                 fixed = f"(setv {self.source.of(form)} {self.source.of(forms[place + 2])})"
-                return form, told("a variable is set by setv", fixed)
+                return form, advice("a variable is set by setv", fixed)
             if isinstance(after, m.Expression) and self.source.span(form)[1] == self.source.span(after)[0]:
                 whole = self.source.of(form) + self.source.of(after)
                 fixed = from_python(whole) or f"({self.source.of(form)} {self.source.all(after)})"
-                return form, told("the bracket stands before the name", fixed)
+                return form, advice("the bracket stands before the name", fixed)
         return None
 
     def symbol(self, node: Any) -> str | None:
@@ -174,15 +174,15 @@ class _Spotter:
     def word(self, name: str, unknown: bool) -> str | None:
         if name[0] in "“”„«»‘’":
             fixed = self.source.text.strip().translate(_SMART)
-            return told('a text stands in plain double quotes, "so"', fixed)
+            return advice('a text stands in plain double quotes, "so"', fixed)
         if name == "," or (name.endswith(",") and len(name) > 1):
-            return told("values stand side by side, without commas", None, name.rstrip(",") or "[1 2]")
+            return advice("values stand side by side, without commas", None, name.rstrip(",") or "[1 2]")
         if name.endswith(":") and len(name) > 1:
-            return told("no colon stands behind a word", name.rstrip(":"))
+            return advice("no colon stands behind a word", name.rstrip(":"))
         if name.startswith("@") and len(name) > 1:
-            return told("a variable is its name alone", name[1:])
+            return advice("a variable is its name alone", name[1:])
         if unknown and name not in RULES and _FILE.fullmatch(name) and len(name.strip("/.")) > 1:
-            return told("a text stands in double quotes", print_string(name))
+            return advice("a text stands in double quotes", print_string(name))
         return None
 
     def number(self, node: Any) -> str | None:
@@ -194,16 +194,16 @@ class _Spotter:
             or re.fullmatch(r"-?\d{1,3}(,\d{3})+(\.\d*)?", text)
         ):
             return None
-        return told("values stand side by side, without commas", text.replace(",", " "))
+        return advice("values stand side by side, without commas", text.replace(",", " "))
 
     def collection(self, node: Any) -> str | None:
         of = self.source.of
         if isinstance(node, m.List) and {"for", "in"} <= {str(item) for item in node}:
-            return told(
+            return advice(
                 "a list of computed values is made by lfor", from_python(of(node)), "(lfor x [1 2] (* x x))"
             )
         if isinstance(node, m.Dict) and re.search(r"'\s*:", of(node)) and from_python(of(node)):
-            return told(
+            return advice(
                 "a dictionary holds keys and values, without colons and commas", from_python(of(node))
             )
         if any(str(item).endswith(",") and isinstance(item, m.Symbol) for item in node) or any(
@@ -212,13 +212,13 @@ class _Spotter:
             what = "a dictionary holds keys and values, without colons and commas"
             if isinstance(node, m.List):
                 what = "values stand side by side, without commas"
-            return told(what, from_python(of(node)) or self.source.clean(node))
+            return advice(what, from_python(of(node)) or self.source.clean(node))
         if isinstance(node, m.Dict):
             odd = len(node) % 2 and not any(head_of(item) == "unpack-mapping" for item in node)
             if odd:
-                return told("a dictionary has a value for each key", of(node)[:-1] + " None}")
+                return advice("a dictionary has a value for each key", of(node)[:-1] + " None}")
         elif node and isinstance(node[0], m.Symbol) and str(node[0]) in self.tools and len(node) > 1:
-            return told("[ begins a list; a call stands in ( )", f"({self.source.all(node)})")
+            return advice("[ begins a list; a call stands in ( )", f"({self.source.all(node)})")
         return None
 
     def expression(self, node: Any, inside: bool) -> str | None:
@@ -227,32 +227,32 @@ class _Spotter:
             return self.word(of(node), self.unknown(str(node[1]))) if name == "." else None  # a dotted name
         head = node[0]
         if any(isinstance(item, m.Symbol) and str(item).endswith(",") for item in node):
-            return told("values stand side by side, without commas", self.source.clean(node))
+            return advice("values stand side by side, without commas", self.source.clean(node))
         if infix := self.infix(node):
             return infix
         if isinstance(head, m.Keyword):
-            return told(
+            return advice(
                 "what is called has no colon", f"({head.name} {self.source.all(node[1:])})".replace(" )", ")")
             )
         if isinstance(head, (m.String, m.Integer, m.Float)):
             return self.no_function(node)
         if name == "return" and not inside:
-            return told("a program's value is that of its last form", self.source.all(node[1:]) or "None")
+            return advice("a program's value is that of its last form", self.source.all(node[1:]) or "None")
         if name == "lambda":
             python = from_python(of(node)[1:-1]) if ":" in of(node) else None
-            return told("a function is (fn [x] …)", python, "(fn [x] (* x 2))")
+            return advice("a function is (fn [x] …)", python, "(fn [x] (* x 2))")
         if name == "except":
             return self.handler(node)
         if name in FOREIGN and self.free(name):
-            return told(f"{name} is not known here", FOREIGN[name])
+            return advice(f"{name} is not known here", FOREIGN[name])
         if is_core(name):
             return None
         if name in RULES and self.unknown(name):
             row = next(row for row in IDIOMS if name in row.names.split())
-            return told(f"{name} does not fit here", row.written.replace(row.names.split()[0], name, 1))
+            return advice(f"{name} does not fit here", row.written.replace(row.names.split()[0], name, 1))
         if isinstance(node[-1], m.Keyword) and len(node) > 1 and node[-1].name:
             given = self.source.all(node)
-            return told(f"the argument {of(node[-1])} has no value", f"({given} None)")
+            return advice(f"the argument {of(node[-1])} has no value", f"({given} None)")
         return self.named(node)
 
     def handler(self, node: Any) -> str | None:
@@ -260,7 +260,7 @@ class _Spotter:
         names = [str(name) for name in node[1]] if len(node) > 1 and isinstance(node[1], m.List) else []
         if len(names) != 2 or names[0] not in BUILTINS or names[1] in BUILTINS or names[1][0] == "(":
             return None
-        return told("except takes a name, then what it catches", FOREIGN["catch"])
+        return advice("except takes a name, then what it catches", FOREIGN["catch"])
 
     def unknown(self, name: str) -> bool:
         """Not a tool, not Python's, and nowhere but in such a place: it cannot be defined."""
@@ -273,11 +273,11 @@ class _Spotter:
         inside = self.source.all(node)
         if found:
             python = from_python(found[0] + self.source.text[start:stop])
-            return told("the bracket stands before the name", python or f"({found[0]} {inside})")
+            return advice("the bracket stands before the name", python or f"({found[0]} {inside})")
         if len(node) > 1 and str(node[0]) in self.tools:
-            return told("what is called has no quotes", f"({node[0]} {self.source.all(node[1:])})")
+            return advice("what is called has no quotes", f"({node[0]} {self.source.all(node[1:])})")
         what = excerpt(self.source.of(node[0]))
-        return told(f"{what} is no function; a list is [ ]", inside if len(node) == 1 else f"[{inside}]")
+        return advice(f"{what} is no function; a list is [ ]", inside if len(node) == 1 else f"[{inside}]")
 
     def infix(self, node: Any) -> str | None:
         name = head_of(node)
@@ -291,7 +291,7 @@ class _Spotter:
         if fixed is None:
             sign = {"=": "setv", ":=": "setv", "==": "="}.get(op, op)
             fixed = f"({sign} {self.source.of(node[0])} {self.source.all(node[2:])})"
-        return told("the operator comes first", fixed)
+        return advice("the operator comes first", fixed)
 
     def named(self, node: Any) -> str | None:
         """path=x and path: and --path as names of arguments."""
@@ -307,5 +307,5 @@ class _Spotter:
             rest = self.source.all(node[place + 1 :])
             before = self.source.all(node[:place])
             fixed = f"({before} :{found[1]}{value}{' ' if rest else ''}{rest})"
-            return told("an argument's name is a keyword before its value", fixed)
+            return advice("an argument's name is a keyword before its value", fixed)
         return None

@@ -1,7 +1,7 @@
-"""A program is walked with its scopes, and every idiom in it replaced by what it means.
+"""Walks a program with its scopes and rewrites every idiom of other Lisps to Hy.
 
-It knows in which places of a form values stand; it must not know any idiom but by the table, nor tools (only
-their names), the sandbox, or doors. A name the program binds itself, or a tool's, is left alone.
+It knows which parts of a form are values. A name that the program binds, or that a tool has, is no idiom. It
+must not know any idiom but by the table, nor tools (only their names), the sandbox, or doors.
 """
 
 from __future__ import annotations
@@ -11,20 +11,19 @@ from typing import Any
 
 import hy.models as m
 
-from quoth.tools.lisp.syntax import CONSTANTS, Maker, Names, begins, head_of, is_core, mangled, symbols_in
+from quoth.tools.lisp.syntax import CONSTANTS, Builder, Names, begins, head_of, is_core, mangled, symbols_in
 from quoth.tools.program.idioms import RULES
 
 
 def rewrite(forms: Sequence[Any], names: Iterable[str] = ()) -> list[Any]:
-    """``forms`` with every idiom replaced by what it means. ``names`` are the tools'.
+    """``forms`` with every idiom rewritten to Hy. ``names`` are the tools'. Raises ProgramTooLarge.
 
-    The result is at most a constant times longer than what was read: no part is written twice, but names.
-    """
+    The result is longer by at most a constant factor: only names are duplicated."""
     rewriter = _Rewriter(forms, names)
     return rewriter.body(rewriter.with_tail(forms), rewriter.bound)
 
 
-class _Rewriter(Maker):
+class _Rewriter(Builder):
     # ---- walking: each method takes a form in one kind of place
 
     def value(self, node: Any, env: Names) -> Any:

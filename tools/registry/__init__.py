@@ -1,1 +1,1 @@
-"""Which tools there are, how one is defined, and what its parameters take."""
+"""Defines tools and their parameters, and keeps the table of tools."""

@@ -1,6 +1,6 @@
-"""The arguments of a call: bound to the parameters of its tool, checked by its model, and each fault told.
+"""Arguments of a call: bound to the tool's parameters, validated, and each error put into words.
 
-Knows parameters and the models made from them; it must not know doors or what runs.
+Knows parameters and their pydantic models; it must not know doors or what runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def bind(
     tool: str, params: Sequence[Param], args: Mapping[str, Any], positional: Sequence[Any]
 ) -> dict[str, Any]:
-    """Arguments by canonical name: positional ones take the parameters not named, in order."""
+    """Arguments by canonical name; positional ones fill the unnamed parameters in order. Raises
+    InvalidCallError for too many or too deeply nested ones."""
     bound = {kebab(name): value for name, value in args.items()}
     for value in (*bound.values(), *positional):
         if too_deep(value):
@@ -42,9 +43,9 @@ def validate(
     bound: Mapping[str, Any],
     later: Container[str] = (),
 ) -> dict[str, Any]:
-    """The typed arguments by canonical name, defaults filled in. Raises InvalidCallError with every fault, up
-    to MAX_FAULTS. Nothing is said of the arguments ``later``, whose values are not known yet; where one of
-    them has no default there are no typed arguments."""
+    """The typed arguments by canonical name, with defaults. Raises InvalidCallError that lists up to
+    MAX_FAULTS errors. Arguments in ``later`` have no value yet and are not checked; if one is required, the
+    result is empty."""
     from pydantic import ValidationError
 
     by_name = {param.name: param for param in params}

@@ -1,8 +1,8 @@
-"""What the code of a tool is made of: its file, and the local files that this imports, and so on.
+"""The version of a tool's code: a hash over its file and the local files that it imports, transitively.
 
-Knows how Python and Hy write imports; it imports and runs nothing. Local is what lies in none of the folders
-of the interpreter's own and installed packages, nor in our own. A module that is named by something computed
-while the program runs, and a file that is only read, are not found.
+Parses the imports of Python and Hy files, and runs nothing. Local is what lies outside of the standard
+library, installed packages and quoth itself. Imports computed at run time, and files that are only read, are
+missed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _WORDS = re.compile(r"\.*[^\W\d][\w.-]*")  # in a file that cannot be read any o
 
 
 def code_of(module: str) -> str:
-    """SHA-256 over the bytes, as they are now, of all files that a module is made of, and the names of those
-    it imports; its own file may have another name. Empty for our own modules, and where there is no file."""
+    """SHA-256 over the contents and names of a loaded module's file and all local files it imports, as they
+    are now; its own file may have any name. Empty for quoth's own modules and those without a file."""
     start = _file_of(module)
     if start is None or _is_foreign(start):
         return ""
@@ -53,7 +53,7 @@ def code_of(module: str) -> str:
 
 @lru_cache(256)
 def own_code(module: str) -> str:
-    """The same of a module that ships: of its own file alone."""
+    """SHA-256 of the module's own file alone, for tools that ship with quoth; empty without a file."""
     file = _file_of(module)
     return "" if file is None else sha256(file.read_bytes()).hexdigest()
 

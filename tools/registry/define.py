@@ -1,7 +1,7 @@
-"""Making tools: the plain functions behind ``def-cognitive-tool`` and its Python twin ``@cognitive_tool``.
+"""Definition of tools: the functions behind ``def-cognitive-tool`` and its Python twin ``@cognitive_tool``.
 
-Knows the table, and nothing of doors or models. Everything is checked here, at load, so that a misspelt
-option can never drop a guard in silence.
+Everything is checked here, at load, so that a misspelt option can never silently drop a guard. Knows the
+table; must not know doors or models.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _target: contextvars.ContextVar[ToolTable] = contextvars.ContextVar("quoth_table
 
 @contextlib.contextmanager
 def registering_in(table: ToolTable) -> Iterator[ToolTable]:
-    """Within it, definitions go into ``table`` and not into the global one."""
+    """A context in which definitions register in ``table`` instead of the global one."""
     token = _target.set(table)
     try:
         yield table
@@ -126,13 +126,13 @@ def cognitive_tool(
     guard: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Any:
-    """The Python twin of ``def-cognitive-tool``: the function is the body, its signature the parameters.
+    """A decorator, the Python twin of ``def-cognitive-tool``: the function is the body, its signature the
+    parameters.
 
     ``Annotated[str, "what it is"]`` documents a parameter, ``Annotated[str, Secret("what it is")]`` a secret
-    one; parameters named ``ctx`` and ``call`` are filled by the door and not shown. Options are those of the
-    macro (``effects=["reads"]``, ``timeout=5`` …).
-    Returns the CognitiveTool; the bare function is not reachable through it.
-    """
+    one. The door fills parameters named ``ctx`` and ``call``; they are not shown. Options are those of the
+    macro (``effects=["reads"]``, ``timeout=5`` …). Returns the CognitiveTool, through which the function
+    cannot be called directly."""
 
     def define(function: Callable[..., Any]) -> CognitiveTool:
         tool = name or kebab(function.__name__)

@@ -1,8 +1,7 @@
-"""Parameters of a tool: what is declared, checked at load, and the strict pydantic model made from it.
+"""Parameters of a tool: their declaration, its checks, and the strict pydantic model built from it.
 
-Knows nothing of guards, bodies or doors. The declaration is checked when a tool is defined; pydantic itself
-is imported, and the model compiled, at the first use, because importing it costs as much as starting Python
-twice.
+Must not know guards, bodies or doors. The declaration is checked when a tool is defined. pydantic is
+imported, and the model compiled, at the first use: importing it takes twice as long as starting Python.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ REQUIRED: Final = _Required()
 
 class WorkspacePath(str):
     """The type of a parameter that names a file or folder: ``path`` in Hy, ``list[WorkspacePath]`` for many.
-    Once the door has resolved it, it is the one spelling of the real place, relative to the workspace where
-    it is inside; ``written`` is the spelling that was given."""
+    The door replaces it by the canonical real path, relative to the workspace if it is inside; ``written``
+    keeps the original text."""
 
     written: str
 
@@ -64,9 +63,8 @@ class Secret(str):
 
 @dataclass(frozen=True)
 class Param:
-    """One declared parameter; ``default`` is REQUIRED when the call must give it. A ``secret`` one stands
-    neither in the audit nor in any question; a ``hidden`` one is taken where it is named, and stands in no
-    view."""
+    """One declared parameter; it is required when ``default`` is REQUIRED. A ``secret`` one appears neither
+    in the audit nor in questions to people. A ``hidden`` one is accepted by name but shown nowhere."""
 
     name: str
     type: Any = str
@@ -84,16 +82,16 @@ class Param:
 
     @property
     def field(self) -> str:
-        """A name of its own in the model: pydantic keeps "json", "copy", "model_…" for itself."""
+        """Its field name in the model, prefixed because pydantic reserves "json", "copy", "model_…"."""
         return f"arg_{self.name.replace('-', '_')}"
 
     @property
     def holds_paths(self) -> bool:
-        """Whether its type is a path, or has paths in it."""
+        """Whether its type is or contains a path."""
         return has_paths(self.type)
 
     def signature(self) -> str:
-        """``:pattern str``, or ``[:limit int 50]`` when it may be left out."""
+        """``:pattern str``, or ``[:limit int = 50]`` for an optional one."""
         kind = " | ".join(print_value(c) for c in self.choices) or type_name(self.type)
         text = f":{self.name} {kind}"
         if self.required:
@@ -102,12 +100,12 @@ class Param:
 
 
 def has_paths(hint: Any) -> bool:
-    """Whether a type is WorkspacePath, or has it inside."""
+    """Whether a type is or contains WorkspacePath."""
     return hint is WorkspacePath or any(has_paths(arg) for arg in typing.get_args(hint))
 
 
 def hides_paths(hint: Any) -> bool:
-    """Whether a type has paths where nobody resolves them: as keys of a dictionary, or in a class."""
+    """Whether a type has paths where they are not resolved: in a dictionary's keys or a class's fields."""
     pending = [hint]
     known: set[type] = set()
     while pending:
@@ -127,7 +125,7 @@ def hides_paths(hint: Any) -> bool:
 
 
 def with_paths(hint: Any, value: Any, change: Callable[[str], str]) -> Any:
-    """``value`` with each path in it changed; ``hint`` says where they are."""
+    """``value`` with ``change`` applied to each path in it; ``hint`` is its type."""
     if hint is WorkspacePath:
         return change(value) if isinstance(value, str) and not isinstance(value, WorkspacePath) else value
     origin, args = typing.get_origin(hint), typing.get_args(hint)
@@ -142,7 +140,7 @@ def with_paths(hint: Any, value: Any, change: Callable[[str], str]) -> Any:
 
 
 def type_name(hint: Any, path: str = "path") -> str:
-    """How a type is shown: ``str``, ``list of int``, ``str or None``, ``form``; a path as ``path`` says."""
+    """A type in words: ``str``, ``list of int``, ``str or None``, ``form``; ``path`` stands for a path."""
     if hint is WorkspacePath:
         return path
     if hint in _PLAIN:
@@ -173,7 +171,7 @@ def _known_type(hint: Any) -> bool:
 
 
 def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
-    """A checked Param. Raises DefinitionError naming the tool, the parameter and what would be right."""
+    """A checked Param. Raises DefinitionError naming the tool, the parameter and the fix."""
     where = f"{tool}, parameter {name}"
     if not NAME.match(name):
         raise DefinitionError(f"{where}: a parameter's name is lower-case letters, digits and hyphens.")
@@ -250,7 +248,7 @@ def _check_default(where: str, param: Param) -> None:
 
 @lru_cache(maxsize=1)
 def strict_model() -> type[BaseModel]:
-    """StrictModel: the base of every input model. Unknown keys and wrong types are errors (seed 002)."""
+    """StrictModel, the base of every input model: unknown keys and wrong types are errors."""
     from pydantic import BaseModel, ConfigDict
 
     class StrictModel(BaseModel):
@@ -260,7 +258,7 @@ def strict_model() -> type[BaseModel]:
 
 
 def build_model(tool: str, params: Sequence[Param]) -> type[BaseModel]:
-    """The strict input model of a tool; field names are the parameters' canonical names by alias."""
+    """The strict input model of a tool; its fields have the parameters' canonical names as aliases."""
     from pydantic import Field, create_model
 
     fields: dict[str, Any] = {}
@@ -288,7 +286,8 @@ def build_model(tool: str, params: Sequence[Param]) -> type[BaseModel]:
 
 
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The model's JSON Schema without ``$ref`` and titles, ``additionalProperties`` false."""
+    """The model's JSON Schema without ``$ref`` and titles, with ``additionalProperties`` false. Raises
+    DefinitionError for a type that contains itself."""
     schema = model.model_json_schema(by_alias=True)
     definitions = schema.pop("$defs", {})
 

@@ -1,7 +1,6 @@
-"""The table of cognitive tools: what there is to call, by name.
+"""The table of cognitive tools, by name.
 
-Knows nothing of doors, models or loops. It never runs a guard or a body: those are reached only by
-tools/door/door.py.
+It never runs a guard or a body: only tools/door/door.py does. Must not know doors, models or loops.
 """
 
 from __future__ import annotations
@@ -27,14 +26,13 @@ COSTS = ("free", "cheap", "expensive")
 
 @dataclass(frozen=True, eq=False)
 class CognitiveTool:
-    """A tool: a name and description, parameters, a guard and a body (seed 001), and its standing orders.
+    """A tool: a name and description, parameters, a guard and a body, and its limits.
 
-    ``effects`` says what the body may touch (none of EFFECTS = pure); ``timeout`` is in seconds;
-    ``cooldown`` in seconds per user and ``daily_limit`` in calls per user and day, 0 meaning none (seed 000).
-    One that is not ``shown`` is in no belt; it can be looked up, and called, all the same.
-    ``source`` is the text the tool was written as, ``form`` that text as one canonical form, ``code`` stands
-    for its file and the local files this imports, as they were when it was made (code_version.py).
-    """
+    ``effects`` lists what the body may touch, of EFFECTS; none means a pure function. ``timeout`` is in
+    seconds, ``cooldown`` in seconds per user, ``daily_limit`` in calls per user and day; 0 means no limit. A
+    tool that is not ``shown`` is in no belt, but can be looked up and called. ``source`` is the definition as
+    written, ``form`` the same as one canonical form, ``code`` a hash of its files when it was defined
+    (code_version.py)."""
 
     name: str
     description: str
@@ -96,12 +94,12 @@ class CognitiveTool:
 
     @cached_property
     def path_params(self) -> tuple[Param, ...]:
-        """The parameters that hold paths."""
+        """The parameters whose types contain paths."""
         return tuple(param for param in self.params if param.holds_paths)
 
     @cached_property
     def offered(self) -> tuple[Param, ...]:
-        """The parameters that are shown."""
+        """The parameters that are not hidden."""
         return tuple(param for param in self.params if not param.hidden)
 
     @cached_property
@@ -119,18 +117,18 @@ class CognitiveTool:
         return schema
 
     def signature(self) -> str:
-        """``(grep-search :pattern str [:path str = "."])``."""
+        """The signature as text: ``(grep-search :pattern str [:path str = "."])``."""
         return "(" + " ".join([self.name, *(param.signature() for param in self.offered)]) + ")"
 
     def checked(self, form: CallForm) -> tuple[CallForm, dict[str, Any]]:
-        """A call of this tool with each argument by its name, and the arguments as the body sees them,
-        defaults included, paths as they were written. Raises InvalidCallError."""
+        """The call with every argument named, and the typed arguments for the body: with defaults, paths not
+        yet resolved. Raises InvalidCallError."""
         bound = bind(self.name, self.params, form.args, form.positional)
         args = validate(self.name, self.params, self.model, bound)
         return CallForm(self.name, {name: args[name] for name in bound}), args
 
     def describe(self) -> dict[str, Any]:
-        """Everything a caller may know of the tool, as JSON data."""
+        """All that a caller may know about the tool, as JSON data."""
         return {**self._orders(), "parameters": self.schema}
 
     def _orders(self) -> dict[str, Any]:
@@ -154,7 +152,7 @@ class CognitiveTool:
 
     @cached_property
     def version(self) -> str:
-        """SHA-256 of what approvals are bound to: its description, schema, source text and code."""
+        """SHA-256 of its description, schema, source text and code. Approvals are bound to it."""
         from quoth.tools.registry.code_version import own_code
 
         made = [self.describe(), self.source, self.code or own_code(self.module)]
@@ -163,7 +161,7 @@ class CognitiveTool:
 
     @cached_property
     def outline(self) -> str:
-        """16 hex digits that change with the tool; unlike ``version`` they need no compiled input model."""
+        """16 hex digits that change with the definition; unlike ``version``, no input model is compiled."""
         params = [repr(param) for param in self.params]
         data = json.dumps([self._orders(), params, self.source], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(data.encode()).hexdigest()[:16]
@@ -194,7 +192,7 @@ class ToolTable:
         return tool
 
     def get(self, name: str) -> CognitiveTool:
-        """The tool of that name, whatever its case and hyphens. Raises UnknownToolError."""
+        """The tool of that name, in any case, with hyphens or underscores. Raises UnknownToolError."""
         tool = self._tools.get(name) or self._tools.get(kebab(name))
         if tool is None:
             raise UnknownToolError(name, self._tools)
@@ -227,13 +225,13 @@ class ToolTable:
 
     @cached_property
     def shown(self) -> ToolTable:
-        """The table of those a model is shown: this one, if that is all of them."""
+        """The table of the tools that models are shown; this one if it has no others."""
         seen = tuple(tool for tool in self if tool.shown)
         return self if len(seen) == len(self) else ToolTable(seen)
 
     @cached_property
     def schema_hash(self) -> str:
-        """SHA-256 over all a model is shown of every tool: equal tables, equal hash (seed 003)."""
+        """SHA-256 over the descriptions of all tools: equal tables have equal hashes."""
         data = json.dumps([tool.describe() for tool in self.tools()], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(data.encode()).hexdigest()
 

@@ -1,1 +1,1 @@
-"""A program run, suspended and resumed."""
+"""Runs programs in a sandbox, suspends and resumes them."""

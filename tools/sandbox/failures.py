@@ -1,6 +1,6 @@
-"""How a program in the sandbox fails, said in a sentence.
+"""Turns the sandbox's exceptions into error messages.
 
-Knows the sandbox's exceptions; it runs nothing.
+Must not run anything.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from quoth.tools.lisp.printer import HARD_KEYS
 from quoth.tools.program import explain as teach
 from quoth.tools.program.compiler import TOO_DEEP, ProgramError
 from quoth.tools.sandbox.transfer import _NO_DATA, _TOO_LARGE, MAX_MESSAGE
-from quoth.tools.sandbox.wall import outside
+from quoth.tools.sandbox.wall import host_name
 from quoth.tools.text import short
 
 
 def runtime_error(error: Any, failures: list[ToolFailure], tools: Iterable[str], text: str) -> Exception:
-    """What ended the program: the inner call nobody caught, or its own mistake in one sentence."""
+    """The ToolFailure that the program did not catch, or a ProgramError that explains ``error``."""
     display = getattr(error, "display", None)
     said = str(display("type-msg")) if callable(display) else str(error)
     for failure in reversed(failures):
@@ -26,7 +26,7 @@ def runtime_error(error: Any, failures: list[ToolFailure], tools: Iterable[str],
             return failure
     said = short(said, MAX_MESSAGE)
     kind, _, message = said.strip().partition(": ")
-    lesson = teach.failed(kind, message.replace(outside(""), ""), text, tools)
+    lesson = teach.failed(kind, message.replace(host_name(""), ""), text, tools)
     if lesson is not None:
         return ProgramError(lesson)
     if "cannot suspend in this synchronous context" in message:

@@ -1,4 +1,4 @@
-"""The pool of crash-isolated Monty workers, started at the first program and stopped with ``aclose``.
+"""The pool of crash-isolated Monty worker processes; it starts with the first program.
 
 Knows Monty and processes; it must not know programs or what their calls mean.
 """
@@ -19,8 +19,8 @@ MAX_WORKERS = 32
 
 @dataclass(frozen=True)
 class SandboxLimits:
-    """Bounds of one run: seconds of execution (waiting for calls not counted), bytes, call depth, inner
-    calls (a branch counts as one)."""
+    """Limits of one run: seconds of execution (without waiting for calls), bytes of memory, recursion depth,
+    and inner calls (each branch of a pmap counts as one)."""
 
     seconds: float = 5.0
     memory: int = 128 * 1024 * 1024
@@ -29,7 +29,7 @@ class SandboxLimits:
 
 
 class WorkerPool:
-    """Workers, one for each path of a program that is at work."""
+    """Worker processes, at most MAX_WORKERS; each running path of a program has one."""
 
     def __init__(self, limits: SandboxLimits | None = None) -> None:
         self.limits = limits or SandboxLimits()
@@ -41,7 +41,7 @@ class WorkerPool:
 
     @contextlib.asynccontextmanager
     async def worker(self) -> AsyncIterator[Any]:
-        """A Monty session in a worker of its own, once one is free."""
+        """A Monty session in a worker of its own; waits until one is free."""
         pool = await self._started()
         if self._free.locked():
             self._waiting += 1
@@ -85,7 +85,7 @@ class WorkerPool:
         }
 
     async def aclose(self) -> None:
-        """Stop the workers. May be called twice."""
+        """Stop the workers; the next program starts new ones. May be called twice."""
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.__aexit__(None, None, None)
@@ -93,9 +93,8 @@ class WorkerPool:
 
 @contextlib.contextmanager
 def _deaf() -> Iterator[None]:
-    """What is begun within it does not hear what a terminal tells all its programs at once, such as Ctrl-C:
-    that is for us, and a program that is asked about must outlive it. Monty's threads, and the workers they
-    start then and later, have the mask of the thread that begins them; what is for us waits for a moment."""
+    """Blocks SIGINT and SIGHUP in this thread while Monty starts, so that its threads and workers inherit the
+    mask: Ctrl-C is for us, and a program that waits for approval must outlive it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield
@@ -104,7 +103,7 @@ def _deaf() -> Iterator[None]:
 
 
 def _let_threads_leave() -> None:
-    """Monty's own threads wake our event loop and may still be inside Python when the program ends. One that
-    is there when the interpreter shuts down aborts the process (seen: exit code 134, one run in twenty on a
-    busy machine); a moment without the GIL lets them out."""
+    """Release the GIL for a moment at exit. Monty's threads wake our event loop, and one that is inside
+    Python when the interpreter shuts down aborts the process (seen: exit code 134, one run in twenty on a
+    busy machine)."""
     time.sleep(0.1)

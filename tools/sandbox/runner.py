@@ -1,13 +1,12 @@
-"""The sandbox: Monty workers, one run of a program in them, its inner calls handed back to the host.
+"""The sandbox: runs a program in Monty workers and passes its inner calls to a function of the caller.
 
-Knows compiled programs and Monty; it knows no door and no store: whoever runs a program says what a call
-means.
+Knows compiled programs and Monty; it must not know the door or the store.
 
-A run is a tree of paths. The program itself is the path "", and each branch of a ``pmap`` is one below it.
-Where a path branches, its whole state is copied (Monty can write a suspended program down) and every copy
-goes on in a worker of its own, so that any function can be mapped, and any call in it can wait. While it
-waits for its branches, or while others want a worker, a path is written down and its worker given back; so
-programs that run programs cannot starve each other.
+A run is a tree of paths. The program itself is the path "", and each branch of a ``pmap`` is a path below it.
+Where a path branches, its whole state is copied (Monty can serialize a suspended program) and every copy goes
+on in a worker of its own. So any function can be mapped, and any call in it can wait. A path that waits for
+its branches, or while others need a worker, is serialized and gives its worker back, so programs that run
+programs cannot starve each other.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from quoth.tools.sandbox.transfer import (
     MAX_MESSAGE,
     MAX_NAME,
     _text,
-    across,
+    bounded,
     packed,
     require_readable,
     unpacked,
 )
-from quoth.tools.sandbox.wall import _placeholder, outside, placeholders, walled
+from quoth.tools.sandbox.wall import _placeholder, host_name, placeholders, with_guards
 from quoth.tools.text import short
 
 MAX_OUTPUT = 100_000
@@ -58,7 +57,7 @@ KeepValues = Callable[[bytes, list[dict[str, Any]]], None]
 
 @dataclass
 class _Run:
-    """What one run has done so far, on all its paths."""
+    """The state of one run, shared by all its paths."""
 
     outside: dict[str, str]  # the tools by the names of the host's functions
     call: InnerCall
@@ -97,14 +96,14 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Suspended:
-    """A path that stands still: ``node`` says where, as JSON data, ``messages`` what it waits for."""
+    """A suspended path: ``node`` is its state as JSON data, ``messages`` the questions it waits for."""
 
     node: dict[str, Any]
     messages: Sequence[str]
 
     def at(self, run: _Run, blob: bytes) -> _Suspended:
-        """The same, of a path that was written down as ``blob``. What is too much is not kept: the program
-        will be run again from its beginning."""
+        """The same with the path's serialized state; without it once the run's states exceed MAX_DUMPED, so
+        that the program is run again from its beginning."""
         run.dumped += len(blob)
         kept = _text(blob) if run.dumped <= MAX_DUMPED else ""
         return _Suspended({**self.node, "blob": kept}, self.messages)
@@ -112,14 +111,14 @@ class _Suspended:
 
 @dataclass(frozen=True)
 class _Branch:
-    """How a branch of a pmap ended."""
+    """The result of a branch of a pmap."""
 
     value: Any = None
     failure: tuple[str, str] | None = None  # the kind of the exception and what it says
 
 
 class Sandbox(WorkerPool):
-    """Runs programs in the workers of a pool."""
+    """Runs programs in the workers of a pool, until they end or are suspended."""
 
     async def run(
         self,
@@ -132,16 +131,17 @@ class Sandbox(WorkerPool):
         listing: Sequence[dict[str, Any]] = (),
         keep: KeepValues | None = None,
     ) -> tuple[Any, str]:
-        """The program's value and what it printed. ``call`` answers each use of one of the tool ``names``.
+        """Run or resume a program, and return its value and its output. ``call`` makes its inner calls of
+        ``names``.
 
-        With ``state`` it goes on from where an earlier run came to wait; ``values`` are what the session had
-        kept, as they were given to ``keep`` with their listing: name, type and length of each. Raises
-        ProgramError, the ToolFailure of the inner call that it did not catch, or Pending with where it stands
-        (nothing: too large to be kept)."""
+        ``state`` is that of an earlier Pending, to resume from. ``values`` and ``listing`` are what the
+        session's last program passed to ``keep``: Monty's state, and name, type and length of each value.
+        Raises ProgramError, the ToolFailure of an inner call that the program did not catch, or Pending while
+        a call waits; its ``state`` is empty where it is too large to keep."""
         import pydantic_monty as monty
 
         tools = {alias(hy.mangle(name)): name for name in names}
-        run = _Run({outside(name): tool for name, tool in tools.items()}, call, self.limits, list(listing))
+        run = _Run({host_name(name): tool for name, tool in tools.items()}, call, self.limits, list(listing))
         if keep is not None and program.globals:
             known = dict.fromkeys([*(hy.mangle(value["name"]) for value in listing), *program.globals])
             run.finish = lambda session: _keep(session, known, keep)
@@ -155,7 +155,7 @@ class Sandbox(WorkerPool):
                     if values is not None:
                         await session.load_session(values)
                     return await session.feed_start(
-                        walled(program.python, tools, begun=values is not None),
+                        with_guards(program.python, tools, begun=values is not None),
                         external_lookup=_lookup(run),
                         print_callback=printed,
                     )
@@ -173,7 +173,7 @@ class Sandbox(WorkerPool):
     async def _drive(
         self, run: _Run, path: str, begin: Callable[[Any, Any], Awaitable[Any]]
     ) -> _Branch | _Suspended:
-        """Run a path until it ends or stands still, in as many workers one after the other as it takes."""
+        """Run a path until it ends or is suspended, in one worker after another."""
         import pydantic_monty as monty
 
         while True:
@@ -196,8 +196,8 @@ class Sandbox(WorkerPool):
     async def _until_it_waits(
         self, run: _Run, path: str, session: Any, step: Any
     ) -> _Branch | _Suspended | tuple[bytes, Callable[[], Awaitable[_Answer | _Suspended]]]:
-        """Go on until the path ends or stands still, or until its worker is to be given back: then what it
-        was written down as, and how to come by the answer it waits for."""
+        """Run until the path ends, is suspended, or must give its worker back; then returns its serialized
+        state and a function that gets the answer it waits for."""
         import pydantic_monty as monty
 
         while True:
@@ -211,15 +211,15 @@ class Sandbox(WorkerPool):
                 step = await step.resume_auto()
             elif step.is_os_function:
                 step = await step.resume_not_handled()
-            elif step.function_name == outside(ANSWER):
-                run.answer = across(step.args[0])
+            elif step.function_name == host_name(ANSWER):
+                run.answer = bounded(step.args[0])
                 step = await step.resume({"return_value": None})
-            elif step.function_name == outside(BRANCH):
+            elif step.function_name == host_name(BRANCH):
                 blob = step.dump()
                 return blob, partial(self._branches, run, path, blob, step.args[0])
-            elif step.function_name == outside(JOIN):
-                return _Branch(across(step.args[0]))
-            elif step.function_name == outside(FAILED):
+            elif step.function_name == host_name(JOIN):
+                return _Branch(bounded(step.args[0]))
+            elif step.function_name == host_name(FAILED):
                 return _Branch(
                     failure=(short(str(step.args[0]), MAX_NAME), short(str(step.args[1]), MAX_MESSAGE))
                 )
@@ -238,7 +238,7 @@ class Sandbox(WorkerPool):
                 step = await step.resume({"exc_type": "NameError", "message": message})
 
     async def _done_or_wanted(self, answer: asyncio.Future[Any]) -> bool:
-        """Wait for the answer of a call, or until somebody wants a worker: whether the answer is there."""
+        """Wait until a call is answered or another path needs a worker; whether it is answered."""
         wanted = asyncio.ensure_future(self._wanted.wait())
         try:
             await asyncio.wait({answer, wanted}, return_when=asyncio.FIRST_COMPLETED)
@@ -251,8 +251,8 @@ class Sandbox(WorkerPool):
         return answer.done()
 
     async def _branches(self, run: _Run, path: str, blob: bytes, number: int) -> _Answer | _Suspended:
-        """Go down every branch, and answer with the list of their values or the first failure; the path is
-        suspended when one of them waits, and the others go on to their ends first."""
+        """Run every branch; the answer is the list of their values or the first failure. The path is
+        suspended when one of them waits, after the others have ended."""
         run.count(number)
         made = run.made.setdefault(path, Counter())
         made["branches"] += 1
@@ -296,7 +296,7 @@ class Sandbox(WorkerPool):
         return {"return_value": [unpacked(node["value"]) for node in ended]}
 
     async def _go_on(self, run: _Run, path: str, node: Mapping[str, Any]) -> _Branch | _Suspended:
-        """Go on from where a path was written down."""
+        """Resume a serialized path."""
         blob = base64.b64decode(node["blob"])
         if node["at"] == "branches":
             answer = await self._join(run, path, blob, node["fork"], node["nodes"])
@@ -308,7 +308,7 @@ class Sandbox(WorkerPool):
 
 
 def _resumed(run: _Run, blob: bytes, answer: Any) -> Callable[[Any, Any], Awaitable[Any]]:
-    """Begin a session with a path that was written down, and the answer it waited for."""
+    """A function that loads a serialized path into a session and passes it the answer it waited for."""
 
     async def begin(session: Any, printed: Any) -> Any:
         step = await session.load_snapshot(blob, external_lookup=_lookup(run), print_callback=printed)
@@ -322,18 +322,18 @@ async def _of(answer: asyncio.Future[_Answer | _Suspended]) -> _Answer | _Suspen
 
 
 def _is(step: Any, function: str) -> bool:
-    return getattr(step, "function_name", None) == outside(function)
+    return getattr(step, "function_name", None) == host_name(function)
 
 
 def _lookup(run: _Run) -> dict[str, Any]:
-    return placeholders((*run.outside, *map(outside, OWN), VALUES))
+    return placeholders((*run.outside, *map(host_name, OWN), VALUES))
 
 
 # Inner calls
 
 
 async def _inner(run: _Run, path: str, step: Any) -> _Answer | _Suspended:
-    """Answer one use of a tool: its value, or the exception it is inside the program."""
+    """Make one inner call: its value, or the exception to raise inside the program."""
     tool = run.outside[step.function_name]
     run.count()
     try:
@@ -342,8 +342,8 @@ async def _inner(run: _Run, path: str, step: Any) -> _Answer | _Suspended:
             if (name := kebab(spelt)) in named or len(name) > MAX_NAME:
                 why = "stands twice" if name in named else "is no name"
                 raise ProgramError(f"The argument :{short(name, MAX_NAME)} {why}.")
-            named[name] = plain(across(value))
-        form = CallForm(tool, named, tuple(plain(across(value)) for value in step.args))
+            named[name] = plain(bounded(value))
+        form = CallForm(tool, named, tuple(plain(bounded(value)) for value in step.args))
         require_readable(form)
     except (ProgramError, ToolError) as error:
         return {"exc_type": "ValueError", "message": f"{tool} was not called. {error}"}
@@ -369,7 +369,7 @@ _EXCEPTIONS = frozenset(
 
 
 def _exception(kind: str, message: str) -> dict[str, Any]:
-    """What a branch failed with, to be raised where its pmap stands."""
+    """The failure of a branch, as an exception to raise at its pmap."""
     if kind in _EXCEPTIONS:
         return {"exc_type": kind, "message": message}
     return {"exc_type": "RuntimeError", "message": f"{kind}: {message}"}
@@ -379,17 +379,17 @@ def _exception(kind: str, message: str) -> dict[str, Any]:
 
 
 async def _keep(session: Any, names: Iterable[str], keep: KeepValues) -> None:
-    """Hand over what a program leaves behind for the next one of its session."""
+    """Pass to ``keep`` the values that a program leaves for the next one of its session."""
     state = await session.dump()
-    known = {outside(ANSWER): _placeholder}
+    known = {host_name(ANSWER): _placeholder}
     step = await session.feed_start(_looks(names), external_lookup=known)
-    while getattr(step, "function_name", None) != outside(ANSWER):
+    while getattr(step, "function_name", None) != host_name(ANSWER):
         step = await step.resume_auto()
-    keep(state, [dict(zip(("name", "type", "length"), row, strict=True)) for row in across(step.args[0])])
+    keep(state, [dict(zip(("name", "type", "length"), row, strict=True)) for row in bounded(step.args[0])])
 
 
-def spelt(name: str) -> str:
-    """A name of Python's as the program writes it."""
+def lisp_name(name: str) -> str:
+    """A Python name in the program's spelling: ``read_file`` -> ``read-file``."""
     try:
         return str(hy.unmangle(name)).replace("_", "-")
     except KeyError:  # it only looks as if it had been mangled
@@ -397,10 +397,10 @@ def spelt(name: str) -> str:
 
 
 def _looks(names: Iterable[str]) -> str:
-    """A program that tells the type and length of each of these values."""
+    """A program that reports the type and length of each of these values."""
     sized = "__type(%s) in (*__PLAIN[:1], *__PLAIN[-1:], *__MANY[:3], __dict)"
     looks = "\n".join(
-        f"try:\n    __seen.append([{spelt(name)!r}, __type({name}).__name__,"
+        f"try:\n    __seen.append([{lisp_name(name)!r}, __type({name}).__name__,"
         f" __len({name}) if {sized % name} else None])\nexcept NameError:\n    pass"
         for name in names
     )

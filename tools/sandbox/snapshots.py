@@ -1,9 +1,9 @@
-"""Programs that stand still, and the values a session keeps between its programs: written down in the store.
+"""Stores suspended programs, and the values a session keeps between its programs.
 
-Knows the store and bytes; it must not know doors or what a program is. What the sandbox has written down is
-loaded back only if this machine wrote it: every row is authenticated (HMAC-SHA-256, RFC 2104) with a key in
-the user's data folder, outside of every workspace. A row that was changed is refused. One of another machine,
-or of another version of the sandbox, is not loaded either, but is no error: the program is run again.
+A snapshot is loaded only if this machine wrote it: each row is authenticated (HMAC-SHA-256, RFC 2104) with a
+key in the user's data folder, outside of every workspace. A row that was changed raises SnapshotError. One of
+another machine, or of another version of the sandbox, is ignored: the program is run again. Knows the store
+and bytes; it must not know doors or what a program is.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ NAME_BYTES, MAC_BYTES = 8, 32
 
 
 class SnapshotError(UsageError):
-    """What was kept has been changed since, and is not loaded."""
+    """A snapshot was changed in the store and is not loaded."""
 
 
 class StoreSnapshots:
-    """Snapshots in the store of a workspace."""
+    """Snapshots in the store of a workspace: of suspended calls by key, of values by session and user."""
 
     def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store
@@ -108,7 +108,7 @@ class StoreSnapshots:
 
 
 def _sealed(name: str, state: Mapping[str, Any]) -> bytes | None:
-    """What is kept of a state; nothing of one that is too large."""
+    """The authenticated snapshot of a state, or None for one that is too large."""
     text = json.dumps({**state, "sandbox": sandbox_version()})
     if len(text) > 2 * MAX_BYTES:
         return None
@@ -123,7 +123,7 @@ def _place(session: str, user: str) -> str:
 
 @cache
 def sandbox_version() -> str:
-    """Of what reads and writes states; those of another are not loaded."""
+    """The version of the snapshot format; snapshots of another version are not loaded."""
     from quoth.tools.sandbox.wall import WALL_VERSION
 
     return f"{version('pydantic-monty')} {version('pydantic-monty-runtime')} {WALL_VERSION}"
@@ -138,8 +138,7 @@ def _mac(key: bytes, name: str, packed: bytes) -> bytes:
 
 
 def _secret() -> bytes:
-    """The key of this user on this machine, made at the first use; of two processes that make it at once,
-    both get the same."""
+    """This user's key on this machine, created once; processes that create it at once get the same one."""
     path = state_dir() / "snapshots.key"
     if (key := _read(path)) is None:
         private_folder(path.parent)

@@ -1,6 +1,6 @@
-"""The host's side of the wall: a bounded copy of what the sandbox hands over.
+"""The host's side of the sandbox wall: bounded copies of the values that leave the sandbox.
 
-Knows plain data; it must not know programs' meaning.
+Knows plain data; it must not know what programs mean.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ def _text(blob: bytes) -> str:
 
 
 def require_readable(form: CallForm) -> None:
-    """A person may be asked about any call, and then it is kept as text. Raises ProgramError for one that
-    could not be read back."""
+    """Raise ProgramError for a call whose text cannot be read back, as an approval request needs it."""
     text = canonical(form)
     if len(text) > 20_000 or "0x" in text or re.search(r"\d{1000}", text):
         try:
@@ -44,11 +43,10 @@ def require_readable(form: CallForm) -> None:
             raise ProgramError(f"Its arguments are too large to be kept: {error}.") from None
 
 
-def across(value: Any) -> Any:
-    """A copy of what the sandbox handed over: plain data of bounded size. Raises ProgramError otherwise.
+def bounded(value: Any) -> Any:
+    """A copy of a value from the sandbox: plain data of bounded size. Raises ProgramError otherwise.
 
-    A few shared lists can stand for more items than there are atoms, so the copy counts while it goes.
-    """
+    It counts while it copies: a few shared lists can expand to more items than any memory holds."""
     left = MAX_VALUE
 
     def copy(item: Any, depth: int) -> Any:
@@ -76,14 +74,14 @@ def across(value: Any) -> Any:
 
 
 def hashable(item: Any) -> Any:
-    """The copy of what was a key, so that it can be one."""
+    """A copied key or member of a set, made hashable: lists become tuples, sets frozensets."""
     if isinstance(item, (list, set)):
         return (tuple if isinstance(item, list) else frozenset)(map(hashable, item))
     return item
 
 
 def packed(value: Any) -> Any:
-    """A value of a program as JSON data that ``unpacked`` makes the same of."""
+    """A program's value as JSON data; ``unpacked`` restores it."""
     if isinstance(value, dict):
         return {"dict": [[packed(key), packed(item)] for key, item in value.items()]}
     if isinstance(value, (set, frozenset)):

@@ -1,6 +1,6 @@
-"""The sandbox's side of the wall: what leaves it is looked at in there first.
+"""The sandbox's side of the wall: Python source that checks values inside before they leave.
 
-A text of Python that runs inside; knows the host's functions by name only.
+Knows the host's functions by name only.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ def __guarded(call):
 WALL_VERSION = hashlib.sha256(_WALL.encode()).hexdigest()[:16]
 
 
-def outside(name: str) -> str:
-    """What the host's own function is called in the sandbox; the program's name is that of its guard."""
+def host_name(name: str) -> str:
+    """The name of a host function inside the sandbox; the plain name is that of its guard."""
     return f"__wall_{name}"
 
 
-def walled(python: str, functions: Iterable[str], *, begun: bool) -> str:
-    """A program with a guard before every one of these functions of the host that it says. In a session that
-    has ``begun`` the wall itself stands already."""
-    guards = [f"{name} = __guarded({outside(name)})\n" for name in functions if name in python]
+def with_guards(python: str, functions: Iterable[str], *, begun: bool) -> str:
+    """The program with a guard in front of each of these ``functions`` that it mentions, and with the wall
+    itself unless the session has it already (``begun``)."""
+    guards = [f"{name} = __guarded({host_name(name)})\n" for name in functions if name in python]
     return "".join(("" if begun else _WALL, *guards, python))
 
 
 def placeholders(names: Iterable[str]) -> dict[str, Any]:
-    """For the sandbox: that these names are functions, whose calls the host answers."""
+    """Declares these names to the sandbox as functions; the host answers their calls."""
     return dict.fromkeys(names, _placeholder)
 
 

@@ -1,1 +1,1 @@
-"""The SQLite file of a workspace, paths of our own state, locks, files replaced whole, bytes decompressed."""
+"""Keeps data on disk: the workspace's SQLite file, locks, atomic writes; and inflates HTTP replies."""

@@ -1,6 +1,6 @@
-"""Files that are replaced whole or not at all, and are on the disk when that is said.
+"""Atomic, durable replacement of files.
 
-Knows nothing of what stands in them.
+Must not know what the files hold.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 def replace_file(
     path: Path, pieces: Iterable[bytes], mode: int | None = None, sure: Callable[[], bool] = lambda: True
 ) -> bool:
-    """Put ``pieces`` in the place of what ``path`` holds, with ``mode``, or what the umask leaves of 0o666.
-    ``sure`` is asked last, when all of them are on the disk; False: it was not, and nothing is changed.
-    Raises OSError, and whatever ``pieces`` or ``sure`` raises; then nothing is changed, either."""
+    """Atomically replace the file at ``path`` by ``pieces``, with ``mode`` or else 0o666 less the umask.
+    ``sure`` is called once the new file is synced; when it returns False the old file stays, and the result
+    is False. Raises OSError and what ``pieces`` or ``sure`` raises; the old file stays then, too."""
 
     def set_mode(descriptor: int) -> None:
         if mode is not None:
@@ -37,7 +37,7 @@ def replace_in(
     finish: Callable[[int], object],
     sure: Callable[[], bool],
 ) -> bool:
-    """The same for a name in an open folder. ``finish`` is given the new file before it is on the disk."""
+    """As replace_file, in an open folder. ``finish`` gets the new file's descriptor before it is synced."""
     scratch = f".{os.urandom(8).hex()}.quoth"
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(scratch, flags, mode, dir_fd=folder)

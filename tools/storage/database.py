@@ -1,7 +1,6 @@
-"""The one SQLite file of a workspace: how it is opened, and used by several at once.
+"""The SQLite file of a workspace: opened, migrated, and shared by several threads and processes.
 
-Knows nothing of tools or calls. The file lies in the user's data folder and never inside the workspace, so no
-file tool can reach it.
+It lies in the user's data folder, so that no file tool can reach it. Must not know tools or calls.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ class Statement(Protocol):
 
 
 def private_folder(folder: Path) -> None:
-    """Make a folder of the state, for nobody but its user to look into; what is open to others there, as
-    older versions left it, is closed. Raises OSError."""
+    """Create a folder that only its user can read (0700). Folders of the state that an older version left
+    open to others are closed, with the files in them. Raises OSError."""
     state = state_dir()
     if folder != state and state not in folder.parents:  # somebody else's, for a store of theirs
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -52,7 +51,7 @@ def private_folder(folder: Path) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Make a file of the state that its user alone can read, empty where there is none. Raises OSError."""
+    """Create a file that only its user can read (0600), or make an existing one so. Raises OSError."""
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     _close(path, 0o600)
 
@@ -61,8 +60,8 @@ _CLOSED: set[Path] = set()  # the folders this process has looked at
 
 
 def _close(path: Path, mode: int) -> bool:
-    """Take from others what they may do with a file or folder of ours. A folder that is shared on purpose, as
-    /tmp is, or the user's home, was only named as the place of the state, and stays as it is."""
+    """Remove the rights of others on a file or folder of ours. A shared folder such as /tmp, or the user's
+    home, stays as it is."""
     with contextlib.suppress(OSError, RuntimeError):  # there may be no home
         found = path.stat()
         shared = stat.S_ISDIR(found.st_mode) and (found.st_mode & stat.S_ISVTX or path == Path.home())
@@ -76,8 +75,8 @@ def _close(path: Path, mode: int) -> bool:
 
 @contextlib.contextmanager
 def existing_store(workspace: Path) -> Iterator[Store | None]:
-    """The store of a workspace, open; None where nothing was ever kept. Where it cannot be written it can
-    still be looked at. Raises UsageError for what is no folder."""
+    """The open store of a workspace; None where it has none yet. A store that cannot be written is opened
+    read-only. Raises UsageError when the workspace is not a folder or the store cannot be opened."""
     if not workspace.is_dir():
         raise UsageError(f"The workspace {workspace} is not a folder.")
     path = store_path(workspace)
@@ -120,8 +119,8 @@ BROKEN = "A part of this transaction has failed, so all of it is undone."
 
 
 class Store:
-    """An open store. Every write is one transaction, synced before it returns; threads take turns. With
-    ``looking``, the reason why it cannot be written, it is opened to be read and nothing else."""
+    """An open store. Each write is one transaction, synced before it returns; threads take turns. A text
+    ``looking`` opens it read-only: it is the reason, for error messages, why it cannot be written."""
 
     def __init__(self, path: Path | str, *, looking: str = "") -> None:
         self.path = path
@@ -141,7 +140,7 @@ class Store:
             raise UsageError(CANNOT_OPEN.format(path, error)) from None
 
     def _let_go(self) -> None:
-        """Of a connection that failed: another one, that only looks, would share its troubles."""
+        """Close a connection that failed, so that a read-only one does not share its state."""
         with contextlib.suppress(AttributeError, apsw.Error):
             self._db.close()
 
@@ -164,8 +163,8 @@ class Store:
         return self._db
 
     def _write_ahead(self) -> None:
-        """Switch to the write-ahead log. SQLite does not wait by itself here: of two processes that open a
-        new store at once, one is told that it is locked. So the waiting is done here."""
+        """Switch to the write-ahead log. SQLite does not wait here by itself: of two processes that open a
+        new store at once, one gets BusyError. So we wait."""
         end = time.monotonic() + BUSY_MS / 1000
         while True:
             try:
@@ -198,9 +197,8 @@ class Store:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Statement]:
-        """Statements that happen together or not at all; no other writer comes between. One within another of
-        the same thread is a part of it, with one commit at the end of the outermost; where a part has failed
-        the whole is undone, also when somebody caught what it raised."""
+        """A transaction that excludes other writers. Raises StoreError. A nested one of the same thread joins
+        the outer one, which commits at its end. A failure inside rolls everything back, even if caught."""
         with self._lock, self._told():
             if not self._depth:
                 self._db.execute("BEGIN" if self._looking else "BEGIN IMMEDIATE")
@@ -223,13 +221,13 @@ class Store:
                 self._depth -= 1
 
     def _statement(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
-        """A statement of the transaction; none after a failure: SQLite may have undone what was before."""
+        """Run a statement of the open transaction; raises RuntimeError once part of it has failed."""
         if self._broken:
             raise RuntimeError(BROKEN)
         return list(self._db.execute(sql, tuple(values)))
 
     def execute(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows of one statement, in the transaction this thread has open or in one of its own."""
+        """The rows of one statement, in this thread's open transaction or its own. Raises StoreError."""
         with self._lock:
             if self._depth:
                 return self._statement(sql, values)
@@ -238,7 +236,7 @@ class Store:
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
-        """Trouble with the disk is told in a sentence."""
+        """Turns SQLite's errors about the disk into StoreError."""
         try:
             yield
         except apsw.Error as error:
@@ -251,7 +249,7 @@ class Store:
 
     @property
     def read_only(self) -> bool:
-        """Whether it is open to be read and nothing else."""
+        """Whether the store was opened read-only."""
         return bool(self._looking)
 
     def close(self) -> None:
@@ -260,7 +258,7 @@ class Store:
 
 
 def _opened_to_look(path: Path) -> apsw.Connection:
-    """A connection that writes nothing, not even the index that readers of a write-ahead log share."""
+    """A read-only connection; it does not write even the shared index of a write-ahead log."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     log = path.with_name(f"{path.name}-wal")
     for how in ("readonly_shm=1", "immutable=1"):
@@ -275,7 +273,7 @@ def _opened_to_look(path: Path) -> apsw.Connection:
 
 
 def _opened_copy(path: Path, log: Path) -> apsw.Connection:
-    """The store and its write-ahead log elsewhere, where SQLite can make the index it needs."""
+    """A connection to a temporary copy of the store and its log, where SQLite can build its index."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "copy.sqlite")
         shutil.copyfile(path, copy)

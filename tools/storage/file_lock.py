@@ -1,7 +1,7 @@
-"""Locks between processes: small files in the user's state folder, held by flock.
+"""Locks between processes: small files in the user's state folder, locked with flock.
 
-Knows names only; it must not know what they stand for. A lock ends with its process, however that ends, so
-none is ever stale: a file that is left behind is held by nobody.
+A lock ends with its process, so none is ever stale: a file that is left behind locks nothing. Knows locks by
+name; it must not know what they protect.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ PAUSE_SECONDS = 0.005
 
 @contextlib.contextmanager
 def hold(name: str, refusal: str = "", seconds: float | None = None) -> Iterator[None]:
-    """Hold the lock alone among all processes. Raises UsageError with ``refusal`` when somebody holds it
-    ``seconds`` long; by default a refusal comes at once, and without one WAIT_SECONDS is waited."""
+    """Hold the exclusive lock ``name``. Raises UsageError with the text ``refusal`` when another process
+    still holds it after ``seconds``: by default LOOK_SECONDS with a refusal, WAIT_SECONDS without."""
     path = _path(name)
     lock = -1
     try:
@@ -47,7 +47,7 @@ def hold(name: str, refusal: str = "", seconds: float | None = None) -> Iterator
 
 
 def is_held(name: str) -> bool:
-    """Whether anybody holds the lock now. Nothing is made where nobody ever has."""
+    """Whether any process holds the lock now. Creates no file."""
     try:
         lock = os.open(_path(name), os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):

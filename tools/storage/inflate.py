@@ -1,6 +1,6 @@
-"""The bytes of an HTTP reply, decompressed a piece at a time, so that a reader can stop at its own limit.
+"""Decompresses an HTTP reply piece by piece, so that a reader can stop at its own limit.
 
-Knows no request and no limit. httpx itself makes gigabytes of a kilobyte before anybody can stop it.
+httpx itself may expand one kilobyte to gigabytes before anybody can stop it. Must not know requests.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ PIECE = 65_536  # bytes that are decompressed at a time
 
 
 class UnknownEncodingError(Exception):
-    """The reply is compressed in a way that nobody asked for; the text is the name of it."""
+    """The reply has a compression that was not asked for; the text is its name."""
 
 
 async def inflated(raw: AsyncIterable[bytes], encoding: str) -> AsyncGenerator[bytes]:
-    """The plain bytes of a body with this ``content-encoding``. Raises UnknownEncodingError, zlib.error."""
+    """The decoded body for this ``content-encoding``, in pieces. Raises UnknownEncodingError, zlib.error."""
     encoding = encoding.strip().lower()
     if encoding not in ("identity", "", "gzip", "x-gzip"):
         raise UnknownEncodingError(encoding)

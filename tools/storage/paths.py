@@ -1,6 +1,6 @@
 """Where quoth keeps its own files: state, stores, caches.
 
-Knows the environment and the platform's folders only.
+Knows only the environment and the platform's folders.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from pathlib import Path
 
 
 def state_dir() -> Path:
-    """Where quoth keeps what must not be lost: ``$QUOTH_STATE``, or the platform's user data folder."""
+    """The folder for data that must not be lost: ``$QUOTH_STATE``, or the platform's user data folder."""
     return _folder("QUOTH_STATE", "user_data_dir")
 
 
 def cache_dir() -> Path:
-    """Where quoth keeps what can be made again: ``$QUOTH_CACHE``, or the platform's cache folder."""
+    """The folder for data that can be made again: ``$QUOTH_CACHE``, or the platform's cache folder."""
     return _folder("QUOTH_CACHE", "user_cache_dir")
 
 
 def store_path(workspace: Path) -> Path:
-    """The store of a workspace: one file for each real path."""
+    """The path of a workspace's store; each real path has its own."""
     key = hashlib.sha256(str(workspace.resolve()).encode()).hexdigest()[:16]
     return state_dir() / "workspaces" / f"{workspace.resolve().name or 'root'}-{key}.sqlite"
 

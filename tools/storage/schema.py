@@ -1,6 +1,6 @@
-"""The tables of the store, as the steps that bring its file from one version to the next.
+"""The tables of the store, as one migration for each version of its schema.
 
-Knows SQL only; it must not know what is kept in the tables.
+Knows SQL only; it must not know what the tables mean.
 """
 
 from typing import Final

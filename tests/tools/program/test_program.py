@@ -28,7 +28,7 @@ from quoth.tools.program import compiler as program
 from quoth.tools.program.compiler import PURE_MACROS, ProgramError, compile_program, free_names
 from quoth.tools.sandbox.pool import SandboxLimits
 from quoth.tools.sandbox.runner import Sandbox
-from quoth.tools.sandbox.transfer import across
+from quoth.tools.sandbox.transfer import bounded
 
 SMALL = SandboxLimits(seconds=0.4, memory=48 * 1024 * 1024, calls=50)
 
@@ -729,14 +729,16 @@ def test_shared_parts_are_counted_as_often_as_they_are_written_out() -> None:
     part: Any = "x"
     for _ in range(60):
         part = [part, part]
-    assert complaint(ProgramError, lambda: across(part)).startswith("The value is too large")
-    assert complaint(ProgramError, lambda: across(["x" * 1_000_000] * 3)).startswith("The value is too large")
-    assert across(["x" * 1_000] * 3) == ["x" * 1_000] * 3
+    assert complaint(ProgramError, lambda: bounded(part)).startswith("The value is too large")
+    assert complaint(ProgramError, lambda: bounded(["x" * 1_000_000] * 3)).startswith(
+        "The value is too large"
+    )
+    assert bounded(["x" * 1_000] * 3) == ["x" * 1_000] * 3
 
 
 @pytest.mark.parametrize("value", [object(), print, Exception("x"), 1j, [object()], {"a": {1: [object()]}}])
 def test_only_plain_data_crosses(value: Any) -> None:
-    assert "cannot leave the program" in complaint(ProgramError, lambda: across(value))
+    assert "cannot leave the program" in complaint(ProgramError, lambda: bounded(value))
 
 
 # The walk itself

@@ -22,7 +22,7 @@ from quoth.tools.lisp.printer import print_string
 from quoth.tools.program.compiler import ProgramError, compile_program
 from quoth.tools.sandbox.pool import SandboxLimits
 from quoth.tools.sandbox.runner import Sandbox
-from quoth.tools.sandbox.transfer import across
+from quoth.tools.sandbox.transfer import bounded
 
 LIMITS = SandboxLimits(seconds=20, calls=10)
 
@@ -50,7 +50,7 @@ class Both:
     @staticmethod
     def hys(text: str) -> Any:
         """What Hy makes of the same text, as it would cross the wall."""
-        return across(hy.eval(hy.read_many(text), module=types.ModuleType("pure")))
+        return bounded(hy.eval(hy.read_many(text), module=types.ModuleType("pure")))
 
     @classmethod
     def hys_end(cls, text: str) -> Any:
