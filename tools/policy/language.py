@@ -12,9 +12,9 @@ with ``:only``: then all arguments that it does not name must have their default
 
 A predicate is a value to be equal to (a text, a number, True, False, nil, a dictionary, a list, which may end
 with ``...`` for any further items), ``_`` for any value, or ``(under "dir")``, ``(matches "regex")``, which
-searches the whole text, ``(one-of a b)``, ``(> n) (>= n) (< n) (<= n) (= x) (!= x)``, ``(len P)``, ``(any
-P)`` and ``(every P)`` of a list's items, ``(key "name" P)`` of a dictionary, ``(not P)``, ``(and P…)``, ``(or
-P…)``.
+may match anywhere in the text, ``(one-of a b)``, ``(> n) (>= n) (< n) (<= n) (= x) (!= x)``, ``(len P)``,
+``(any P)`` and ``(every P)`` of a list's items, ``(key "name" P)`` of a dictionary, ``(not P)``,
+``(and P…)``, ``(or P…)``.
 
 A test has three results: true, false, or undecided (a number compared with a text, a pattern that takes too
 long, an argument that the named tool does not have). An undecided test counts as a match of a deny or an ask,

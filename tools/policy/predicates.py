@@ -311,8 +311,8 @@ def of_items(predicate: Predicate, *, every: bool) -> Predicate:
 
 
 def matches(pattern: Any) -> Predicate:
-    """The pattern occurs somewhere in the text. A pattern without repetition is searched without a
-    deadline."""
+    """The pattern occurs somewhere in the text. It has no deadline if it has no repetition and the text is
+    short."""
     quick = not set("*+?{(").intersection(pattern.pattern)
 
     def test(value: Any, facts: EvaluationContext) -> Truth:

@@ -136,8 +136,8 @@ def _turns(rule: Rule, tool: CognitiveTool, args: Mapping[str, Any], workspace: 
 
 def suggested(tool: CognitiveTool, form: CallForm) -> str:
     """A narrow rule that allows this call and similar ones: the same folder with any text, or the same
-    program and first word; otherwise exactly these arguments. A secret is never part of a rule: it matches
-    any value."""
+    program and first argument; otherwise exactly these arguments. A secret is never part of a rule: it
+    matches any value."""
     secret = {param.name for param in tool.params if param.secret}
     closed = {param.name for param in tool.params if param.choices}
     in_folder = any(is_path(name, value) and name not in secret for name, value in form.args.items())
