@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from quoth.tools.call.call import Call, owner
-from quoth.tools.call.context import Kept, Snapshots, ToolContext
+from quoth.tools.call.context import SavedValues, Snapshots, ToolContext
 from quoth.tools.errors import Pending, ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.program.compiler import ProgramError, compile_program, program_digest
@@ -56,7 +56,7 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
     def keep(values: bytes, listing: list[dict[str, Any]]) -> None:
         if snapshots is not None and whose:
             # With the result: a program that is run again must not begin with what it had left itself.
-            ctx.written.append(snapshots.keep_values(*whose, Kept(values, listing, base)))
+            ctx.written.append(snapshots.keep_values(*whose, SavedValues(values, listing, base)))
 
     try:
         value, printed = await sandbox.run(

@@ -39,7 +39,7 @@ class Dispatch(Protocol):
     def __call__(self, form: CallForm, name: str = "", dry: bool = False) -> Awaitable[ToolResult]: ...
 
 
-class Looks(Protocol):
+class PreviewCall(Protocol):
     """Previews a nested call without making it. ``unknown`` tells whether a value is not known yet; with
     ``guards=False`` the guard does not run."""
 
@@ -112,7 +112,7 @@ class ToolContext:
     session: str = ""
     user_message: str = ""
     dispatch: Dispatch | None = None
-    look: Looks | None = None
+    look: PreviewCall | None = None
     dry: bool = False
     tool_names: tuple[str, ...] = ()
     sandbox: ProgramRunner | None = None
@@ -181,7 +181,7 @@ class ToolContext:
 
 
 @dataclass(frozen=True)
-class Kept:
+class SavedValues:
     """The saved values of a session: the sandbox's state, and name, type and length of each value.
     ``generation`` identifies the stored version, or the version that the new values are based on."""
 
@@ -203,8 +203,8 @@ class Snapshots(Protocol):
     def drop(self, key: str) -> None:
         """Delete the saved state of a call that has ended."""
 
-    def values(self, session: str, user: str) -> Kept | None: ...
+    def values(self, session: str, user: str) -> SavedValues | None: ...
 
-    def keep_values(self, session: str, user: str, kept: Kept) -> Callable[[], str]:
+    def keep_values(self, session: str, user: str, kept: SavedValues) -> Callable[[], str]:
         """A function that saves the values; it returns a sentence when they cannot be saved, or nothing."""
         ...

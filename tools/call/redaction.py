@@ -94,13 +94,13 @@ def redact(text: str) -> str:
     return text
 
 
-def bare_line(text: str, names: Collection[str]) -> str:
+def redact_line(text: str, names: Collection[str]) -> str:
     """A line that a person typed, a program or a task, with its secrets replaced for storage."""
     hide = Redactor(CallForm("", {"line": Code(text)}), (), names, by_looks=False, everywhere=True)
     return redact(str(hide.form.args["line"]))
 
 
-def bare_url(url: str) -> str:
+def redact_url(url: str) -> str:
     """The address of a server without user names, and without query values that are not known to be
     harmless."""
     url = re.sub(r"(://)[^/\s?#]*@", rf"\1{SECRET}@", url)
@@ -146,8 +146,8 @@ class Redactor:
         places = tuple(self._argument("", value) for value in form.positional)
         self.found = sorted(self._values, key=len, reverse=True)
         if self.found and (by_looks if everywhere is None else everywhere):
-            args = {name: without(value, self._bare) for name, value in args.items()}
-            places = tuple(without(value, self._bare) for value in places)
+            args = {name: map_texts(value, self._bare) for name, value in args.items()}
+            places = tuple(map_texts(value, self._bare) for value in places)
         self.form = CallForm(form.tool, args, places)
 
     def text(self, text: str) -> str:
@@ -231,7 +231,7 @@ def _keywords(names: frozenset[str]) -> re.Pattern[str] | None:
     return re.compile(rf"(:(?:{spelt})\s+){_VALUE}", re.IGNORECASE) if names else None
 
 
-def without(value: Any, hide: Callable[[str], str], depth: int = 0) -> Any:
+def map_texts(value: Any, hide: Callable[[str], str], depth: int = 0) -> Any:
     """Plain data with ``hide`` applied to every text; a number is replaced too if ``hide`` would replace
     it as a text."""
     if isinstance(value, Code):
@@ -241,9 +241,11 @@ def without(value: Any, hide: Callable[[str], str], depth: int = 0) -> Any:
     if depth > MAX_DEPTH:
         return value
     if isinstance(value, Mapping):
-        return {without(key, hide, depth + 1): without(item, hide, depth + 1) for key, item in value.items()}
+        return {
+            map_texts(key, hide, depth + 1): map_texts(item, hide, depth + 1) for key, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
-        return [without(item, hide, depth + 1) for item in value]
+        return [map_texts(item, hide, depth + 1) for item in value]
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return SECRET if hide(str(value)) == SECRET else value
     return value

@@ -31,7 +31,7 @@ TURNS = 64  # locks for all files together: their own files are never removed, s
 REMEMBERED = 2000  # files that were read
 
 
-def flying(plan: Path) -> str:
+def flight_lock(plan: Path) -> str:
     """The name of the lock that is held while a flight plan runs; ``plan`` is the real path of its file."""
     return f"flight of {plan}"
 
@@ -106,7 +106,7 @@ class Workspace:
         shown = self.shown(real)
         return f"./{shown}" if shown.startswith("~") else shown
 
-    def turns(self, path: str) -> bool:
+    def goes_through_link(self, path: str) -> bool:
         """Whether a path goes through a link, whose target may change. Raises ToolError."""
         real = self.locate(path)
         return os.path.normpath(self.root / os.path.expanduser(path)) != str(real)  # noqa: PTH111
@@ -205,7 +205,7 @@ class Workspace:
                     lost.extend([] if found is None else _kept(found, descriptor))
 
                 def sure() -> bool:
-                    if is_held(flying(real)):
+                    if is_held(flight_lock(real)):
                         raise ToolError(
                             f"{path} is a flight plan that is being flown; no tool can change it meanwhile."
                         )

@@ -140,7 +140,7 @@ class Broker(Decisions):
             return None
         return Verdict("allow", f"approved with its plan by {_who(found[1])} (request {found[0]})")
 
-    def made_again(self, call: Call) -> list[str]:
+    def superseded_calls(self, call: Call) -> list[str]:
         """The ids of earlier calls whose decisions ``call`` has used: they need not be resumed any more."""
         found = self._store().execute(
             "SELECT DISTINCT call FROM requests WHERE used_by = ? AND call != used_by", (call.id,)

@@ -30,7 +30,7 @@ from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.policy.effects import by_effects
 from quoth.tools.policy.scope import (
     arguments,
-    guessed,
+    guessed_targets,
     suggested,
     touched,
 )
@@ -149,7 +149,7 @@ class RequestStore:
         return request_digest(call.form, tool.version, call.session, self._leads(tool, call))
 
     def _leads(self, tool: CognitiveTool, call: Call) -> dict[str, str]:
-        return guessed(tool, self._arguments(tool, call.form), self._workspace)
+        return guessed_targets(tool, self._arguments(tool, call.form), self._workspace)
 
     def _arguments(self, tool: CognitiveTool, form: CallForm) -> dict[str, Any]:
         own = {name: value for name, value in form.args.items() if name != PERMISSION}

@@ -18,7 +18,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.door.execution import brief
 from quoth.tools.door.parts import Parts
-from quoth.tools.door.preview import look_at
+from quoth.tools.door.preview import preview_call
 from quoth.tools.door.recording import record_end
 from quoth.tools.door.stages import STAGES, Permission
 from quoth.tools.door.state import CallState, Outcome
@@ -104,7 +104,7 @@ class Door(Parts):
 
         async def look(form: CallForm, unknown: Callable[[Any], bool], guards: bool = True) -> CallPreview:
             """What would become of such a call."""
-            return await look_at(self, _inner(call, form, "look"), given, unknown, guards)
+            return await preview_call(self, _inner(call, form, "look"), given, unknown, guards)
 
         @lru_cache(maxsize=1)
         def walk() -> Walk:

@@ -20,7 +20,7 @@ from quoth.tools.door.state import CallState
 from quoth.tools.errors import InvalidCallError, QuothError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.predicates import paths_in
-from quoth.tools.policy.scope import guessed, path_arguments, resolved
+from quoth.tools.policy.scope import guessed_targets, path_arguments, resolved
 from quoth.tools.registry.arguments import bind
 from quoth.tools.registry.table import CognitiveTool
 
@@ -29,7 +29,7 @@ async def _never(call: Call, context: ToolContext) -> ToolResult:
     raise AssertionError("a call that is only looked at makes no other")
 
 
-async def look_at(
+async def preview_call(
     door: Parts, call: Call, context: ToolContext, unknown: Callable[[Any], bool], guards: bool
 ) -> CallPreview:
     """Preview a call. ``unknown`` tells whether a value is not known yet; with ``guards=False`` no guard
@@ -70,7 +70,7 @@ async def look_at(
         tool.version,
         tuple(door.limits.left(tool, call)),
         paths,
-        guessed(tool, {n: v for n, v in words.items() if n not in holes}, context.workspace),
+        guessed_targets(tool, {n: v for n, v in words.items() if n not in holes}, context.workspace),
         frozenset(param.name for param in tool.params if param.secret),
     )
 

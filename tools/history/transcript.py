@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from quoth.tools.call.redaction import SECRET, bare_url, redact, sounds_secret, without
+from quoth.tools.call.redaction import SECRET, map_texts, redact, redact_url, sounds_secret
 from quoth.tools.errors import InvalidCallError, StoreError, UsageError
 from quoth.tools.history.event import (
     LIMITS,
@@ -93,7 +93,7 @@ class Transcript:
             text = event_form(kind, last + 1, now, run, parent, key, data)
             bare = without_secrets(data, lambda said: self._hidden(session, said))
             if "value" in data and self._secrets.get(session):
-                value = without(bare["value"], lambda said: self._hidden(session, said))
+                value = map_texts(bare["value"], lambda said: self._hidden(session, said))
                 bare = bare if value == bare["value"] else {**bare, "value": value}
             shown = text if bare is data else event_form(kind, last + 1, now, run, parent, key, bare)
             digest = digest_of(before, shown)
@@ -322,7 +322,7 @@ def _bare_item(name: str, value: Any, hide: Callable[[str], str]) -> Any:
     if name in _PLAIN:
         return value
     if isinstance(value, str) and name == "base-url":
-        bare = bare_url(value)
+        bare = redact_url(value)
         return value if bare == value else bare
     if isinstance(value, str) and value and sounds_secret(name):
         return SECRET
@@ -348,7 +348,7 @@ def _bare_call(code: Code, hide: Callable[[str], str]) -> Any:
 
 def _bare_argument(value: Any, hide: Callable[[str], str]) -> Any:
     if not isinstance(value, Code):
-        return without(without_secrets(value, hide), hide)
+        return map_texts(without_secrets(value, hide), hide)
     bare = hide(value)
     if bare == value:
         return value

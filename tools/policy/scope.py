@@ -117,12 +117,14 @@ def covers(
     except InvalidCallError:
         return False
     known = touched(tool, args, workspace) if granted is None else granted
-    if any(place not in known for place in _turns(rule, tool, args, workspace)):
+    if any(place not in known for place in _link_targets(rule, tool, args, workspace)):
         return False
     return rule.concerns(tool) and rule.test(args, EvaluationContext(tool, call, workspace)) is True
 
 
-def _turns(rule: Rule, tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> Iterator[str]:
+def _link_targets(
+    rule: Rule, tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace
+) -> Iterator[str]:
     """The targets of links that are named in a rule, or in a call as written. A person has granted places,
     and a link may lead to another place by now."""
     paths = path_arguments(tool, args)
@@ -130,7 +132,7 @@ def _turns(rule: Rule, tool: CognitiveTool, args: Mapping[str, Any], workspace: 
     given = [v for v in paths.values() if isinstance(v, str) and not isinstance(v, WorkspacePath)]
     for path in (*named, *given):
         with contextlib.suppress(ToolError):  # no possible path
-            if workspace.turns(path):
+            if workspace.goes_through_link(path):
                 yield workspace.spelling(workspace.locate(path))
 
 
@@ -192,14 +194,14 @@ def touched(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) 
     return found
 
 
-def guessed(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> dict[str, str]:
+def guessed_targets(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> dict[str, str]:
     """Where the arguments lead that are paths by ``is_path`` only, if their target differs from their
     text. The form does not contain the target, so an approval, also of a plan, is bound to this too."""
     found = {}
     for name, value in path_arguments(tool, args).items():
         if isinstance(value, str) and not isinstance(value, WorkspacePath):
             with contextlib.suppress(ToolError):
-                if value.startswith("~") or workspace.turns(value):
+                if value.startswith("~") or workspace.goes_through_link(value):
                     found[name] = workspace.spelling(workspace.locate(value))
     return found
 
