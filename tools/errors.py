@@ -84,8 +84,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 class ToolError(QuothError):
-    """A body raises this for a failure that the caller can act on; its text is shown to the model
-    unchanged."""
+    """A body raises this for a failure that the caller can act on; the model sees its text unchanged."""
 
 
 class ToolFailure(Exception):

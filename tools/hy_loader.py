@@ -1,12 +1,11 @@
 """Loads Hy: a bytecode cache for our own ``.hy`` modules, and users' tool files with readable errors.
 
-It knows nothing of tools or doors. Python imports Hy only through this file or by ``import_module`` with a
-string.
+It knows nothing of tools or doors. Only this file, or ``import_module`` with a string, imports Hy from
+Python.
 
-We need a cache of our own because pip does not precompile Hy, ``PYTHONDONTWRITEBYTECODE`` and read-only
-installs switch Python's cache off (each start would then compile every file anew), and Python's cache keeps a
-stale macro expansion when only the macro file changed. Entries are keyed by content, the macro file's content
-included.
+We need our own cache: pip does not precompile Hy, ``PYTHONDONTWRITEBYTECODE`` and read-only installs switch
+Python's cache off (each start would then compile every file anew), and Python's cache keeps a stale macro
+expansion when only the macro file changed. Entries are keyed by content, the macro file's content included.
 """
 
 from __future__ import annotations
@@ -116,8 +115,7 @@ def install() -> None:
 
 
 def load_hy_file(path: Path) -> ModuleType:
-    """Run a user's ``.hy`` file as a new module and return it. Raises UsageError with line, column and
-    caret."""
+    """Run a user's ``.hy`` file as a new module. Raises UsageError with line, column and caret."""
     install()
     from hy.errors import HyError
 
@@ -249,8 +247,7 @@ def _plain(text: str) -> str:
 
 
 def located(path: Path, source: str, line: int, column: int, message: str) -> str:
-    """The message as ``path:line:column: message``, followed by that line of ``source`` and a caret under
-    the column."""
+    """``path:line:column: message``, then that line of ``source`` and a caret under the column."""
     lines = source.split("\n")  # as Hy counts them: a form feed ends no line
     shown = lines[line - 1] if 0 < line <= len(lines) else ""
     place = f"{path}:{line}:{column}: {message}"

@@ -18,8 +18,7 @@ ToolSource = str | Path | CognitiveTool
 
 
 def load_tools(sources: Iterable[ToolSource], table: ToolTable | None = None) -> ToolTable:
-    """A table of the tools that ship and those of ``sources`` (``.hy`` files or tools made in Python).
-    With ``table`` the sources are added to that instead. Raises UsageError."""
+    """``table``, or a new one of the tools that ship, with those of ``sources`` added. Raises UsageError."""
     if table is None:
         import_module("quoth.tools.builtin")
         table = cognitive_tools.copy()

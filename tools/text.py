@@ -12,13 +12,12 @@ SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800
 
 
 def count(number: int, noun: str) -> str:
-    """A number with its noun: ``1 argument``, ``2 arguments``, ``no arguments``."""
+    """``1 argument``, ``2 arguments``, ``no arguments``."""
     return number_of(number, noun) if number else f"no {noun}s"
 
 
 def number_of(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun: ``1 reply``, ``2 replies``, ``0 replies``. The default ``plural`` is the
-    noun with an s."""
+    """``1 reply``, ``2 replies``, ``0 replies``; the default ``plural`` is the noun with an s."""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
@@ -54,8 +53,7 @@ def exact_time(seconds: float) -> str:
 
 
 def rounded_time(seconds: float) -> str:
-    """A time rounded up to its unit, so that waiting so long is enough: ``10 s``, ``12 minutes``, ``3
-    hours``."""
+    """A time rounded up, so that waiting so long is enough: ``10 s``, ``12 minutes``, ``3 hours``."""
     if seconds < 2 * SECONDS["minute"]:
         return f"{seconds:g} s"
     unit = "minute" if seconds < 2 * SECONDS["hour"] else "hour"

@@ -14,8 +14,7 @@ for family in FAMILIES:
 
 @cache
 def search_tools() -> tuple[CognitiveTool, ...]:
-    """The tools ``describe`` and ``search-tools``, for a belt that shows one line per tool; they are in no
-    table yet."""
+    """``describe`` and ``search-tools``, for a belt with one line per tool; in no table until added."""
     with registering_in(ToolTable()) as table:
         import_module(f"{__name__}.catalog")
     return tuple(table)

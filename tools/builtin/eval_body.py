@@ -1,5 +1,4 @@
-"""The body of ``eval``: runs a program in the sandbox, its calls through the door, and suspends it while it
-waits.
+"""The body of ``eval``: runs a program in the sandbox and its calls through the door, and suspends it.
 
 It knows the context of a call, programs and the sandbox; it must not know the door, the store or the loop.
 """

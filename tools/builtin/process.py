@@ -1,7 +1,6 @@
 """Runs programs and HTTP requests for tools made by ``def-shell-tool`` and ``def-http-tool``.
 
-It knows no table and no door. Programs get an argument vector and never a shell; everything started is
-stopped.
+It knows no table and no door. Programs get an argument vector, never a shell; everything started is stopped.
 """
 
 from __future__ import annotations

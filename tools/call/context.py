@@ -86,8 +86,7 @@ class Pages(Protocol):
     """Reads texts of this session that were too long to show to a model in one piece."""
 
     def page(self, id: str, start: int = 1) -> tuple[str, str]:
-        """The part of the text that begins at character ``start`` (from 1), and a sentence that says which
-        part it is. Raises ToolError."""
+        """The part from character ``start`` (from 1) on, and which part it is. Raises ToolError."""
         ...
 
 
@@ -196,8 +195,7 @@ class Snapshots(Protocol):
     def keep(self, key: str, session: str, digest: str, state: Mapping[str, Any]) -> None: ...
 
     def find(self, key: str, digest: str) -> dict[str, Any] | None:
-        """The saved state of a suspended call, or None; ``digest`` is of its program. Raises
-        SnapshotError."""
+        """The saved state of the program with this digest, or None. Raises SnapshotError."""
         ...
 
     def drop(self, key: str) -> None:

@@ -35,8 +35,7 @@ class PausableClock:
 
 
 async def within(future: asyncio.Future[Any], seconds: float, clock: PausableClock | None = None) -> bool:
-    """Wait until ``future`` is done or ``seconds`` have passed, not counting pauses of ``clock``; whether
-    it is done."""
+    """Wait for ``future`` up to ``seconds``, not counting pauses of ``clock``; whether it is done."""
     end = time.monotonic() + seconds
     while True:
         left = end + (clock.held if clock else 0.0) - time.monotonic()

@@ -19,8 +19,7 @@ from quoth.tools.registry.table import CognitiveTool
 
 
 class Policy(Protocol):
-    """Judges a validated call before its guard runs. ``args`` are the arguments of the body, defaults
-    included."""
+    """Judges a validated call before its guard runs. ``args`` are the body's, defaults included."""
 
     def judge(
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext
@@ -72,8 +71,7 @@ class Limits(Protocol):
 
 
 class Gate(Protocol):
-    """An external reviewer for tools with ``:gate`` (seed 000). It may also return a Verdict, to ask a
-    person."""
+    """An external reviewer for tools with ``:gate`` (seed 000). It may return a Verdict to ask a person."""
 
     async def check(
         self, tool: CognitiveTool, call: Call, context: ToolContext

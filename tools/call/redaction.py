@@ -101,8 +101,7 @@ def redact_line(text: str, names: Collection[str]) -> str:
 
 
 def redact_url(url: str) -> str:
-    """The address of a server without user names, and without query values that are not known to be
-    harmless."""
+    """A server's address without user names, and without query values not known to be harmless."""
     url = re.sub(r"(://)[^/\s?#]*@", rf"\1{SECRET}@", url)
     head, mark, query = url.partition("?")
     return head + mark + re.sub(r"([^&=#]*)=([^&#]+)", _bare_pair, query)
@@ -232,8 +231,7 @@ def _keywords(names: frozenset[str]) -> re.Pattern[str] | None:
 
 
 def map_texts(value: Any, hide: Callable[[str], str], depth: int = 0) -> Any:
-    """Plain data with ``hide`` applied to every text; a number is replaced too if ``hide`` would replace
-    it as a text."""
+    """Plain data with ``hide`` applied to every text, and to numbers that it would replace as texts."""
     if isinstance(value, Code):
         return Code(hide(value))
     if isinstance(value, str):

@@ -1,5 +1,4 @@
-"""The services a host may give its tools beside the workspace: memory, messages, models, search, sources,
-sharing.
+"""The services a host may give its tools: memory, messages, models, search, sources, sharing.
 
 Each is a narrow protocol with a null implementation that says what is missing. It knows no store, no backend
 and no door. The host binds a service to one agent, so that no tool can name another agent's blocks.
@@ -30,8 +29,7 @@ Caller: TypeAlias = Any  # the ToolContext of a call, which holds these services
 
 
 class MemoryStore(Protocol):
-    """The memory blocks of one agent, by label. An unknown label raises ToolError; only ``get_block``
-    returns None."""
+    """The memory blocks of one agent. An unknown label raises ToolError; only ``get_block`` returns None."""
 
     async def create_block(
         self,
@@ -58,15 +56,13 @@ class MemoryStore(Protocol):
 
 
 class Router(Protocol):
-    """Delivers messages to people and to other agents; a message that cannot be delivered raises
-    ToolError."""
+    """Delivers messages to people and other agents. Raises ToolError if that is not possible."""
 
     async def send_message(self, message: str, *, to: str = "user") -> None: ...
 
 
 class ModelProvider(Protocol):
-    """A model for tools that need one. Each request is independent: it neither sees nor changes a
-    conversation."""
+    """A model for tools. Each request is independent: it neither sees nor changes a conversation."""
 
     async def complete(self, prompt: str, *, system: str = "", max_tokens: int = 1024) -> str: ...
 
@@ -172,8 +168,7 @@ NO_PERMISSION: PermissionBroker = _missing(
 
 @dataclass(frozen=True)
 class Services:
-    """The services of one agent's tools. Raises UsageError for an object that lacks a method of its
-    protocol."""
+    """The services of one agent's tools. Raises UsageError for an object that lacks a method."""
 
     memory: MemoryStore = NO_MEMORY
     router: Router = NO_ROUTER

@@ -138,8 +138,7 @@ class Workspace:
         return os.fdopen(descriptor, "rb")
 
     def saw(self, reader: str, path: str, data: bytes) -> None:
-        """Remember that ``reader`` has read ``data`` from the file, so that its next write may replace
-        that content."""
+        """Remember the content that ``reader`` has read, so that its next write may replace it."""
         self._saw((reader, self.resolve(path)), data)
 
     def _saw(self, key: tuple[str, Path], data: bytes) -> None:
@@ -149,8 +148,7 @@ class Workspace:
             self._seen.pop(next(iter(self._seen)), None)
 
     def alone(self, path: str) -> contextlib.AbstractContextManager[None]:
-        """A context manager that locks the file against other calls. Raises ToolError after waiting
-        TURN_SECONDS."""
+        """Lock the file against other calls, as a context. Raises ToolError after TURN_SECONDS."""
         return self._alone(path, self.resolve(path))
 
     @contextlib.contextmanager

@@ -80,8 +80,8 @@ class Broker(Decisions):
         self._asking: set[str] = set()  # the requests a person is being asked about just now
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
-        """The decision on this very call, if there is one; else the person's answer now; else an ask, with
-        the request id."""
+        """The existing decision on this very call, else the person's answer, else an ask with the request
+        id."""
         digest = self._digest(tool, call)
         if (settled := self._settle(tool, call, digest) or self._planned(tool, call)) is not None:
             return settled

@@ -90,8 +90,7 @@ class RequestStore:
         seconds: float,
         **more: Any,
     ) -> str:
-        """Insert a request and return its id; ``more`` are further columns, such as those of a decided
-        one."""
+        """Insert a request and return its id; ``more`` are the columns of one already decided."""
         hide = Redactor(call.form, tool.params, by_looks=False)
         digest = self._digest(tool, call)
         history = "" if more else self._history(run, tool, call, digest, str(hide.form))

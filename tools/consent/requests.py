@@ -41,10 +41,9 @@ class Decision:
 
 
 class Person(Protocol):
-    """Somebody who can be asked at once. The answer is a Decision, a Verdict (allow means once), or None for
-    not now.
+    """Somebody to ask at once. The answer is a Decision, a Verdict (allow means once), or None for not now.
 
-    If ``human`` is False, no requests are stored, and no rules are suggested from the answers.
+    If ``human`` is False, no requests are stored and no rules suggested.
     """
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Decision | Verdict | None: ...
@@ -91,9 +90,8 @@ class Request:
 def request_digest(
     form: CallForm, version: str, session: str, leads: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """The digest that an approval is bound to: SHA-256 over the form's identity, the tool's version, the
-    session, and ``leads``, the targets of path arguments that are known as paths by their names only.
-    Other paths are already resolved in the form."""
+    """SHA-256 of what an approval is bound to: the form, the tool's version, the session, and ``leads``,
+    the targets of paths that are known as such by their names only. Other paths are resolved in the form."""
     bound = [form.identity, version, session, *([dict(leads)] if leads else [])]
     return hashlib.sha256(json.dumps(bound).encode()).hexdigest()
 

@@ -49,8 +49,7 @@ class Door(Parts):
         return door
 
     async def dispatch(self, call: Call, context: ToolContext) -> ToolResult:
-        """Take one call through all stages and return its result; errors of tools and of the host's parts
-        become results.
+        """Take one call through all stages and return its result, also for an error.
 
         Only asyncio.CancelledError passes through, after the audit row is written.
         """

@@ -65,8 +65,7 @@ async def run_function(
 
 
 async def _shielded(value: Any) -> Any:
-    """Await the body's awaitable; an exception that would stop the host becomes one that ends only the
-    body."""
+    """Await the body's awaitable; an exception that would stop the host ends only the body."""
     try:
         return await value
     except TimeoutError as error:  # the body's own, not our deadline

@@ -32,8 +32,7 @@ async def _never(call: Call, context: ToolContext) -> ToolResult:
 async def preview_call(
     door: Parts, call: Call, context: ToolContext, unknown: Callable[[Any], bool], guards: bool
 ) -> CallPreview:
-    """Preview a call. ``unknown`` tells whether a value is not known yet; with ``guards=False`` no guard
-    runs."""
+    """Preview a call. ``unknown`` tells which values are unknown; without ``guards`` no guard runs."""
     names = tuple(door.table.names())
     own = dataclasses.replace(context, dry=False, side_effects=[], said=[], tool_names=names)
     state = CallState(call, own, _never)

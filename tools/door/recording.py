@@ -20,8 +20,7 @@ from quoth.tools.policy.effects import only_reads
 
 
 def record_begin(door: Parts, state: CallState) -> None:
-    """Record that the body is about to start; for a tool that does more than read, the record is on disk
-    first."""
+    """Record that the body is about to start, on disk first if the tool does more than read."""
     tool = state.known_tool
     with contextlib.nullcontext() if only_reads(tool) else door.together():
         door.receipts.begins(tool, state.call)

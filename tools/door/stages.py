@@ -138,8 +138,8 @@ async def ask_policy(door: Parts, state: CallState) -> Outcome | None:
 
 
 async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
-    """Run the tool's own guard, which returns a bool or a Verdict. If it raises, hangs or returns anything
-    else, the call is denied."""
+    """Run the tool's guard, which returns a bool or a Verdict; anything else, or an error, denies the
+    call."""
     tool = state.known_tool
     guard = tool._guard
     if guard is None:
@@ -246,8 +246,7 @@ async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) ->
 
 
 async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> Outcome:
-    """Make the call that a person asked for instead of this one, through the whole door; its outcome is
-    this one's."""
+    """Make the call that a person chose instead, through the whole door; its outcome is this one's."""
     state.reservation.release()
     name, outer = instead.call or secrets.token_hex(5), state.call
     key = f"{outer.key or outer.id}/edited"
@@ -355,8 +354,7 @@ def _verdict(said: Any) -> Verdict:
 
 
 def _bindings(function: Callable[..., Any], state: CallState, **more: Any) -> dict[str, Any]:
-    """The keyword arguments of a guard or body: those of the call's arguments, ``call`` and ``ctx`` that
-    it accepts."""
+    """The keyword arguments that a guard or body accepts: the call's arguments, ``call`` and ``ctx``."""
     offered = {"call": state.call, "ctx": state.context, **more}
     offered |= {name.replace("-", "_"): value for name, value in state.args.items()}
     wanted = _parameters(function)

@@ -71,8 +71,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Verification:
-    """The result of ``verify``. ``older`` counts rows from before the chain was introduced, which it does
-    not protect."""
+    """The result of ``verify``. ``older`` counts the unprotected rows from before the chain existed."""
 
     rows: int
     head: str
@@ -111,8 +110,7 @@ class StoreAudit:
         return [{name: row[name] for name in COLUMNS} for row in self.select()]
 
     def select(self, *, last: int | None = None, **filters: str) -> Iterator[dict[str, Any]]:
-        """The rows that match ``filters``, oldest first, with seq, prev and hash; only the ``last`` so many,
-        if given.
+        """The rows that match ``filters``, or the ``last`` of them, oldest first, with seq, prev and hash.
 
         The filter ``since`` is a time in the format of ``ts``. Rows are read in batches.
         """

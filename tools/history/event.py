@@ -67,8 +67,7 @@ class Event:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The content of the event, without the fields in MARKS. Raises TranscriptError where it cannot be
-        parsed."""
+        """The content, without the fields in MARKS. Raises TranscriptError if it cannot be parsed."""
         args = dict(_read(self.text, self.id).args)
         return {name: value for name, value in args.items() if name not in MARKS}
 

@@ -1,5 +1,4 @@
-"""Long texts: stored by session under a short id, because a model sees only their beginning, and read in
-pages.
+"""Long texts that a model saw only in part: stored by session under a short id, and read in pages.
 
 It knows the store and texts; it must not know calls, models or the loop. An id depends on its text alone, so
 that a replayed run gets the same ids; only the text's own session and user can read it.
@@ -37,8 +36,7 @@ class OnlyNames:
 
 
 class StorePages:
-    """The long texts of one session and user, in the store of a workspace. A page has at most ``chars``
-    characters."""
+    """The long texts of one session and user in a store. A page has at most ``chars`` characters."""
 
     def __init__(
         self,

@@ -173,6 +173,5 @@ def _whose(call: Call) -> str:
 
 
 def bound_to(form: CallForm, user: str) -> str:
-    """The digest that a receipt is bound to: the form, and the user whose rules and limits the call has
-    passed."""
+    """The digest of what a receipt is bound to: the form, and the user, whose rules the call passed."""
     return hashlib.sha256(f"{form.digest} {user}".encode("utf-8", "replace")).hexdigest()

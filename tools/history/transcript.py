@@ -285,8 +285,7 @@ class Transcript:
         return int(found[0][0]) if found else 0
 
     def remove(self, session: str) -> None:
-        """Delete a session from the store, with its pending requests and suspended programs. The audit
-        keeps its calls."""
+        """Delete a session with its pending requests and suspended programs. The audit keeps its calls."""
         with self._store().transaction() as execute:
             for table in ("events", "receipts", "snapshots", "grants", "texts", "imported"):
                 execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608

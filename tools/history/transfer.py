@@ -106,8 +106,7 @@ def written(events: Iterable[Event], session: str, count: int, version: str) -> 
 
 
 def is_word(name: str) -> bool:
-    """Whether a text is safe as the name of a session, run or call: one printable word, without line
-    breaks."""
+    """Whether a text is safe as the name of a session, run or call: one printable word."""
     return bool(name) and " " not in name and name.isprintable()
 
 

@@ -21,8 +21,7 @@ MAX_BYTES = 1_000_000
 
 
 def user_policy() -> Path:
-    """The path of the user's policy: ``$QUOTH_CONFIG/policy.hy``, or in the platform's configuration
-    folder."""
+    """The user's policy: ``$QUOTH_CONFIG/policy.hy``, or in the platform's configuration folder."""
     if named := os.environ.get("QUOTH_CONFIG"):
         return Path(named) / FILE_NAME
     import platformdirs
@@ -106,8 +105,7 @@ def parse_layer(kind: LayerKind, data: bytes, name: str) -> Layer:
 
 
 def read_bytes(path: Path, missing: str) -> bytes:
-    """The content of a regular file of at most MAX_BYTES. Raises UsageError; ``missing`` is its text for
-    no such file."""
+    """A regular file of at most MAX_BYTES. Raises UsageError, with ``missing`` if there is none."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise UsageError(f"{path} is no regular file.")

@@ -98,8 +98,7 @@ PREDICATES = (
 
 
 def read_orders(text: str, name: str) -> PolicyFile:
-    """Parse a policy file; ``name`` is its name in messages. Raises UsageError with file, line, column and
-    a caret."""
+    """Parse a policy file called ``name``. Raises UsageError with file, line, column and a caret."""
     source = Source(name, text)
     try:
         forms = read_all(text, FILE_LIMITS)

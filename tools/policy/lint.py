@@ -1,5 +1,4 @@
-"""Finds mistakes in a policy that can be parsed: names that do not exist, rules that can never have an
-effect.
+"""Finds mistakes in a policy: names that do not exist, rules that can never have an effect.
 
 It knows rules and the table; it must not know where the files are, nor judge any call.
 """

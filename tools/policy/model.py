@@ -76,8 +76,7 @@ class Rule:
         return self._test(args, facts)
 
     def counts(self, truth: Truth) -> bool:
-        """Whether a result of ``test`` makes the rule apply: an undecided deny or ask does, an undecided
-        allow does not."""
+        """Whether a result of ``test`` makes the rule apply; None does for deny and ask only."""
         return truth is True if self.kind == "allow" else truth is not False
 
 

@@ -74,8 +74,7 @@ class _Entry(NamedTuple):
 
 
 class _Entries:
-    """The rules that concern one tool, indexed so that a call is tested against those only that may match
-    it."""
+    """The rules that concern one tool, indexed so that a call is tested only against possible matches."""
 
     def __init__(self, rules: Iterable[tuple[_Entry, Key | None]]) -> None:
         self.loose: list[_Entry] = []
@@ -126,8 +125,8 @@ class RulesPolicy:
     """The layers that apply, compiled into an index, so that a call is tested only against rules about its
     tool.
 
-    ``limits`` are the quotas and cooldowns, for the part of the host that counts calls. Unless ``counted`` is
-    given, a tool that has one is denied, because its limit would not be enforced.
+    ``limits`` are for the part of the host that counts calls. Unless ``counted`` is given, a tool that has
+    one is denied, because its limit would not be enforced.
     """
 
     def __init__(
@@ -224,8 +223,7 @@ class RulesPolicy:
 
 
 def is_path_key(key: Key, tool: CognitiveTool) -> bool:
-    """Whether a key selects a path. The index cannot use it, since one path can be spelled in several
-    ways."""
+    """Whether a key selects a path, which has several spellings, so that the index cannot use it."""
     return key.of in ("argument", "first") and any(key.name == param.name for param in tool.path_params)
 
 

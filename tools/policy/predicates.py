@@ -66,8 +66,7 @@ class EvaluationContext:
         return self._root_id
 
     def trail(self, path: str) -> ResolvedPath | None:
-        """Where a path leads after links are resolved; None if outside the workspace. Raises ToolError if
-        it is invalid."""
+        """Where a path leads, links resolved; None if outside the workspace. Raises ToolError if invalid."""
         trails = self._trails
         if trails is None:
             trails = self._trails = {}
@@ -311,8 +310,7 @@ def of_items(predicate: Predicate, *, every: bool) -> Predicate:
 
 
 def matches(pattern: Any) -> Predicate:
-    """The pattern occurs somewhere in the text. It has no deadline if it has no repetition and the text is
-    short."""
+    """The pattern occurs in the text. One without repetition needs no deadline on a short text."""
     quick = not set("*+?{(").intersection(pattern.pattern)
 
     def test(value: Any, facts: EvaluationContext) -> Truth:
@@ -332,8 +330,7 @@ def matches(pattern: Any) -> Predicate:
 
 
 def under(folder: str) -> Predicate:
-    """The path is the folder or inside it, after links are resolved. A path outside the workspace is under
-    no folder."""
+    """The path is the folder or inside it, links resolved. Outside the workspace nothing matches."""
 
     simple = folder[:1] not in _ABSOLUTE
 

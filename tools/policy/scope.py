@@ -1,5 +1,4 @@
-"""Scopes: allow rules about one tool that a person grants for a limited time; also how to suggest one for a
-call.
+"""Scopes: allow rules about one tool, granted by a person for a limited time, and how to suggest one.
 
 It knows the language of policy files; it must not know who grants, for how long, or where grants are stored.
 """
@@ -184,8 +183,7 @@ def path_arguments(tool: CognitiveTool, args: Mapping[str, Any]) -> dict[str, An
 
 
 def touched(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> list[str]:
-    """The files and folders a call names, with links resolved: relative if inside the workspace, else
-    absolute."""
+    """The files and folders a call names, links resolved: relative if in the workspace, else absolute."""
     found = []
     for value in path_arguments(tool, args).values():
         for path in paths_in(value):

@@ -1,7 +1,7 @@
 """Decides which files a tool that walks through folders may list and read.
 
 It knows policies and calls; it must not know the door. A deny and an ask count alike, since nobody can be
-asked about a thousand files. A rule that already matched the call itself was decided then, and does not apply
+asked about a thousand files. A rule that already matched the call itself was decided then and is not applied
 again.
 """
 
