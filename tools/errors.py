@@ -1,6 +1,6 @@
-"""The errors people and models are shown: one clear sentence each, never a traceback.
+"""The errors that people and models see: one clear sentence each, never a traceback.
 
-This file knows no tool, no table and no command; it only says what a mistake looks like.
+It knows no tool, no table and no command; it only says what a mistake looks like.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from quoth.tools.text import short
 
 
 class QuothError(Exception):
-    """A mistake that can be told in a sentence. ``str(error)`` is that sentence."""
+    """A mistake that one sentence can explain; ``str(error)`` is that sentence."""
 
 
 class UsageError(QuothError):
-    """The command, option or file given by a person cannot be used as it is."""
+    """A command, option or file that a person gave cannot be used."""
 
 
 class StoreError(QuothError):
-    """What had to be written down or read again could not be; ``why`` is the reason alone."""
+    """The store could not be written or read; ``why`` is the reason alone."""
 
     def __init__(self, sentence: str, why: str = "") -> None:
         self.why = why
@@ -29,15 +29,15 @@ class StoreError(QuothError):
 
 
 class DefinitionError(QuothError, ValueError):
-    """A tool definition is wrong; it names the tool and the option at fault."""
+    """A tool definition is wrong; the text names the tool and the option."""
 
 
 class DuplicateToolError(DefinitionError):
-    """A second tool of the same name, registered without ``replace``."""
+    """A second tool of the same name was registered without ``replace``."""
 
 
 class UnknownToolError(QuothError, KeyError):
-    """No tool of that name. A KeyError (seed 002) whose text is nevertheless a clean sentence."""
+    """There is no tool of that name. It is a KeyError (seed 002) whose text is still a clean sentence."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
@@ -68,13 +68,13 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def _shown(name: str) -> str:
-    """A name somebody made up, fit to stand in a sentence: short, and nothing a terminal would obey."""
+    """A name from outside, fit for a sentence: short, and without control characters."""
     name = short(name, 80)
     return name if name.isprintable() and name.strip() else ascii(name)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`` Did you mean X?`` with its leading space, or the empty string."""
+    """The text `` Did you mean X?`` with its leading space, or an empty text."""
     close = nearest(word, known)
     return f" Did you mean {close}?" if close else ""
 
@@ -84,11 +84,11 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 class ToolError(QuothError):
-    """Raised by a body for a failure the caller can act on; its text is shown to the model as it is."""
+    """A body raises this for a failure that the caller can act on; the model sees its text unchanged."""
 
 
 class ToolFailure(Exception):
-    """Ends a body with a status of its own, or an inner call of a program, which may catch it there. Not for
+    """Ends a body, or an inner call of a program, with ``status``; the program may catch it. It is not for
     users' tools."""
 
     def __init__(self, status: Status, message: str) -> None:
@@ -101,10 +101,11 @@ PERMISSION = "permission?"  # names what a body asks for, beside the arguments o
 
 
 class Pending(ToolFailure):
-    """Ends a body that waits for a person's decision; the text says which.
+    """Ends a body that waits for a person's decision; the text says which one.
 
-    ``state`` is where its program stands, as JSON data to go on from (empty: it is run again). With
-    ``permission`` it is the body itself that asks: the door asks, and begins it again when that is allowed.
+    ``state`` is the state of its program as JSON data, to resume from (empty: it runs again from its
+    beginning). With ``permission`` the body itself requests that permission: the door asks for it, and starts
+    the body again when it is allowed.
     """
 
     def __init__(self, message: str, *, state: Mapping[str, Any] | None = None, permission: str = "") -> None:

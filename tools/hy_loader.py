@@ -1,8 +1,9 @@
-"""Loading Hy: a bytecode cache for our own ``.hy`` modules, and users' tool files with readable errors.
+"""Loads Hy: a bytecode cache for our own ``.hy`` modules, and users' tool files with readable errors.
 
-Knows nothing of tools or doors. Python reaches Hy only through here or by ``import_module`` with a string.
+It knows nothing of tools or doors. Only this file, or ``import_module`` with a string, imports Hy from
+Python.
 
-Why a cache of our own: pip does not precompile Hy, ``PYTHONDONTWRITEBYTECODE`` and read-only installs switch
+We need our own cache: pip does not precompile Hy, ``PYTHONDONTWRITEBYTECODE`` and read-only installs switch
 Python's cache off (each start would then compile every file anew), and Python's cache keeps a stale macro
 expansion when only the macro file changed. Entries are keyed by content, the macro file's content included.
 """
@@ -107,14 +108,14 @@ class _Finder:
 
 
 def install() -> None:
-    """Put the finder in front, once. Called by the packages' ``__init__``."""
+    """Put the import finder first in ``sys.meta_path``, once. Packages call this in their ``__init__``."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         # Not a subclass of MetaPathFinder: importing importlib.abc costs 9 ms.
         sys.meta_path.insert(0, _Finder())
 
 
 def load_hy_file(path: Path) -> ModuleType:
-    """Run a user's ``.hy`` file as a module of its own. Raises UsageError with place, line and caret."""
+    """Run a user's ``.hy`` file as a new module. Raises UsageError with line, column and caret."""
     install()
     from hy.errors import HyError
 
@@ -246,7 +247,7 @@ def _plain(text: str) -> str:
 
 
 def located(path: Path, source: str, line: int, column: int, message: str) -> str:
-    """``path:line:column: message`` followed by that line of ``source`` and a caret under the column."""
+    """``path:line:column: message``, then that line of ``source`` and a caret under the column."""
     lines = source.split("\n")  # as Hy counts them: a form feed ends no line
     shown = lines[line - 1] if 0 < line <= len(lines) else ""
     place = f"{path}:{line}:{column}: {message}"

@@ -1,6 +1,6 @@
-"""The table of an agent: the tools that ship, and those of a user's files.
+"""Loads the tool table of an agent: the tools that ship, and those of a user's files.
 
-Knows how tools are loaded and nothing of what runs them, so that listing tools stays quick.
+It knows how tools are loaded and nothing of what runs them, so that listing tools stays quick.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ToolSource = str | Path | CognitiveTool
 
 
 def load_tools(sources: Iterable[ToolSource], table: ToolTable | None = None) -> ToolTable:
-    """A table of the tools that ship and those of ``sources`` (``.hy`` files or tools made in Python)."""
+    """``table``, or a new one of the tools that ship, with those of ``sources`` added. Raises UsageError."""
     if table is None:
         import_module("quoth.tools.builtin")
         table = cognitive_tools.copy()
@@ -37,7 +37,7 @@ def load_tools(sources: Iterable[ToolSource], table: ToolTable | None = None) ->
 
 
 def with_search(table: ToolTable) -> ToolTable:
-    """The table with the tools that tell of the others, for a belt that shows one line a tool."""
+    """A copy of the table with ``describe`` and ``search-tools``, for a belt that shows one line per tool."""
     from quoth.tools.builtin import search_tools
 
     more = table.copy()

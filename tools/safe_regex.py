@@ -1,7 +1,7 @@
-"""Regular expressions that somebody else wrote, compiled within bounds.
+"""Compiles untrusted regular expressions within bounds.
 
-Compiling writes counted repeats out and cannot be stopped, so its work is estimated first. Knows nothing of
-what is matched; whoever matches sets a deadline.
+Compilation expands counted repeats and cannot be interrupted, so its size is estimated first. This file knows
+nothing of what is matched; the caller sets a deadline for matching.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TOKEN = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\{(\d+)(,?)(\d*)\}|[\s\S]")
 
 
 def compiled(pattern: str) -> Pattern[str]:
-    """The regular expression. Raises ToolError saying what is wrong with it."""
+    """Compile a regular expression. Raises ToolError saying what is wrong with it."""
     import regex
 
     if len(pattern) > MAX_PATTERN:
@@ -38,7 +38,7 @@ def compiled(pattern: str) -> Pattern[str]:
 
 
 def unrolled(pattern: str) -> int:
-    """About how many items ``pattern`` has with its repeats written out; nested repeats multiply."""
+    """The approximate number of items of ``pattern`` with its repeats expanded; nested repeats multiply."""
     sizes, last = [0], 0
     for token in _TOKEN.finditer(pattern):
         text, least = token[0], token[1]

@@ -1,7 +1,7 @@
-"""Small words about texts, numbers and times for sentences that people read; what decides goes through
-``visible``.
+"""Formats texts, numbers and times for sentences that people read. Texts on which a person decides go through
+``visible`` instead.
 
-Knows nothing else of quoth.
+It knows nothing else of quoth.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ def count(number: int, noun: str) -> str:
 
 
 def number_of(number: int, noun: str, plural: str = "") -> str:
-    """``1 reply``, ``2 replies``, ``0 replies``; without ``plural`` an s makes it."""
+    """``1 reply``, ``2 replies``, ``0 replies``; the default ``plural`` is the noun with an s."""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def short(text: str, chars: int) -> str:
-    """The text if it has no more than ``chars`` characters, or as many of it with an ellipsis as the last."""
+    """The text, cut to at most ``chars`` characters, the last of which is then an ellipsis."""
     return text if len(text) <= chars else text[: chars - 1] + "…"
 
 
 def printable(text: str, kept: str = "", instead: str = "\ufffd") -> str:
-    """``text`` with no character that could steer a terminal but those that are ``kept``."""
+    """The text with ``instead`` for every unprintable character that is not in ``kept``."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in kept else instead for char in text)
@@ -40,12 +40,12 @@ def escape(char: str) -> str:
 
 
 def excerpt(text: str, chars: int = 40) -> str:
-    """The beginning of a text that somebody else wrote, short and printable."""
+    """The beginning of an untrusted text, short and printable."""
     return short(printable(text[: chars + 1]), chars)
 
 
 def exact_time(seconds: float) -> str:
-    """``3 days``, ``90 minutes``, ``1 seconds``: in the largest unit that it is a multiple of."""
+    """A time in the largest unit it is a multiple of: ``3 days``, ``90 minutes``, ``1 seconds``."""
     for unit in ("day", "hour", "minute"):
         if seconds >= 2 * SECONDS[unit] and seconds % SECONDS[unit] == 0:
             return f"{seconds / SECONDS[unit]:g} {unit}s"
@@ -53,7 +53,7 @@ def exact_time(seconds: float) -> str:
 
 
 def rounded_time(seconds: float) -> str:
-    """``10 s``, ``12 minutes``, ``3 hours``: rounded up, so that whoever waits so long has waited enough."""
+    """A time rounded up, so that waiting so long is enough: ``10 s``, ``12 minutes``, ``3 hours``."""
     if seconds < 2 * SECONDS["minute"]:
         return f"{seconds:g} s"
     unit = "minute" if seconds < 2 * SECONDS["hour"] else "hour"

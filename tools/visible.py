@@ -1,7 +1,8 @@
-"""Texts as a person can judge them: nothing in them is invisible, or moves, or looks like what it is not.
+"""Makes deceptive texts visible: characters that are invisible, reorder text, or look like others are
+escaped.
 
-Knows Unicode, and nothing of what a text is about. Everything that is shown where a person decides goes
-through here. It changes a picture only, never what is done.
+It knows Unicode, and nothing of what a text is about. Everything shown to a person for a decision goes
+through here. It changes only what is displayed, never what is done.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ SCRIPTS = ("Latin", "Cyrillic", "Greek", "Armenian", "Cherokee", "Coptic", "Lisu
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    r"""``text`` with an escape, such as ``\u202e``, for every character that would not be seen as itself, and
-    for those letters of a word that are of another script than Latin, which it has too. With ``lines`` line
-    feeds and tabs stay: then whoever shows it sets further lines in."""
+    r"""The text with an escape, such as ``\u202e``, for every invisible or misleading character, and for
+    letters of another script in a word that also has Latin letters. With ``lines``, line feeds and tabs
+    stay; the caller must then indent continuation lines."""
     plain = text.replace("\n", "").replace("\t", "") if lines else text
     if plain.isascii() and plain.isprintable():
         return text

@@ -245,7 +245,7 @@ def decide_plan(options: Options, path: str, named: str | None, kind: Any, why: 
     from quoth.agent.flight.approval_view import coverage_data, page
     from quoth.agent.flight.plan_file import FileEdit, PlanFile
     from quoth.agent.plan.check import check as faults_of
-    from quoth.tools.call.workspace import flying
+    from quoth.tools.call.workspace import flight_lock
     from quoth.tools.consent.requests import Decision
     from quoth.tools.storage.file_lock import is_held
 
@@ -274,7 +274,7 @@ def decide_plan(options: Options, path: str, named: str | None, kind: Any, why: 
                 print_line(page(plan, step, word, more))
         for note in [*notes, *file.notes]:
             complain(note)
-        if is_held(flying(file.path)):
+        if is_held(flight_lock(file.path)):
             complain(f"{file.shown} is being flown; this counts for what has not begun yet.")
         if kind != "deny":
             complain("That holds for each flight, until a step or a tool in it is changed.")

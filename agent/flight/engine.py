@@ -30,7 +30,7 @@ from quoth.agent.plan.model import Part, Plan
 from quoth.agent.session.session import Session
 from quoth.agent.terminal.text import show_value
 from quoth.neuro.backends.base import Usage
-from quoth.tools.call.workspace import flying
+from quoth.tools.call.workspace import flight_lock
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.file_lock import hold
 from quoth.tools.storage.paths import store_path
@@ -49,7 +49,7 @@ _STATUS = {"RUNNING": "begun", "FAILED": "failed", "DONE": "done"}
 
 async def fly(agent: Host, file: PlanFile, wanted: Wanted, session: str = "") -> FlightReport:
     """Fly a plan; see AsyncAgent.fly. ``session`` is the one to fly in, if one was named."""
-    with hold(flying(file.path), f"{file.shown} is being flown by another process."):
+    with hold(flight_lock(file.path), f"{file.shown} is being flown by another process."):
         plan = file.look()  # what a tool or an editor has made of it before nobody could
         if faults := check(plan, agent.table):
             raise UsageError("\n".join(str(fault) for fault in faults))

@@ -23,7 +23,7 @@ from quoth.agent.terminal.progress import Progress
 from quoth.agent.terminal.requests import decide, listing, page
 from quoth.agent.terminal.text import show_value, told
 from quoth.tools.call.call import ToolResult
-from quoth.tools.call.redaction import bare_line
+from quoth.tools.call.redaction import redact_line
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import QuothError, UsageError, did_you_mean
 from quoth.tools.lisp.reader import ReadError, read_all
@@ -280,7 +280,7 @@ def _prompt_session(secrets: Collection[str]) -> Any:
 
     class History(FileHistory):
         def store_string(self, string: str) -> None:
-            super().store_string(bare_line(string, secrets))
+            super().store_string(redact_line(string, secrets))
 
     file = state_dir() / "history"
     try:

@@ -216,7 +216,7 @@ class Host:
             call = replace(call, key=f"{self.session}/{call.id}")
         result = await self.door.dispatch(call, self.context())
         if not key and result.status != "pending":
-            for other in self.broker.made_again(call):
+            for other in self.broker.superseded_calls(call):
                 said = {"status": "cancelled", "message": f"It was made again as call {call.id}."}
                 self.transcript.add(self.session, "receipt", said, key=other, status="cancelled")
         if result.status != "pending":

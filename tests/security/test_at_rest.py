@@ -22,7 +22,7 @@ from quoth.agent.repl.repl import _prompt_session
 from quoth.tools.call.call import ask
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import current_context
-from quoth.tools.call.redaction import Redactor, bare_line, bare_url
+from quoth.tools.call.redaction import Redactor, redact_line, redact_url
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import CallForm
@@ -162,8 +162,8 @@ URLS = [
 
 @pytest.mark.parametrize(("url", "shown"), URLS)
 def test_an_address_is_shown_without_what_lets_somebody_in(url: str, shown: str) -> None:
-    assert bare_url(url) == shown
-    assert bare_url(shown) == shown
+    assert redact_url(url) == shown
+    assert redact_url(shown) == shown
 
 
 def test_the_secret_of_an_address_is_kept_only_while_something_waits(
@@ -208,7 +208,7 @@ LINES = [
 
 @pytest.mark.parametrize(("line", "kept"), LINES)
 def test_the_history_holds_no_secret(line: str, kept: str) -> None:
-    assert bare_line(line, {"pin"}) == kept
+    assert redact_line(line, {"pin"}) == kept
     history = _prompt_session({"pin"}).history
     history.append_string(line)
     text = (state_dir() / "history").read_text()

@@ -1,4 +1,4 @@
-"""The tools that ship, one Hy file a family. Importing this package registers them in the global table."""
+"""The tools that ship, one Hy file per family. Importing this package registers them in the global table."""
 
 from functools import cache
 from importlib import import_module
@@ -14,7 +14,7 @@ for family in FAMILIES:
 
 @cache
 def search_tools() -> tuple[CognitiveTool, ...]:
-    """``describe`` and ``search-tools``, for a belt that shows one line a tool; in no table until added."""
+    """``describe`` and ``search-tools``, for a belt with one line per tool; in no table until added."""
     with registering_in(ToolTable()) as table:
         import_module(f"{__name__}.catalog")
     return tuple(table)

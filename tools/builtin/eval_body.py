@@ -1,6 +1,6 @@
-"""The body of ``eval``: a program in the sandbox, its calls through the door, its place kept while it waits.
+"""The body of ``eval``: runs a program in the sandbox and its calls through the door, and suspends it.
 
-Knows the context of a call, programs and the sandbox; it must not know the door, the store or the loop.
+It knows the context of a call, programs and the sandbox; it must not know the door, the store or the loop.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from quoth.tools.call.call import Call, owner
-from quoth.tools.call.context import Kept, Snapshots, ToolContext
+from quoth.tools.call.context import SavedValues, Snapshots, ToolContext
 from quoth.tools.errors import Pending, ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.program.compiler import ProgramError, compile_program, program_digest
@@ -18,12 +18,13 @@ from quoth.tools.text import short
 
 
 async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
-    """Run ``text`` with every tool of the table callable through the door.
+    """Run the program ``text`` with every tool of the table callable through the door.
 
-    A call inside of it that waits for a person ends the body as pending, with the program's state kept. When
-    the call is carried on the program goes on at that very call; where its state cannot be used (another
-    version of the sandbox, another machine) it runs again from its beginning, and receipts answer what had
-    been done."""
+    When an inner call needs a person's decision, the body ends as pending and the program's state is saved.
+    When the call is resumed, the program continues at that inner call; if the state cannot be used (another
+    version of the sandbox, another machine), it runs again from its beginning, and receipts answer the calls
+    already made.
+    """
     sandbox, dispatch, snapshots = ctx.sandbox, ctx.dispatch, ctx.snapshots
     if sandbox is None or dispatch is None:
         raise ToolError("There is no sandbox here to run programs in.")
@@ -54,7 +55,7 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
     def keep(values: bytes, listing: list[dict[str, Any]]) -> None:
         if snapshots is not None and whose:
             # With the result: a program that is run again must not begin with what it had left itself.
-            ctx.written.append(snapshots.keep_values(*whose, Kept(values, listing, base)))
+            ctx.written.append(snapshots.keep_values(*whose, SavedValues(values, listing, base)))
 
     try:
         value, printed = await sandbox.run(
@@ -82,8 +83,8 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
 
 
 async def look_in_context(text: str, ctx: ToolContext, call: Call, how: bool | str) -> Any:
-    """What ``text`` would call, and nothing done: as text for a model, as data for whoever shows it to a
-    person."""
+    """The calls that ``text`` would make, found by a dry run: as text for a model, as data for display to
+    a person."""
     from quoth.tools.dryrun.explore import dry_run  # here: few programs are looked at
 
     if how not in (True, "pure"):
@@ -93,6 +94,6 @@ async def look_in_context(text: str, ctx: ToolContext, call: Call, how: bool | s
 
 
 def _ended(snapshots: Snapshots | None, call: Call) -> None:
-    """Nothing goes on from where the program stood: what was kept of it may hold secrets."""
+    """Delete the saved state of a resumed program that has ended: it may contain secrets."""
     if snapshots is not None and call.resumed:
         snapshots.drop(call.key)

@@ -1,11 +1,12 @@
-"""Runs one program and keeps all that comes of it: ``keeper.py REPORT PARENT PROGRAM ARGUMENT…``.
+"""A process that runs one program and all its descendants: ``keeper.py REPORT PARENT PROGRAM ARGUMENT…``.
 
-A script of its own, started by tools/builtin/process.py; it imports nothing of ours. On Linux it is a
-subreaper: whatever its program starts, in however many sessions, stays below it and is ended with it.
-Elsewhere that is the program's process group.
+This script is started by tools/builtin/process.py; it imports nothing of ours. On Linux it is a subreaper:
+every process that its program starts, in any session, remains its descendant and is killed with it. Elsewhere
+only the program's process group is killed.
 
-SIGTERM, or the end of PARENT: end all now. SIGUSR1: end all when the program has ended. To the descriptor
-REPORT it writes how that ended: ``exit CODE``, or ``errno NUMBER`` if it could not be started.
+SIGTERM, or the end of PARENT, kills all at once; SIGUSR1 kills all once the program has ended. How the
+program ended is written to the file descriptor REPORT: ``exit CODE``, or ``errno NUMBER`` if it could not be
+started.
 """
 
 import _signal as signals  # type: ignore[import-not-found]  # signal imports half of the library
@@ -20,7 +21,7 @@ HEARD = {signals.SIGCHLD, signals.SIGTERM, signals.SIGUSR1}
 
 
 def adopt(parent: int) -> None:
-    """Become the parent of all orphans below, and hear of the end of our own."""
+    """Become the subreaper of all descendants, and request SIGTERM when our parent ends."""
     if sys.platform == "linux":
         import ctypes
 
@@ -60,15 +61,15 @@ def main(report: int, parent: int, words: list[str]) -> None:
 
 
 def reaped() -> Iterator[tuple[int, int]]:
-    """The children that have ended, each once."""
+    """Wait for the children that have ended, and yield the id and status of each."""
     with contextlib.suppress(ChildProcessError):
         while (found := os.waitpid(-1, os.WNOHANG))[0]:
             yield found
 
 
 def end_all() -> None:
-    """Kill until nothing is left. The children of what is killed become ours, and are next; a child keeps its
-    number until it is waited for, so that nothing else can be hit."""
+    """Kill until no child is left. The children of a killed process become ours, and are killed next. A
+    killed child keeps its process id until it is reaped, so that no unrelated process can be hit."""
     while sum(map(kill, children())):
         time.sleep(0.002)
         list(reaped())

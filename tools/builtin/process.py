@@ -1,6 +1,6 @@
-"""Programs and HTTP requests for tools made by ``def-shell-tool`` and ``def-http-tool``.
+"""Runs programs and HTTP requests for tools made by ``def-shell-tool`` and ``def-http-tool``.
 
-Knows no table and no door. Programs get an argument vector and never a shell; everything started is stopped.
+It knows no table and no door. Programs get an argument vector, never a shell; everything started is stopped.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ INSIDE = "QUOTH_INSIDE"  # set for programs that tools run: quoth takes no decis
 
 
 async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, ctx: ToolContext) -> str:  # noqa: ASYNC109  the caller's deadline comes first
-    """The standard output of a program run inside the workspace, cut at MAX_OUTPUT characters.
+    """Run a program in the folder ``cwd`` of the workspace and return its standard output, cut at MAX_OUTPUT.
 
     Items of ``argv`` become texts; None is left out and a list is spliced in. Raises ToolError when the
-    program is missing, fails (with its standard error) or passes the deadline. All that the program has
-    started ends with the call (tools/builtin/keeper.py).
+    program is missing or fails (with its standard error), ToolFailure ``timeout`` after ``timeout`` seconds.
+    All processes that the program has started end with the call (tools/builtin/keeper.py).
     """
     words = _words(argv)
     if not words:
@@ -81,7 +81,7 @@ async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, 
 
 
 async def _put_away(process: asyncio.subprocess.Process) -> None:
-    """Have the keeper end all that is left; it is awaited, however often this is cancelled."""
+    """Have the keeper kill everything, and wait for it even if this task is cancelled."""
     _tell(process, signal.SIGTERM)
     cancelled = False
     while process.returncode is None:
@@ -111,7 +111,7 @@ def _words(argv: Sequence[Any]) -> list[str]:
 
 
 async def _read(stream: asyncio.StreamReader) -> str:
-    """All of a stream, of which the first MAX_OUTPUT bytes are kept; the rest is read and dropped."""
+    """A stream's text; bytes after the first MAX_OUTPUT are read and dropped."""
     kept, dropped = bytearray(), 0
     while chunk := await stream.read(65536):
         room = MAX_OUTPUT - len(kept)
@@ -131,9 +131,9 @@ async def http_request(
     timeout: float = 30,  # noqa: ASYNC109
     ctx: ToolContext,
 ) -> Any:
-    """The JSON or text of one response. Raises ToolError for a refused connection, a status of 400 and
-    above, a body over MAX_OUTPUT bytes, or a passed deadline. ``query`` is escaped; a value put into ``url``
-    is not."""
+    """The JSON or text of one response. Raises ToolError for a failed connection, a status of 300 and
+    above, or a body over MAX_OUTPUT bytes, and ToolFailure ``timeout`` after ``timeout`` seconds.
+    ``query`` is escaped; a value put into ``url`` is not."""
     import httpx
 
     headers = {"accept-encoding": "gzip"} | {name.lower(): value for name, value in (headers or {}).items()}

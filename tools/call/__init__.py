@@ -1,1 +1,1 @@
-"""One call and what travels with it."""
+"""A call, its result, and the context and services that a tool may use."""

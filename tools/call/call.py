@@ -1,6 +1,6 @@
-"""One call, its result and the verdicts on it.
+"""One call, its result and the verdicts on it, as plain data.
 
-Data only, set by the host: nothing of it can be said by a model. Knows no table and no door.
+The host sets all of it; a model can set nothing but the form. It knows no table and no door.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class GateDecision:
-    """What a gate says (seed 000): whether the call is approved, and why not."""
+    """The answer of a gate (seed 000): whether the call is approved, and why not."""
 
     approved: bool
     reason: str = ""
@@ -44,13 +44,13 @@ class GateDecision:
 
 @dataclass(frozen=True)
 class FailedOpen(Verdict):
-    """The gate failed, and the tool is open then; ``reason`` is how it failed."""
+    """The gate failed and the tool is declared to run without it; ``reason`` is the gate's error."""
 
 
 @dataclass(frozen=True)
 class EditedCall:
-    """A person wants another call of the same tool made in place of this one; ``by`` says who, for the audit,
-    ``call`` is the id it is to have."""
+    """A person asked for another call of the same tool instead of this one. ``by`` names the person, for
+    the audit; ``call`` is the id of the new call."""
 
     form: CallForm
     by: str = ""
@@ -76,8 +76,8 @@ def ask(reason: str = "") -> Verdict:
 
 
 def verdict_text(voice: Voice, said: Decided | None) -> str:
-    """What a voice has said of a call, as audit and transcript have it. That policy, guard or gate allow it
-    needs no reason; a person's yes has one."""
+    """A verdict as audit and transcript record it. An allow by policy, guard or gate is recorded without
+    its reason, a person's allow with it."""
     if said is None:
         return ""
     if isinstance(said, EditedCall):
@@ -92,7 +92,7 @@ def verdict_text(voice: Voice, said: Decided | None) -> str:
 
 
 def verdict_columns(verdicts: Mapping[Voice, Decided]) -> dict[str, str]:
-    """The columns of an audit row that say who said what of a call, and by which rule."""
+    """The columns of an audit row that hold each verdict, and the policy rule that decided."""
     policy = verdicts.get("policy")
     rule = policy.rule if isinstance(policy, Verdict) else ""
     return {voice: verdict_text(voice, verdicts.get(voice)) for voice in VOICES} | {"rule": rule}
@@ -100,16 +100,16 @@ def verdict_columns(verdicts: Mapping[Voice, Decided]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Call:
-    """One call on its way through the door. All fields but ``form`` are marks set by the host.
+    """One call on its way through the door. The host sets every field but ``form``.
 
-    ``depth`` counts nesting (a call made inside a program inside a call …), ``parent`` is the id of the call
-    that made this one, ``round`` is the turn of the loop and ``order`` the place within that turn.
-    ``message`` is what the user had said when the call was made. ``key`` names the call across interruptions:
-    a call that is carried on, ``resumed``, has the key of the one it carries on; a new one its own id.
-    ``repairs`` say what was mended when the call was read. ``turn`` tells one wish of the user from another
-    in the same words; it is empty where the words are enough. ``run`` is the run of the loop it is of, and
-    ``event`` the place in the transcript of what it comes from. ``quoted`` names where the words of a call,
-    read from the text of a reply, stand in what the model had read before: a person is asked.
+    ``depth`` counts nesting (a call inside a program inside a call …), ``parent`` is the id of the call that
+    made this one, ``round`` is the turn of the loop and ``order`` the index within that turn. ``message`` is
+    the user's message that the call answers. ``key`` identifies the call across interruptions: a ``resumed``
+    call has the key of the interrupted one, a new call its own id. ``repairs`` list what the reader corrected
+    in the model's spelling. ``turn`` distinguishes two user messages with the same text; it is empty where
+    the text is enough. ``run`` is the run of the loop, ``event`` the sequence number of the transcript event
+    that the call comes from. ``quoted`` is set for a call read from the text of a reply if the model had read
+    the same text before, and says where: such a call needs approval.
     """
 
     id: str
@@ -141,10 +141,10 @@ class Call:
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What every call gets, exactly once, whatever happened to it.
+    """The result that every call gets exactly once, whether it ran or not.
 
     ``value`` is plain JSON data when ``status`` is ok. ``message`` is a sentence for a person or model when
-    it is not. ``audit`` carries tool, digest, status, duration_ms and ts (UTC).
+    it is not. ``audit`` holds tool, digest, status, duration_ms and ts (UTC).
     """
 
     id: str
@@ -167,14 +167,14 @@ PROGRAMS = "eval"  # the tool whose body is a program in the sandbox
 
 
 def new_call(form: CallForm, **marks: Any) -> Call:
-    """A Call with a fresh id; ``marks`` are the host's (route, user, session, depth, parent, round, order,
-    message). With ``key`` it is the call of that key, carried on unless ``resumed`` says otherwise."""
+    """A Call with a fresh id; ``marks`` are further fields of Call. With ``key`` it resumes the call of
+    that key, unless ``resumed`` says otherwise."""
     return Call(id=secrets.token_hex(5), form=form, **{"resumed": "key" in marks, **marks})
 
 
 def _inner(call: Call, form: CallForm, name: str) -> Call:
-    """A call made by the body of ``call``: one deeper, same user and session. Its key is the same whenever
-    the outer call is carried on."""
+    """A call made by the body of ``call``: one level deeper, with the same user and session. Its key is
+    the same each time the outer call is resumed."""
     return dataclasses.replace(
         call,
         id=secrets.token_hex(5),
@@ -191,14 +191,15 @@ def _inner(call: Call, form: CallForm, name: str) -> Call:
 
 
 def _run_of(call: Call) -> str:
-    """The run that what ``call`` makes belongs to: what a tool or a sub-agent does by itself is of none."""
+    """The program run that the inner calls of ``call`` belong to; empty for calls by other tools and
+    sub-agents."""
     if call.tool != PROGRAMS:
         return ""
     return call.program_run if call.parent is not None else call.key or call.id
 
 
 def owner(call: Call) -> tuple[str, str] | None:
-    """Whose values a program may use and leave: its session's, where it is a turn's own; those inside of
-    other calls have none, nor have the forms of a flight plan: what an approved one means must not depend on
-    what another has defined."""
+    """The session and user whose saved values a program may read and write, or None. Only a top-level call
+    in a session has them. A form of a flight plan has none, since its meaning must not depend on values
+    that another form has defined."""
     return (call.session, call.user) if not call.depth and call.session and call.route != "flight" else None

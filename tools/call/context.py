@@ -1,6 +1,6 @@
-"""What travels with a call: the Call, the ToolContext a tool may use, the uniform ToolResult, the verdicts.
+"""What a tool may use while it runs: the ToolContext, and the protocols of the parts in it.
 
-Knows no table and no door. Everything here is set by the host: none of it can be said by a model.
+The host sets all of it; a model can set none of it. It knows no table and no door.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 
 class Dispatch(Protocol):
-    """Makes a nested call, through the same door. ``name`` tells this use of the tool from every other of the
-    body, whenever it is carried on; without one it is counted. A ``dry`` call, and all that it makes, does
-    nothing but read: the door sees to that."""
+    """Makes a nested call through the same door. ``name`` identifies the call within its body when the
+    body is resumed; without a name, calls of the same form are numbered. A ``dry`` call and its inner
+    calls may only read; the door enforces that."""
 
     def __call__(self, form: CallForm, name: str = "", dry: bool = False) -> Awaitable[ToolResult]: ...
 
 
-class Looks(Protocol):
-    """Says what would become of a nested call, and makes it not. ``unknown`` says which values are not known
-    yet; without ``guards`` not even a guard is run."""
+class PreviewCall(Protocol):
+    """Previews a nested call without making it. ``unknown`` tells whether a value is not known yet; with
+    ``guards=False`` the guard does not run."""
 
     def __call__(
         self, form: CallForm, unknown: Callable[[Any], bool], guards: bool = True
@@ -49,19 +49,19 @@ class Looks(Protocol):
 
 
 class Catalog(Protocol):
-    """What tools may know of the other tools, in words for a model."""
+    """Describes the other tools to a tool, in words for a model."""
 
     def describe(self, name: str) -> str:
-        """One tool in full. Raises UnknownToolError, which names the nearest."""
+        """The full description of one tool. Raises UnknownToolError, which names the nearest."""
         ...
 
     def search(self, words: str, limit: int) -> list[str]:
-        """One line for each tool that fits the words, the best first."""
+        """One line for each of at most ``limit`` tools that match the words, best first."""
         ...
 
 
 class ProgramRunner(Protocol):
-    """Runs programs out of reach of this process (tools/sandbox/runner.py)."""
+    """Runs programs in another process (tools/sandbox/runner.py)."""
 
     async def run(
         self,
@@ -74,19 +74,19 @@ class ProgramRunner(Protocol):
         listing: Sequence[dict[str, Any]] = (),
         keep: Callable[[bytes, list[dict[str, Any]]], None] | None = None,
     ) -> tuple[Any, str]:
-        """The program's value and what it printed; ``call`` answers its calls."""
+        """Run a program and return its value and what it printed; ``call`` makes the calls in it."""
         ...
 
     def worker(self) -> AbstractAsyncContextManager[Any]:
-        """A worker of its own, once one is free."""
+        """A context manager that waits for a free worker process and reserves it."""
         ...
 
 
 class Pages(Protocol):
-    """Shows texts of this session that a model was not shown whole."""
+    """Reads texts of this session that were too long to show to a model in one piece."""
 
     def page(self, id: str, start: int = 1) -> tuple[str, str]:
-        """A part of the text, from its character ``start`` on, and which part that is. Raises ToolError."""
+        """The part from character ``start`` (from 1) on, and which part it is. Raises ToolError."""
         ...
 
 
@@ -96,14 +96,14 @@ def _anything(path: str) -> bool:
 
 @dataclass(frozen=True)
 class ToolContext:
-    """What a body or guard may know and use, all of it set by the host.
+    """What a body or guard may know and use; the host sets all of it.
 
-    ``dispatch`` makes a nested call, through the same door, and ``look`` only looks at one. In a ``dry``
-    context no call does more than read, and nobody is asked. ``knowledge`` is what the host's knowledge base
-    holds on the message, ``confidence`` how sure the model said it is (0 to 1). ``services`` holds what the
-    host gave; ``permission`` asks a person on behalf of this one call. ``written`` is written down together
-    with the result, or not at all; each of it returns a sentence to be said, or nothing. A tool that walks
-    through folders asks ``may_list`` before it names a file and ``may_read`` before it opens one.
+    ``dispatch`` makes a nested call through the same door, ``look`` previews one. In a ``dry`` context calls
+    may only read, and nobody is asked for approval. ``knowledge`` is what the host's knowledge base holds on
+    the message, ``confidence`` (0 to 1) is the model's own estimate. ``services`` are the host's services;
+    ``permission`` asks a person on behalf of this call. The functions in ``written`` run in the transaction
+    that stores the result; each returns a sentence for the model, or nothing. A tool that walks through
+    folders asks ``may_list`` before it names a file and ``may_read`` before it opens one.
     """
 
     workspace: Workspace
@@ -111,7 +111,7 @@ class ToolContext:
     session: str = ""
     user_message: str = ""
     dispatch: Dispatch | None = None
-    look: Looks | None = None
+    look: PreviewCall | None = None
     dry: bool = False
     tool_names: tuple[str, ...] = ()
     sandbox: ProgramRunner | None = None
@@ -134,7 +134,7 @@ class ToolContext:
 
     @property
     def chat_id(self) -> str:
-        """The session, as a chat bot calls it."""
+        """The session id, under the name that chat bots use."""
         return self.session
 
     @property
@@ -164,26 +164,25 @@ class ToolContext:
     async def search(
         self, query: str, scope: SearchScope = "agent", options: SearchOptions | None = None
     ) -> Sequence[SearchHit]:
-        """Search what this agent may see: its own things, those shared with it, or all."""
+        """Search what this agent may see: its own data, the data shared with it, or all."""
         from quoth.tools.call.service_types import SearchOptions, check_scope
 
         check_scope(scope)
         return await self.services.search.search(query, scope, options or SearchOptions())
 
     def effect(self, what: str) -> None:
-        """Record something done to the world, as ``wrote:src/x.py``; it goes into the result and the
-        audit."""
+        """Record a side effect, such as ``wrote:src/x.py``, for the result and the audit."""
         self.side_effects.append(what)
 
     def say(self, text: str) -> None:
-        """A message that goes with an ok result, beside its value."""
+        """Add a message for the model that is returned beside the value when the call is ok."""
         self.said.append(text)
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What a session keeps: the sandbox's state, and name, type and length of each value. ``generation`` is
-    that of what is there, or that which the new values were made from."""
+class SavedValues:
+    """The saved values of a session: the sandbox's state, and name, type and length of each value.
+    ``generation`` identifies the stored version, or the version that the new values are based on."""
 
     state: bytes
     listing: list[dict[str, Any]]
@@ -191,19 +190,19 @@ class Kept:
 
 
 class Snapshots(Protocol):
-    """Keeps where programs stand, by the key of their call, and the values of sessions."""
+    """Stores suspended programs, by the key of their call, and the values of sessions."""
 
     def keep(self, key: str, session: str, digest: str, state: Mapping[str, Any]) -> None: ...
 
     def find(self, key: str, digest: str) -> dict[str, Any] | None:
-        """The state of a call whose program has this digest. Raises SnapshotError."""
+        """The saved state of the program with this digest, or None. Raises SnapshotError."""
         ...
 
     def drop(self, key: str) -> None:
-        """The call has ended."""
+        """Delete the saved state of a call that has ended."""
 
-    def values(self, session: str, user: str) -> Kept | None: ...
+    def values(self, session: str, user: str) -> SavedValues | None: ...
 
-    def keep_values(self, session: str, user: str, kept: Kept) -> Callable[[], str]:
-        """What writes them down. It returns a sentence when they cannot be kept, or nothing."""
+    def keep_values(self, session: str, user: str, kept: SavedValues) -> Callable[[], str]:
+        """A function that saves the values; it returns a sentence when they cannot be saved, or nothing."""
         ...

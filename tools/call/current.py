@@ -1,6 +1,6 @@
-"""The context of the call whose guard or body is running just now.
+"""The context of the call whose guard or body is running.
 
-Knows nothing of what a call does.
+It knows nothing of what a call does.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def current_context() -> ToolContext:
 
 
 def running_context() -> ToolContext | None:
-    """The context of the call that is running, if one is."""
+    """The context of the running call, or None outside of one."""
     return _current.get()
 
 
 def enter_context(context: ToolContext) -> contextvars.Context:
-    """A copy of the present contextvars in which ``context`` is current; for the door."""
+    """A copy of the current contextvars with ``context`` as the running call's; for the door."""
     copy = contextvars.copy_context()
     copy.run(_current.set, context)
     return copy

@@ -1,6 +1,6 @@
-"""A stopwatch for deadlines that stands still while a person is asked.
+"""A clock for deadlines that stops while a person is asked.
 
-Knows seconds only.
+It knows seconds only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class PausableClock:
-    """Measures how long something was held up by questions. Pauses may overlap."""
+    """Measures how long something waited for a person's answers. Pauses may overlap."""
 
     def __init__(self) -> None:
         self._asking = 0
@@ -30,12 +30,12 @@ class PausableClock:
 
     @property
     def held(self) -> float:
-        """Seconds held up so far."""
+        """Seconds paused so far."""
         return self._held + (time.monotonic() - self._since if self._asking else 0.0)
 
 
 async def within(future: asyncio.Future[Any], seconds: float, clock: PausableClock | None = None) -> bool:
-    """Whether ``future`` is done within so many seconds, those not counted in which ``clock`` stood still."""
+    """Wait for ``future`` up to ``seconds``, not counting pauses of ``clock``; whether it is done."""
     end = time.monotonic() + seconds
     while True:
         left = end + (clock.held if clock else 0.0) - time.monotonic()

@@ -11,7 +11,7 @@ from quoth.tools.errors import ToolError
 
 
 def inside_workspace(path: str) -> Verdict:
-    """A guard: allows a ``path`` that stays inside the workspace, and denies others with the reason."""
+    """A guard that allows a ``path`` inside the workspace and denies any other with the reason."""
     try:
         current_context().workspace.resolve(path)
     except ToolError as error:

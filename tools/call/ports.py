@@ -1,7 +1,7 @@
-"""What the door needs of its host: policy, limits, gate, consent, audit, receipts, call log, each as a
-protocol with a null object.
+"""The door's ports: policy, limits, gate, consent, audit, receipts and call log, each as a protocol, most of
+them with a null object.
 
-Knows no store and no door.
+It knows no store and no door.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Policy(Protocol):
     def judge_unknown(
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext, depends: str
     ) -> Verdict:
-        """Judge a call that is only looked at, some of whose ``args`` are UNKNOWN: what holds for every value
-        of theirs, or else an ask whose reason begins with ``depends``, which names them."""
+        """Judge a previewed call some of whose ``args`` are UNKNOWN. The verdict is one that holds for
+        every value of theirs, or else an ask whose reason begins with ``depends``, a text that names them."""
         ...
 
 
@@ -39,16 +39,16 @@ QUOTED = "these words stand in"
 
 @dataclass(frozen=True)
 class Refusal:
-    """The call is over a limit; ``reason`` says which, and when there is room again."""
+    """The call is over a limit; ``reason`` says which one, and when calls are possible again."""
 
     reason: str
 
 
 class Reservation:
-    """The place kept for one call within its limits; this one keeps none, for a call that nothing limits.
+    """The slot of one call within its limits; this base class is for a call without limits.
 
-    ``commit`` when the body begins: the call has counted from then on, whatever the body does. ``release``
-    gives the place back, and does nothing after ``commit``. ``left`` tells the model what it has left.
+    The door calls ``commit`` when the body begins: the call is then counted, whatever its result. ``release``
+    frees the slot, and does nothing after ``commit``. ``left`` tells the model how many calls are left.
     """
 
     left: str = ""
@@ -57,21 +57,21 @@ class Reservation:
         """Count the call for good."""
 
     def release(self) -> None:
-        """Do not count it."""
+        """Free the slot without counting the call."""
 
 
 class Limits(Protocol):
-    """Counts calls: keeps a place for this one, or refuses it."""
+    """Counts calls: reserves a slot for a call, or refuses it."""
 
     def reserve(self, tool: CognitiveTool, call: Call) -> Reservation | Refusal: ...
 
     def left(self, tool: CognitiveTool, call: Call) -> Sequence[RemainingQuota]:
-        """What each limit leaves for calls like this one; nothing is taken."""
+        """What each limit leaves for calls like this one; it reserves nothing."""
         ...
 
 
 class Gate(Protocol):
-    """An outside reviewer of the calls of tools with ``:gate`` (seed 000); a Verdict may ask a person too."""
+    """An external reviewer for tools with ``:gate`` (seed 000). It may return a Verdict to ask a person."""
 
     async def check(
         self, tool: CognitiveTool, call: Call, context: ToolContext
@@ -79,23 +79,23 @@ class Gate(Protocol):
 
 
 class Consent(Protocol):
-    """Whoever can say yes for the person. ``None``, and a Verdict that asks, mean not now: the call stays
-    pending. tools/consent/broker.py is the one that remembers."""
+    """Asks a person to approve a call. ``None``, or a Verdict that asks, leaves the call pending. The one
+    that stores its requests is tools/consent/broker.py."""
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None: ...
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
-        """The program of ``call`` begins to run."""
+        """Called when the program of ``call`` starts."""
         return
 
     def waits(self, call: Call, instead: CallForm | None = None) -> None:
-        """The call was allowed, or ``instead`` was to be made in its place, and that has come to wait for
-        another decision."""
+        """Called when an approved call, or the call ``instead`` that replaced it, is pending on a further
+        decision."""
         return
 
 
 class NoLimits:
-    """Stands where no counter is. A tool that declares a limit is refused: an unkept promise fails closed."""
+    """Limits without a counter. It refuses any tool that declares a limit, since it could not enforce it."""
 
     def reserve(self, tool: CognitiveTool, call: Call) -> Reservation | Refusal:
         if tool.cooldown or tool.daily_limit:
@@ -107,8 +107,7 @@ class NoLimits:
 
 
 class NobodyToAsk(Consent):
-    """Consent where nobody is and nothing keeps the question: it is refused at once, for nobody would ever
-    answer it."""
+    """Consent where there is nobody to ask and no store for requests: every request is denied at once."""
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
         return deny(f"a person's approval is needed ({reason}), and nobody can be asked here")
@@ -116,7 +115,7 @@ class NobodyToAsk(Consent):
 
 @dataclass(frozen=True)
 class Receipt:
-    """The result of an earlier call, and which call that was."""
+    """The result of an earlier call, and the id of that call."""
 
     call: str
     status: Status
@@ -125,28 +124,28 @@ class Receipt:
 
 
 class Receipts(Protocol):
-    """Finds the receipt that answers a call, if there is one, and keeps what came of a call. ``decided`` says
-    that a person refused it, ``asked`` that one was asked."""
+    """Finds the receipt that answers a call, if there is one, and stores the results of calls. ``decided``
+    says that a person denied the call, ``asked`` that a person approved it."""
 
     def find(self, tool: CognitiveTool, call: Call) -> Receipt | None: ...
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
-        """The body of the call is about to begin."""
+        """Called before the body of the call starts."""
         return
 
     def begun(self, tool: CognitiveTool, call: Call) -> bool:
-        """Whether a body of this very call has begun, and how it ended is not known."""
+        """Whether a body of this very call has started and left no result."""
         ...
 
     def keep(
         self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
     ) -> None:
-        """The call has its result."""
+        """Store the result of the call."""
         return
 
 
 class NoReceipts(Receipts):
-    """Stands where nothing is kept: every call is made."""
+    """Receipts without a store: no call is ever answered by one."""
 
     def find(self, tool: CognitiveTool, call: Call) -> Receipt | None:
         return None
@@ -156,26 +155,26 @@ class NoReceipts(Receipts):
 
 
 class CallLog(Protocol):
-    """Told of every call that passes the door. ``consent`` is what a person said of it, if one was asked."""
+    """Records every call that passes the door. ``consent`` is a person's verdict, if one was asked."""
 
     def begins(self, tool: CognitiveTool, call: Call, consent: Decided | None) -> None:
-        """The body is about to begin."""
+        """Called before the body starts."""
         return
 
     def ends(
         self, tool: CognitiveTool | None, call: Call, result: ToolResult, consent: Decided | None
     ) -> None:
-        """The call has its result, which nobody has seen yet."""
+        """Called with the result, before anybody sees it."""
         return
 
 
 class NoCallLog(CallLog):
-    """Stands where nothing is written down."""
+    """A call log that records nothing."""
 
 
 class Audit(Protocol):
-    """Takes one row a call. What ``write`` returns from is on disk. ``prepare`` raises when no row could be
-    written: the door asks before a body runs, so that nothing is done that cannot be recorded."""
+    """Stores one row per call; the row is on disk when ``write`` returns. ``prepare`` raises when no row
+    could be written: the door calls it before a body runs, so that no call runs that cannot be recorded."""
 
     def prepare(self) -> None: ...
 
@@ -185,13 +184,13 @@ class Audit(Protocol):
 
 
 class MemoryAudit:
-    """Rows in a list, for private tables and tests."""
+    """Audit rows in a list, for private tables and tests."""
 
     def __init__(self) -> None:
         self._rows: list[dict[str, Any]] = []
 
     def prepare(self) -> None:
-        """A list always takes a row."""
+        """A list can always take a row."""
 
     def write(self, row: Mapping[str, Any]) -> None:
         self._rows.append(dict(row))

@@ -1,6 +1,6 @@
-"""What would become of a call that is not made, as data.
+"""The preview of a call, as data: what would happen if the call were made.
 
-Knows no door; the door fills it.
+It knows no door; the door fills it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from quoth.tools.lisp.forms import CallForm
 
 @dataclass(frozen=True)
 class RemainingQuota:
-    """What one limit leaves: so many calls, or (None) a sentence alone."""
+    """What one limit leaves: ``count`` calls, or None where only ``words`` can describe it."""
 
     count: int | None
     words: str
@@ -22,9 +22,9 @@ class RemainingQuota:
 
 @dataclass(frozen=True)
 class CallPreview:
-    """A call as the door sees it. ``paths`` are the files it names, None where that cannot be told;
-    ``leads`` is where those lead that are links, as far as the form does not tell;
-    ``secret`` names its arguments that are not shown."""
+    """The preview of one call. ``paths`` are the files it names, None where they are not known. ``leads``
+    maps arguments to the targets of their links, where the form does not name the target. ``secret`` names
+    the arguments that must not be shown."""
 
     form: CallForm
     verdict: Literal["allow", "ask", "deny", "invalid", "unknown"]

@@ -1,11 +1,11 @@
-"""What must not be written down or shown: declared secrets, and texts that look like keys or passwords.
+"""Redaction: removes declared secrets, and texts that look like keys or passwords, before storage or display.
 
-Knows forms and parameters; it must not know the audit, the door or a terminal. It never changes a call, only
-a picture of it.
+It knows forms and parameters; it must not know the audit, the door or a terminal. It never changes a call,
+only the copy that is stored or shown.
 
-What it cannot do: the digest is of the true call, so whoever can guess a secret can confirm the guess by it;
-in the text of a program a declared secret is known by its keyword, and without one only by its looks; and a
-secret that looks like any other word, in a place that nobody declared, is kept.
+Limits: the digest is of the true call, so it confirms a correct guess of a secret. In the text of a program a
+declared secret is recognised by its keyword only; without one it must look like a secret. A secret that looks
+like an ordinary word, in an argument that was not declared secret, is not recognised.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _HINTS = sorted({hint for *_, hints in _LOOKS for hint in hints})
 
 
 def redact(text: str) -> str:
-    """The text without what looks like a secret."""
+    """The text with everything that looks like a secret replaced."""
     lower = text.lower()
     if found := {hint for hint in _HINTS if hint in lower}:
         for pattern, instead, hints in _LOOKS:
@@ -94,14 +94,14 @@ def redact(text: str) -> str:
     return text
 
 
-def bare_line(text: str, names: Collection[str]) -> str:
-    """What a person typed, a program or a task, as it may be kept."""
+def redact_line(text: str, names: Collection[str]) -> str:
+    """A line that a person typed, a program or a task, with its secrets replaced for storage."""
     hide = Redactor(CallForm("", {"line": Code(text)}), (), names, by_looks=False, everywhere=True)
     return redact(str(hide.form.args["line"]))
 
 
-def bare_url(url: str) -> str:
-    """The address of a server without users, and values of its query that are not known as harmless."""
+def redact_url(url: str) -> str:
+    """A server's address without user names, and without query values not known to be harmless."""
     url = re.sub(r"(://)[^/\s?#]*@", rf"\1{SECRET}@", url)
     head, mark, query = url.partition("?")
     return head + mark + re.sub(r"([^&=#]*)=([^&#]+)", _bare_pair, query)
@@ -112,17 +112,17 @@ def _bare_pair(pair: re.Match[str]) -> str:
 
 
 def sounds_secret(name: str) -> bool:
-    """Whether a value of this name is a secret by its name: ``password``, ``api-key``, ``github_token``."""
+    """Whether a parameter's name marks its value as a secret: ``password``, ``api-key``, ``github_token``."""
     return _NAME.match(name) is not None
 
 
 class Redactor:
-    """One call without its secrets, and texts about it without them.
+    """One call with its secrets replaced, and a way to redact texts about it.
 
-    ``params`` are those of the tool, if there is one; ``names`` are the secret parameters of all tools, which
-    may be called in a program that stands as an argument. With ``by_looks=False`` only what was declared is
-    hidden: a person who judges a call must see the rest as it is. ``everywhere`` hides a secret also where
-    its value stands in other arguments; so it is by looks, if nothing else is said.
+    ``params`` are the tool's parameters, if there is a tool; ``names`` are the secret parameters of all
+    tools, which may occur in an argument that is a program. With ``by_looks=False`` only declared secrets are
+    replaced: a person who judges a call must see everything else. ``everywhere`` also replaces a secret's
+    value where it occurs in other arguments; its default is ``by_looks``.
     """
 
     def __init__(
@@ -145,12 +145,12 @@ class Redactor:
         places = tuple(self._argument("", value) for value in form.positional)
         self.found = sorted(self._values, key=len, reverse=True)
         if self.found and (by_looks if everywhere is None else everywhere):
-            args = {name: without(value, self._bare) for name, value in args.items()}
-            places = tuple(without(value, self._bare) for value in places)
+            args = {name: map_texts(value, self._bare) for name, value in args.items()}
+            places = tuple(map_texts(value, self._bare) for value in places)
         self.form = CallForm(form.tool, args, places)
 
     def text(self, text: str) -> str:
-        """A sentence about the call, short enough to be kept."""
+        """A sentence about the call, redacted; cut to KEPT_CHARS for storage unless ``by_looks`` is False."""
         if not text:
             return text
         text = self._bare(text)
@@ -162,7 +162,7 @@ class Redactor:
         return text
 
     def form_text(self) -> str:
-        """The call as canonical text, short enough to be kept."""
+        """The redacted call as canonical text, cut to KEPT_CHARS."""
         return self._kept(canonical(self.form))
 
     def _kept(self, text: str) -> str:
@@ -230,8 +230,8 @@ def _keywords(names: frozenset[str]) -> re.Pattern[str] | None:
     return re.compile(rf"(:(?:{spelt})\s+){_VALUE}", re.IGNORECASE) if names else None
 
 
-def without(value: Any, hide: Callable[[str], str], depth: int = 0) -> Any:
-    """Plain data with each text in it as ``hide`` leaves it, and no number that would be hidden as a text."""
+def map_texts(value: Any, hide: Callable[[str], str], depth: int = 0) -> Any:
+    """Plain data with ``hide`` applied to every text, and to numbers that it would replace as texts."""
     if isinstance(value, Code):
         return Code(hide(value))
     if isinstance(value, str):
@@ -239,9 +239,11 @@ def without(value: Any, hide: Callable[[str], str], depth: int = 0) -> Any:
     if depth > MAX_DEPTH:
         return value
     if isinstance(value, Mapping):
-        return {without(key, hide, depth + 1): without(item, hide, depth + 1) for key, item in value.items()}
+        return {
+            map_texts(key, hide, depth + 1): map_texts(item, hide, depth + 1) for key, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
-        return [without(item, hide, depth + 1) for item in value]
+        return [map_texts(item, hide, depth + 1) for item in value]
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return SECRET if hide(str(value)) == SECRET else value
     return value

@@ -1,6 +1,6 @@
-"""What services hand to tools and take from them: blocks of memory, things found, sources, how to search.
+"""The data that services and tools exchange: memory blocks, search hits, search options, sources.
 
-Plain data. Knows no service, no store and no door.
+It knows no service, no store and no door.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SearchDomain = Literal["archival_memory", "conversations", "all"]
 
 @dataclass(frozen=True)
 class Block:
-    """A named piece of memory. ``permission`` says who may change it without asking a person."""
+    """A named piece of memory. ``permission`` limits who may change it without a person's approval."""
 
     label: str
     text: str = ""
@@ -31,7 +31,7 @@ class Block:
 
 @dataclass(frozen=True)
 class SearchHit:
-    """One thing found; a higher ``score`` fits better."""
+    """One search result; a higher ``score`` is a better match."""
 
     label: str
     text: str
@@ -41,7 +41,7 @@ class SearchHit:
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How to search, wherever it is. Raises ToolError for what cannot be asked."""
+    """Options of a search. Raises ToolError for a limit below 1 or an unknown domain."""
 
     limit: int = 10
     domain: SearchDomain = "all"
@@ -54,7 +54,7 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class Source:
-    """Something that can be read by its name: a feed, a document, a folder the host has opened."""
+    """A named source of data that can be read: a feed, a document, a folder the host has opened."""
 
     name: str
     description: str = ""

@@ -1,7 +1,7 @@
-"""What a host may give its tools beside the workspace: memory, messages, models, search, sources, sharing.
+"""The services a host may give its tools: memory, messages, models, search, sources, sharing.
 
-Each is a narrow protocol with a null implementation that says what is missing. Knows no store, no backend and
-no door. Whoever gives a service binds it to one agent, so that no tool can name another's blocks.
+Each is a narrow protocol with a null implementation that says what is missing. It knows no store, no backend
+and no door. The host binds a service to one agent, so that no tool can name another agent's blocks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Caller: TypeAlias = Any  # the ToolContext of a call, which holds these services
 
 
 class MemoryStore(Protocol):
-    """The memory blocks of one agent, by label; a wrong label is a ToolError, but None from ``get_block``."""
+    """The memory blocks of one agent. An unknown label raises ToolError; only ``get_block`` returns None."""
 
     async def create_block(
         self,
@@ -56,26 +56,26 @@ class MemoryStore(Protocol):
 
 
 class Router(Protocol):
-    """Brings messages to people and to other agents; one that cannot be delivered is a ToolError."""
+    """Delivers messages to people and other agents. Raises ToolError if that is not possible."""
 
     async def send_message(self, message: str, *, to: str = "user") -> None: ...
 
 
 class ModelProvider(Protocol):
-    """A model for tools that need one. Each question stands alone: it sees and changes no conversation."""
+    """A model for tools. Each request is independent: it neither sees nor changes a conversation."""
 
     async def complete(self, prompt: str, *, system: str = "", max_tokens: int = 1024) -> str: ...
 
 
 class Team(Protocol):
-    """Other models, and sub-agents that do a part of the work of a call."""
+    """Other models, and sub-agents that do part of the work of a call."""
 
     async def may_use(self, model: str) -> Verdict:
-        """Whether a call may choose that model by itself; for guards."""
+        """Whether a call may choose that model without approval; for guards."""
         ...
 
     async def model(self, spec: str) -> ModelProvider:
-        """Another model than that of the agent. Raises ToolError for one that there is not."""
+        """The model named ``spec``, another than the agent's. Raises ToolError if there is none."""
         ...
 
     async def run(
@@ -90,12 +90,13 @@ class Team(Protocol):
         steps: int | None = None,
         calls: int | None = None,
     ) -> str:
-        """Have a sub-agent of ``call``, in whose ``context`` it works, do a task, and return what it says.
+        """Let a sub-agent of ``call``, working in ``context``, do a task, and return its answer.
 
-        ``data`` is shown to it once, behind the task. It may use ``tools`` only, of those the caller has
-        (None: all of them), and spends at most ``steps`` and ``calls`` of what the caller has left. Raises
-        ToolFailure with the status of its end: pending when it waits for a person, and is carried on by the
-        next attempt at the same call."""
+        ``data`` is appended once to the task. ``tools`` narrows the tools that the caller has (None: all of
+        them); ``steps`` and ``calls`` bound what it spends of the caller's budget. Raises ToolFailure with
+        the sub-agent's status: a pending one waits for a person, and the next attempt at the same call
+        resumes it.
+        """
         ...
 
 
@@ -103,11 +104,11 @@ class PermissionBroker(Protocol):
     """Asks a person, on behalf of the call that is running."""
 
     async def request(self, what: str, reason: str) -> None:
-        """Return when ``what`` is allowed. Raises ToolFailure, ``denied`` or ``pending``, otherwise."""
+        """Return once ``what`` is allowed. Raises ToolFailure, ``denied`` or ``pending``, otherwise."""
 
 
 class Search(Protocol):
-    """Finds things in what the agent may see; whoever implements it keeps the scope."""
+    """Searches the data that the agent may see; the implementation must respect the scope."""
 
     async def search(self, query: str, scope: SearchScope, options: SearchOptions) -> Sequence[SearchHit]: ...
 
@@ -121,7 +122,7 @@ class SourceManager(Protocol):
 
 
 class SharedBlocks(Protocol):
-    """Blocks that several agents use. ``permission`` bounds what the other agent may do."""
+    """Blocks that several agents use. ``permission`` limits what the other agent may do."""
 
     async def share_block(
         self, label: str, agent_id: str, permission: BlockPermission = "read_only"
@@ -130,7 +131,7 @@ class SharedBlocks(Protocol):
     async def unshare_block(self, label: str, agent_id: str) -> None: ...
 
     async def list_shared_blocks(self) -> Sequence[Block]:
-        """Those that other agents share with this one."""
+        """The blocks that other agents share with this one."""
         ...
 
 
@@ -167,7 +168,7 @@ NO_PERMISSION: PermissionBroker = _missing(
 
 @dataclass(frozen=True)
 class Services:
-    """What a host gives the tools of one agent. Raises UsageError for an object that lacks a method."""
+    """The services of one agent's tools. Raises UsageError for an object that lacks a method."""
 
     memory: MemoryStore = NO_MEMORY
     router: Router = NO_ROUTER

@@ -1,6 +1,6 @@
-"""What may be a value of a call: plain data that can be written down.
+"""Values that a call may return: plain data that JSON can hold.
 
-Knows no call and no tool.
+It knows no call and no tool.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from quoth.tools.lisp.printer import Value
 
 
 def encodable(text: str) -> str:
-    """The text, with lone surrogates escaped: nothing that cannot be written to a file or a socket."""
+    """The text with lone surrogates escaped, so that it can be encoded as UTF-8."""
     if text.isascii():
         return text
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def plain(value: Value, depth: int = 0) -> Any:
-    """``value`` as JSON data. Raises ToolError for what has no honest JSON shape."""
+    """``value`` as JSON data. Raises ToolError for a type that cannot be converted."""
     if depth > 100:
         raise ToolError("The value is nested deeper than 100.")
     if value is None or isinstance(value, bool):

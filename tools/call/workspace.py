@@ -1,10 +1,10 @@
-"""The workspace: one folder that file tools may touch, and the only way into it.
+"""The workspace: the one folder that file tools may touch, and the only way into it.
 
-Knows nothing of tools or calls. Paths are resolved through symlinks first, and files are then opened from the
-root component by component without following links, so that a link swapped in between cannot lead out.
+It knows nothing of tools or calls. Paths are resolved through symlinks first; files are then opened from the
+root, component by component, without following links, so that a link swapped in meanwhile cannot lead out.
 
-Nothing that somebody else wrote is lost: who changes a file holds a lock by its real path from reading to
-writing, and right before a file is replaced it is looked at once more, for an editor heeds no lock of ours.
+Other people's changes are never lost: a writer holds a lock on the file's real path from reading to writing,
+and compares the file once more right before replacing it, because an editor does not take our locks.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ TURNS = 64  # locks for all files together: their own files are never removed, s
 REMEMBERED = 2000  # files that were read
 
 
-def flying(plan: Path) -> str:
-    """The name of the lock held while a plan is flown; ``plan`` is its real path."""
+def flight_lock(plan: Path) -> str:
+    """The name of the lock that is held while a flight plan runs; ``plan`` is the real path of its file."""
     return f"flight of {plan}"
 
 
 class Workspace:
-    """A root folder. ``protected`` folders in it, and a plan that is being flown, cannot be written."""
+    """A root folder. Its ``protected`` folders, and a flight plan while it runs, cannot be written."""
 
     def __init__(self, root: Path | str = ".", protected: tuple[Path, ...] = ()) -> None:
         try:
@@ -49,7 +49,7 @@ class Workspace:
         self._mine = threading.local()  # the turns this thread has
 
     def locate(self, path: str) -> Path:
-        """The real path of ``path``, which is relative to the root. Raises ToolError when there is none."""
+        """The real path of ``path``, which is relative to the root. Raises ToolError for an invalid path."""
         if "\0" in path:
             raise ToolError("A path cannot contain a NUL character.")
         if self._leads_straight(path):
@@ -80,15 +80,15 @@ class Workspace:
         return True
 
     def resolve(self, path: str) -> Path:
-        """The real path of ``path``. Raises ToolError when it leads out of the workspace, or is one that was
-        resolved and judged before and leads elsewhere by now."""
+        """The real path of ``path``. Raises ToolError when it is outside the workspace, or when a path
+        that the policy has judged now leads elsewhere."""
         real = self.locate(path)
         if not self.holds(real):
             raise ToolError(f"{written(path)} is outside the workspace {self.root}.")
         return self.unmoved(path, real)
 
     def unmoved(self, path: str, real: Path) -> Path:
-        """``real``, where ``path`` leads. Raises ToolError when it was resolved before and led elsewhere."""
+        """Return ``real``. Raises ToolError when ``path`` was resolved before and led elsewhere then."""
         now = self.spelling(real)
         if isinstance(path, WorkspacePath) and now != path:
             raise ToolError(f"{path} leads to {now} by now, and that was not judged; make the call again.")
@@ -99,20 +99,20 @@ class Workspace:
         return real == self.root or self.root in real.parents
 
     def spelling(self, real: Path) -> str:
-        """The one spelling of a real path: relative to the root where it is inside, else absolute. ``locate``
-        finds it by that, also where its first name begins with ``~``."""
+        """The canonical spelling of a real path, which ``locate`` maps back to it: relative to the root if
+        inside, else absolute. A first name that begins with ``~`` is prefixed by ``./``."""
         if not self.holds(real):
             return str(real)
         shown = self.shown(real)
         return f"./{shown}" if shown.startswith("~") else shown
 
-    def turns(self, path: str) -> bool:
-        """Whether a path leads through a link, and so may lead elsewhere the next time. Raises ToolError."""
+    def goes_through_link(self, path: str) -> bool:
+        """Whether a path goes through a link, whose target may change. Raises ToolError."""
         real = self.locate(path)
         return os.path.normpath(self.root / os.path.expanduser(path)) != str(real)  # noqa: PTH111
 
     def canonical(self, path: str) -> WorkspacePath:
-        """The one spelling of a path, with what was written beside it. Raises ToolError."""
+        """The canonical spelling of a path, together with the original one. Raises ToolError."""
         if "\0" not in path and self._leads_straight(path):
             return WorkspacePath(path, path)
         return WorkspacePath(self.spelling(self.locate(path)), path)
@@ -122,7 +122,7 @@ class Workspace:
         return path.relative_to(self.root).as_posix() if path != self.root else "."
 
     def open_read(self, path: str) -> BinaryIO:
-        """A regular file open for reading. Raises ToolError with the reason."""
+        """Open a regular file for reading. Raises ToolError with the reason."""
         real, path = self.resolve(path), written(path)
         if real == self.root:
             raise ToolError(f"{path} is a folder; list-files shows what is in it.")
@@ -138,7 +138,7 @@ class Workspace:
         return os.fdopen(descriptor, "rb")
 
     def saw(self, reader: str, path: str, data: bytes) -> None:
-        """``reader`` knows the file as it is now, so what it writes over that is meant to be written over."""
+        """Remember the content that ``reader`` has read, so that its next write may replace it."""
         self._saw((reader, self.resolve(path)), data)
 
     def _saw(self, key: tuple[str, Path], data: bytes) -> None:
@@ -148,7 +148,7 @@ class Workspace:
             self._seen.pop(next(iter(self._seen)), None)
 
     def alone(self, path: str) -> contextlib.AbstractContextManager[None]:
-        """Within it no other call writes the file. Raises ToolError after waiting TURN_SECONDS."""
+        """Lock the file against other calls, as a context. Raises ToolError after TURN_SECONDS."""
         return self._alone(path, self.resolve(path))
 
     @contextlib.contextmanager
@@ -177,9 +177,11 @@ class Workspace:
     ) -> bool:
         """Replace the file by ``data`` atomically, making parent folders; True when the file is new.
 
-        The file must still hold ``before``, or what ``reader`` saw in it last; where neither is known, any
-        is replaced. Its mode and owner are kept; ``say`` is told what could not be. A hard link is not: the
-        file's other name may lie outside of the workspace, or under a rule."""
+        The file must still hold ``before``, or what ``reader`` last read in it; if neither is known, any
+        content is replaced. Mode and owner are preserved; ``say`` receives a sentence for each that could not
+        be. Hard links are broken, because the file's other name may lie outside the workspace or under a
+        stricter rule.
+        """
         real, path = self.resolve(path), written(path)
         if real == self.root or real.is_dir():
             raise ToolError(f"{path} is a folder.")
@@ -201,7 +203,7 @@ class Workspace:
                     lost.extend([] if found is None else _kept(found, descriptor))
 
                 def sure() -> bool:
-                    if is_held(flying(real)):
+                    if is_held(flight_lock(real)):
                         raise ToolError(
                             f"{path} is a flight plan that is being flown; no tool can change it meanwhile."
                         )
@@ -243,8 +245,7 @@ class Workspace:
         return f"{path}: {_why(error)}."
 
     def walk(self, path: str) -> Iterator[Path]:
-        """The regular files under a folder (or the file itself), sorted; hidden folders and links are left
-        out."""
+        """The regular files under a folder (or the file itself), sorted, without hidden folders and links."""
         start, path = self.resolve(path), written(path)
         if start.is_file():
             yield start
@@ -310,7 +311,7 @@ def _changed(path: str) -> str:
 
 
 def written(path: str) -> str:
-    """A path as whoever gave it wrote it."""
+    """The path as it was originally written."""
     return path.written if isinstance(path, WorkspacePath) else path
 
 

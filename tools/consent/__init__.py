@@ -1,1 +1,1 @@
-"""What a person was asked and what the person decided."""
+"""Consent: the requests that await a person's decision, and the decisions."""

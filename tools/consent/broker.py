@@ -1,25 +1,25 @@
-"""The permission broker: what a person was asked, what the person decided, and each decision used once.
+"""The permission broker: asks a person, stores requests and decisions, and uses each decision once.
 
-Knows the store, forms and scopes; it must not know terminals, models or the loop. No tool can reach it: the
-store lies outside every workspace, and what a model says of permission is an argument like any other.
+It knows the store, forms and scopes; it must not know terminals, models or the loop. No tool can reach it:
+the store lies outside every workspace, and what a model says about permission is an ordinary argument.
 
-A request is bound to the SHA-256 of the canonical form, the version of the tool and the session, and to the
-user who asked; whatever differs in one of them is another request. It stays open for PENDING_SECONDS. What a
-person decides of it:
+A request is bound to the SHA-256 of the canonical form, the version of the tool and the session, and to its
+user; if one of them differs, it is another request. It stays open for PENDING_SECONDS. A person decides one
+of:
 
 - once: this call may be made one time, within APPROVAL_SECONDS of the decision;
-- duration: this very call, as often as it is made in its session, until the time is over;
+- duration: this very call may be made any number of times in its session, until the time is over;
 - scope: every call of its session, and of this version of the tool, that an allow rule covers, until the time
   is over. It answers questions only: what a rule, a guard or a gate denies stays denied;
 - edit: not this call, but the same tool with other arguments, which passes the whole door;
 - deny: the reason becomes the result of the call.
 
-An approval is marked as used, and synced, before the body begins: a process that is killed in between has
-used it. Only a call that came to wait again, for a decision its body needs, keeps it for when that very call
-is carried on. A plan, what a dry run found that a program may call, is approved as a whole, once: for one run
-of that very program, and in it for the calls that the plan names (tools/consent/plan_approvals.py). The true
-form is kept only while the request is open, and that of an edit until it is made; what is shown of either
-hides declared secrets.
+An approval is marked as used, and synced, before the body begins; if the process is killed after that, it
+stays used. Only a call that is pending again, for a decision that its body needs, keeps it for its own
+resumption. A plan, the calls that a dry run found in a program, is approved as a whole: for one run of
+exactly that program, and for the calls that the plan names (tools/consent/plan_approvals.py). The true form
+is stored only while the request is open, and an edited form until its call is made; declared secrets are
+never shown.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ KEPT_SECONDS = 180 * 86400.0  # requests that are over are remembered so long, f
 
 
 class Broker(Decisions):
-    """The door's Consent, kept in the store of one workspace.
+    """The door's Consent, stored for one workspace.
 
-    ``person`` is asked at once; without one a call is pending at once, and goes on when somebody has decided
-    and the call is made again. ``clock`` gives seconds since 1970.
+    ``person`` is asked at once. Without one, a call is pending until somebody has decided and it is made
+    again. ``clock`` gives seconds since 1970.
     """
 
     def __init__(
@@ -80,7 +80,8 @@ class Broker(Decisions):
         self._asking: set[str] = set()  # the requests a person is being asked about just now
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
-        """What was decided of this very call; else what the person says now; else it is pending."""
+        """The existing decision on this very call, else the person's answer, else an ask with the request
+        id."""
         digest = self._digest(tool, call)
         if (settled := self._settle(tool, call, digest) or self._planned(tool, call)) is not None:
             return settled
@@ -109,8 +110,8 @@ class Broker(Decisions):
         return self._settle(tool, call, digest, opened) or waiting
 
     def waits(self, call: Call, instead: CallForm | None = None) -> None:
-        """A call, or the one made ``instead`` of it, has come to wait for another decision: what the call has
-        used up of decisions is kept for it, and for nobody else, until it is carried on."""
+        """Reserve the decisions that ``call`` has used for its resumption: it, or ``instead``, the call
+        made in its place, is pending on another decision."""
         self._store().execute(
             "UPDATE requests SET state = 'decided', used = NULL, used_by = ?, edited = ?"
             " WHERE state = 'used' AND decision = ? AND used_by = ?",
@@ -123,14 +124,14 @@ class Broker(Decisions):
         )
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
-        """A program begins to run: an approval of its plan is for this run from now on."""
+        """A program starts: an approval of its plan is bound to this run from now on."""
         if not self._store().execute("SELECT 1 FROM plans WHERE program = ?", (plans.program_of(call),)):
             return
         with self._store().transaction() as run:
             plans.claim(run, tool, call, self._clock())
 
     def _planned(self, tool: CognitiveTool, call: Call) -> Verdict | None:
-        """Allow a call that belongs to the plan of the program that makes it."""
+        """Allow a call that belongs to the approved plan of the program that makes it."""
         if call.route != "program":
             return None
         with self._store().transaction() as run:
@@ -139,20 +140,20 @@ class Broker(Decisions):
             return None
         return Verdict("allow", f"approved with its plan by {_who(found[1])} (request {found[0]})")
 
-    def made_again(self, call: Call) -> list[str]:
-        """The ids of the calls whose decisions ``call`` has used up: they need not be carried on any more."""
+    def superseded_calls(self, call: Call) -> list[str]:
+        """The ids of earlier calls whose decisions ``call`` has used: they need not be resumed any more."""
         found = self._store().execute(
             "SELECT DISTINCT call FROM requests WHERE used_by = ? AND call != used_by", (call.id,)
         )
         return [str(name) for (name,) in found]
 
     def interrupt(self) -> None:
-        """Take a question that is being asked back, and ask no other until ``listen``; the requests stay
-        open."""
+        """Withdraw the question that the person is being asked, and ask no other until ``listen``;
+        requests stay open."""
         self._tell("interrupt")
 
     def listen(self) -> None:
-        """Ask the person again."""
+        """Ask the person again from now on."""
         self._tell("listen")
 
     def _tell(self, what: str) -> None:
@@ -163,8 +164,9 @@ class Broker(Decisions):
     def _settle(
         self, tool: CognitiveTool, call: Call, digest: str, request: str = ""
     ) -> Verdict | EditedCall | None:
-        """Use up a decision about this call, or find a grant that covers it. One transaction: of two calls
-        that come together one gets it. A decision that has its user already is for that call alone."""
+        """Use up a decision on this call, or find a grant that covers it. It is one transaction, so that
+        only one of two concurrent calls gets the decision. A decision that is reserved for a call is used
+        by that call alone."""
         with self._store().transaction() as run:
             now = self._clock()
             found = run(
@@ -204,7 +206,7 @@ class Broker(Decisions):
         why: str,
         edited: str,
     ) -> Verdict | EditedCall:
-        """What a decision that was just used up means for the call."""
+        """The verdict, or edited call, that results from a decision that was just used."""
         if decision == "deny":
             return deny(f"the person said: {why}" if why else "the person said no")
         if decision == "edit":
@@ -235,8 +237,8 @@ class Broker(Decisions):
             return False
 
     def _open(self, tool: CognitiveTool, call: Call, digest: str, reason: str, *, asking: bool) -> str:
-        """The id of an open request for this call: the one there is, or a new one. A question that is being
-        asked belongs to the call it is asked for; its twin gets a question of its own."""
+        """The id of an open request for this call, an existing or a new one. While a person is being
+        asked, the request belongs to the call that asked; an identical call gets its own."""
         with self._store().transaction() as run:
             now = self._clock()
             found = run(

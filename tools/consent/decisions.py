@@ -1,6 +1,6 @@
-"""What a person may decide of a request, and that it counts once it is recorded.
+"""The decisions of people: what may be decided on a request, and how a decision is checked and recorded.
 
-Knows the requests and the language of scopes; it must not know the door, or how a person is asked.
+It knows requests and the language of scopes; it must not know the door, or how a person is asked.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ ENOUGH = 3  # equal approvals after which a rule is offered
 
 
 class Decisions(RequestStore):
-    """The side of the broker that people see."""
+    """The part of the broker that hosts and commands use to list, preview and decide requests."""
 
     def ask_for_plan(self, call: Call, plan: Mapping[str, Any], *, bound: bool = False) -> str:
-        """The id of an open request to approve a plan as a whole: what the dry run ``call`` of its program
-        came to. Only the host asks for that. When ``bound`` an approval is for the run that ``call`` is, and
-        else for the next run of the program, whichever that is."""
+        """Open a request to approve ``plan``, the result of the dry run ``call``, as a whole, and return
+        its id. Only the host calls this. When ``bound``, an approval is for the run that ``call`` is; else
+        for the program's next run."""
         tool, text = self._table.get(call.tool), str(call.form.args["form"])
         asks = replace(call, form=plans.request_form(tool, text, plan))
         digest = request_digest(asks.form, tool.version, call.session)
@@ -89,13 +89,13 @@ class Decisions(RequestStore):
         return opened
 
     def plan_of(self, request: str) -> str:
-        """What the plan says that a request is about; empty for a request of one call."""
+        """The text of the plan that a request is about; empty for a request about one call."""
         with self._store().transaction() as run:
             return plans.text_of(run, request)
 
     def preview(self, request: str, decision: Decision) -> Decision:
-        """The decision with all that was left open filled in, or the UsageError that ``decide`` would raise:
-        what a person must see before it is granted."""
+        """The decision with its defaults filled in, to show before it is made. Raises UsageError where
+        ``decide`` would."""
         asked, form = self._require_open(request)
         if decision.kind not in get_args(Kind):
             raise UsageError(f"A decision is {', '.join(get_args(Kind))}; not {decision.kind}.")
@@ -133,8 +133,8 @@ class Decisions(RequestStore):
         return replace(decision, rule=rule.text, seconds=decision.seconds or SCOPE_SECONDS)
 
     def decide(self, request: str, decision: Decision) -> Request:
-        """Record what a person decided. Raises UsageError for a request that is not open, and for a scope or
-        an edit that does not fit it; then nothing is changed."""
+        """Record a decision. Raises UsageError, without any change, for a request that is not open, or a
+        scope or edit that does not fit it."""
         filled = self.preview(request, decision)
         asked, form = self._require_open(request)
         params = self._table.get(asked.tool).params if asked.tool in self._table else _params(asked, form)
@@ -183,8 +183,8 @@ class Decisions(RequestStore):
         return self.find(request)
 
     def offer(self, request: str) -> str:
-        """The rule that would allow what has been approved ENOUGH times, or nothing. It is only offered:
-        whoever wants it writes it into a policy file."""
+        """A rule that would allow a call that was approved ENOUGH times, or an empty text. It is only a
+        suggestion for a policy file."""
         asked = self.find(request)
         if not asked.rule or asked.decision != "once":
             return ""
@@ -219,8 +219,7 @@ class Decisions(RequestStore):
         return self._table.get(asked.tool)
 
     def _record(self, asked: Request, form: CallForm, decision: Decision, params: Sequence[Param]) -> None:
-        """The decision in the audit, in the transaction that makes it count: nothing counts that was not
-        recorded, and nothing is recorded that does not count."""
+        """Write the decision to the audit, in the same transaction: neither exists without the other."""
         if self._audit is None:
             return
         words = {"once": "approved once", "duration": "approved for a while", "scope": "granted a scope"}
@@ -236,7 +235,7 @@ class Decisions(RequestStore):
 
 
 def _params(asked: Request, form: CallForm) -> list[Param]:
-    """The parameters of a call whose tool is not known here: those are secret that were not shown."""
+    """The parameters of a call whose tool is unknown; those that were not shown are taken as secret."""
     with contextlib.suppress(ReadError, InvalidCallError):
         shown = from_model(read_one(asked.form)).args
         return [Param(name, secret=shown.get(name) == SECRET != value) for name, value in form.args.items()]

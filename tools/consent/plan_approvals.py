@@ -1,10 +1,10 @@
-"""Plans approved as a whole: kept with their request, claimed by one run of their program, used call by call.
+"""Approved plans: stored with their request, claimed by one run of their program, used call by call.
 
-Knows the store and patterns of arguments; it must not know dry runs, sandboxes or people. A plan is of one
-program, to the letter, in one session and of one user. One run of it claims the approval, unless that was
-asked for a run that is known already and is bound to it; in that run a call that would be asked is allowed if
-it has a shape of the plan, by the same version of its tool, as often as the plan says. Anything else asks as
-it always does.
+It knows the store and patterns of arguments; it must not know dry runs, sandboxes or people. A plan belongs
+to one exact program text, one session and one user. One run of the program claims the approval, unless the
+request was bound to a known run. In that run a call that needs approval is allowed if it matches a call
+pattern of the plan, with the same version of its tool, as often as the plan says. Any other call asks as
+usual.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEPT = "DELETE FROM plans WHERE request NOT IN (SELECT id FROM requests)"
 
 
 def program_of(call: Call) -> str | None:
-    """The digest of the program that a call begins to run for good; None for any other call."""
+    """The digest of the program that a call runs; None for any other call, a nested one or a dry run."""
     text, dry = call.form.args.get("form"), call.form.args.get("dry-run", False)
     return program_digest(str(text)) if text is not None and dry is False and call.parent is None else None
 
@@ -44,7 +44,7 @@ def keep(run: Statement, request: str, plan: Mapping[str, Any]) -> None:
 
 
 def claim(run: Statement, tool: CognitiveTool, call: Call, now: float) -> None:
-    """Use an approval of this program's plan, if there is one, for this run of it and no other."""
+    """Bind an approval of this program's plan, if there is one, to this run."""
     program, root = program_of(call), call.key or call.id
     if program is None:
         return
@@ -58,7 +58,7 @@ def claim(run: Statement, tool: CognitiveTool, call: Call, now: float) -> None:
 
 
 def is_approved(run: Statement, program: str, call: Call, now: float) -> bool:
-    """Whether a plan of this program was approved for this very run of it."""
+    """Whether a plan of this program is approved for this very run of it."""
     found = run(
         "SELECT 1 FROM requests JOIN plans ON request = id WHERE program = ? AND session = ? AND user = ?"
         " AND decision = 'once' AND expires > ? AND used_by = ?",
@@ -70,8 +70,9 @@ def is_approved(run: Statement, program: str, call: Call, now: float) -> bool:
 def covering(
     run: Statement, tool: CognitiveTool, call: Call, leads: Mapping[str, str], now: float
 ) -> tuple[str, str] | None:
-    """The request, and who decided it, of the plan that covers this call of the run that claimed it; the call
-    has then been counted. ``leads`` is where its links lead by now, as far as the form does not tell."""
+    """The id and decider of the request whose plan allows this call of the claiming run, or None; it
+    counts the call. ``leads`` are the current targets of the call's links, where the form does not name
+    them."""
     if call.route != "program":
         return None
     root = call.program_run
@@ -106,6 +107,6 @@ def _fits(shape: Mapping[str, Any], tool: CognitiveTool, form: CallForm, leads: 
 
 
 def text_of(run: Statement, request: str) -> str:
-    """What the plan of a request says; empty for any other request."""
+    """The text of a request's plan; empty for any other request."""
     found = run("SELECT text FROM plans WHERE request = ?", (request,))
     return str(found[0][0]) if found else ""

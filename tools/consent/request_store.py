@@ -1,6 +1,6 @@
-"""The requests of a workspace in its store: opened, found, shown without secrets.
+"""The requests of a workspace, in its store: created, listed and shown without secrets.
 
-Knows the store, forms and scopes; it must not know what is decided of a request, or who is asked.
+It knows the store, forms and scopes; it must not know what is decided on a request, or who is asked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.policy.effects import by_effects
 from quoth.tools.policy.scope import (
     arguments,
-    guessed,
+    guessed_targets,
     suggested,
     touched,
 )
@@ -60,7 +60,7 @@ class RequestStore:
         self._clock = clock
 
     def requests(self, *, session: str | None = None, every: bool = False) -> list[Request]:
-        """The open requests, the oldest first; with ``every`` the decided and used ones too."""
+        """The open requests, oldest first; with ``every``, the decided and used ones too."""
         sql = f"SELECT {_SHOWN} FROM requests WHERE 1"  # noqa: S608
         values: list[Any] = []
         if not every:
@@ -72,7 +72,7 @@ class RequestStore:
         return [_shown(row) for row in self._store().execute(sql + " ORDER BY seq", values)]
 
     def find(self, request: str) -> Request:
-        """One request, whatever became of it. Raises UsageError with the nearest id."""
+        """One request, open or not. Raises UsageError with the nearest id."""
         found = self._store().execute(f"SELECT {_SHOWN} FROM requests WHERE id = ?", (request,))  # noqa: S608
         if not found:
             open_ids = [one.id for one in self.requests()]
@@ -90,7 +90,7 @@ class RequestStore:
         seconds: float,
         **more: Any,
     ) -> str:
-        """A new request; ``more`` are the columns of one that is decided already."""
+        """Insert a request and return its id; ``more`` are the columns of one already decided."""
         hide = Redactor(call.form, tool.params, by_looks=False)
         digest = self._digest(tool, call)
         history = "" if more else self._history(run, tool, call, digest, str(hide.form))
@@ -148,7 +148,7 @@ class RequestStore:
         return request_digest(call.form, tool.version, call.session, self._leads(tool, call))
 
     def _leads(self, tool: CognitiveTool, call: Call) -> dict[str, str]:
-        return guessed(tool, self._arguments(tool, call.form), self._workspace)
+        return guessed_targets(tool, self._arguments(tool, call.form), self._workspace)
 
     def _arguments(self, tool: CognitiveTool, form: CallForm) -> dict[str, Any]:
         own = {name: value for name, value in form.args.items() if name != PERMISSION}

@@ -1,6 +1,6 @@
-"""Requests for a person's decision, and the decisions, as data; and who may be asked.
+"""Requests, decisions, and the interface of the person who decides, as data.
 
-Knows no store; the broker keeps them.
+It knows no store; the broker stores them.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _SHOWN = (
 
 @dataclass(frozen=True)
 class Decision:
-    """What a person says of a request. ``by`` is who; ``seconds`` how long it holds (None: the usual time);
-    ``rule`` is the scope's, empty for the one that was suggested; ``form`` is the edited call."""
+    """A person's decision on a request. ``by`` is the person; ``seconds`` is how long it holds (None: the
+    default); ``rule`` is a scope's rule (empty: the suggested one); ``form`` is the edited call."""
 
     kind: Kind = "once"
     by: str = ""
@@ -41,15 +41,16 @@ class Decision:
 
 
 class Person(Protocol):
-    """Somebody who can be asked at once: a Decision, a Verdict (allow is once), or None for not now.
+    """Somebody to ask at once. The answer is a Decision, a Verdict (allow means once), or None for not now.
 
-    One whose ``human`` is False decides without leaving requests behind; it teaches nobody a rule."""
+    If ``human`` is False, no requests are stored and no rules suggested.
+    """
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Decision | Verdict | None: ...
 
 
 class SayYes:
-    """Allows every question. For ``--yes`` and for hosts that have decided so."""
+    """Allows every call; for ``--yes`` and for hosts that choose so."""
 
     human = False
 
@@ -59,7 +60,7 @@ class SayYes:
 
 @dataclass(frozen=True)
 class Request:
-    """A request as people see it: nothing in it is a declared secret. Times are seconds since 1970."""
+    """A request for display, without declared secrets. Times are seconds since 1970."""
 
     id: str
     tool: str
@@ -89,14 +90,14 @@ class Request:
 def request_digest(
     form: CallForm, version: str, session: str, leads: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """What an approval is bound to: SHA-256 over what the form is, the tool's version, the session, and where
-    arguments lead that are paths by their names alone; any other path says so in the form."""
+    """SHA-256 of what an approval is bound to: the form, the tool's version, the session, and ``leads``,
+    the targets of paths that are known as such by their names only. Other paths are resolved in the form."""
     bound = [form.identity, version, session, *([dict(leads)] if leads else [])]
     return hashlib.sha256(json.dumps(bound).encode()).hexdigest()
 
 
 def decision_row(decision: Decision, consent: str, tool: str, digest: str, form: str) -> dict[str, Any]:
-    """The audit row of a decision about the call of a tool, or about a step of a flight plan."""
+    """The audit row of a decision about a call, or about a step of a flight plan."""
     return {
         "id": secrets.token_hex(5),
         "ts": datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -134,7 +135,7 @@ def _decision(said: Any) -> Decision:
 
 
 def _verdict(said: Any) -> Verdict | None:
-    """The answer of one who leaves no requests behind."""
+    """The answer of a person who is not ``human``, as a verdict."""
     if isinstance(said, Decision) and said.kind == "deny":
         return deny(said.why)
     if isinstance(said, Decision) and said.kind in ("once", "duration", "scope"):

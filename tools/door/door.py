@@ -1,6 +1,6 @@
 """The one door: every call form passes the stages in their order, and nothing else runs a guard or a body.
 
-``STAGES`` in tools/door/stages.py is that order. The door knows no model and no loop, and takes nothing a
+``STAGES`` in tools/door/stages.py is that order. The door knows no model and no loop, and ignores anything a
 model says about permission.
 """
 
@@ -18,7 +18,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.door.execution import brief
 from quoth.tools.door.parts import Parts
-from quoth.tools.door.preview import look_at
+from quoth.tools.door.preview import preview_call
 from quoth.tools.door.recording import record_end
 from quoth.tools.door.stages import STAGES, Permission
 from quoth.tools.door.state import CallState, Outcome
@@ -34,14 +34,14 @@ READER = "read-file"  # the tool whose rules hold for what other tools read
 
 
 class Door(Parts):
-    """The door to one table. Its parts are given by the host and cannot be reached from a form.
+    """The door to one table. The host supplies its parts; a form cannot reach them.
 
     ``workspace`` and the other services come with each call's ToolContext. One door may serve many sessions.
     """
 
     def narrowed(self, table: ToolTable) -> Door:
-        """This door with fewer tools: the same policy, limits, consent, audit and receipts. Raises
-        UnknownToolError for a tool that it does not have."""
+        """A door with the tools of ``table`` only, and the same policy, limits, consent, audit and
+        receipts. Raises UnknownToolError for a tool that this door does not have."""
         for tool in table:
             self.table.get(tool.name)
         door = copy.copy(self)
@@ -49,9 +49,9 @@ class Door(Parts):
         return door
 
     async def dispatch(self, call: Call, context: ToolContext) -> ToolResult:
-        """Take one call through all stages and return its result; never raises for anything a call can do.
+        """Take one call through all stages and return its result, also for an error.
 
-        asyncio.CancelledError alone passes through, after the audit row is written.
+        Only asyncio.CancelledError passes through, after the audit row is written.
         """
         state = CallState(call, context, self.dispatch)
         state.context = self._context(state, context)
@@ -71,15 +71,15 @@ class Door(Parts):
         return result
 
     def unreadable(self, call: Call, context: ToolContext, text: str, message: str) -> ToolResult:
-        """The result of what was meant as a call and could not be read, in the audit like any; ``call`` has
-        the marks and an empty form."""
+        """Record a call that could not be parsed, and return its result. ``text`` is what the model wrote;
+        ``call`` has the host's fields and an empty form."""
         return record_end(
             self, self._unmade(call, context), "reader", Outcome("invalid", message=message), text
         )
 
     def refuse(self, call: Call, context: ToolContext, status: Status, message: str) -> ToolResult:
-        """The result of a call that its host stops before the door (a run's own limit), in the audit like
-        any."""
+        """Record a call that the host stops before the door (because of a run's own limit), and return its
+        result."""
         return record_end(self, self._unmade(call, context), "host", Outcome(status, message=message))
 
     def _unmade(self, call: Call, context: ToolContext) -> CallState:
@@ -103,7 +103,7 @@ class Door(Parts):
 
         async def look(form: CallForm, unknown: Callable[[Any], bool], guards: bool = True) -> CallPreview:
             """What would become of such a call."""
-            return await look_at(self, _inner(call, form, "look"), given, unknown, guards)
+            return await preview_call(self, _inner(call, form, "look"), given, unknown, guards)
 
         @lru_cache(maxsize=1)
         def walk() -> Walk:
@@ -142,5 +142,5 @@ class Door(Parts):
 async def dispatch(
     name: str, args: Mapping[str, Any], context: ToolContext, *, table: ToolTable = cognitive_tools
 ) -> ToolResult:
-    """Dispatch by name and raw arguments (seed 002) through a door of its own on ``table``."""
+    """Dispatch by name and raw arguments (seed 002) through a new Door on ``table``."""
     return await Door(table).dispatch(new_call(from_json({"tool": name, "args": args})), context)

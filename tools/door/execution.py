@@ -1,6 +1,6 @@
-"""Running a guard or body with a deadline: a synchronous one in a thread, an asynchronous one as a task.
+"""Runs a guard or body with a deadline: a synchronous one in a thread, an asynchronous one as a task.
 
-Knows functions and clocks; it must not know calls, tables or who allowed what. Everything it starts it stops.
+It knows functions and clocks; it must not know calls, tables or verdicts. It stops everything it starts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GRACE_SECONDS = 5.0  # for a cancelled body to put things away
 
 
 def brief(error: BaseException) -> str:
-    """An exception in one short line."""
+    """An exception as one short line."""
     first = str(error).strip().splitlines()
     text = f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
     if isinstance(error, StoreError):
@@ -39,8 +39,8 @@ async def run_function(
     seconds: float,
     clock: PausableClock | None = None,
 ) -> Any:
-    """Run a guard or body with a deadline; a synchronous one in a thread of its own. What ``clock`` says it
-    was held up does not count. Raises TimeoutError."""
+    """Run a guard or body and return its value. A synchronous one runs in its own thread. The deadline,
+    ``seconds``, does not count pauses of ``clock``. Raises TimeoutError."""
     inside = enter_context(context)
     if inspect.iscoroutinefunction(function):
         value: Any = function(**bindings)
@@ -65,7 +65,7 @@ async def run_function(
 
 
 async def _shielded(value: Any) -> Any:
-    """Await the body's own awaitable; what would end or confuse the host ends the body only."""
+    """Await the body's awaitable; an exception that would stop the host ends only the body."""
     try:
         return await value
     except TimeoutError as error:  # the body's own, not our deadline
@@ -75,7 +75,7 @@ async def _shielded(value: Any) -> Any:
 
 
 def _forget(task: asyncio.Future[Any]) -> None:
-    """Look at a result nobody waits for any more, so that asyncio does not complain of it."""
+    """Retrieve the exception of a task that nobody awaits any more, so that asyncio does not log it."""
     if not task.cancelled():
         task.exception()
 

@@ -1,6 +1,6 @@
-"""The parts a door is made of, given by the host: the table, and a port for each that has a say.
+"""The parts of a door, supplied by the host: the tool table, and an implementation of each port.
 
-Knows the ports and their null objects; it must not know the stages.
+It knows the ports and their null objects; it must not know the stages.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_DEPTH = 10  # of calls inside calls
 
 
 class Parts:
-    """What the stages of a door ask. A form cannot reach any of it."""
+    """The parts that the stages use. A form cannot reach any of them."""
 
     def __init__(
         self,

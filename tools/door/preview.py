@@ -1,7 +1,7 @@
-"""What the door would say of a call: looked up, checked, judged by policy and guard, and not made.
+"""Previews a call: looks it up, checks it, and judges it by policy and guard, without making it.
 
-Knows the door's stages. Nothing is reserved, nobody is asked, nothing is recorded. An argument may be
-unknown; what depends on it is asked rather than allowed, since nobody can tell.
+It knows the door's stages. It reserves, asks and records nothing. An argument may be unknown; a verdict that
+depends on it is ask rather than allow.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from quoth.tools.door.state import CallState
 from quoth.tools.errors import InvalidCallError, QuothError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.predicates import paths_in
-from quoth.tools.policy.scope import guessed, path_arguments, resolved
+from quoth.tools.policy.scope import guessed_targets, path_arguments, resolved
 from quoth.tools.registry.arguments import bind
 from quoth.tools.registry.table import CognitiveTool
 
@@ -29,10 +29,10 @@ async def _never(call: Call, context: ToolContext) -> ToolResult:
     raise AssertionError("a call that is only looked at makes no other")
 
 
-async def look_at(
+async def preview_call(
     door: Parts, call: Call, context: ToolContext, unknown: Callable[[Any], bool], guards: bool
 ) -> CallPreview:
-    """Look at a call. ``unknown`` says whether a value is; without ``guards`` no guard is run either."""
+    """Preview a call. ``unknown`` tells which values are unknown; without ``guards`` no guard runs."""
     names = tuple(door.table.names())
     own = dataclasses.replace(context, dry=False, side_effects=[], said=[], tool_names=names)
     state = CallState(call, own, _never)
@@ -69,7 +69,7 @@ async def look_at(
         tool.version,
         tuple(door.limits.left(tool, call)),
         paths,
-        guessed(tool, {n: v for n, v in words.items() if n not in holes}, context.workspace),
+        guessed_targets(tool, {n: v for n, v in words.items() if n not in holes}, context.workspace),
         frozenset(param.name for param in tool.params if param.secret),
     )
 
@@ -114,7 +114,7 @@ async def _verdict(
 
 
 async def _strict(door: Parts, state: CallState) -> Verdict:
-    """What the policy says of a call that is known through and through."""
+    """The policy's verdict on a call whose arguments are all known."""
     ended = await ask_policy(door, state)
     said = state.verdicts["policy"]
     assert isinstance(said, Verdict), "a policy edits nothing"
@@ -122,7 +122,7 @@ async def _strict(door: Parts, state: CallState) -> Verdict:
 
 
 def _by_policy(door: Parts, state: CallState, tool: CognitiveTool, depends: str) -> Verdict:
-    """The same where arguments are unknown: only what holds for every value of theirs is certain."""
+    """The policy's verdict where some arguments are unknown: only what holds for every value of theirs."""
     try:
         return door.policy.judge_unknown(tool, state.call, state.args, state.context, depends)
     except QuothError as error:

@@ -1,6 +1,6 @@
-"""What the door writes down of a call: receipt, call log and audit row, nowhere else than here.
+"""Records what happens to a call: receipt, call log and audit row. Only this file writes them.
 
-Knows the ports that keep them; it must not judge a call or run anything.
+It knows the ports that store them; it must not judge a call or run anything.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from quoth.tools.policy.effects import only_reads
 
 
 def record_begin(door: Parts, state: CallState) -> None:
-    """The body is about to begin; one that does more than read is on disk before it does."""
+    """Record that the body is about to start, on disk first if the tool does more than read."""
     tool = state.known_tool
     with contextlib.nullcontext() if only_reads(tool) else door.together():
         door.receipts.begins(tool, state.call)
@@ -28,8 +28,8 @@ def record_begin(door: Parts, state: CallState) -> None:
 
 
 def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unread: str = "") -> ToolResult:
-    """The result of a call, which is on disk with its audit row before anybody sees it. ``unread`` is the
-    text of a call that could not be read."""
+    """Make the result of a call and record it, on disk, before anybody sees it. ``stage`` is where the
+    call ended; ``unread`` is the text of a call that could not be parsed."""
     call = state.call
     row = {
         "tool": state.tool.name if state.tool else encodable(call.tool)[:200],
@@ -70,7 +70,7 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
 
 
 def _evidence(door: Parts, state: CallState, message: str, effects: tuple[str, ...]) -> dict[str, Any]:
-    """Who called what, who said what of it and what came of it, without secrets; for the audit alone."""
+    """The rest of an audit row, without secrets: who made the call, the verdicts, and the outcome."""
     call, tool, table = state.call, state.tool, door.table
     if tool is None and call.tool in table:
         tool = table.get(call.tool)

@@ -1,7 +1,7 @@
-"""The stages a call passes, in their order: ``STAGES``. A stage returns None to let the call go on, or the
+"""The stages of the door, in their order: ``STAGES``. A stage returns None to let the call continue, or the
 Outcome that ends it.
 
-Knows the door's parts as ports, never the door itself, and takes nothing a model says about permission.
+It knows the door's parts as ports, never the door itself, and ignores anything a model says about permission.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MAX_PERMISSIONS = 20  # that one body may ask for
 
 
 class Permission:
-    """The PermissionBroker of one state: what was not allowed yet ends the body with the question."""
+    """The PermissionBroker of one call: a request that is not yet allowed ends the body with Pending."""
 
     def __init__(self, permitted: set[str]) -> None:
         self._permitted = permitted
@@ -99,8 +99,7 @@ async def check_arguments(door: Parts, state: CallState) -> Outcome | None:
 
 
 async def find_receipt(door: Parts, state: CallState) -> Outcome | None:
-    """A call that was made before, and need not be made again, is answered by what came of it then, unless a
-    rule or its guard would deny it by now."""
+    """Answer a repeated or resumed call by its receipt, unless policy or guard would deny the call now."""
     found = door.receipts.find(state.known_tool, state.call)
     if found is None:
         state.begun = state.call.resumed and door.receipts.begun(state.known_tool, state.call)
@@ -112,7 +111,7 @@ async def find_receipt(door: Parts, state: CallState) -> Outcome | None:
 
 
 async def check_limits(door: Parts, state: CallState) -> Outcome | None:
-    """Keep a place for the call. It is given back when a later stage ends the call before the body."""
+    """Reserve a slot for the call. The door releases it when a later stage ends the call before the body."""
     try:
         reserved = door.limits.reserve(state.known_tool, state.call)
         if isinstance(reserved, Reservation):
@@ -139,7 +138,8 @@ async def ask_policy(door: Parts, state: CallState) -> Outcome | None:
 
 
 async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
-    """The tool's own guard: True or a Verdict. One that raises, hangs or returns anything else denies."""
+    """Run the tool's guard, which returns a bool or a Verdict; anything else, or an error, denies the
+    call."""
     tool = state.known_tool
     guard = tool._guard
     if guard is None:
@@ -188,8 +188,8 @@ async def ask_gate(door: Parts, state: CallState) -> Outcome | None:
 
 
 async def ask_consent(door: Parts, state: CallState) -> Outcome | None:
-    """A person decides what policy, guard or gate would not, and of words that may be a quotation whatever
-    these say; nobody there means that the call waits."""
+    """Ask a person if policy, guard or gate did not allow the call, or if its words may be a quotation.
+    Where nobody can be asked the call is pending."""
     if state.begun:
         state.questions.append(BEGUN_BEFORE)
     if state.call.quoted:
@@ -204,8 +204,8 @@ async def ask_consent(door: Parts, state: CallState) -> Outcome | None:
 
 
 async def _ask_permission(door: Parts, state: CallState, needed: Pending) -> Outcome | None:
-    """Ask what the body asks, outside of its deadline; a request like any other, of this call and that
-    permission."""
+    """Ask a person for a permission that the body requested; the body, and so its deadline, has stopped
+    meanwhile. The request is bound to this call and that permission."""
     if len(state.permitted) >= MAX_PERMISSIONS:
         return Outcome(
             "error", message=f"{state.call.tool} asked for more than {MAX_PERMISSIONS} permissions."
@@ -219,7 +219,7 @@ async def _ask_permission(door: Parts, state: CallState, needed: Pending) -> Out
 
 
 async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) -> Outcome | None:
-    """Ask, while the deadlines of the calls around this one stand still."""
+    """Ask a person, with the clocks of the enclosing calls paused."""
     if state.context.dry:
         return Outcome("denied", message=f"{call.tool} asks a person, and this is a dry run.")
     tool, clocks = state.known_tool, state.context.clocks
@@ -246,7 +246,7 @@ async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) ->
 
 
 async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> Outcome:
-    """The call a person wants in place of this one, through the whole door; its result is this one's."""
+    """Make the call that a person chose instead, through the whole door; its outcome is this one's."""
     state.reservation.release()
     name, outer = instead.call or secrets.token_hex(5), state.call
     key = f"{outer.key or outer.id}/edited"
@@ -326,8 +326,8 @@ STAGES: tuple[tuple[str, Callable[[Parts, CallState], Awaitable[Outcome | None]]
 
 
 def _weigh(state: CallState, who: Voice, verdict: Verdict) -> Outcome | None:
-    """Allow goes on, ask leaves a question for the consent stage; deny, or any other word, ends the
-    state."""
+    """Store a verdict. Allow continues; ask adds a question for the consent stage; anything else denies
+    the call."""
     state.verdicts[who] = verdict
     if verdict.kind == "allow":
         return None
@@ -339,7 +339,7 @@ def _weigh(state: CallState, who: Voice, verdict: Verdict) -> Outcome | None:
 
 
 def _require_unmoved(state: CallState) -> None:
-    """Raises ToolError when a path leads elsewhere than when the call was judged and asked about."""
+    """Raise ToolError when a path leads elsewhere than when the call was judged and approved."""
     workspace = state.context.workspace
     for param in state.known_tool.path_params:
         for path in paths_in(state.args.get(param.name)):
@@ -347,14 +347,14 @@ def _require_unmoved(state: CallState) -> None:
 
 
 def _verdict(said: Any) -> Verdict:
-    """``said`` if it is a Verdict; whoever answers a question with anything else has failed."""
+    """Return ``said``. Raises TypeError if it is no Verdict."""
     if isinstance(said, Verdict):
         return said
     raise TypeError(f"{said!r} is no verdict")
 
 
 def _bindings(function: Callable[..., Any], state: CallState, **more: Any) -> dict[str, Any]:
-    """What a guard or body takes by name: its parameters, ``call`` and ``ctx``."""
+    """The keyword arguments that a guard or body accepts: the call's arguments, ``call`` and ``ctx``."""
     offered = {"call": state.call, "ctx": state.context, **more}
     offered |= {name.replace("-", "_"): value for name, value in state.args.items()}
     wanted = _parameters(function)
@@ -363,5 +363,5 @@ def _bindings(function: Callable[..., Any], state: CallState, **more: Any) -> di
 
 @lru_cache(maxsize=1024)
 def _parameters(function: Callable[..., Any]) -> frozenset[str]:
-    """The names a function takes, looked up once."""
+    """The parameter names of a function, cached."""
     return frozenset(inspect.signature(function).parameters)

@@ -1,6 +1,6 @@
-"""One call on its way through the door: what has been found out about it so far, and how it ended.
+"""The state of one call while it passes the door, and its outcome.
 
-Knows calls and verdicts as data; it must not know the stages.
+It knows calls and verdicts as data; it must not know the stages.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from quoth.tools.registry.table import CognitiveTool
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a call ended: a status, a value if it is ok, a sentence if it is not; ``note`` is for the audit
-    alone, in place of the sentence."""
+    """How a call ended: a status, a value if it is ok, a message for the caller. ``note`` replaces the
+    message in the audit."""
 
     status: Status
     value: Any = None
@@ -33,7 +33,7 @@ class Outcome:
 
 @dataclass
 class CallState:
-    """One call on its way through the stages."""
+    """The state of one call while it passes the stages."""
 
     call: Call
     context: ToolContext

@@ -1,1 +1,1 @@
-"""What happened, durably: transcript, receipts, audit."""
+"""Durable records: transcript, receipts and audit."""

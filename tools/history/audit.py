@@ -1,12 +1,12 @@
-"""The audit trail: one row for every call that came to the door, whatever became of it, chained by hash.
+"""The audit trail: one row for every call that reached the door, whatever its result, in a hash chain.
 
-Knows the store and nothing of tools, models or loops; the rows it is given hold no secrets any more.
+It knows the store and nothing of tools, models or loops; the rows it receives no longer contain secrets.
 
-Each row carries the hash of the row before it and its own, SHA-256 over all it says; the head, kept beside
-the rows, says which row is the last. So a row that is changed, missing, moved or put in is found, and so is a
-trail that was cut short. The chain has no key: whoever can write the file can make a whole new trail that
-fits. Against that helps only a head noted elsewhere (``verify(head=…)``), and nothing helps against the loss
-of the whole file.
+Each row holds the hash of the row before it and its own, SHA-256 over its other columns; the head, stored
+beside the rows, identifies the last row. So ``verify`` finds a row that was changed, removed, moved or
+inserted, and a trail that was truncated. The chain has no key: whoever can write the file can replace it by a
+new consistent trail. Only a head that was noted elsewhere (``verify(head=…)``) reveals that, and nothing
+protects against the loss of the whole file.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ FIRST = -(2**63)
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with the trail, and at which row (``id`` is empty where a row is missing)."""
+    """One fault of the trail, and its row (``id`` is empty where a row is missing)."""
 
     seq: int
     id: str
@@ -71,7 +71,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Verification:
-    """What ``verify`` found. ``older`` counts the rows from before the chain, which nothing protects yet."""
+    """The result of ``verify``. ``older`` counts the unprotected rows from before the chain existed."""
 
     rows: int
     head: str
@@ -84,8 +84,8 @@ class Verification:
 
 
 class StoreAudit:
-    """Rows in the store. ``store`` is opened at the first row, so that a command that calls nothing opens
-    none."""
+    """The audit in the store, which is opened at the first row, so that a command without calls does not
+    open it."""
 
     def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store
@@ -95,7 +95,7 @@ class StoreAudit:
             raise RuntimeError("the head of the audit trail is missing")
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Append a row to the chain, in one transaction: two writers never continue the same row."""
+        """Append a row to the chain in one transaction, so that two writers never follow the same row."""
         values = {name: row[name] for name in COLUMNS}
         values["side_effects"] = json.dumps(list(row["side_effects"]))
         with self._store().transaction() as run:
@@ -110,9 +110,9 @@ class StoreAudit:
         return [{name: row[name] for name in COLUMNS} for row in self.select()]
 
     def select(self, *, last: int | None = None, **filters: str) -> Iterator[dict[str, Any]]:
-        """The rows with these values, the latest ``last`` of them, in their order; with seq, prev and hash.
+        """The rows that match ``filters``, or the ``last`` of them, oldest first, with seq, prev and hash.
 
-        ``since`` is a time as ``ts`` is. They are read a page at a time.
+        The filter ``since`` is a time in the format of ``ts``. Rows are read in batches.
         """
         where = "".join(f" AND {FILTERS[name]}" for name in filters)
         values = list(filters.values())
@@ -132,9 +132,9 @@ class StoreAudit:
             start = page[-1][0] + 1
 
     def verify(self, *, head: str = "") -> Verification:
-        """Walk the whole trail and name every row that is not as it was written.
+        """Check the whole trail and return every fault.
 
-        ``head`` is the beginning of a hash that was noted earlier: a row with it must still be there.
+        ``head`` is the beginning of a hash that was noted earlier; the trail must contain a row with it.
         """
         ((top, last_seq, last_hash),) = self._store().execute(
             "SELECT (SELECT max(seq) FROM audit), max(seq), max(hash) FROM audit_head"
@@ -173,13 +173,12 @@ class StoreAudit:
 
 
 def lost_head(head: str) -> Fault:
-    """The trail does not hold a head that was noted from it."""
+    """The fault that no row has the noted hash."""
     return Fault(0, "", f"No row has the hash {head}, which was noted from this trail")
 
 
 def _head(run: Statement) -> tuple[int, str]:
-    """The place and hash of the last row, to be continued. Rows from before the chain are chained first, as
-    they are found."""
+    """The number and hash of the last row. Rows from before the chain are added to it first, as they are."""
     found = run("SELECT seq, hash, (SELECT max(seq) FROM audit) FROM audit_head")
     if not found:
         raise RuntimeError("the head of the audit trail is missing")
@@ -195,8 +194,8 @@ def _head(run: Statement) -> tuple[int, str]:
 
 
 def _hash(row: Mapping[str, Any]) -> str:
-    """SHA-256 over all a row says but its hash. What is empty is left out: a column that is added one day,
-    empty in the rows of today, changes none of their hashes."""
+    """SHA-256 over the columns of a row except its hash. Empty columns are left out, so that a new column
+    does not change the hashes of older rows."""
     said = {name: value for name, value in row.items() if name != "hash" and value not in ("", None)}
     return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 

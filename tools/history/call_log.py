@@ -1,6 +1,6 @@
-"""Writes what becomes of each call into the transcript, as its call log.
+"""The call log: writes each call and its result into the transcript.
 
-Knows the transcript; it must not know the door.
+It knows the transcript; it must not know the door.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quoth.tools.registry.table import CognitiveTool
 
 @dataclass
 class _Open:
-    """A call whose body has begun; ``seq`` is the place of its event once that is written."""
+    """A call whose body has begun; ``seq`` is the sequence number of its event, once that is written."""
 
     tool: CognitiveTool
     call: Call
@@ -29,9 +29,9 @@ class _Open:
 
 
 class StoreCallLog:
-    """Calls in the transcript of their session. The event of a call that only reads is written with its
-    receipt: if it is killed before, it is simply made again. ``secrets`` are the parameters that the tools
-    have declared secret."""
+    """Logs calls in the transcript of their session. The event of a call that only reads is written
+    together with its receipt: if the process dies before, the call is simply made again. ``secrets`` are
+    all parameters that tools have declared secret."""
 
     def __init__(self, transcript: Transcript, secrets: Collection[str] = ()) -> None:
         self._transcript = transcript
@@ -46,8 +46,8 @@ class StoreCallLog:
             self.place(call.id)
 
     def place(self, call: str | None) -> int:
-        """The place of the event of a call that has begun, which is written now if it was not; 0 for one
-        that is not known."""
+        """The sequence number of the event of a running call, which is written now if necessary; 0 for an
+        unknown call."""
         found = self._open.get(call or "")
         if found is None:
             return 0
@@ -117,7 +117,7 @@ class StoreCallLog:
 
 
 def secrets_in(form: CallForm, tool: CognitiveTool | None, names: Collection[str]) -> list[str]:
-    """The declared secrets of a call. ``names`` are the secret parameters of all tools."""
+    """The values of declared secrets in a call. ``names`` are the secret parameters of all tools."""
     params = tool.params if tool is not None else ()
     if not names and not any(param.secret for param in params):
         return []
@@ -125,5 +125,5 @@ def secrets_in(form: CallForm, tool: CognitiveTool | None, names: Collection[str
 
 
 def key_in(call: Call) -> str:
-    """The name of a call within its session."""
+    """The call's key without the session's prefix: its name within the session."""
     return call.key.removeprefix(f"{call.session}/")

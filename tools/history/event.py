@@ -1,6 +1,6 @@
-"""One event of a session as a form: written, read again, bound to the one before by its digest.
+"""One event of a transcript as a form: written, parsed, and chained to the previous event by its digest.
 
-Knows forms; it must not know stores or runs.
+It knows forms; it must not know stores or runs.
 """
 
 from __future__ import annotations
@@ -43,14 +43,15 @@ _HALF: Final = re.compile(r"(\\\\)|\\(ud[89a-f])")  # half a character, which no
 
 
 class TranscriptError(UsageError):
-    """A transcript is not as it was written; the text says which event and what is wrong."""
+    """A transcript was altered or cannot be read; the text says which event and what is wrong."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """One event. ``seq`` is its place, from 1; ``parent`` the place of the one it belongs to (0: none);
-    ``run`` the run it is of (empty for what a person called); ``key`` names a call within the session, also
-    when it is carried on. ``at`` is UTC. ``text`` is the true form, ``shown`` the one without secrets."""
+    """One event. ``seq`` is its sequence number, from 1; ``parent`` that of the event it belongs to (0:
+    none); ``run`` is its run (empty for a call by a person); ``key`` names a call within the session and
+    is the same when the call is resumed. ``at`` is UTC. ``text`` is the true form, ``shown`` the form
+    without secrets."""
 
     session: str
     seq: int
@@ -66,13 +67,13 @@ class Event:
 
     @property
     def data(self) -> dict[str, Any]:
-        """What it says, beside its marks. Raises TranscriptError where that cannot be read."""
+        """The content, without the fields in MARKS. Raises TranscriptError if it cannot be parsed."""
         args = dict(_read(self.text, self.id).args)
         return {name: value for name, value in args.items() if name not in MARKS}
 
     @property
     def said(self) -> dict[str, Any]:
-        """The same without secrets, as it may be shown."""
+        """The content without secrets, for display."""
         args = dict(_read(self.shown, self.id).args)
         return {name: value for name, value in args.items() if name not in MARKS}
 
@@ -81,7 +82,7 @@ class Event:
         return f"{self.session}.{self.seq}"
 
     def to_json(self) -> dict[str, Any]:
-        """Without secrets, as it may be shown."""
+        """The event as JSON data without secrets, for display."""
         return {
             "id": self.id,
             "seq": self.seq,
@@ -96,7 +97,7 @@ class Event:
 
 
 def event_form(kind: str, seq: int, at: str, run: str, parent: int, key: str, data: Mapping[str, Any]) -> str:
-    """The text of an event. What is empty is left out of the marks."""
+    """The text of an event. Fields of MARKS that are empty are left out."""
     marks = {"seq": seq, "at": at, "run": run, "parent": parent, "key": key}
     parts = [f":{name} {print_value(value)}" for name, value in marks.items() if value]
     parts += [f":{name} {print_value(value)}" for name, value in data.items()]
@@ -105,12 +106,12 @@ def event_form(kind: str, seq: int, at: str, run: str, parent: int, key: str, da
 
 
 def digest_of(before: str, shown: str) -> str:
-    """The digest of an event: it holds all that came before it."""
+    """The digest of an event: SHA-256 over the digest before it and its form without secrets."""
     return hashlib.sha256(f"{before}\n{shown}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def read_event(session: str, text: str, before: str) -> Event:
-    """The event that a form spells, after the one whose digest is ``before``. Raises TranscriptError."""
+    """Parse an event; ``before`` is the digest of the previous one. Raises TranscriptError."""
     form = _read(text)
     marks = {name: form.args.get(name) for name in MARKS}
     if form.tool not in KINDS or not isinstance(marks["seq"], int) or not isinstance(marks["at"], str):
@@ -140,8 +141,8 @@ def _read(text: str, id: str = "") -> CallForm:
 
 
 def written_form(form: CallForm) -> Any:
-    """A call as data of an event: the form itself, to be read as it stands. One with the text of a program
-    in it, which may be several forms with comments, says so where it would not read back the same."""
+    """A call as content of an event: normally the form itself, as code. A form with a program in it that
+    would not parse back to the same form is stored as a dictionary instead."""
     if not any(isinstance(value, Code) for value in (*form.args.values(), *form.positional)):
         return Code(str(form))
     try:
@@ -155,7 +156,7 @@ def written_form(form: CallForm) -> Any:
 
 
 def _kinds(form: CallForm) -> list[bool]:
-    """Which of its arguments are programs: the text of one may be that of a string."""
+    """Which arguments are programs; a program and a string can have the same text."""
     return [isinstance(value, Code) for value in (*form.positional, *form.args.values())]
 
 
@@ -164,7 +165,7 @@ def _spelt(value: Any) -> Any:
 
 
 def read_form(data: Any) -> CallForm:
-    """The call that was written down."""
+    """The call that ``written_form`` stored."""
     if not isinstance(data, Mapping):
         return _read(str(data))
     args = {name: _meant(value) for name, value in data["args"].items()}

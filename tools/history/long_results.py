@@ -1,7 +1,7 @@
-"""Texts that were too long to be shown whole: kept by a session under a short id, and read page by page.
+"""Long texts that a model saw only in part: stored by session under a short id, and read in pages.
 
-Knows the store and texts; it must not know calls, models or the loop. An id is made from its text alone, so
-that a run that is told again comes to the same ids; a text is found by its own session and user only.
+It knows the store and texts; it must not know calls, models or the loop. An id depends on its text alone, so
+that a replayed run gets the same ids; only the text's own session and user can read it.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ ID_CHARS = 8
 
 
 class Texts(Protocol):
-    """Keeps what a model is not shown whole."""
+    """Stores texts that a model is not shown in full."""
 
     def keep(self, text: str) -> str:
-        """The id of the text; empty when it cannot be kept."""
+        """Store a text and return its id; empty when it cannot be stored."""
         ...
 
 
 class OnlyNames:
-    """Names texts and keeps none: for a run that is only told again."""
+    """Gives texts their ids without storing them, for a replayed run."""
 
     def keep(self, text: str) -> str:
         return id_of(text)
 
 
 class StorePages:
-    """The texts of one session and user in the store of a workspace. A page has ``chars`` characters."""
+    """The long texts of one session and user in a store. A page has at most ``chars`` characters."""
 
     def __init__(
         self,
@@ -53,8 +53,8 @@ class StorePages:
         self._pruned = False
 
     def keep(self, text: str) -> str:
-        """Keep a text, synced before this returns. Returns its id, or nothing on a full disk: then the model
-        is not told that there is more to see."""
+        """Store a text, synced to disk, and return its id; empty on a full disk, and then the model is not
+        told of it."""
         text = text.encode("utf-8", "replace").decode()
         id = id_of(text)
         try:
@@ -72,8 +72,8 @@ class StorePages:
         return id
 
     def page(self, id: str, start: int = 1) -> tuple[str, str]:
-        """The part of a text from its character ``start`` on, counted from 1, and what to say of it: which
-        part it is, and the call for the next. Raises ToolError."""
+        """The part of a text from its character ``start`` (from 1), and a sentence that says which part it
+        is and which call shows the next one. Raises ToolError."""
         name = id.strip().lower()
         sql = "SELECT text FROM texts WHERE session = ? AND user = ? AND id = ?"
         found = self._store().execute(sql, (*self._whose, name))
@@ -98,11 +98,11 @@ class StorePages:
 
 
 def id_of(text: str) -> str:
-    """A short name for a text, the same for the same text; only what is easily typed."""
+    """The id of a text, derived from its digest; easy to type."""
     digest = hashlib.sha256(text.encode("utf-8", "replace")).digest()
     return base64.b32encode(digest).decode()[:ID_CHARS].lower()
 
 
 def more_form(id: str, start: int = 1) -> str:
-    """The call that shows a text from there on."""
+    """The call that shows a text from character ``start`` on."""
     return f'(more :id "{id}" :start {start})' if start > 1 else f'(more :id "{id}")'

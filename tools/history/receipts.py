@@ -1,17 +1,17 @@
-"""Receipts: what came of a call, kept so that it need not be made twice.
+"""Receipts: the stored results of calls, so that a call need not run twice.
 
-Knows the store and results; it must not know policies, models or the loop. A receipt answers a call instead
-of its body in two cases only:
+It knows the store and results; it must not know policies, models or the loop. A receipt answers a call
+instead of its body in two cases only:
 
-- a model repeats itself: the same call (form and version of the tool) of the same user and session, in answer
-  to the same message, within ``window`` seconds, and nothing was changed in between. What a person asks for
-  twice is done twice, and so is each call of a program; ``:allow-repeat`` tools are never answered so;
-- a call is carried on after an interruption: what had been done of it under the same key is not done again,
-  well or not. Calls inside of it that only read, and cost little, are made anew, unless it had come to wait:
-  then they, too, answer what they had answered.
+- A model repeats itself: the same call (form and version of the tool) by the same user and session, in answer
+  to the same message, within ``window`` seconds, with no change in between. A call that a person makes twice
+  runs twice, and so does each call of a program; ``:allow-repeat`` tools are never answered so.
+- A call is resumed after an interruption: what had ended under the same key, well or not, does not run again.
+  Inner calls that only read, and are not expensive, run again, unless the outer call was pending: then their
+  receipts answer them, too.
 
-A person's no is kept like a result: a model that asks again does not make the question come again. A body
-that ran has changed something if it says so, or if its tool declares that it may.
+A person's denial is stored like a result, so that a model that repeats the call does not ask the person
+again. A body that ran counts as a change if it recorded a side effect, or if its tool declares one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _Row = tuple[CognitiveTool, Call, str, str, bool, bool]  # with status, result, 
 
 
 class StoreReceipts:
-    """Receipts in the store. ``window`` is in seconds; with 0 no repeated call is answered by one."""
+    """Receipts in the store. ``window`` is in seconds; with 0 no repeated call is answered by a receipt."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class StoreReceipts:
         return Receipt(made, status, data["value"], data["message"])
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
-        """Of a call that has a key; any other that is killed is never carried on."""
+        """Record that the body starts. A call without a key is never resumed, so it is not recorded."""
         if call.key and not {"reads"}.issuperset(tool.effects):
             self._write([(tool, call, BEGUN, "", False, False)])
 
@@ -156,15 +156,15 @@ def _is_repeatable(tool: CognitiveTool, call: Call) -> bool:
 
 
 def _is_carried(tool: CognitiveTool, call: Call, told: bool) -> bool:
-    """Whether this call, once it is resumed, must not be made again: a call of its own, or one
-    inside of another that does more than to read, is expensive, or of which more is told."""
+    """Whether this call must not run again once it is resumed: a resumed call of its own, or an inner call
+    that does more than read, is expensive, or is ``told`` to have asked a person or had side effects."""
     if call.parent is None:
         return call.resumed
     return told or tool.cost == "expensive" or any(effect != "reads" for effect in tool.effects)
 
 
 def _wish(call: Call) -> str:
-    """Which wish of the user a call serves: a digest, for it is only compared."""
+    """A digest of the user message that a call serves, for comparison."""
     return hashlib.sha256(encodable(f"{call.message}\n{call.turn}").encode()).hexdigest()
 
 
@@ -173,5 +173,5 @@ def _whose(call: Call) -> str:
 
 
 def bound_to(form: CallForm, user: str) -> str:
-    """What a receipt is bound to: the form and the user, whose rules and limits it had passed."""
+    """The digest of what a receipt is bound to: the form, and the user, whose rules the call passed."""
     return hashlib.sha256(f"{form.digest} {user}".encode("utf-8", "replace")).hexdigest()

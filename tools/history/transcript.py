@@ -1,12 +1,13 @@
-"""The transcript: one append-only sequence of forms for each session, and all that is kept of it.
+"""The transcript: one append-only sequence of event forms for each session, and its storage.
 
-Knows the store, forms and calls; it must not know models, runs or terminals. A row is a form that a person
-can read, ``(receipt :seq 12 :at "…" :run "r1" … :status "ok" :value 42)``. What it says never changes: each
-digest is SHA-256 over the form and the digest before it, so a row that was changed, taken out or put in is
-found. A form is on disk before what it tells of is shown to a model.
+It knows the store, forms and calls; it must not know models, runs or terminals. A row is a form that a person
+can read, ``(receipt :seq 12 :at "…" :run "r1" … :status "ok" :value 42)``. Its content never changes: each
+digest is SHA-256 over the form and the digest before it, so that a row that was changed, removed or inserted
+is found. An event is on disk before its content is shown to a model.
 
-Secrets, declared or by their looks, are in the true form while the run may have to go on with it; ``shown``
-is the form without them, which alone stays. The digest is of that one: the same wherever the session goes.
+Secrets, declared or recognised, stay in the true form as long as the run may need them to resume; ``shown``
+is the form without them, which alone remains after that. The digest is of ``shown``, so that it stays the
+same.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from quoth.tools.call.redaction import SECRET, bare_url, redact, sounds_secret, without
+from quoth.tools.call.redaction import SECRET, map_texts, redact, redact_url, sounds_secret
 from quoth.tools.errors import InvalidCallError, StoreError, UsageError
 from quoth.tools.history.event import (
     LIMITS,
@@ -42,7 +43,7 @@ PAGE = 200
 
 
 def _is_marked(event: Event) -> bool:
-    """Whether the columns by which an event is found say what it says itself."""
+    """Whether the columns of an event agree with the fields in its form."""
     try:
         said = read_event(event.session, event.shown, "")
     except TranscriptError:  # that it cannot be read is another fault
@@ -67,7 +68,7 @@ class Transcript:
         self._secrets: dict[str, list[str]] = {}  # texts to hide, by session, the longest first
 
     def hide(self, session: str, texts: Iterable[str]) -> None:
-        """From now on these texts are not shown in what is written of the session."""
+        """Hide these texts in all events of the session that are written from now on."""
         known = self._secrets.get(session, [])
         if new := [text for text in dict.fromkeys(texts) if text not in known]:
             latest = [*known, *new][-SECRETS_KEPT:]
@@ -84,15 +85,15 @@ class Transcript:
         key: str = "",
         status: str = "",
     ) -> int:
-        """Append an event and return its place. It is on disk when this returns, unless a transaction is
-        open around it: then with that."""
+        """Append an event and return its sequence number. It is on disk when this returns, or, inside an
+        open transaction, when that commits."""
         now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
         with self._written() as execute:
             last, before = last_event(execute, session)
             text = event_form(kind, last + 1, now, run, parent, key, data)
             bare = without_secrets(data, lambda said: self._hidden(session, said))
             if "value" in data and self._secrets.get(session):
-                value = without(bare["value"], lambda said: self._hidden(session, said))
+                value = map_texts(bare["value"], lambda said: self._hidden(session, said))
                 bare = bare if value == bare["value"] else {**bare, "value": value}
             shown = text if bare is data else event_form(kind, last + 1, now, run, parent, key, bare)
             digest = digest_of(before, shown)
@@ -110,11 +111,11 @@ class Transcript:
 
     @property
     def undone(self) -> int:
-        """How many transactions have been undone: what was thought to be written may not be there."""
+        """How many transactions were rolled back; an event written in one of them may be missing."""
         return self._store().undone
 
     def holds(self, session: str, seq: int, key: str) -> bool:
-        """Whether the event at that place is of that call."""
+        """Whether the event with that sequence number belongs to the call with that key."""
         sql = "SELECT 1 FROM events WHERE session = ? AND seq = ? AND key = ?"
         return bool(self._store().execute(sql, (session, seq, key)))
 
@@ -126,7 +127,7 @@ class Transcript:
     def events(
         self, session: str, *, run: str | None = None, kind: Kind | None = None, after: int = 0
     ) -> Iterator[Event]:
-        """The events of a session, or those of one run or kind, in their order; read a page at a time."""
+        """The events of a session, optionally of one run or kind, in their order, read in batches."""
         where, values = "", []
         for name, wanted in (("run", run), ("kind", kind)):
             if wanted is not None:
@@ -139,8 +140,8 @@ class Transcript:
             after = page[-1][1]
 
     def forget_secrets(self, session: str, *, run: str = "", key: str = "", asked: bool = False) -> None:
-        """A run, or a call of no run, has ended: nobody needs the secrets any more that are in it and in what
-        was done inside of it. Of a call, ``asked`` says whether a person was."""
+        """Remove the secrets from the events of a run, or of a call without a run, that has ended, inner
+        calls included. ``asked`` says that a person was asked about the call."""
         own = "run = ?" if run else "(run = '' AND (key = ? OR key LIKE ? || '/%'))"
         name = run or key
         which = f"session = ? AND shown IS NOT NULL AND ({own} OR run LIKE ? || '/%')"
@@ -159,8 +160,8 @@ class Transcript:
                 self._forget_texts(execute, session, run)
 
     def _forget_receipt(self, execute: Statement, session: str, event: Event) -> None:
-        """What a receipt answers is what the event shows, too. One of a call that only reads answers no
-        repetition any more: the call is made again."""
+        """Remove the secrets from a receipt's result. If its call only reads, the receipt no longer
+        answers repetitions, so that the call runs again."""
         said = event.said
         result = json.dumps({"value": said.get("value"), "message": said.get("message", "")})
         execute(
@@ -170,7 +171,7 @@ class Transcript:
         )
 
     def _forget_requests(self, execute: Statement, session: str) -> None:
-        """What was decided is shown without secrets from now on."""
+        """Hide the session's secrets in its decided requests."""
         columns = ("shown", "reason", "message", "why", "touches")
         decided = execute(
             f"SELECT {', '.join(columns)}, seq FROM requests WHERE session = ? AND state != 'pending'",  # noqa: S608
@@ -186,7 +187,7 @@ class Transcript:
                 execute(f"UPDATE requests SET {marks} WHERE seq = ?", (*bare, seq))  # noqa: S608
 
     def _forget_texts(self, execute: Statement, session: str, run: str) -> None:
-        """The texts that were kept because the model of a run was not shown them whole."""
+        """Hide the session's secrets in the long texts that were stored during a run."""
         begun = self.last(session, "stimulus", run=run)
         since = datetime.fromisoformat(begun.at).timestamp() - 1 if begun else 0.0
         kept = execute("SELECT user, id, text FROM texts WHERE session = ? AND at >= ?", (session, since))
@@ -198,17 +199,17 @@ class Transcript:
                 )
 
     def has_secrets(self, session: str) -> bool:
-        """Whether an event of a session still holds what is to be forgotten."""
+        """Whether an event of a session still contains secrets that must be removed."""
         sql = "SELECT 1 FROM events WHERE session = ? AND shown IS NOT NULL LIMIT 1"
         return bool(self._store().execute(sql, (session,)))
 
     def secret_openings(self, session: str) -> list[Event]:
-        """The events that say with which secrets a session was opened: the address of a server has them."""
+        """The session events that still contain secrets: a server's address may hold some."""
         sql = f"SELECT {COLUMNS} FROM events WHERE session = ? AND shown IS NOT NULL AND kind = 'session'"  # noqa: S608
         return [_event(row) for row in self._store().execute(sql, (session,))]
 
     def forget_secrets_in(self, event: Event) -> None:
-        """Nobody needs the secrets any more that are in this event."""
+        """Remove the secrets from this event."""
         self._store().execute(
             "UPDATE events SET form = shown, shown = NULL"
             " WHERE session = ? AND seq = ? AND shown IS NOT NULL",
@@ -216,8 +217,7 @@ class Transcript:
         )
 
     def count(self, session: str, kind: Kind) -> int:
-        """How many events of that kind a session has; of those with a key each key once, for a call that is
-        carried on is one call."""
+        """The number of events of that kind in a session; a call that was resumed counts once."""
         sql = (
             "SELECT count(DISTINCT CASE key WHEN '' THEN seq ELSE key END) FROM events"
             " WHERE session = ? AND kind = ?"
@@ -226,7 +226,7 @@ class Transcript:
         return int(count)
 
     def last(self, session: str, kind: Kind, *, run: str | None = None) -> Event | None:
-        """The latest event of that kind."""
+        """The latest event of that kind, or None."""
         where, values = ("", []) if run is None else (" AND run = ?", [run])
         where += _indexed(kind)
         sql = f"SELECT {COLUMNS} FROM events WHERE session = ? AND kind = ?{where} ORDER BY seq DESC LIMIT 1"  # noqa: S608
@@ -234,8 +234,8 @@ class Transcript:
         return _event(found[0]) if found else None
 
     def sessions(self) -> list[tuple[str, int, str, str]]:
-        """Each session with the number of its events and the times of the first and the last one; the one
-        that something happened in last at the end."""
+        """Each session with its number of events and the times of its first and last one, ordered by the
+        last time."""
         sql = (
             "SELECT session, count(*), min(at), max(at) FROM events GROUP BY session"
             " ORDER BY max(at), session"
@@ -243,13 +243,13 @@ class Transcript:
         return [(str(name), int(n), str(a), str(z)) for name, n, a, z in self._store().execute(sql)]
 
     def verify(self, session: str) -> None:
-        """Raises TranscriptError at the first event that is not as it was written."""
+        """Raise TranscriptError at the first event that was altered."""
         for fault in self.faults(session):
             raise TranscriptError(fault)
 
     def faults(self, session: str) -> Iterator[str]:
-        """A sentence for each event that is not as it was written. The chain has no key, and nothing outside
-        of it says which event is the last: who cuts a transcript short at its end is not found."""
+        """A sentence for each event that was altered or is missing. The chain has no key, and nothing
+        outside of it records the last event, so that a transcript truncated at its end is not detected."""
         before, place = "", 0
         for event in self.events(session):
             if event.seq != place + 1:
@@ -259,7 +259,8 @@ class Transcript:
             before, place = event.digest, event.seq
 
     def copy(self, events: Iterator[Event], session: str) -> int:
-        """Put events at the end of a session as they are; returns how many."""
+        """Copy events unchanged into a new session; returns their number. Raises UsageError if the session
+        has events, TranscriptError if an event was altered."""
         count = 0
         with self._store().transaction() as execute:
             last, before = last_event(execute, session)
@@ -273,8 +274,8 @@ class Transcript:
         return count
 
     def mark_imported(self, session: str, count: int) -> None:
-        """So many events of a session were written elsewhere: what they say of files, rules and servers is no
-        word of this machine's user."""
+        """Record that the first ``count`` events of a session were written elsewhere: what they say of
+        files, rules and servers was not said by this machine's user."""
         sql = "INSERT OR REPLACE INTO imported (session, events) VALUES (?, ?)"
         self._store().execute(sql, (session, count))
 
@@ -284,7 +285,7 @@ class Transcript:
         return int(found[0][0]) if found else 0
 
     def remove(self, session: str) -> None:
-        """Take a session out of the store, with what waits in it. The audit keeps what was called."""
+        """Delete a session with its pending requests and suspended programs. The audit keeps its calls."""
         with self._store().transaction() as execute:
             for table in ("events", "receipts", "snapshots", "grants", "texts", "imported"):
                 execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608
@@ -301,7 +302,7 @@ _PLAIN = frozenset(
 
 
 def without_secrets(value: Any, hide: Callable[[str], str]) -> Any:
-    """Data of an event with each text as ``hide`` leaves it; the very same if nothing is to be hidden."""
+    """Content of an event with ``hide`` applied to every text; the same object if nothing changes."""
     if isinstance(value, Code):
         return _bare_call(value, hide)
     if isinstance(value, str):
@@ -320,7 +321,7 @@ def _bare_item(name: str, value: Any, hide: Callable[[str], str]) -> Any:
     if name in _PLAIN:
         return value
     if isinstance(value, str) and name == "base-url":
-        bare = bare_url(value)
+        bare = redact_url(value)
         return value if bare == value else bare
     if isinstance(value, str) and value and sounds_secret(name):
         return SECRET
@@ -328,7 +329,7 @@ def _bare_item(name: str, value: Any, hide: Callable[[str], str]) -> Any:
 
 
 def _bare_call(code: Code, hide: Callable[[str], str]) -> Any:
-    """A call form, argument by argument; a program in it stays a program, or is not shown at all."""
+    """A call form, redacted argument by argument; a program in it stays parseable, or is hidden entirely."""
     if hide(code) == code and not any(map(sounds_secret, _KEYWORD.findall(code))):
         return code
     try:
@@ -346,7 +347,7 @@ def _bare_call(code: Code, hide: Callable[[str], str]) -> Any:
 
 def _bare_argument(value: Any, hide: Callable[[str], str]) -> Any:
     if not isinstance(value, Code):
-        return without(without_secrets(value, hide), hide)
+        return map_texts(without_secrets(value, hide), hide)
     bare = hide(value)
     if bare == value:
         return value
@@ -358,12 +359,12 @@ def _bare_argument(value: Any, hide: Callable[[str], str]) -> Any:
 
 
 def _indexed(kind: Kind | None) -> str:
-    """What lets SQLite find the few events that begin and end things without a look at all others."""
+    """The condition that lets SQLite use the partial index of the few events that begin and end things."""
     return " AND kind IN ('session', 'stimulus', 'end')" if kind in ("session", "stimulus", "end") else ""
 
 
 def last_event(execute: Statement, session: str) -> tuple[int, str]:
-    """The place and the digest of the last event of a session; 0 and nothing for a new one."""
+    """The sequence number and digest of the last event of a session; 0 and an empty text for a new one."""
     sql = "SELECT seq, digest FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1"
     for seq, digest in execute(sql, (session,)):
         return int(seq), str(digest)
@@ -371,7 +372,7 @@ def last_event(execute: Statement, session: str) -> tuple[int, str]:
 
 
 def _insert(execute: Statement, session: str, event: Event) -> None:
-    """Put an event into a session as it is; ``_event`` reads it back."""
+    """Insert an event unchanged; ``_event`` is the inverse."""
     execute(
         f"INSERT INTO events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
         (

@@ -1,8 +1,8 @@
-"""A transcript taken to another session, or to another store, and what keeps its calls from being made twice.
+"""Copies a transcript to another session or store, with the receipts that keep its calls from running twice.
 
-Knows events and the rows of receipts; it must not know runs, models or terminals. What a run has called is
-answered by its transcript. The calls inside of a program that had not ended are answered by receipts, which
-are kept by session: so they are made anew here, from the events.
+It knows events and the rows of receipts; it must not know runs, models or terminals. The calls of a run are
+answered by its transcript. The inner calls of an unfinished program are answered by receipts, which belong to
+one session: so they are created again here, from the events.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Row = tuple[str, str, str, str, str, bool, str]  # key, bound to, version, call,
 
 
 def copy_session(store: Store, events: Sequence[Event], session: str) -> None:
-    """Put the events at the beginning of a new session, and the receipts of what had not ended. Raises
-    UsageError where there is such a session, TranscriptError where an event is damaged."""
+    """Copy the events into a new session, with the receipts of unfinished calls. Raises UsageError if the
+    session exists, TranscriptError if an event was altered."""
     now = time.time()
     with store.transaction() as execute:
         Transcript(lambda: store).copy(iter(events), session)
@@ -52,7 +52,7 @@ def copy_session(store: Store, events: Sequence[Event], session: str) -> None:
 
 
 def copy_texts(store: Store, session: str, new: str) -> None:
-    """Copy the long texts that events name by their ids (tools/history/long_results.py)."""
+    """Copy the long texts that the events name by id (tools/history/long_results.py)."""
     store.execute(
         "INSERT INTO texts (session, user, id, at, text) SELECT ?, user, id, at, text FROM texts"
         " WHERE session = ?",
@@ -61,8 +61,8 @@ def copy_texts(store: Store, session: str, new: str) -> None:
 
 
 def receipts_of(events: Iterable[Event]) -> Iterator[Row]:
-    """The receipts of the calls that an unfinished call would make when it is resumed. One that had begun,
-    and of which nothing more is known, may have done anything, if its tool does more than to read."""
+    """The receipts of the calls that an unfinished call would make again when it is resumed. A call that
+    had begun, without a result, may have had any effect, unless its tool only reads."""
     users: dict[str, str] = {}  # of each run, and of each call by a person
     begun: dict[str, Event] = {}
     ended: dict[str, Event] = {}  # by key, as long as it is not begun again
@@ -99,20 +99,20 @@ def receipts_of(events: Iterable[Event]) -> Iterator[Row]:
 
 
 def written(events: Iterable[Event], session: str, count: int, version: str) -> Iterator[str]:
-    """A session as lines of forms: what it is, then its events without secrets, each with its digest."""
+    """A session as lines of text: a header form, then its events without secrets, each with its digest."""
     yield f'({HEADER} :format {FORMAT} :quoth "{version}" :session {print_string(session)} :events {count})'
     for event in events:
         yield f"{event.shown} ; {event.digest}"
 
 
 def is_word(name: str) -> bool:
-    """Whether a text can name a session, run or call: it must not break out of comments or commands."""
+    """Whether a text is safe as the name of a session, run or call: one printable word."""
     return bool(name) and " " not in name and name.isprintable()
 
 
 def read_written(text: str) -> tuple[str, list[Event]]:
-    """The session that such a text holds, and its events. Raises TranscriptError, which names the first event
-    that is missing or was changed."""
+    """Parse the text of ``written``: the session's id and its events. Raises TranscriptError, which names
+    the first event that is missing or was altered."""
     lines = [line.rstrip("\r") for line in text.split("\n")]
     lines = [line for line in lines if line.strip() and not line.startswith(";")]
     try:

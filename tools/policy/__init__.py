@@ -1,1 +1,1 @@
-"""Rules over calls: the language, its meaning, limits, trust."""
+"""Policy: rules about calls, how they are written, judged and trusted, and limits."""

@@ -1,6 +1,6 @@
-"""The built-in layer of policy: what a tool's declared effects mean.
+"""The default policy, which judges a call by its tool's declared effects alone.
 
-Knows no rules and no files.
+It knows no rules and no files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ IN_WORDS = {
 
 
 class EffectsPolicy:
-    """The built-in layer: a tool that only reads, or touches nothing, is allowed; any other is asked."""
+    """The default policy: a tool that only reads, or has no effect, is allowed; any other needs approval."""
 
     def judge(
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext
@@ -36,7 +36,7 @@ class EffectsPolicy:
 
 
 def by_effects(tool: CognitiveTool) -> Verdict:
-    """What the built-in layer says of any call of this tool."""
+    """The default verdict on any call of this tool."""
     felt = [IN_WORDS[effect] for effect in tool.effects if effect not in SILENT_EFFECTS]
     if felt:
         return ask(" and ".join(felt))
@@ -44,5 +44,5 @@ def by_effects(tool: CognitiveTool) -> Verdict:
 
 
 def only_reads(tool: CognitiveTool) -> bool:
-    """Whether a dry run may make a call of this tool."""
+    """Whether a dry run may make a call of this tool: it only reads, and is not expensive."""
     return set(tool.effects) <= SILENT_EFFECTS and tool.cost != "expensive"

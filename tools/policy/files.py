@@ -1,6 +1,6 @@
-"""Where policy files lie, and how they are read and trusted.
+"""Where policy files are, and how they are read and trusted.
 
-Knows the language of rules and nothing of calls.
+It knows the language of rules and nothing of calls.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_BYTES = 1_000_000
 
 
 def user_policy() -> Path:
-    """``$QUOTH_CONFIG/policy.hy``, or in the platform's folder for configuration."""
+    """The user's policy: ``$QUOTH_CONFIG/policy.hy``, or in the platform's configuration folder."""
     if named := os.environ.get("QUOTH_CONFIG"):
         return Path(named) / FILE_NAME
     import platformdirs
@@ -30,19 +30,19 @@ def user_policy() -> Path:
 
 
 def workspace_policy(root: Path) -> Path:
-    """The workspace's own policy, which counts once it is trusted."""
+    """The path of the workspace's own policy, which applies once it is trusted."""
     return root / WORKSPACE_FOLDER / FILE_NAME
 
 
 def policy_files(root: Path, given: str | Path | None = None) -> tuple[Path, ...]:
-    """Everything a tool must not write if policies are to stay what they are."""
+    """The files and folders of all policies, which a tool must not write."""
     return (user_policy(), root / WORKSPACE_FOLDER, *([Path(given)] if given else []))
 
 
 def load_policy(root: Path, given: str | Path | None = None, *, counted: bool = False) -> RulesPolicy:
-    """The policy of a workspace: the user's, the workspace's own if it is trusted, and the one that was
-    ``given``. ``counted`` says that the door counts its quotas and cooldowns. Raises UsageError for a file
-    that cannot be read, or is not what was trusted."""
+    """The policy of a workspace: the user's layer, the workspace's own if it is trusted, and the ``given``
+    file. ``counted`` says that the door counts its quotas and cooldowns. Raises UsageError for a file that
+    cannot be read, or has changed since it was trusted."""
     layers, notes = _layers_of_user(), []
     own, trusted = workspace_policy(root), Trust().trusted(root)
     if trusted is not None:
@@ -58,7 +58,7 @@ def load_policy(root: Path, given: str | Path | None = None, *, counted: bool = 
 
 
 def layers_to_check(root: Path, given: str | Path | None = None) -> tuple[list[Layer], list[str]]:
-    """What ``load_policy`` would take, and the workspace's own policy even where it is not trusted, with a
+    """The layers of ``load_policy``, plus the workspace's own policy even if it is not trusted, with a
     note about that."""
     layers, notes, own = _layers_of_user(), [], workspace_policy(root)
     if os.path.lexists(own):
@@ -72,8 +72,9 @@ def layers_to_check(root: Path, given: str | Path | None = None) -> tuple[list[L
 
 
 def trust_workspace(root: Path) -> tuple[Layer, str] | None:
-    """Trust the policy of a workspace as it is now: the layer it makes, and its SHA-256. None when there is
-    none any more, and it is forgotten. Raises UsageError for one that cannot be read, or was never there."""
+    """Trust the policy of a workspace as it is now. Returns its layer and its SHA-256; None when the file
+    has been removed, and its trust with it. Raises UsageError for a file that cannot be read, or never
+    existed."""
     own = workspace_policy(root)
     if not os.path.lexists(own):
         if Trust().forget(root):
@@ -90,12 +91,12 @@ def _layers_of_user() -> list[Layer]:
 
 
 def read_layer(kind: LayerKind, path: Path, name: str) -> Layer:
-    """A policy file as a layer."""
+    """Read a policy file as a layer; ``name`` is its name in messages."""
     return parse_layer(kind, read_bytes(path, f"There is no policy file {path}."), name)
 
 
 def parse_layer(kind: LayerKind, data: bytes, name: str) -> Layer:
-    """The text of a policy file as a layer."""
+    """Parse the text of a policy file as a layer."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -104,7 +105,7 @@ def parse_layer(kind: LayerKind, data: bytes, name: str) -> Layer:
 
 
 def read_bytes(path: Path, missing: str) -> bytes:
-    """All of a regular file that is no larger than a policy can be. Raises UsageError."""
+    """A regular file of at most MAX_BYTES. Raises UsageError, with ``missing`` if there is none."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise UsageError(f"{path} is no regular file.")

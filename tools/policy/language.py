@@ -1,26 +1,25 @@
-"""The language of policy files: text is read into rules, and each rule becomes one test of a call.
+"""The language of policy files: text is parsed into rules, and each rule is compiled to one test of a call.
 
-Nothing in a file is evaluated. This file must not know where policies lie, who trusts them, or what a verdict
+Nothing in a file is evaluated. This file must not know where policies are, who trusts them, or what a verdict
 leads to; it says only whether a rule matches a call.
 
-A rule is ``(deny CLAUSE… :why "…")``, or the same with ``ask`` or ``allow``; all its clauses are required. A
+A rule is ``(deny CLAUSE… :why "…")``, or the same with ``ask`` or ``allow``; all its clauses must match. A
 clause is a call, ``(write-file :path PREDICATE)``, of any tool ``_`` or ``(any-tool :path PREDICATE)``, or a
 circumstance: ``(effects :writes)``, ``(cost :expensive)``, ``(tool P)``, ``(route P)``, ``(user P)``,
-``(depth > 1)``, ``(nested)``. A deny or ask of effects is about tools that have one of them; an allow is
-about tools that have no other. Arguments are judged as the body sees them: validated, with defaults. A call
-may end with ``:only``: it has these arguments, and all others are left at their defaults.
+``(depth > 1)``, ``(nested)``. A deny or ask of effects matches tools that have one of them; an allow matches
+tools that have no other. Arguments are judged as the body gets them: validated, with defaults. A call may end
+with ``:only``: then all arguments that it does not name must have their defaults.
 
-A predicate is a value to be equal to (a text, a number, True, False, nil, a dictionary, a list, whose end may
-be ``...`` for anything after), ``_`` for any value, or ``(under "dir")``, ``(matches "regex")``, which may be
-found anywhere in the text, ``(one-of a b)``, ``(> n) (>= n) (< n) (<= n) (= x) (!= x)``, ``(len P)``,
+A predicate is a value to be equal to (a text, a number, True, False, nil, a dictionary, a list, which may end
+with ``...`` for any further items), ``_`` for any value, or ``(under "dir")``, ``(matches "regex")``, which
+may match anywhere in the text, ``(one-of a b)``, ``(> n) (>= n) (< n) (<= n) (= x) (!= x)``, ``(len P)``,
 ``(any P)`` and ``(every P)`` of a list's items, ``(key "name" P)`` of a dictionary, ``(not P)``,
 ``(and P…)``, ``(or P…)``.
 
-A test has three answers: it holds, it does not, or it cannot be decided (a number compared with a text, a
-pattern that takes too long, an argument the named tool has not got). What cannot be decided counts as a match
-of a deny or an ask, and never as a match of an allow, whatever ``not`` stands around it. Equality can always
-be decided of plain data. An argument that is missing never satisfies an allow; a rule for any tool is about
-those calls only that have the arguments it names.
+A test has three results: true, false, or undecided (a number compared with a text, a pattern that takes too
+long, an argument that the named tool does not have). An undecided test counts as a match of a deny or an ask,
+and never as a match of an allow, even inside a ``not``. Equality of plain data is always decided. A missing
+argument never satisfies an allow; a rule for any tool matches only calls that have the arguments it names.
 """
 
 from __future__ import annotations
@@ -99,7 +98,7 @@ PREDICATES = (
 
 
 def read_orders(text: str, name: str) -> PolicyFile:
-    """What the text of a policy file says. Raises UsageError with file, line, column and a caret."""
+    """Parse a policy file called ``name``. Raises UsageError with file, line, column and a caret."""
     source = Source(name, text)
     try:
         forms = read_all(text, FILE_LIMITS)

@@ -1,23 +1,22 @@
-"""Limits that are kept: cooldowns, daily limits and quotas, counted in the store and so across restarts.
+"""Enforces limits: cooldowns, daily limits and quotas, counted in the store and so across restarts.
 
-Knows the store and the door's Limits interface; it must not know policies, models or the loop. What takes a
-place, and for how long:
+It knows the store and the door's Limits port; it must not know policies, models or the loop. When a call
+takes a slot, and how long it holds it:
 
-- The limits stage keeps a place for every call of a limited tool, atomically: of calls that come together, in
-  tasks, threads or processes on one store, no more get through than there are places.
-- A call that a later stage ends before its body (policy, guard, gate, consent denied or left pending,
-  cancelled on the way) gives its place back. While a person is being asked, the place is taken.
-- When the body begins, the call has counted: one that fails, times out or is cancelled counts too. Calls
-  that never get so far as the limits stage (unknown, invalid) and refused ones do not.
-- A place whose process died before it was given back stays taken. Nobody can tell whether the body had begun,
-  so it counts; like any other use it is out of the way when its day, window or cooldown is over.
-- A call that is carried on after it waited in its body keeps the place it has; it is one call.
-- A call counts in the day or window in which its place was taken. A cooldown runs from the moment the body
-  began, and while it has not, from the taking of the place.
+- The limits stage reserves a slot for every call of a limited tool, atomically: of concurrent calls, in
+  tasks, threads or processes on one store, no more pass than there are slots.
+- A call that a later stage ends before its body (policy, guard, gate, consent denied or pending, cancelled)
+  releases its slot. While a person is being asked, the slot stays reserved.
+- When the body begins, the call is counted, even if it fails, times out or is cancelled. Calls that do not
+  reach the limits stage (unknown, invalid) and refused calls are not counted.
+- A slot whose process died before releasing it stays reserved. Nobody can tell whether the body had begun, so
+  it counts until its day, window or cooldown is over.
+- A call that waited in its body and is resumed keeps its slot; it is one call.
+- A call counts in the day or window in which its slot was reserved. A cooldown runs from the start of the
+  body, or from the reservation while the body has not started.
 
-A day is a calendar day in the stated zone, 23 or 25 hours long where clocks are changed; a week, an hour, a
-minute or a number of seconds is the stretch of that length that ends now. Uses are counted by the tool's
-name.
+A day is a calendar day in the configured time zone, 23 or 25 hours long when clocks change; a week, an hour,
+a minute or a number of seconds is a sliding window that ends now. Uses are counted by the tool's name.
 """
 
 from __future__ import annotations
@@ -44,18 +43,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Found:
-    """What one rule says of a call: when there is room (None: now; infinity: never), and in words."""
+    """The result of one limit: when a call is possible again (None: now; infinity: never), and a text."""
 
     room_at: float | None
     words: str
 
 
 class StoreLimits:
-    """The door's Limits, kept in a store. ``store`` is opened at the first call of a tool that is limited.
+    """The door's Limits, counted in a store. ``store`` is opened at the first call of a limited tool.
 
-    ``rules`` are limits beside the tools' own ``:cooldown`` and ``:daily-limit``; all of them hold. ``clock``
-    gives seconds since 1970, ``zone`` is where a day begins and in which times are told. Raises UsageError
-    for a zone there is not.
+    ``rules`` apply in addition to the tools' own ``:cooldown`` and ``:daily-limit``. ``clock`` gives seconds
+    since 1970; ``zone`` is the time zone of calendar days and of times in messages. Raises UsageError for an
+    unknown zone.
     """
 
     def __init__(
@@ -74,8 +73,8 @@ class StoreLimits:
             self._rules.setdefault(kebab(rule.tool), []).append(rule)
 
     def reserve(self, tool: CognitiveTool, call: Call) -> Reservation | Refusal:
-        """Keep a place for the call, or say why there is none. One transaction: nobody comes between the
-        counting and the taking."""
+        """Reserve a slot for the call, or say why there is none. Counting and reserving are one
+        transaction."""
         rules = self._rules_for(tool)
         if not rules:
             return Reservation()
@@ -95,8 +94,8 @@ class StoreLimits:
         return _Place(store, self._clock, place, "; ".join(one.words for one in found))
 
     def left(self, tool: CognitiveTool, call: Call) -> list[RemainingQuota]:
-        """What each limit leaves for calls like this one, nothing taken: how many and of how many, or what
-        it says where it does not count."""
+        """What each limit leaves for calls like this one: the number left and a text, or a text alone for
+        a cooldown. It reserves nothing."""
         rules = self._rules_for(tool)
         if not rules:
             return []
@@ -147,7 +146,7 @@ class StoreLimits:
         return _Found(room_at, words)
 
     def _window(self, per: Per, now: float) -> tuple[float, float, float]:
-        """From when until when uses count, and the length of the stretch in seconds."""
+        """The start and end of the window whose uses count, and its length in seconds."""
         if per != "day":
             length = SECONDS[per] if isinstance(per, str) else float(per)
             return now - length, now + length, length
@@ -171,7 +170,7 @@ class StoreLimits:
 
 
 class _Place(Reservation):
-    """A row of ``uses``. It is there until it is released, whatever becomes of this process."""
+    """A reserved slot, a row of ``uses``. The row stays until it is released, even if this process dies."""
 
     def __init__(self, store: Store, clock: Callable[[], float], place: int, left: str) -> None:
         self._store = store
@@ -207,7 +206,7 @@ def _span(rule: Quota, length: float) -> str:
 def _uses(
     run: Statement, by: By, tool: str, call: Call, after: float, before: float, at: str = "at"
 ) -> list[float]:
-    """When the uses between two times were, the latest last."""
+    """The times of the uses between two times, ascending."""
     who = {"user": (call.user,), "session": (call.session,), "all": ()}[by]
     sql = f"SELECT {at} AS t FROM uses WHERE tool = ?{_SAME[by]} AND t > ? AND t < ? ORDER BY t"  # noqa: S608
     return [float(found) for (found,) in run(sql, (tool, *who, after, before))]

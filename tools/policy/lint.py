@@ -1,6 +1,6 @@
-"""What is wrong with a policy that can be read: names that do not exist, rules that can never matter.
+"""Finds mistakes in a policy: names that do not exist, rules that can never have an effect.
 
-Knows rules and the table; must not know where the files lie, nor judge any call.
+It knows rules and the table; it must not know where the files are, nor judge any call.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ VERBS = {"deny": "denies", "ask": "asks for", "allow": "allows"}
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong, where, in a sentence. ``str`` shows the line and a caret too."""
+    """One mistake, with its place and a sentence. ``str`` also shows the line and a caret."""
 
     kind: FindingKind
     place: Place
@@ -51,8 +51,8 @@ class Finding:
 
 
 def check(policy: RulesPolicy, table: ToolTable, workspace: Workspace | None = None) -> list[Finding]:
-    """All findings, file by file, in the order of their lines. Rules are compared within one file only: that
-    one layer tightens another is what layers are for."""
+    """All findings, file by file, in the order of their lines. Rules are compared within one file only,
+    because one layer may tighten another."""
     found: list[Finding] = []
     for layer in policy.layers:
         mine = [*_names(layer, table), *_types(layer, table), *_never_matter(layer)]

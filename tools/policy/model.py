@@ -1,6 +1,6 @@
 """Rules, quotas and cooldowns as data.
 
-Knows neither how they are written nor what they lead to.
+It knows neither how they are written nor what they lead to.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ KINDS: tuple[Kind, ...] = ("deny", "ask", "allow")  # the stronger first
 
 
 class Key(NamedTuple):
-    """What a rule needs at least, for an index: where this text of a call is a text, it is one of ``texts``.
-
-    ``of`` is ``user``, ``route``, ``argument`` (``name`` says which) or ``first``, the first item of one."""
+    """A necessary condition of a rule, used by the index: if the value it names is a text, it is one of
+    ``texts``. ``of`` selects the value: ``user``, ``route``, ``argument`` (called ``name``), or ``first``,
+    the first item of that argument."""
 
     of: Literal["user", "route", "argument", "first"]
     name: str
     texts: frozenset[str]
 
     def value(self, args: Mapping[str, Any], facts: EvaluationContext) -> Any:
-        """That text of a call, or something that is no text."""
+        """The selected value of a call; it need not be a text."""
         if self.of == "argument":
             return args.get(self.name)
         if self.of == "first":
@@ -48,9 +48,9 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """One rule. ``text`` is the rule as written, on one line; ``clauses`` are the canonical texts of what it
-    requires. ``tool`` is None for a rule about any tool. With ``only`` it is about calls that have no other
-    argument than those it names; of those it takes the ``open`` ones as they are."""
+    """One rule. ``text`` is the rule as written, on one line; ``clauses`` are the canonical texts of its
+    clauses. ``tool`` is None for a rule about any tool. With ``only`` it matches calls whose other
+    arguments have their defaults. ``open`` are the arguments that it names but accepts with any value."""
 
     kind: Kind
     text: str
@@ -68,15 +68,15 @@ class Rule:
     _test: Predicate = field(repr=False)
 
     def concerns(self, tool: CognitiveTool) -> bool:
-        """Whether the rule can match any call of this tool: its name, effects and cost."""
+        """Whether the rule can match any call of this tool, judged by its name, effects and cost."""
         return (self.tool is None or self.tool == tool.name) and all(fits(tool) for fits in self._of_tool)
 
     def test(self, args: Mapping[str, Any], facts: EvaluationContext) -> Truth:
-        """Whether the rule matches a call that it concerns; None when that cannot be decided."""
+        """Whether the rule matches a call of a tool that it concerns; None when that is undecided."""
         return self._test(args, facts)
 
     def counts(self, truth: Truth) -> bool:
-        """Whether an answer of ``test`` makes the rule count."""
+        """Whether a result of ``test`` makes the rule apply; None does for deny and ask only."""
         return truth is True if self.kind == "allow" else truth is not False
 
 
@@ -85,9 +85,8 @@ PERS = ("minute", "hour", "day", "week")
 
 @dataclass(frozen=True)
 class Limit:
-    """``(quota research 3 :per :day :by :user)``: at most so many calls of a tool in each window, counted for
-    each user, each session, or all together; or ``(cooldown search 10 :seconds)``: so long from one call to
-    the next."""
+    """``(quota research 3 :per :day :by :user)``: the most calls of a tool in each window, per user, per
+    session, or in total; or ``(cooldown search 10 :seconds)``: the least time between two calls."""
 
     counts: Quota | Cooldown
     text: str = field(compare=False)
@@ -101,7 +100,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class PolicyFile:
-    """All that one policy file says."""
+    """The parsed content of one policy file."""
 
     rules: tuple[Rule, ...] = ()
     limits: tuple[Limit, ...] = ()  # the quotas, then the cooldowns

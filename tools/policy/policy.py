@@ -1,12 +1,12 @@
-"""What may be done without asking: the layers of policy that apply, and the verdict they give on a call.
+"""Decides what may be done without asking: the policy layers that apply, and their verdict on a call.
 
-Knows rules and calls; must not know where policy files lie, doors or consent.
+It knows rules and calls; it must not know where policy files are, doors or consent.
 
-All rules of all layers are one set: deny is stronger than ask, ask than allow, and neither their order nor
-their file matters. Where no rule matches, a tool's declared effects decide: reading and computing are
-allowed, whatever can change something is asked; an allow lifts that. The rules of a workspace's own file can
-only tighten, so its allows are passed over. A policy that cannot be read, or is not the one that was trusted,
-is a UsageError: nothing starts without the rules a person gave it.
+The rules of all layers form one set: deny overrides ask, and ask overrides allow, whatever their order and
+file. Where no rule matches, a tool's declared effects decide: reading and computing are allowed, anything
+that can make a change needs approval; an allow lifts that. The rules of a workspace's own file can only
+tighten, so its allows are ignored. A policy that cannot be read, or has changed since it was trusted, is a
+UsageError: nothing starts without the rules that a person chose.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ LayerKind = Literal["user", "workspace", "given"]
 
 @dataclass(frozen=True)
 class Layer:
-    """One policy file: whose it is, under which name people know it, and what it says."""
+    """One policy file: whose it is, its name in messages, and its content."""
 
     kind: LayerKind
     name: str
     orders: PolicyFile
 
     def ignores(self, rule: Rule) -> bool:
-        """A workspace may only tighten."""
+        """Whether the layer's rule has no effect: a workspace's own policy may not allow anything."""
         return self.kind == "workspace" and rule.kind == "allow"
 
 
 class Match(NamedTuple):
-    """A rule that matches a call, or whose match cannot be decided (``truth`` is None)."""
+    """A rule that matches a call, or whose match is undecided (``truth`` is None)."""
 
     layer: Layer
     rule: Rule
@@ -55,8 +55,8 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a call would be judged as it would: every rule that matches, the one that decides (None: the
-    default, or a limit that cannot be counted), and the default."""
+    """Why a call gets its verdict: the matching rules, the one that decides (None: the default, or a limit
+    that cannot be counted), and the default verdict."""
 
     verdict: Verdict
     decided: Match | None
@@ -65,7 +65,7 @@ class Explanation:
 
 
 class _Entry(NamedTuple):
-    """A rule in the index: the stronger verdict first, then in the order of the files."""
+    """A rule in the index. ``rank`` sorts by strength of the verdict, then by the order of the files."""
 
     rank: tuple[int, int]
     test: Callable[[Mapping[str, Any], EvaluationContext], Truth]
@@ -74,7 +74,7 @@ class _Entry(NamedTuple):
 
 
 class _Entries:
-    """Rules that concern one tool, so kept that a call meets only those that may match it."""
+    """The rules that concern one tool, indexed so that a call is tested only against possible matches."""
 
     def __init__(self, rules: Iterable[tuple[_Entry, Key | None]]) -> None:
         self.loose: list[_Entry] = []
@@ -122,10 +122,11 @@ class _Indexed(NamedTuple):
 
 
 class RulesPolicy:
-    """The layers that apply, compiled: judging a call looks only at the rules that concern its tool.
+    """The layers that apply, compiled into an index, so that a call is tested only against rules about its
+    tool.
 
-    ``limits`` are data for whoever counts calls. Until somebody says that they are ``counted``, a tool that
-    has one is denied: an unkept limit fails closed.
+    ``limits`` are for the part of the host that counts calls. Unless ``counted`` is given, a tool that has
+    one is denied, because its limit would not be enforced.
     """
 
     def __init__(
@@ -140,7 +141,7 @@ class RulesPolicy:
 
     @property
     def digest(self) -> str:
-        """Which rules these are, in 16 hex digits: the same for the same words in the same layers."""
+        """A digest of the rules, 16 hex digits: equal for equal rule texts in equal layers."""
         said = [
             [
                 layer.kind,
@@ -154,7 +155,7 @@ class RulesPolicy:
     def judge(
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext
     ) -> Verdict:
-        """The strongest verdict of all rules that match, with the rule as written and its place."""
+        """The strongest verdict of all matching rules; its reason quotes the rule and its place."""
         indexed = self._index.get(tool.name)
         if indexed is None or indexed.tool is not tool:
             indexed = self._indexed(tool)
@@ -187,7 +188,7 @@ class RulesPolicy:
         return indexed
 
     def strict(self, tool: CognitiveTool) -> list[Rule]:
-        """The denies and asks that concern a tool."""
+        """The deny and ask rules that concern a tool."""
         return [rule for _, rule in self._rules if rule.kind != "allow" and rule.concerns(tool)]
 
     def _uncounted(self, tool: CognitiveTool) -> Verdict | None:
@@ -203,7 +204,7 @@ class RulesPolicy:
     def explain(
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext
     ) -> Explanation:
-        """The same verdict as ``judge``, with all that led to it."""
+        """The verdict of ``judge``, with all that led to it."""
         matches = []
         for layer, rule in self._rules:
             if rule.concerns(tool):
@@ -222,7 +223,7 @@ class RulesPolicy:
 
 
 def is_path_key(key: Key, tool: CognitiveTool) -> bool:
-    """Whether a key is of a path, which has more spellings than the one in the rule."""
+    """Whether a key selects a path, which has several spellings, so that the index cannot use it."""
     return key.of in ("argument", "first") and any(key.name == param.name for param in tool.path_params)
 
 

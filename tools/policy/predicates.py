@@ -1,7 +1,7 @@
-"""What can be asked of a call's arguments and circumstances: each predicate is a closure over (value, facts).
+"""The predicates of policy rules: each is a closure over (value, facts).
 
-Must not know how rules are written, or what they lead to. An answer is True, False, or None where it cannot
-be decided: a number compared with a text, a pattern that takes too long, a path that is no path.
+It must not know how rules are written, or what they lead to. A predicate returns True, False, or None when it
+is undecided: a number compared with a text, a pattern that takes too long, an invalid path.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _ABSOLUTE = ("/", "~", "")  # or empty: the first character of what is not simpl
 
 
 class ResolvedPath(NamedTuple):
-    """A place inside the workspace: the names that lead to it from the root, and the identities of those that
-    exist."""
+    """A place inside the workspace: the path components below the root, and the file identities (device,
+    inode) of those that exist."""
 
     parts: list[str]
     ids: list[tuple[int, int]]
 
 
 class EvaluationContext:
-    """One call as rules see it, with what was found out about it while it is judged."""
+    """One call as rules see it, with a cache of what was looked up while it is judged."""
 
     __slots__ = ("_deadline", "_root_id", "_trails", "call", "root", "tool", "workspace")
 
@@ -59,14 +59,14 @@ class EvaluationContext:
         return self._deadline - now
 
     def root_id(self) -> tuple[int, int]:
-        """The identity of the workspace's root."""
+        """The device and inode of the workspace's root."""
         if self._root_id is None:
             found = os.lstat(self.root)
             self._root_id = (found.st_dev, found.st_ino)
         return self._root_id
 
     def trail(self, path: str) -> ResolvedPath | None:
-        """Where a path really leads; None is out of the workspace. Raises ToolError for no possible path."""
+        """Where a path leads, links resolved; None if outside the workspace. Raises ToolError if invalid."""
         trails = self._trails
         if trails is None:
             trails = self._trails = {}
@@ -95,7 +95,7 @@ def _trail(workspace: Workspace, root: str, path: str) -> ResolvedPath | None:
 
 
 def _ids(root: str, parts: list[str]) -> list[tuple[int, int]] | None:
-    """Who the files on the way are, as far as they exist; None when one is a link or cannot be seen."""
+    """The identities of the existing components of a path; None if one is a link or cannot be read."""
     found: list[tuple[int, int]] = []
     try:
         for part in parts:
@@ -292,7 +292,7 @@ def length(predicate: Predicate) -> Predicate:
 
 
 def of_items(predicate: Predicate, *, every: bool) -> Predicate:
-    """``any`` and ``every``: of no items ``any`` is false and ``every`` is true."""
+    """The predicates ``any`` and ``every``. On an empty list ``any`` is false and ``every`` is true."""
 
     def test(value: Any, facts: EvaluationContext) -> Truth:
         if not isinstance(value, (list, tuple)):
@@ -310,7 +310,7 @@ def of_items(predicate: Predicate, *, every: bool) -> Predicate:
 
 
 def matches(pattern: Any) -> Predicate:
-    """The pattern is found somewhere in the text. One without any repetition cannot take long."""
+    """The pattern occurs in the text. One without repetition needs no deadline on a short text."""
     quick = not set("*+?{(").intersection(pattern.pattern)
 
     def test(value: Any, facts: EvaluationContext) -> Truth:
@@ -330,7 +330,7 @@ def matches(pattern: Any) -> Predicate:
 
 
 def under(folder: str) -> Predicate:
-    """The path is the folder, or in it, once links are resolved. A path that leads out is under nothing."""
+    """The path is the folder or inside it, links resolved. Outside the workspace nothing matches."""
 
     simple = folder[:1] not in _ABSOLUTE
 
@@ -352,9 +352,8 @@ def under(folder: str) -> Predicate:
 
 
 def _leads_through(place: ResolvedPath, folder: str, facts: EvaluationContext) -> bool | None:
-    """Whether the folder is on the way to the place, told by its identity: one look, whatever links lead to
-    it, and whatever other spellings the file system has for it. None when it does not exist, and the place
-    does not either."""
+    """Whether the folder contains the place, judged by file identity, which is one lookup and independent
+    of links and of how the file system spells names. None when neither exists."""
     try:
         found = os.stat(f"{facts.root}/{folder}")  # noqa: PTH116  a Path costs as much again
     except FileNotFoundError:
@@ -366,7 +365,7 @@ def _leads_through(place: ResolvedPath, folder: str, facts: EvaluationContext) -
 
 
 def paths_in(value: Any) -> Iterator[str]:
-    """The texts in a value that holds paths."""
+    """The paths in a value: itself, or the items of a list or dictionary."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, tuple, Mapping)):
@@ -378,8 +377,8 @@ ANY_PATH = "path"  # in a rule for any tool: each path that a call names, whatev
 
 
 def each_path(predicate: Predicate, *, every: bool) -> Predicate:
-    """Of all paths that a call names, by their type or in an argument named ``path``: whether the predicate
-    holds of one, or of ``every`` one. Of no paths it does not."""
+    """The predicate holds for one path of the call, or for ``every`` one. Paths are found by parameter
+    type, or in an argument named ``path``. False for a call without paths."""
 
     def test(args: Any, facts: EvaluationContext) -> Truth:
         typed = {param.name for param in facts.tool.path_params}
@@ -409,7 +408,7 @@ def argument(name: str, predicate: Predicate, missing: Truth) -> Predicate:
 
 
 def only_these(names: frozenset[str]) -> Predicate:
-    """All other arguments are what they are when they are left out."""
+    """All arguments but those in ``names`` have their default values."""
 
     def test(args: Any, facts: EvaluationContext) -> Truth:
         truth: Truth = True

@@ -1,7 +1,7 @@
-"""What is counted: quotas and cooldowns, as rules and hosts say them and as they are kept.
+"""Quotas and cooldowns as data, the same for policy files, hosts and the counter.
 
-Knows numbers and words; how they are written is for tools/policy/language.py, and tools/policy/limits.py
-keeps them.
+It knows numbers and words; their syntax is in tools/policy/language.py, and tools/policy/limits.py enforces
+them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LONGEST = 100 * 366 * 86400.0  # a time beyond it cannot be told as a date
 @dataclass(frozen=True)
 class Quota:
     """At most ``count`` calls of ``tool`` per calendar day, or within any week, hour, minute or number of
-    seconds; for each user, for each session, or for all together."""
+    seconds; for each user, for each session, or in total."""
 
     tool: str
     count: int

@@ -1,6 +1,6 @@
-"""Scopes: an allow rule over one tool, granted by a person for a while, and the one to offer for a call.
+"""Scopes: allow rules about one tool, granted by a person for a limited time, and how to suggest one.
 
-Knows the language of policy files; it must not know who grants, for how long, or where grants are kept.
+It knows the language of policy files; it must not know who grants, for how long, or where grants are stored.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ KEPT_WORDS = 2  # of an argument vector: ["git" "push" ...]
 def resolved(
     tool: CognitiveTool, form: CallForm, args: Mapping[str, Any], workspace: Workspace
 ) -> tuple[CallForm, dict[str, Any]]:
-    """A checked call with each path in its one spelling, in the form and in the arguments. A default that is
-    a link, or leads out, is named in the form too: whatever is bound to the form is bound to that place.
-    Raises InvalidCallError."""
+    """A validated call with each path in its canonical spelling, in the form and in the arguments. A
+    default path that is a link, or leads out of the workspace, is added to the form, so that an approval
+    of the form is bound to that place. Raises InvalidCallError."""
     found, given = dict(args), dict(form.args)
     seen: dict[str, WorkspacePath] = {}
 
@@ -55,7 +55,7 @@ def resolved(
 
 
 def as_written(tool: CognitiveTool, args: Mapping[str, Any]) -> tuple[str, ...]:
-    """What people should know of paths that were written in another way than they are judged and shown."""
+    """A note for each path argument whose original spelling differs from the one that is judged and shown."""
     return tuple(
         f":{param.name} was written {print_string(path.written)}"
         for param in tool.path_params
@@ -66,24 +66,23 @@ def as_written(tool: CognitiveTool, args: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def checked(tool: CognitiveTool, form: CallForm, workspace: Workspace) -> tuple[CallForm, dict[str, Any]]:
-    """A call as the door will see it: its form, each argument by its name, and its arguments as the body sees
-    them. Raises InvalidCallError."""
+    """A call as the door sees it: its form with named arguments, and its arguments as the body gets them.
+    Raises InvalidCallError."""
     return resolved(tool, *tool.checked(form), workspace)
 
 
 def arguments(tool: CognitiveTool, form: CallForm, workspace: Workspace) -> dict[str, Any]:
-    """The arguments of a form as the body sees them. Raises InvalidCallError."""
+    """The arguments of a form as the body gets them. Raises InvalidCallError."""
     return checked(tool, form, workspace)[1]
 
 
 def bound_form(tool: CognitiveTool, form: CallForm, workspace: Workspace) -> CallForm:
-    """The form as the door will see it, each argument by its name. Raises InvalidCallError."""
+    """The form as the door sees it, with named arguments. Raises InvalidCallError."""
     return checked(tool, form, workspace)[0]
 
 
 def read_scope(text: str, tool: CognitiveTool) -> Rule:
-    """The one allow rule that ``text`` spells, with or without the word ``allow``; about this tool by name.
-    Raises UsageError with a caret, or a sentence."""
+    """Parse ``text`` as one allow rule about this tool; the word ``allow`` is optional. Raises UsageError."""
     begins = _ORDER.match(text)
     written = text if begins and begins[1] != tool.name else f"(allow {text})"
     orders = read_orders(written, "scope")
@@ -110,34 +109,36 @@ def covers(
     workspace: Workspace,
     granted: Sequence[str] | None = None,
 ) -> bool:
-    """Whether the rule allows this call; what cannot be decided is not allowed. ``granted`` are the places
-    that were touched by the call for which a person granted it; without them it is this call."""
+    """Whether the rule allows this call; an undecided rule does not. ``granted`` are the places touched by
+    the call for which a person granted it; the default is this call's."""
     try:
         args = arguments(tool, call.form, workspace)
     except InvalidCallError:
         return False
     known = touched(tool, args, workspace) if granted is None else granted
-    if any(place not in known for place in _turns(rule, tool, args, workspace)):
+    if any(place not in known for place in _link_targets(rule, tool, args, workspace)):
         return False
     return rule.concerns(tool) and rule.test(args, EvaluationContext(tool, call, workspace)) is True
 
 
-def _turns(rule: Rule, tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> Iterator[str]:
-    """Where links lead that are named in a rule, or in a call as it was written: a person has granted places,
-    and a link may lead to another by now."""
+def _link_targets(
+    rule: Rule, tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace
+) -> Iterator[str]:
+    """The targets of links that are named in a rule, or in a call as written. A person has granted places,
+    and a link may lead to another place by now."""
     paths = path_arguments(tool, args)
     named = [one.text for one in rule.compared if one.argument in paths and one.how != "matches"]
     given = [v for v in paths.values() if isinstance(v, str) and not isinstance(v, WorkspacePath)]
     for path in (*named, *given):
         with contextlib.suppress(ToolError):  # no possible path
-            if workspace.turns(path):
+            if workspace.goes_through_link(path):
                 yield workspace.spelling(workspace.locate(path))
 
 
 def suggested(tool: CognitiveTool, form: CallForm) -> str:
-    """The narrow rule that would allow this call and those most like it: the same folder and any text for it,
-    the same program and first word; else the very same arguments, and no others. A secret is never part of a
-    rule, and so it is left open."""
+    """A narrow rule that allows this call and similar ones: the same folder with any text, or the same
+    program and first argument; otherwise exactly these arguments. A secret is never part of a rule: it
+    matches any value."""
     secret = {param.name for param in tool.params if param.secret}
     closed = {param.name for param in tool.params if param.choices}
     in_folder = any(is_path(name, value) and name not in secret for name, value in form.args.items())
@@ -158,7 +159,7 @@ def suggested(tool: CognitiveTool, form: CallForm) -> str:
 
 
 def left_open(text: str) -> str:
-    """What the rule of a scope does not say, in a sentence; empty when it says all."""
+    """A sentence that names the arguments a scope leaves open; empty if there are none."""
     (rule,) = read_orders(text, "scope").rules
     parts = [f":{name}" for name in rule.open]
     parts += [
@@ -170,19 +171,19 @@ def left_open(text: str) -> str:
 
 
 def is_path(name: str, value: Any) -> bool:
-    """Whether a text is the path of a file or folder, by the name of its argument. That is a guess, for tools
-    whose parameters do not say so by their type."""
+    """Whether a text is probably the path of a file or folder, guessed from its argument's name. This is
+    for tools whose parameter types do not say so."""
     return isinstance(value, str) and bool(value) and name.rpartition("-")[2] in PATHS
 
 
 def path_arguments(tool: CognitiveTool, args: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that are paths, by their type or, where a text has none to say so, by their name."""
+    """The arguments that are paths, by their type, or by ``is_path`` where they have none."""
     typed = {param.name for param in tool.path_params}
     return {name: value for name, value in args.items() if name in typed or is_path(name, value)}
 
 
 def touched(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> list[str]:
-    """The files and folders a call names, where they really are: inside the workspace, or in full."""
+    """The files and folders a call names, links resolved: relative if in the workspace, else absolute."""
     found = []
     for value in path_arguments(tool, args).values():
         for path in paths_in(value):
@@ -191,14 +192,14 @@ def touched(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) 
     return found
 
 
-def guessed(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> dict[str, str]:
-    """Where the arguments lead that are paths by their names alone, as far as that is not what they say. The
-    form does not tell, so what is approved, be it in a plan, is bound to this too."""
+def guessed_targets(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> dict[str, str]:
+    """Where the arguments lead that are paths by ``is_path`` only, if their target differs from their
+    text. The form does not contain the target, so an approval, also of a plan, is bound to this too."""
     found = {}
     for name, value in path_arguments(tool, args).items():
         if isinstance(value, str) and not isinstance(value, WorkspacePath):
             with contextlib.suppress(ToolError):
-                if value.startswith("~") or workspace.turns(value):
+                if value.startswith("~") or workspace.goes_through_link(value):
                     found[name] = workspace.spelling(workspace.locate(value))
     return found
 

@@ -1,6 +1,6 @@
-"""Which text of a workspace's policy a person has trusted: its SHA-256, kept in the state folder.
+"""Records which text of a workspace's policy a person has trusted: its SHA-256, stored in the state folder.
 
-Knows no rules. Nothing inside a workspace can reach what is kept here, so a workspace cannot trust itself.
+It knows no rules. Nothing inside a workspace can reach these records, so a workspace cannot trust itself.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from quoth.tools.storage.paths import state_dir
 
 
 def digest_of(data: bytes) -> str:
-    """SHA-256 in hex."""
+    """The SHA-256 of ``data`` in hex."""
     return hashlib.sha256(data).hexdigest()
 
 
 class Trust:
-    """One small file for each workspace that a person has trusted, by its real path."""
+    """One small file for each workspace whose policy is trusted, named by the workspace's real path."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or state_dir() / "trust"
@@ -31,8 +31,8 @@ class Trust:
         return self.folder / f"{digest_of(os.fsencode(root.resolve()))[:32]}.json"
 
     def trusted(self, root: Path) -> str | None:
-        """The SHA-256 that was trusted here, None when nothing was. Raises UsageError when that cannot be
-        told."""
+        """The trusted SHA-256 of this workspace's policy, or None. Raises UsageError when the record
+        cannot be read."""
         file = self._file(root)
         try:
             digest = json.loads(file.read_bytes())["sha256"]
@@ -45,7 +45,7 @@ class Trust:
         return digest
 
     def trust(self, root: Path, data: bytes) -> str:
-        """Trust this text in this workspace, and no other from now on; return its SHA-256."""
+        """Trust this text in this workspace, replacing any earlier one; return its SHA-256."""
         digest = digest_of(data)
         record = {"sha256": digest, "workspace": os.fsencode(root.resolve()).decode(errors="replace")}
         try:
@@ -56,7 +56,7 @@ class Trust:
         return digest
 
     def forget(self, root: Path) -> bool:
-        """Trust nothing here any more; False when nothing was trusted."""
+        """Remove the trust of this workspace; False when there was none."""
         try:
             self._file(root).unlink()
         except (FileNotFoundError, NotADirectoryError):

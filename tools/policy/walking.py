@@ -1,7 +1,8 @@
-"""Which files a tool that walks through folders may show and read: what the rules say of each of them.
+"""Decides which files a tool that walks through folders may list and read.
 
-Knows policies and calls; must not know the door. A deny and an ask count alike: nobody can be asked about a
-thousand files. A rule that matches the call as it was made has been answered by then, and is not asked anew.
+It knows policies and calls; it must not know the door. A deny and an ask count alike, since nobody can be
+asked about a thousand files. A rule that already matched the call itself was decided then and is not applied
+again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from quoth.tools.registry.table import CognitiveTool
 
 
 class Walk:
-    """What one call may do with the files it comes upon; ``reader`` is the tool that reads a file."""
+    """What one call may do with the files it finds; ``reader`` is the tool that reads a file."""
 
     def __init__(
         self,
@@ -50,11 +51,11 @@ class Walk:
             self._never = bool(rest) and self._stopped(rest, reader, {"path": WorkspacePath(".")})
 
     def may_list(self, path: str) -> bool:
-        """Whether the file may be named: no rule about this tool, or about any, speaks against it."""
+        """Whether the file may be named: no deny or ask that concerns this tool matches it."""
         return not self._own or not self._stopped(self._own, self._tool, self._instead(path))
 
     def may_read(self, path: str) -> bool:
-        """Whether the file may be read, too: neither does a rule about reading files."""
+        """Whether the file may also be read: no deny or ask that concerns ``reader`` matches it either."""
         if self._never:
             return False
         if not self.may_list(path):

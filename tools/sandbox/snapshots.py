@@ -21,7 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from quoth.tools.call.context import Kept
+from quoth.tools.call.context import SavedValues
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.database import Store, private_folder
@@ -55,13 +55,13 @@ class StoreSnapshots:
     def drop(self, key: str) -> None:
         self._store().execute("DELETE FROM snapshots WHERE name = ?", (f"call {key}",))
 
-    def values(self, session: str, user: str) -> Kept | None:
+    def values(self, session: str, user: str) -> SavedValues | None:
         found = self._get(_place(session, user), "of the values of this session", "; use another session")
         if found is None:
             return None
-        return Kept(b64decode(found["state"]), found["listing"], found["generation"])
+        return SavedValues(b64decode(found["state"]), found["listing"], found["generation"])
 
-    def keep_values(self, session: str, user: str, kept: Kept) -> Callable[[], str]:
+    def keep_values(self, session: str, user: str, kept: SavedValues) -> Callable[[], str]:
         place, generation = _place(session, user), secrets.token_hex(8)
         state = {"state": b64encode(kept.state).decode(), "listing": kept.listing, "generation": generation}
         sealed = _sealed(place, state)
