@@ -1,6 +1,6 @@
-"""What is wrong with a form before it runs: unreadable, not to be compiled, unknown names, arguments.
+"""Finds what is wrong with a program before it runs: syntax, unknown names, arguments of tools.
 
-Knows tools by their table and programs as they are compiled; it runs nothing and knows no plans or files.
+Knows the tool table and the compiler; it runs nothing and knows no plans or files.
 Lines and columns are those of the form's own text, from 1.
 """
 
@@ -59,8 +59,8 @@ class ToolUse:
 def form_faults(
     text: str, table: ToolTable, names: Iterable[str] = (), hint: Callable[[str], str] = lambda name: ""
 ) -> list[FormFault]:
-    """What is wrong with a program that may use the variables ``names``; of what cannot be compiled the first
-    fault only. ``hint`` says how a variable that is not there could be."""
+    """Return the faults of a program that may use the variables ``names``; only the first one if it does not
+    compile. ``hint`` gives a text to add to the message about an unknown variable."""
     names = list(names)
     whole, above = _whole(text, names)
     try:
@@ -91,7 +91,7 @@ def form_faults(
 
 
 def forms_in(text: str) -> int:
-    """How many forms stand in a text; 0 for one that cannot be read."""
+    """Return how many forms a text holds; 0 if it cannot be read."""
     try:
         return len(read_all(text, PROGRAM_LIMITS))
     except ReadError:
@@ -99,7 +99,7 @@ def forms_in(text: str) -> int:
 
 
 def unknown_in(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[str]:
-    """The names that a program needs and nothing gives; none for one that does not compile."""
+    """Return the undefined names of a program; none if it does not compile."""
     whole, _ = _whole(text, list(names))
     try:
         free = free_names(whole, table.names())
@@ -110,7 +110,7 @@ def unknown_in(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[s
 
 
 def tool_uses(text: str, table: ToolTable, names: Iterable[str] = ()) -> Iterator[ToolUse]:
-    """The tools that a program which compiles says, those in literal programs for eval among them."""
+    """Yield the tools that a program refers to, also in literal programs for ``eval``. It must compile."""
     whole, above = _whole(text, list(names))
     heads = _heads(_read(whole, table))
     tools = _tools(table)
