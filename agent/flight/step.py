@@ -1,8 +1,8 @@
-"""One attempt at a step of a flight: its forms, or a run of the loop, and then what it must have come to.
+"""Makes one attempt at a step: runs its forms, or a model on its objective, then checks its expectation.
 
-Knows runs, doors and sessions; must not know the plan's file or what comes after the step. All that an
-attempt does is of one run of the transcript, under keys made from step, attempt and block, so an attempt that
-was broken off is gone on with by making it again: what is finished is answered by the transcript.
+Knows runs, doors and sessions; must not know the plan's file or what comes after the step. An attempt is one
+run of the transcript, and its calls have keys made from step, attempt and block. To continue an interrupted
+attempt is to make it again: finished calls are answered from the transcript.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from quoth.agent.run.prices import cost_of
 from quoth.agent.run.run import Run, RunLimits
 from quoth.agent.run.subagents import Team, chosen, opening, services_for
 from quoth.agent.session.run_log import RunLog
-from quoth.agent.terminal.text import shortened, show_value, told
+from quoth.agent.terminal.text import failure_text, shortened, show_value
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.context_window import longest_reply, window_of
 from quoth.neuro.backends.messages import Messages
@@ -55,7 +55,7 @@ Ended = Literal["done", "failed", "denied", "waits", "interrupted"]
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """What an attempt has come to, and why, if it is not done; what models have said and cost in it."""
+    """How an attempt ended, the reason if it is not done, and the tokens that its models used."""
 
     status: Ended
     text: str = ""
@@ -64,7 +64,7 @@ class StepOutcome:
 
 @dataclass
 class FlightContext:
-    """What the steps of a flight have in common. ``found`` is the attempt that gave a step its result."""
+    """What all steps of a flight share. ``found`` returns the attempt that gave a step its result."""
 
     agent: Host
     store: Store
@@ -80,7 +80,7 @@ class FlightContext:
 
     @contextlib.contextmanager
     def running(self, run: Run) -> Iterator[None]:
-        """Within it an interrupt stops this run too."""
+        """Let ``interrupt`` stop this run too, inside the ``with`` block."""
         self.runs.append(run)
         try:
             yield
@@ -88,15 +88,15 @@ class FlightContext:
             self.runs.remove(run)
 
     def interrupt(self) -> None:
-        """Stop at the next safe point."""
+        """Stop the flight and its runs at the next safe point."""
         self.interrupted = True
         for run in self.runs:
             run.interrupt()
 
 
-async def attempt(aboard: FlightContext, step: Part, number: int) -> StepOutcome:
-    """Make an attempt at a step, or at the expectation of a group; or go on with it."""
-    it = _Attempt(aboard, step, number)
+async def attempt(context: FlightContext, step: Part, number: int) -> StepOutcome:
+    """Make attempt ``number`` at a step, or at the expectation of a group; or continue it."""
+    it = _Attempt(context, step, number)
     work = asyncio.ensure_future(it.go())
     seconds = step.budget.seconds
     try:
@@ -110,13 +110,13 @@ async def attempt(aboard: FlightContext, step: Part, number: int) -> StepOutcome
 
 
 class _Attempt:
-    def __init__(self, aboard: FlightContext, step: Part, number: int) -> None:
-        self.aboard = aboard
+    def __init__(self, context: FlightContext, step: Part, number: int) -> None:
+        self.context = context
         self.step = step
-        self.plan = aboard.plan
-        self.agent = aboard.agent
-        self.name = aboard.log.run_of(step.id, number)
-        self.session = aboard.log.session
+        self.plan = context.plan
+        self.agent = context.agent
+        self.name = context.log.run_of(step.id, number)
+        self.session = context.log.session
         self.past = self.session.past(self.name)
         self.clock = PausableClock()
         self.usage = Usage()
@@ -167,17 +167,17 @@ class _Attempt:
             **marks,
         )
         if form is not None and knows_all(self.plan, form):
-            approval = self.aboard.approval(self.step)
+            approval = self.context.approval(self.step)
             if approves(approval):
                 await self._cover(
                     run, replace(call, form=self.agent.table.get(EVAL).checked(call.form)[0]), text, approval
                 )
-        with self.aboard.running(run):
+        with self.context.running(run):
             return await run.door.dispatch(call, run.context)
 
     async def _cover(self, run: Run, call: Call, text: str, approval: Approval) -> None:
         """Let what the person has approved count, for this one run of the block."""
-        if is_covered(self.aboard.store, call, text):
+        if is_covered(self.context.store, call, text):
             return
         looks = replace(call.form, args={**call.form.args, "dry-run": "pure"})
         look = replace(call, id=secrets.token_hex(5), form=looks, key=f"{call.key}.look")
@@ -191,9 +191,9 @@ class _Attempt:
             return StepOutcome("failed", self.over) if self.over else StepOutcome("done")
         if result.status == "pending":
             return StepOutcome("waits", result.message)
-        if result.status == "cancelled" and self.aboard.interrupted:
+        if result.status == "cancelled" and self.context.interrupted:
             return StepOutcome("interrupted", "The flight was interrupted.")
-        return StepOutcome("denied" if result.status == "denied" else "failed", told(result))
+        return StepOutcome("denied" if result.status == "denied" else "failed", failure_text(result))
 
     async def _value(self, run: Run, form: Form, ref: str, seen: tuple[str, ...]) -> Any:
         """The value a name refers to. Raises UsageError where it has none."""
@@ -206,7 +206,7 @@ class _Attempt:
         if part is self.step:
             made: StepAttempt | None = StepAttempt(self.name, self.session.past(self.name))
         else:
-            made = self.aboard.found(part)
+            made = self.context.found(part)
         if made is None:
             raise UsageError(f"{part.id} has no result yet, and this step needs it.")
         return result_of(part, made, block)
@@ -218,7 +218,7 @@ class _Attempt:
         text = await self._program_of(run, form, self.plan.library[name], (*seen, name))
         result = await self._evaluate(run, text, f"{_key(self.step, form)}.{name}")
         if not result.ok:
-            raise UsageError(f"{name} has no value: {told(result)}")
+            raise UsageError(f"{name} has no value: {failure_text(result)}")
         return result.value
 
     # Prose
@@ -232,7 +232,7 @@ class _Attempt:
             cost_of(backend.name, Usage())  # refused where it cannot be told
         run = self._run(self._tools(), backend)
         try:
-            with self.aboard.running(run):
+            with self.context.running(run):
                 reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
         finally:
             self.session.let_go(run.messages)
@@ -287,7 +287,7 @@ class _Attempt:
         name = name or self.name
         past = session.past(name)
         log = RunLog(session, name)
-        log.reply = self.aboard.log.begun
+        log.reply = self.context.log.begun
         log.recalled = backend is None  # of a form, nothing but its receipts tells whether it had begun
         said: Mapping[str, Any] = {"text": self.step.title}
         messages, dialect, search, must_act = Messages(), CALL_FORM, False, False
@@ -297,7 +297,7 @@ class _Attempt:
             messages = opening(session, name, past, table, dialect, search)
             if past.stimulus is None:
                 said = stimulus(self._said(), backend, vars(agent.limits), dialect, search, must_act)
-                log.reply = log.add("stimulus", said, parent=self.aboard.log.begun)
+                log.reply = log.add("stimulus", said, parent=self.context.log.begun)
         if past.stimulus is not None:
             said = past.stimulus.data
         task = said["text"]
@@ -324,8 +324,8 @@ class _Attempt:
 
     def _said(self) -> dict[str, Any]:
         """What the model of this attempt is told, and who speaks."""
-        history = self.aboard.log.history.get(self.step.id, ())
-        room, found = self.agent.limits.result_chars, self.aboard.found
+        history = self.context.log.history.get(self.step.id, ())
+        room, found = self.agent.limits.result_chars, self.context.found
         told = briefing(self.plan, self.step, found, history, room, self._aside)
         return {"text": task_of(self.step), "data": told, "user": self.session.user}
 
@@ -341,7 +341,7 @@ class _Attempt:
 
     @property
     def _pages(self) -> StorePages:
-        return StorePages(lambda: self.aboard.store, self.session.id, self.session.user,
+        return StorePages(lambda: self.context.store, self.session.id, self.session.user,
                           self.agent.limits.result_chars)  # fmt: skip
 
     def _context(self, table: ToolTable, task: str) -> ToolContext:
@@ -393,7 +393,7 @@ class _Attempt:
             return ""
         if verdict.kind == "deny":
             return verdict.reason
-        if approves(self.aboard.approval(self.step)):
+        if approves(self.context.approval(self.step)):
             return ""
         how = f"quoth approve {self.plan.source.name}"
         return f"It would use another model, {spec}; that has to be approved: {how}"

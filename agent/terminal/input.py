@@ -1,6 +1,6 @@
-"""Standard input, line by line or whole, without a thread: a wait can be cancelled and leaves nothing behind.
+"""Reads standard input, by lines or whole, without a thread, so that a read can be cancelled cleanly.
 
-Knows descriptors and bytes; what a line means is for others to say.
+Knows descriptors and bytes, not what a line means.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CHUNK = 65536
 
 
 def read_stdin() -> str:
-    """All of standard input as text. Raises UsageError when it is closed or no UTF-8."""
+    """Read all of standard input as text. Raises UsageError if it is closed, unreadable or not UTF-8."""
     if sys.stdin is None:
         raise UsageError("Standard input is closed.")
     try:
@@ -29,7 +29,7 @@ def read_stdin() -> str:
 
 
 class StdinLines:
-    """The lines of a descriptor. What was read beyond a line is kept for the next one."""
+    """Reads a file descriptor by lines, and buffers what comes after a line for the next read."""
 
     def __init__(self, descriptor: int = 0) -> None:
         self._descriptor = descriptor
@@ -37,7 +37,7 @@ class StdinLines:
         self._ended = False
 
     async def read(self) -> str:
-        """The next line without its end. Raises EOFError after the last."""
+        """Return the next line without its end. Raises EOFError after the last."""
         while b"\n" not in self._rest and not self._ended:
             await self._readable()
             try:
@@ -71,7 +71,7 @@ class StdinLines:
             loop.remove_reader(self._descriptor)
 
     def forget_unread(self) -> None:
-        """Drop what was typed before it was asked for; of a terminal only."""
+        """Drop unread input, so that it is no answer to the next question; on a terminal only."""
         self._rest.clear()
         with contextlib.suppress(termios.error, OSError):
             termios.tcflush(self._descriptor, termios.TCIFLUSH)
