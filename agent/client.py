@@ -91,15 +91,15 @@ class AsyncAgent(Conversations):
 def _like(
     method: Callable[Concatenate[Any, P], object],
 ) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, P], T]]:
-    """Give a method that hands all it is given to ``method`` the parameters of that, and its words: for the
-    reader of ``help``, for completion and for a type checker."""
+    """Decorate a method that passes all its arguments on to ``method`` with that one's signature and
+    docstring, for ``help``, completion and type checkers."""
     return functools.wraps(method, assigned=("__doc__", "__name__"), updated=())
 
 
 def _waiting(
     method: Callable[Concatenate[AsyncAgent, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Agent, P], T]:
-    """The method of Agent that waits for this one of AsyncAgent."""
+    """Return a method for Agent that runs this one of AsyncAgent and waits for its result."""
 
     @_like(method)
     def wait(self: Agent, *args: P.args, **named: P.kwargs) -> T:

@@ -102,7 +102,7 @@ def _last(text: str | None) -> int | None:
 
 
 def _since(text: str, now: datetime) -> str:
-    """The time that is meant, written as the rows have theirs."""
+    """Return the time of ``--since`` in the format of the rows: UTC, ISO 8601."""
     ago = re.fullmatch(r"(\d{1,6})([smhdw])", text)
     try:
         if ago:

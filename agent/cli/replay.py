@@ -47,7 +47,7 @@ def add(commands: Commands) -> None:
 
 
 def _session(options: PastOptions, command: str) -> tuple[str, list[Event], int]:
-    """The session that is named, checked; its events, and how many of them were written elsewhere."""
+    """Return the id of the named session, its checked events, and how many of them were imported."""
     from quoth.agent.replay.again import session_in_file, session_in_store
     from quoth.agent.session.index import find_session, last_session
     from quoth.tools.history.transcript import Transcript

@@ -51,8 +51,8 @@ def resume(options: ResumeOptions) -> int:
 
 @dataclass
 class _Continuation:
-    """What is done to go on with a session: first what waits in it, then ``text`` is said, if any is given.
-    ``runs`` is whether it has runs."""
+    """Continues a session: resumes what waits in it, then gives the model ``text``, if there is any. ``runs``
+    says whether the session has runs."""
 
     options: Options
     session: str

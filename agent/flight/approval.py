@@ -212,13 +212,13 @@ async def _coverage(agent: Host, plan: Plan, form: Form) -> tuple[list[Covered],
 
 
 def _changing(table: ToolTable, text: str, given: Sequence[Var]) -> list[str]:
-    """The tools in a program that do more than to read."""
+    """Return the names of a program's tools that do more than read."""
     uses = [use.tool for use in tool_uses(text, table, [var.name for var in given])]
     return list(dict.fromkeys(tool.name for tool in uses if not reads_only(tool)))
 
 
 def _parted(plan: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-    """The calls that would be asked whose arguments all stand in the program, and the others."""
+    """Split the calls that policy would ask about into those with literal arguments only, and the others."""
     parted: tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]] = ([], [])
     for shape in plan["shapes"]:
         parted[not all(map(_is_literal, shape["args"].values()))].append(shape)
@@ -232,7 +232,7 @@ def _shown(shape: Mapping[str, Any], table: ToolTable) -> CallForm:
 
 
 def _seen(plan: Mapping[str, Any], shape: Mapping[str, Any]) -> str:
-    """A digest of a call of a program, with how often it may come."""
+    """Return a digest of a program's call and the number of times it may be made."""
     data = json.dumps([plan["program"], shape], sort_keys=True)
     return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -54,8 +54,8 @@ async def _row(agent: Host, part: Part, more: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _looks(agent: Host, part: Part) -> str:
-    """The calls that an expectation would make, each with its verdict; nothing for one that makes none, or
-    that works with what its step will have come to."""
+    """Return the calls that an expectation would make, each with its verdict; empty if it makes none or
+    depends on the result of its step."""
     if not part.expect or part.says_result:
         return ""
     result = await agent.eval(part.expect, route="flight", dry_run=True)

@@ -77,7 +77,7 @@ class _Flight:
     # Which flight
 
     def _log(self) -> FlightLog:
-        """The flight to go on with, or a new one."""
+        """Return the log of the flight to continue, or begin a new flight."""
         agent, path, anew = self.agent, str(self.file.path), self.wanted.again
         named = bool(self.wanted.only or self.wanted.start)
         for event in flights(agent.store, agent.transcript, path, agent.user, self.named):
@@ -95,7 +95,7 @@ class _Flight:
         return Session(agent.transcript, name, agent.user, store_path(agent.workspace.root))
 
     def _free(self) -> str:
-        """A session in which nothing has happened yet."""
+        """Return the id of the agent's session if it is unused, else a new id."""
         agent = self.agent
         used = agent.transcript.count(agent.session, "session") + agent.transcript.count(
             agent.session, "flight"
@@ -103,13 +103,13 @@ class _Flight:
         return agent.session if not used else f"s{secrets.token_hex(4)}"
 
     def _finished(self, log: FlightLog) -> bool:
-        """Whether a flight of this very plan has nothing left to do."""
+        """Whether a flight has nothing left to do for the plan as it is now."""
         found = FlightState(self.plan, log)
         return log.status == "done" and all(map(found.passed, (*self.plan.steps, *found.groups)))
 
     def _begin_again(self, log: FlightLog) -> None:
-        """What is over and is to be begun anew: what failed in a flight that has ended since, what is not as
-        it was, and what is asked for by name."""
+        """Mark ended parts as ``fresh``, to fly them again: those that failed in a flight that has ended
+        since, those that have changed, and those that the user named."""
         found = FlightState(self.plan, log)
         for part in (*self.plan.steps, *found.groups):
             one = log.latest(part.id)
@@ -124,12 +124,12 @@ class _Flight:
                 self.fresh.add(part.id)
 
     def _flown(self) -> list[Part]:
-        """What is to be flown now: the steps, and the groups that they bring to their end."""
+        """Return the chosen steps, and the groups with an expectation that these complete."""
         steps = [step for step in self.plan.steps if step.id in self.chosen]
         return steps + [group for group in self.state.groups if self._ends(group)]
 
     def _ends(self, group: Part, found: FlightState | None = None) -> bool:
-        """Whether what is flown brings a group to its end."""
+        """Whether the chosen steps complete a group."""
         found = found or self.state
         leaves = found.leaves(group)
         left = any(leaf.id not in self.chosen and not found.passed(leaf) for leaf in leaves)
@@ -173,7 +173,7 @@ class _Flight:
         return report
 
     async def _steps(self) -> None:
-        """Run what is ready, and what becomes so, until nothing is left that can be."""
+        """Run the parts that are ready, and those that become ready, until none is left."""
         most = TOGETHER if self.wanted.parallel else 1
         running: dict[asyncio.Task[None], Part] = {}
         tried: set[str] = set()  # what waits or was interrupted in this flight is not begun twice
@@ -218,8 +218,8 @@ class _Flight:
         return all(map(self.state.passed, self._before(step)))
 
     def _before(self, step: Part) -> Iterator[Part]:
-        """What a step waits for, as far as it is flown: steps, and expectations of groups that they end. The
-        last comes first, for where that has not passed nobody need ask for more."""
+        """Yield the chosen steps that a step waits for, and the groups they complete. The last comes first,
+        because a caller can stop at the first one that has not passed."""
         groups = dict.fromkeys(self.state.expected_before(step))
         for name in reversed(self.plan.waits[step.id]):
             if name in self.chosen:
@@ -231,7 +231,7 @@ class _Flight:
                 yield earlier
 
     def _skip(self) -> None:
-        """What waits for something that failed, or was skipped, is skipped."""
+        """Skip the steps that wait for a failed or skipped part."""
         again = any(map(self._is_lost, (*self.plan.steps, *self.state.groups)))
         while again and not self.stopped:
             again = False
@@ -245,11 +245,11 @@ class _Flight:
                     self._write(step, StepStatus(step.id, "skipped", digest, number, 1, fate))
 
     def _is_lost(self, part: Part) -> bool:
-        """Whether nothing that waits for it can begin."""
+        """Whether a part has ended so that no part that waits for it can begin."""
         return self.state.is_over(part) and not self.state.passed(part)
 
     async def _part(self, part: Part) -> None:
-        """Begin a step, or go on with it, until it has come to something."""
+        """Begin or continue a part, and record how the attempt ends."""
         one = self.state.current(part)
         goes_on = one is not None and not one.over
         if one is None or one.over:
@@ -297,13 +297,13 @@ class _Flight:
         return 1 + max((one.attempt for one in self.log.history.get(part.id, ())), default=0)
 
     def _note(self, part: Part, one: StepStatus) -> None:
-        """Write into the transcript what a part has come to."""
+        """Write the status of a part into the transcript."""
         self.fresh.discard(part.id)
         self.log.add(one)
         self.state.changed(part)
 
     def _write(self, part: Part, one: StepStatus) -> None:
-        """Write down what a part has come to, first in the transcript, and then in the file."""
+        """Write the status of a part into the transcript, and then into the file."""
         last = self.log.latest(part.id)
         if last is None or (last.status, last.attempt, last.text) != ("waits", one.attempt, one.text):
             self._note(part, one)
@@ -323,8 +323,8 @@ class _Flight:
     # What is shown
 
     def _show(self, parts: Iterable[Part] | None = None, *, reset: bool = False) -> list[str]:
-        """Bring the file to what the flight stands at: all of it, or these parts and the groups around them.
-        Returns, and notes, what could not be written."""
+        """Write the state of the flight into the file, for all parts or for these and the groups that contain
+        them. Return, and add to the notes, what could not be written."""
         wanted: dict[str, Part] = {}
         for part in self.plan.parts if parts is None else parts:
             wanted |= {part.id: part} | {group.id: group for group in part.around}
@@ -351,7 +351,7 @@ class _Flight:
         return "APPROVED" if approves(self.context.approval(step)) else "PLAN"
 
     def _word_of(self, group: Part) -> str:
-        """DONE is said of a group only if all in it is, or its own expectation has come true."""
+        """Return the TODO word of a group: DONE only if all its steps are, or its own expectation is true."""
         own = self.state.status(group) if group.expect else ""
         if own in ("done", "failed", "denied"):
             return WORDS[own]
@@ -365,7 +365,7 @@ class _Flight:
         return "FAILED" if (over and not group.expect) or stopped else "RUNNING"
 
     def _line(self, one: StepStatus) -> str:
-        """A line of the log, made of the event alone, so that it is the same whenever it is made."""
+        """Return a line for the log, made from the event alone, so that it is always the same."""
         at = datetime.fromisoformat(one.at).astimezone().strftime("%Y-%m-%d %a %H:%M")
         word = WORDS[one.status] if one.status not in ("waits", "interrupted") else one.status
         line = f"{word} [{at}] digest {one.digest[:12]}, session {self.log.session.id}"

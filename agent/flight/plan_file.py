@@ -95,7 +95,7 @@ class PlanFile:
         return []
 
     def _is_protected(self) -> bool:
-        """Whether it is not to be written to, also by those whom no mode keeps from it."""
+        """Whether the file is write-protected; its mode counts for root too."""
         try:
             mode = self.path.stat().st_mode
         except OSError:
@@ -151,7 +151,7 @@ class PlanFile:
         return part
 
     def _replace(self, new: bytes) -> bool:
-        """Put the new text in the place of the one that was read; False if that is no longer there."""
+        """Replace the text that was read by the new one; return False if the file has changed since."""
         mode = stat.S_IMODE(self.path.stat().st_mode)
         with hold(f"writing of {self.path}"):  # who flies it and who decides about it may write at once
             return replace_file(self.path, [new], mode, sure=lambda: self._bytes() == self._data)
@@ -176,7 +176,7 @@ def _edited(org: OrgParts, part: Part, edit: FileEdit) -> OrgParts:
 
 
 def _missing(lines: Sequence[str], log: Sequence[str]) -> list[str]:
-    """The lines of a log that are not there, whatever time they are written down with."""
+    """Return the lines of ``log`` that ``lines`` lack, compared without their times."""
     stripped = (line.strip() for line in lines)
     there = Counter(_without_time(line[2:]) for line in stripped if line.startswith("- "))
     found = []
@@ -188,7 +188,7 @@ def _missing(lines: Sequence[str], log: Sequence[str]) -> list[str]:
 
 
 def _without_time(line: str) -> str:
-    """What tells a line of the log from others: which attempt came to what. Not when, for one hour has many
-    names; nor why."""
+    """Return what identifies a line of the log: the attempt and its status. Time and reason are left out,
+    since the time depends on the time zone."""
     found = _ATTEMPT.match(line)
     return f"{found[1]} {found[2]}" if found else line

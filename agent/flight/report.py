@@ -72,7 +72,7 @@ class FlightReport:
         return self.status == "done"
 
     def __str__(self) -> str:
-        """One line: how many steps came to what."""
+        """Return one line with the number of steps by TODO word."""
         words = dict.fromkeys([*WORDS.values(), "WAITING"])
         counts = {word: sum(step.word == word for step in self.steps) for word in words}
         said = ", ".join(f"{n} {word.lower()}" for word, n in counts.items() if n)

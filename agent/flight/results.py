@@ -17,7 +17,7 @@ FILE_CHARS = 20_000  # of a result that is written into the file
 
 
 def _key(step: Part, form: Form) -> str:
-    """What the run of a block is called in its attempt."""
+    """Return the key of a block within its attempt."""
     return str(step.running.index(form))
 
 

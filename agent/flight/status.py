@@ -99,7 +99,7 @@ class FlightState:
 
     @cached_property
     def _needed(self) -> dict[str, tuple[str, ...]]:
-        """What a step waits for, without what that has waited for in its turn."""
+        """The steps that each step waits for, without those that these wait for themselves."""
         bits = {step.id: 1 << place for place, step in enumerate(self.plan.order)}
         earlier: dict[str, int] = {}
         found: dict[str, tuple[str, ...]] = {}
@@ -117,14 +117,14 @@ class FlightState:
         return [*self.leaves(group), *(one for one in self.groups if group in one.around)]
 
     def _own(self, part: Part) -> StepStatus | None:
-        """What the log says of a part as it is now."""
+        """Return the latest status of a part, unless the part is fresh or has changed since."""
         one = self.log.latest(part.id)
         stands = one is not None and part.id not in self.fresh and one.digest == self.plan.digest(part)
         return one if stands else None
 
     def _sweep(self) -> None:
-        """Find the statuses of the steps, from the first that is not known on, each from those before it:
-        when any of all that it comes after was flown last, and whether any of it is to be flown anew."""
+        """Fill the cache from the first unknown step on. For each step it holds the last event of the parts
+        that the step depends on, and whether any of them is to be flown again."""
         for place in range(len(self._before), len(self.plan.order)):
             step, last, anew = self.plan.order[place], 0, False
             needed = [self._places[name] for name in self._needed[step.id]]
@@ -139,8 +139,8 @@ class FlightState:
             self._steps[step.id] = None if stale else one
 
     def _is_stale(self, one: StepStatus, last: int, anew: bool) -> bool:
-        """Whether something that this step comes after has been flown since, or is to be: what the step has
-        proven was proven of something else."""
+        """Whether a part that this step depends on was flown after it, or is to be flown again, so that the
+        result rests on something else."""
         if anew and (self.since is None or one.seq <= self.since):
             return True  # but what is flown alone now is of what is there
         return last > one.seq

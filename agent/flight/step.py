@@ -145,12 +145,13 @@ class _Attempt:
     # Forms
 
     async def _block(self, run: Run, form: Form) -> StepOutcome:
-        """Run a block, unless that was done before."""
+        """Run a block; one that was finished before is answered from the transcript."""
         text = await self._program_of(run, form, form)
         return self._came(await self._evaluate(run, text, _key(self.step, form), form))
 
     async def _program_of(self, run: Run, form: Form, block: Form, seen: tuple[str, ...] = ()) -> str:
-        """The program that a block is, with its values; it is needed for ``form``, by way of ``seen``."""
+        """Return the program of ``block`` with its values. ``form`` is the block of the step that needs it,
+        ``seen`` are the library blocks in between."""
         values = {
             var.name: await self._value(run, form, var.ref, seen) if var.ref else var.value
             for var in variables(self.plan, block)
@@ -158,7 +159,7 @@ class _Attempt:
         return _program(block, values, called(self.plan, block).text)
 
     async def _evaluate(self, run: Run, text: str, name: str, form: Form | None = None) -> ToolResult:
-        """A program through the door of the run; ``form`` is the block it is, if an approval may cover it."""
+        """Run a program through the door of the run. ``form`` is its block, if an approval may cover it."""
         marks = {"route": "flight", "user": run.user, "session": run.session, "turn": run.name}
         call = new_call(
             CallForm(EVAL, {"form": Code(text)}),
@@ -176,7 +177,7 @@ class _Attempt:
             return await run.door.dispatch(call, run.context)
 
     async def _cover(self, run: Run, call: Call, text: str, approval: Approval) -> None:
-        """Let what the person has approved count, for this one run of the block."""
+        """Apply the person's approval to this one run of the block."""
         if is_covered(self.context.store, call, text):
             return
         looks = replace(call.form, args={**call.form.args, "dry-run": "pure"})
@@ -196,7 +197,7 @@ class _Attempt:
         return StepOutcome("denied" if result.status == "denied" else "failed", failure_text(result))
 
     async def _value(self, run: Run, form: Form, ref: str, seen: tuple[str, ...]) -> Any:
-        """The value a name refers to. Raises UsageError where it has none."""
+        """Return the value that a name refers to. Raises UsageError if it has none."""
         plan = self.plan
         if ref in plan.data:
             return plan.data[ref].value
@@ -224,7 +225,7 @@ class _Attempt:
     # Prose
 
     async def _prose(self) -> StepOutcome:
-        """Have the model do what the step says, with its tools and within its budget."""
+        """Let the model work on the step's objective, with its tools and within its budget."""
         if self.past.end is not None and self.past.end.status == "done":
             return StepOutcome("done")
         backend = self._backend()
@@ -244,15 +245,14 @@ class _Attempt:
         )
 
     def _aside(self, text: str, head: int) -> str:
-        """The call that shows the rest of a text of which only a part is told, if the step has that tool."""
+        """Return a note with the call that shows the rest of a shortened text, if the step has that tool."""
         id = self._pages.keep(text) if MORE in self._tools() else ""
         return f"; {more_form(id, head + 1)} shows the next part" if id else ""
 
     # What it must have come to
 
     async def _expectation(self) -> StepOutcome:
-        """Whether the expectation holds; its door has the tools alone that read, and in it RESULT is what the
-        step came to."""
+        """Evaluate the expectation, with tools that only read, and RESULT bound to the result of the step."""
         form = self.step.expectation()
         assert form is not None, "it is asked for where there is one"
         program, was = form.text, ""
@@ -274,7 +274,7 @@ class _Attempt:
     # The run that an attempt is
 
     def _tools(self) -> ToolTable:
-        """The tools of the step; its forms are run by eval, whether that is among them or not."""
+        """Return the tools of the step, and eval, which runs its forms."""
         table, names = self.agent.table, self.step.tools
         if names is None:
             return table
@@ -282,7 +282,7 @@ class _Attempt:
         return chosen(table, (*names, *own))
 
     def _run(self, table: ToolTable, backend: Backend | None = None, name: str = "") -> Run:
-        """The run of this attempt: for prose with ``backend``, for forms without."""
+        """Create the run of this attempt, with ``backend`` for an objective, without it for forms."""
         agent, session = self.agent, self.session
         name = name or self.name
         past = session.past(name)
@@ -323,14 +323,14 @@ class _Attempt:
         return run
 
     def _said(self) -> dict[str, Any]:
-        """What the model of this attempt is told, and who speaks."""
+        """Return the task, the briefing and the user, for the model of this attempt."""
         history = self.context.log.history.get(self.step.id, ())
         room, found = self.agent.limits.result_chars, self.context.found
         told = briefing(self.plan, self.step, found, history, room, self._aside)
         return {"text": task_of(self.step), "data": told, "user": self.session.user}
 
     def _limits(self, backend: Backend | None) -> RunLimits:
-        """Those of the agent, as far as the budget of the step lets it use them up."""
+        """Return the agent's limits, lowered to the budget of the step."""
         limits, budget = self.agent.limits, self.step.budget
         if budget.steps is not None:
             limits = replace(limits, steps=min(limits.steps, budget.steps))
@@ -354,14 +354,14 @@ class _Attempt:
         )
 
     def _heard(self, event: str, data: Any) -> None:
-        """Tell the agent's listener which step it is that something happens in."""
+        """Pass an event on to the agent's listener, as an event of this step."""
         if self.agent.on_event is not None:
             inner = data if event == "inner" else Inner((), event, data)
             who = SubAgent(self.name, self.step.title or self.step.id)
             self.agent.on_event("inner", replace(inner, path=(who, *inner.path)))
 
     def _spent(self, run: Run, usage: Usage) -> None:
-        """Count what a model has cost; a step that is over its budget is not asked about again."""
+        """Add up what models have used; end the run if the step is over its budget."""
         self.usage += usage
         budget = self.step.budget
         tokens = self.usage.input_tokens + self.usage.output_tokens
@@ -400,8 +400,8 @@ class _Attempt:
 
 
 def _program(form: Form, values: Mapping[str, Any], text: str) -> str:
-    """The program that a block is with the values of its variables. Raises UsageError where one has no room:
-    a program is written down whole."""
+    """Return the program of a block with the values of its variables. Raises UsageError if a value makes it
+    longer than a program may be."""
     found = form.program(values, text)
     if len(found) > PROGRAM_LIMITS.max_chars >= len(text):
         sizes = {name: len(print_value(value)) for name, value in values.items()}

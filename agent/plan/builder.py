@@ -110,7 +110,7 @@ class _Maker:
         self.plain.append(section)
 
     def end(self) -> None:
-        """Say which of the headlines that are no part of the plan were perhaps meant to be."""
+        """Add faults for headlines that are no part of the plan but were probably meant to be."""
         forms = [form for part in self.parts for form in part.forms] + [*self.library.values()]
         used = {name for form in forms for name in (form.call, *(var.ref for var in form.vars))}
         for section in self.plain:

@@ -127,8 +127,8 @@ def tool_uses(text: str, table: ToolTable, names: Iterable[str] = ()) -> Iterato
 
 
 def _whole(text: str, names: Sequence[str]) -> tuple[str, int]:
-    """The program with its variables bound around it, as it will run, and how many lines that adds above; one
-    that cannot be read stays as it is, so that what is told of it is about itself."""
+    """Return the program in a ``let`` of its variables, as it will run, and the number of lines added above.
+    One that cannot be read is returned as it is, so that faults are about its own text."""
     try:
         readable = bool(names) and bool(read_all(text, PROGRAM_LIMITS))
     except ReadError:
@@ -137,12 +137,12 @@ def _whole(text: str, names: Sequence[str]) -> tuple[str, int]:
 
 
 def _tools(table: ToolTable) -> dict[str, CognitiveTool]:
-    """The tools by the names that programs have for them."""
+    """Return the tools by their mangled names."""
     return {mangled(name): table.get(name) for name in table.names()}
 
 
 def _written(text: str, use: FreeName, dots: bool = False) -> str:
-    """A name as the program spells it; with ``dots`` also what is taken from it behind those."""
+    """Return a name as the program spells it; with ``dots`` also the attributes after it."""
     found = _SYMBOL.match(text.split("\n")[use.line - 1], use.column - 1)
     spelt = found[0] if found else ""
     first = spelt.partition(".")[0]
@@ -166,7 +166,7 @@ def _read(text: str, table: ToolTable) -> Sequence[Any]:
 
 
 def _heads(forms: Sequence[Any]) -> dict[tuple[int, int], Any]:
-    """The calls of a program, by where their heads stand."""
+    """Return the calls of a program by the line and column of their heads."""
     found: dict[tuple[int, int], Any] = {}
     pending = list(reversed(forms))
     while pending:

@@ -294,7 +294,7 @@ class Plan:
         return [before[part.id]] if part.id in before else []
 
     def _ended(self, part: Part, before: Mapping[str, Part], seen: frozenset[str]) -> list[str]:
-        """The steps that have ended when this part has; a note is over as soon as what it waits for."""
+        """Return the steps that must end before this part has ended; a note ends with what it waits for."""
         if leaves := self.leaves(part):
             return [leaf.id for leaf in leaves]
         if part.id in seen:
@@ -362,7 +362,7 @@ class Plan:
         return hashlib.sha256(json.dumps(data, ensure_ascii=True).encode()).hexdigest()
 
     def _counts(self, form: Form, seen: frozenset[str]) -> list[Any]:
-        """A form with all it refers to outside of steps, which have digests of their own."""
+        """Return, for the digest, a form and all data and library blocks that it refers to."""
         named: list[Any] = []
         for name in dict.fromkeys([form.call, *(var.ref for var in form.vars)]):
             if name in self.data:

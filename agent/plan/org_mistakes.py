@@ -110,7 +110,7 @@ def _like_code(org: Org, element: Element) -> str:
 
 
 def _inside(entry: Entry, inner: Element) -> str:
-    """In which kind of block or drawer an element stands; empty for what is logged or came out."""
+    """Return whether an element is inside a "drawer" or a "block"; empty inside a log or results."""
     around = [one for one in entry.elements if one.first < inner.first <= one.last]
     if any(one.name in ("LOGBOOK", "RESULTS") or one.key("RESULTS") for one in around):
         return ""

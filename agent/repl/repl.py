@@ -49,7 +49,7 @@ COMMANDS = ("help", "tools", "tool", "belt", "pending", "approve", "deny", "resu
 
 
 class _Interrupted(Exception):
-    """Ctrl-C ended what was being done."""
+    """Ctrl-C ended the current entry."""
 
 
 class Repl:

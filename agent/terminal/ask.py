@@ -141,8 +141,8 @@ class AskTerminal:
                         return decision
 
     async def _decision(self, said: str, tool: CognitiveTool, call: Call) -> Decision | None:
-        """What the person means; None to be asked again. Raises UsageError and InvalidCallError for what
-        cannot be meant."""
+        """Return the decision that an answer means, or None to ask again. Raises UsageError and
+        InvalidCallError for an answer that means none."""
         word, _, rest = said.partition(" ")
         word, rest = word.lower().rstrip(",;.!"), rest.strip()
         if word in ("y", "yes"):
@@ -162,7 +162,7 @@ class AskTerminal:
         return Decision("deny", self._user, why=said)
 
     async def _scope(self, tool: CognitiveTool, call: Call, rule: str) -> Decision | None:
-        """A rule the person has seen and wants; None to be asked again."""
+        """Show a rule and return it as a decision once confirmed, or None to ask again."""
         while True:
             read = read_scope(rule or suggested(tool, call.form), tool)
             if not covers(read, tool, call, Workspace(self._workspace)):
@@ -177,7 +177,7 @@ class AskTerminal:
             rule = said
 
     async def _edit(self, tool: CognitiveTool, text: str) -> Decision | None:
-        """The call to make instead, which must be one that can be made; None to be asked again."""
+        """Return the checked call to make instead as a decision, or None to ask again."""
         said = text or await self._answer("  The call to make instead: ")
         if not said:
             return None
@@ -191,7 +191,7 @@ class AskTerminal:
         return Decision("edit", self._user, form=form)
 
     async def _answer(self, question: str) -> str:
-        """One line of the person; the end of input is an empty one."""
+        """Read one line of the person; the end of input counts as an empty line."""
         self._lines.forget_unread()
         _say(question)
         self._waiting = asyncio.ensure_future(self._lines.read())
@@ -222,12 +222,12 @@ class AskTerminal:
 
 
 def _margin(text: str) -> str:
-    """The form with a mark before its further lines, so that none can pass for a line of the question."""
+    """Return the form with a mark before each line after the first, so that none imitates the question."""
     return text.replace("\n", "\n│ ")
 
 
 def _cut(text: str) -> str:
-    """The text if it fits on the screen; else its head and tail, and how much lies between them."""
+    """Return the text if it fits on the screen, else its head and tail with the length of the gap."""
     try:
         columns, rows = os.get_terminal_size(sys.stderr.fileno())
     except (OSError, ValueError):
@@ -243,7 +243,7 @@ def _cut(text: str) -> str:
 
 
 def _wrapped(line: str, columns: int) -> list[str]:
-    """A line as the screen breaks it; wide characters are taken for two, and so are all that are no ASCII."""
+    """Split a line as the screen wraps it; if it is not all ASCII, each character counts as two columns."""
     width = columns if line.isascii() else columns // 2
     return [line[at : at + width] for at in range(0, len(line), width)] or [""]
 

@@ -87,7 +87,7 @@ class Progress:
             self._line("■", "yellow", f"{data.status}: {data.text}")
 
     def _turn_to(self, path: tuple[SubAgent, ...]) -> None:
-        """Name the sub-agents that speak now and did not before: several may be at work at once."""
+        """Print the tasks on ``path`` that the last event did not have; several sub-agents may run at once."""
         before = self._path
         for place, agent in enumerate(path):
             self._path = path[: place + 1]
@@ -97,7 +97,7 @@ class Progress:
         self._path = path
 
     def _wait(self, doing: str) -> None:
-        """On a terminal, what the model is at, in a line that the next event wipes out."""
+        """Show on a terminal what the model is doing, in a line that the next event erases."""
         if self._color:
             self._wipe()
             self._out.write(colored(doing, "dim"))

@@ -105,7 +105,7 @@ def _brief(request: Request) -> str:
 
 
 def _told(text: str, by: int) -> str:
-    """The text as it can be judged, its further lines set in, so that none can pass for another row."""
+    """Return the text with escapes visible and further lines indented, so that none imitates another row."""
     return visible(text, lines=True).replace("\n", "\n" + " " * by)
 
 
@@ -127,7 +127,7 @@ def page(request: Request, now: float, plan: str = "") -> str:
 
 
 def _fate(request: Request, now: float) -> str:
-    """What became of a request so far."""
+    """Return the state of a request in words."""
     over = request.expires <= now
     if request.state == "pending":
         return (
