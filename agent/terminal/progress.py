@@ -87,7 +87,7 @@ class Progress:
             self._line("■", "yellow", f"{data.status}: {data.text}")
 
     def _turn_to(self, path: tuple[SubAgent, ...]) -> None:
-        """Print the tasks on ``path`` that the last event did not have; several sub-agents may run at once."""
+        """Print the tasks on ``path`` that the last event did not have; sub-agents may run concurrently."""
         before = self._path
         for place, agent in enumerate(path):
             self._path = path[: place + 1]
