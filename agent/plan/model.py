@@ -154,7 +154,7 @@ class Budget:
 class Part:
     """A headline of the plan: a group if it has parts ``inside``, a note, or a step, whose ``prose`` is its
     objective. ``tools`` is None for all tools of the agent, ``after`` is None if the part waits for the one
-    above it, and ``entry`` is the index of its headline in the file."""
+    before it at its level, and ``entry`` is the index of its headline in the file."""
 
     id: str
     title: str
@@ -274,7 +274,7 @@ class Plan:
     @cached_property
     def waits(self) -> dict[str, tuple[str, ...]]:
         """For each step the ids of the steps that must end before it: those that ``:AFTER:`` names, at the
-        step and at each group that contains it, or without ``:AFTER:`` the part above it."""
+        step and at each group that contains it, or else the part before it at the same level."""
         siblings: dict[str, list[Part]] = {}
         for part in self.parts:
             siblings.setdefault(part.parent.id if part.parent else "", []).append(part)
