@@ -191,7 +191,7 @@ class AskTerminal:
         return Decision("edit", self._user, form=form)
 
     async def _answer(self, question: str) -> str:
-        """Read one line of the person; the end of input counts as an empty line."""
+        """One line of the person; the end of input is an empty one."""
         self._lines.forget_unread()
         _say(question)
         self._waiting = asyncio.ensure_future(self._lines.read())

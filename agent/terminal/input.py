@@ -1,4 +1,4 @@
-"""Reads standard input, by lines or whole, without a thread, so that a read can be cancelled cleanly.
+"""Standard input, line by line or whole, without a thread: a wait can be cancelled and leaves nothing behind.
 
 Knows descriptors and bytes, not what a line means.
 """
@@ -71,7 +71,7 @@ class StdinLines:
             loop.remove_reader(self._descriptor)
 
     def forget_unread(self) -> None:
-        """Drop unread input, so that it is no answer to the next question; on a terminal only."""
+        """Drop what was typed before it was asked for; of a terminal only."""
         self._rest.clear()
         with contextlib.suppress(termios.error, OSError):
             termios.tcflush(self._descriptor, termios.TCIFLUSH)
