@@ -1,6 +1,6 @@
-"""Agent and AsyncAgent: the two clients of the whole machine, like httpx's two. The async one is the core.
+"""Agent and AsyncAgent: the synchronous and the asynchronous client of quoth. Agent wraps AsyncAgent.
 
-A façade: the parts are put together in agent/run/host.py, and the work is in the rooms.
+This is a façade: agent/run/host.py assembles the parts, and other rooms do the work.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class AsyncAgent(Conversations):
         parallel: bool = False,
         again: bool = False,
     ) -> FlightReport:
-        """Fly a flight plan: its steps are run and what they come to is written into its file.
+        """Fly a flight plan: run its steps and write their results into its file.
 
-        A flight that has not ended goes on where it stood, with ``again`` all is flown anew. ``start``,
-        ``only`` and ``until`` choose the steps; with ``parallel`` those without order between them run at
-        once. Raises UsageError for a plan with faults: then nothing is run."""
+        A flight that has not ended continues where it stopped; with ``again`` a new one begins. ``start``,
+        ``only`` and ``until`` choose steps by id or title, ``until`` also by phase. With ``parallel``
+        independent steps run at once. Raises UsageError for a plan with faults, and then runs nothing."""
         self._require_open()
         from quoth.agent.flight.engine import fly
         from quoth.agent.flight.plan_file import PlanFile
@@ -59,11 +59,13 @@ class AsyncAgent(Conversations):
         return await fly(self, PlanFile(path), Wanted(start, only, until, parallel, again), self.named)
 
     async def replay(self, session: str | Path | None = None, *, live_tools: bool = False) -> Replay:
-        """Replay a session of this workspace (this one if none is named), or one in a file that ``quoth
-        export`` wrote, with the tools, the dialect and the belt of this agent: what the loop would tell the
-        model and call now is compared with what is recorded. No model is asked, no body runs, nothing is
-        written. With ``live_tools`` calls that only read are made again, through the door, and what changed
-        is reported too. Raises UsageError."""
+        """Replay a session with this agent's tools, dialect and belt, and compare the prompts and calls that
+        the loop would make now with the recorded ones.
+
+        ``session`` is an id in this workspace (by default this agent's session), or the Path of a file that
+        ``quoth export`` wrote. No model is asked, no tool body runs, nothing is written. With ``live_tools``
+        calls that only read are made again, through the door, and changed results are reported too. Raises
+        UsageError."""
         from quoth.agent.replay.again import session_in_file, session_in_store
         from quoth.agent.replay.replay import replay
 
@@ -89,15 +91,15 @@ class AsyncAgent(Conversations):
 def _like(
     method: Callable[Concatenate[Any, P], object],
 ) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, P], T]]:
-    """Give a method that hands all it is given to ``method`` the parameters of that, and its words: for the
-    reader of ``help``, for completion and for a type checker."""
+    """Decorate a method that passes all its arguments on to ``method`` with that one's signature and
+    docstring, for ``help``, completion and type checkers."""
     return functools.wraps(method, assigned=("__doc__", "__name__"), updated=())
 
 
 def _waiting(
     method: Callable[Concatenate[AsyncAgent, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Agent, P], T]:
-    """The method of Agent that waits for this one of AsyncAgent."""
+    """Return a method for Agent that runs this one of AsyncAgent and waits for its result."""
 
     @_like(method)
     def wait(self: Agent, *args: P.args, **named: P.kwargs) -> T:
@@ -107,7 +109,7 @@ def _waiting(
 
 
 class Agent:
-    """The synchronous twin of AsyncAgent: same arguments and methods, on an event loop in its own thread."""
+    """The synchronous client: arguments and methods of AsyncAgent, on an event loop in its own thread."""
 
     @_like(AsyncAgent.__init__)
     def __init__(self, **options: Any) -> None:
@@ -124,20 +126,20 @@ class Agent:
 
     @property
     def session(self) -> str:
-        """The name of its session."""
+        """The id of its session."""
         return self._agent.session
 
     @property
     def audit(self) -> Audit:
-        """What was called, and what came of it."""
+        """The audit trail: every call and its result."""
         return self._agent.audit
 
     def call(self, form: str | CallForm) -> ToolResult:
-        """One call form through the door, without a model. An unreadable form is an ``invalid`` result."""
+        """Make one call through the door, without a model. An unreadable form gives an ``invalid`` result."""
         return self._wait(self._agent.call(form, route="python"))
 
     def eval(self, program: str, *, dry_run: bool | Literal["pure"] = False) -> ToolResult:
-        """A Lisp program in the sandbox, each of whose calls passes the door; see AsyncAgent.eval."""
+        """Run a Lisp program in the sandbox; each of its calls passes the door. See AsyncAgent.eval."""
         return self._wait(self._agent.eval(program, route="python", dry_run=dry_run))
 
     run = _waiting(AsyncAgent.run)
@@ -153,7 +155,7 @@ class Agent:
 
     @property
     def broker(self) -> Broker:
-        """The requests that wait for a person, and what can be decided of them."""
+        """The broker, which lists the requests that wait for a person and records decisions."""
         return self._agent.broker
 
     @_like(AsyncAgent.forget)
@@ -161,7 +163,7 @@ class Agent:
         self._agent.forget()
 
     def interrupt(self) -> None:
-        """Stop the run in progress, from any thread."""
+        """Stop the run in progress at its next safe point. May be called from any thread."""
         if not self._closed:
             self._loop.call_soon_threadsafe(self._agent.interrupt)
 
@@ -182,7 +184,7 @@ class Agent:
                 task.cancel()
 
     def close(self) -> None:
-        """Stop everything that was started. May be called twice."""
+        """Close the agent and stop everything it started. May be called twice."""
         if self._closed:
             return
         try:

@@ -1,6 +1,6 @@
-"""Where the command begins: before anything else is imported, Ctrl-C ends it without a traceback.
+"""The entry point of the command: Ctrl-C ends it without a traceback even while imports still run.
 
-Knows signals alone. What comes before this file, Python's own start, is not ours.
+Knows signals only. It cannot cover Python's own start, before this file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ INTERRUPTED = 130
 
 
 def leave(*_: object) -> None:
-    """End at once: right where nothing was begun that has to be put away."""
+    """End the process at once, as a signal handler. Only correct while there is nothing to clean up."""
     if "--json" in sys.argv:
         os.write(1, b'{"status": "interrupted", "message": "Interrupted."}\n')
     os.write(2, b"quoth: Interrupted.\n")
@@ -25,7 +25,7 @@ if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # else it 
 
 
 def main() -> int:
-    """The command ``quoth``."""
+    """Run the command ``quoth`` and return its exit code."""
     from quoth.agent.cli import main as cli
 
     try:

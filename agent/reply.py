@@ -1,4 +1,4 @@
-"""What a run comes to: the Reply, the calls in it, and how a listener hears of them.
+"""The result of a run: the Reply and its calls; and the events of sub-agents that a listener gets.
 
 Data only; it knows no door, no session and no loop.
 """
@@ -19,8 +19,8 @@ Listener = Callable[[str, Any], None]
 
 @dataclass(frozen=True)
 class CallRecord:
-    """A call form of the run and the one result it got; ``shown`` is the form without declared secrets,
-    ``call_id`` is what the provider calls it."""
+    """A call of the run and its result; ``shown`` is the form without declared secrets, ``call_id`` the id
+    that the provider gave the call."""
 
     form: CallForm
     result: ToolResult
@@ -33,7 +33,7 @@ class CallRecord:
 
 @dataclass(frozen=True)
 class Reply:
-    """How a run ended. ``text`` is never empty: an answer, or the sentence that says why there is none."""
+    """How a run ended. ``text`` is never empty: it is the answer, or a sentence why there is none."""
 
     session: str
     status: RunStatus
@@ -61,7 +61,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class SubAgent:
-    """A sub-agent as a listener knows it: the id of the call it works for, and its task."""
+    """Names a sub-agent to a listener: the id of the call that started it, and its task."""
 
     call: str
     task: str
@@ -69,8 +69,8 @@ class SubAgent:
 
 @dataclass(frozen=True)
 class Inner:
-    """An event of a sub-agent, as the listener of its caller hears it under the name ``inner``. ``path``
-    leads to the sub-agent, the outermost first; its length is the depth."""
+    """An event of a sub-agent; the listener of its caller gets it as an event named ``inner``. ``path`` holds
+    the sub-agents from the outermost to the one with the event."""
 
     path: tuple[SubAgent, ...]
     event: str

@@ -1,6 +1,6 @@
-"""For users' tests: a session that went well, kept as a file, is a test.
+"""For users' tests: turns the file of an exported session into a test.
 
-Knows replays alone; it needs no test framework, only ``assert``.
+Knows replays only; it needs no test framework, only ``assert``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def replays(
     dialect: str | None = None,
     belt: Literal["full", "search"] | None = None,
 ) -> Replay:
-    """Assert that a session replays as it is recorded.
+    """Assert that a session replays as it was recorded.
 
     ``file`` is what ``quoth export ID > FILE`` wrote::
 
@@ -34,16 +34,14 @@ def replays(
         def test_the_fix():
             replays("tests/sessions/fix.hy", tools=["my.hy"])
 
-    The model's words and the results of the calls are those of the file: no model, no network and no body of
-    a tool is needed, and nothing is written. What is tested is all that lies between: what the model is told
-    of the tools and of their results, how its words are read, which calls come of them, and how the run ends.
-    So the test fails, with a diff of the forms, when a tool's description or parameters change, or the loop
-    does.
+    The replies of the model and the results of the calls come from the file: no model, network or tool body
+    is used, and nothing is written. The test covers everything in between: the prompts, how replies are read,
+    the calls made, and how the run ends. It fails, with a diff of the forms, when the description or the
+    parameters of a tool change, or the loop does.
 
-    ``tools`` are the files or tools that the session had beside those that ship, for a file of a session
-    loads no code by itself; ``dialect`` and ``belt`` count in place of the session's. Returns the Replay,
-    whose ``notes`` say what was not compared. Raises UsageError for a file that holds no session, or one that
-    was changed."""
+    ``tools`` are the files or tools that the session had besides the built-in ones, since its file loads no
+    code; ``dialect`` and ``belt`` replace those of the session. Returns the Replay, whose ``notes`` say what
+    was not compared. Raises UsageError for a file that holds no session or was altered."""
     __tracebackhide__ = True  # what failed is in the words of the failure
     session, events = session_in_file(Path(file))
     notes: list[str] = []

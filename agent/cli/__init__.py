@@ -1,1 +1,1 @@
-"""The commands of quoth, one file a family."""
+"""The commands of quoth, one file for each family."""

@@ -1,7 +1,7 @@
-"""The command ``quoth audit``: filters and prints the trail, or verifies it.
+"""The command ``quoth audit``: filters and prints the audit trail, or verifies it.
 
-Knows the trail's public face and how a row looks; it calls no tool and changes nothing. A workspace in which
-nothing was called has no store, and looking makes none.
+Knows the trail's public interface and how a row is printed; it calls no tool and changes nothing. A workspace
+in which nothing was called has no store, and this command creates none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNITS = {unit[0]: seconds for unit, seconds in SECONDS.items()}
 
 @dataclass(init=False, repr=False, eq=False)
 class AuditOptions(Options):
-    """``--session`` and ``--user`` are common options, and filter here."""
+    """Options of ``quoth audit``. The common options ``--session`` and ``--user`` are filters here."""
 
     verify: str | None = argument(
         "verify", "say whether any row was changed, is missing or was put in", nargs="?"
@@ -49,7 +49,7 @@ def add(commands: Commands) -> None:
 
 
 def audit(options: AuditOptions) -> int:
-    """Print the rows, exit code 0; or verify them, exit code 1 when the trail is not as it was written."""
+    """Print the rows; or verify them, with exit code 1 if the trail was altered."""
     if options.verify not in (None, "verify"):
         hint = did_you_mean(options.verify, ["verify"]) or " There is only: quoth audit verify."
         raise UsageError(f"quoth audit does not know {options.verify}.{hint}")
@@ -102,7 +102,7 @@ def _last(text: str | None) -> int | None:
 
 
 def _since(text: str, now: datetime) -> str:
-    """The time that is meant, written as the rows have theirs."""
+    """Return the time of ``--since`` in the format of the rows: UTC, ISO 8601."""
     ago = re.fullmatch(r"(\d{1,6})([smhdw])", text)
     try:
         if ago:

@@ -1,13 +1,13 @@
 """The commands ``quoth call`` and ``read``: a call without a model, and a model's reply without a call.
 
-Knows how they are spelt and printed; the work is in the door and the reader.
+Knows their options and output; the work is in the door and the reader.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quoth.agent.cli.common import carried_out, read_text, text_of, tools_of
+from quoth.agent.cli.common import read_text, run_call, text_of, tools_of
 from quoth.agent.cli.options import DONE, USAGE, Commands, Options, argument
 from quoth.agent.terminal.output import complain, print_json, print_line
 
@@ -29,7 +29,7 @@ def add(commands: Commands) -> None:
 
 def call(options: CallOptions) -> int:
     form = text_of(options.form)
-    return carried_out(options, lambda agent: agent.call(form))
+    return run_call(options, lambda agent: agent.call(form))
 
 
 def read(options: ReadOptions) -> int:

@@ -1,4 +1,4 @@
-"""What commands share: the agent and the store of a command, how results are shown, files read and written.
+"""Helpers for all commands: open the store and the agent, show results, read and write files.
 
 Knows no single command; the commands import it.
 """
@@ -26,7 +26,7 @@ EXIT_OF = {"ok": DONE, "invalid": USAGE, "unknown": USAGE, "pending": PENDING, "
 
 
 def interrupted(as_json: bool) -> int:
-    """Say that the command was interrupted; the exit code."""
+    """Say that the command was interrupted, and return the exit code."""
     if as_json:
         print_json({"status": "interrupted", "message": "Interrupted."})
     complain("Interrupted.")
@@ -37,7 +37,7 @@ def interrupted(as_json: bool) -> int:
 
 
 def open_store(options: Options) -> AbstractContextManager[Store | None]:
-    """The store of the workspace; None where nothing was ever kept. A command opens it once."""
+    """Open the store of the workspace, or None if it has none. A command does this once."""
     from quoth.tools.storage.database import existing_store
 
     return existing_store(options.folder)
@@ -50,8 +50,8 @@ def agent_of(
     asked: Callable[[Any], Any] = lambda person: person,
     **more: Any,
 ) -> AsyncAgent:
-    """An agent as the options want it, which closes the ``store`` that it is given; ``asked`` may stand
-    before the person at the terminal."""
+    """Create an agent from the options. It takes over the ``store`` and closes it. ``asked`` may wrap the
+    AskTerminal, and ``more`` goes to AsyncAgent."""
     from quoth.agent.client import AsyncAgent
     from quoth.agent.run.options import ModelOptions, ToolOptions
 
@@ -86,8 +86,8 @@ def with_agent(
     draws: bool = False,
     **more: Any,
 ) -> int:
-    """Run ``work`` with an agent; the first Ctrl-C stops a run at a safe point, the next one everything.
-    Work that ``draws`` has stdout for itself."""
+    """Run ``work`` with an agent and return its exit code. The first Ctrl-C stops a run at a safe point, the
+    second one everything. With ``draws`` stdout is not redirected; ``more`` goes to ``agent_of``."""
     import asyncio
     import signal
 
@@ -127,8 +127,9 @@ def with_agent(
         return asyncio.run(go())
 
 
-def carried_out(options: Options, work: Callable[[AsyncAgent], Coroutine[Any, Any, ToolResult]]) -> int:
-    """Make a call with an agent, show what it came to, and tell what waits then."""
+def run_call(options: Options, work: Callable[[AsyncAgent], Coroutine[Any, Any, ToolResult]]) -> int:
+    """Run ``work``, which makes one call; show its result and the requests that wait, and return the exit
+    code."""
     from quoth.agent.terminal.progress import Progress
 
     async def shown(agent: AsyncAgent) -> int:
@@ -140,7 +141,7 @@ def carried_out(options: Options, work: Callable[[AsyncAgent], Coroutine[Any, An
 
 
 def tools_of(options: Options) -> ToolTable:
-    """The tools alone, for commands that call nothing."""
+    """Load the tools without an agent, for commands that call none."""
     from quoth.tools.loading import load_tools
 
     with results_only():
@@ -151,14 +152,14 @@ def tools_of(options: Options) -> ToolTable:
 
 
 def show_result(result: ToolResult, as_json: bool) -> int:
-    """A call's result; the exit code."""
+    """Print the result of a call and return the exit code."""
     if as_json:
         print_json(result.to_json())
         return EXIT_OF.get(result.status, FAILED)
-    from quoth.agent.terminal.text import show_value, told
+    from quoth.agent.terminal.text import failure_text, show_value
 
     if not result.ok:
-        complain(told(result))
+        complain(failure_text(result))
         return EXIT_OF.get(result.status, FAILED)
     if result.value is not None:
         print_line(show_value(result.value).rstrip("\n"))
@@ -168,7 +169,7 @@ def show_result(result: ToolResult, as_json: bool) -> int:
 
 
 def show_reply(reply: Reply, as_json: bool) -> int:
-    """What a run came to; the exit code."""
+    """Print the reply of a run and return the exit code."""
     from quoth.agent.cli.options import EXIT_OF_RUN
 
     if as_json:
@@ -179,7 +180,7 @@ def show_reply(reply: Reply, as_json: bool) -> int:
 
 
 def tell_what_waits(agent: AsyncAgent, options: Options) -> None:
-    """Tell a person what to do about the calls that wait, if any do."""
+    """Print the commands that decide the waiting calls and resume the session, if any call waits."""
     if not agent.waits:
         return
     from quoth.agent.terminal.next_step import tell_next
@@ -194,7 +195,7 @@ def tell_what_waits(agent: AsyncAgent, options: Options) -> None:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file that was not there. Raises UsageError."""
+    """Write a new file. Raises UsageError if it exists or cannot be written."""
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -205,7 +206,7 @@ def write_new(path: Path, text: str) -> None:
 
 
 def read_text(file: str) -> str:
-    """A file, or stdin for ``-``. Raises UsageError."""
+    """Return the text of a file, or of stdin for ``-``. Raises UsageError."""
     if file == "-":
         return text_of("-")
     try:
@@ -219,7 +220,7 @@ def read_text(file: str) -> str:
 
 
 def text_of(argument: str) -> str:
-    """The argument itself, or stdin for ``-``."""
+    """Return the argument itself, or the text of stdin for ``-``."""
     from quoth.agent.terminal.input import read_stdin
 
     return read_stdin() if argument == "-" else argument

@@ -1,7 +1,7 @@
-"""The commands ``quoth pending``, ``approve`` and ``deny``: what waits, and what becomes of it.
+"""The commands ``quoth pending``, ``approve`` and ``deny``: list requests and decide them.
 
-Knows options and the broker; how a request looks is for agent/terminal/requests.py. A program that a tool has
-started decides nothing.
+Knows options and the broker; agent/terminal/requests.py prints a request. A program that a tool has started
+cannot use ``approve`` or ``deny``.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def add(commands: Commands) -> None:
 
 
 def pending(options: PendingOptions) -> int:
-    """The open requests on stdout, the oldest first; or one, whatever became of it."""
+    """Print the open requests, the oldest first; or one request, open or decided."""
     with open_store(options) as store:
         broker = _broker(options, store)
         if options.id:
@@ -92,7 +92,7 @@ def pending(options: PendingOptions) -> int:
 
 
 def approve(options: ApproveOptions) -> int:
-    """Record an approval, showing first what is granted beyond the one call."""
+    """Record an approval of a request or plan. A scope is shown and must be confirmed first."""
     from quoth.agent.terminal.ask import call_of, seconds_of
     from quoth.tools.consent.requests import Decision
 
@@ -113,7 +113,7 @@ def approve(options: ApproveOptions) -> int:
 
 
 def deny(options: DenyOptions) -> int:
-    """Record a refusal."""
+    """Record a denial of a request or plan."""
     from quoth.tools.consent.requests import Decision
 
     if flight.is_plan(options.id):

@@ -1,6 +1,6 @@
-"""The command ``quoth fly``, and approving or denying the steps of a plan.
+"""The command ``quoth fly``, and the decisions of ``quoth approve`` and ``deny`` about steps of a plan.
 
-Knows options and how things are printed; what a flight does is in agent/flight/engine.py.
+Knows options and how flights are printed; the flight itself is in agent/flight/engine.py.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def add(commands: Commands) -> None:
 
 
 def is_plan(argument: str) -> bool:
-    """Whether what is to be approved is a plan and no request."""
+    """Whether an argument of ``quoth approve`` or ``deny`` names a plan, not a request."""
     return argument.endswith(PLANS) or "/" in argument
 
 
@@ -76,7 +76,7 @@ def is_plan(argument: str) -> bool:
 
 
 def fly(options: FlyOptions) -> int:
-    """Fly a plan, or only look at it."""
+    """Fly a plan; or check it, or list its calls."""
     from quoth.agent.flight.plan_file import PlanFile
 
     _refuse_together(options)
@@ -93,9 +93,9 @@ def _fly(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
     import asyncio
 
     from quoth.agent.flight.engine import fly as fly_plan
-    from quoth.agent.flight.progress import AskedAside, stderr_look
+    from quoth.agent.flight.progress import AskWhilePaused, flight_display
 
-    look = stderr_look()
+    look = flight_display()
     again = options.typed("fly", options.plan, also=_as_given(options))
 
     async def work(agent: AsyncAgent) -> int:
@@ -114,7 +114,7 @@ def _fly(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
         return EXIT_OF_RUN[report.status]
 
     return with_agent(
-        options, work, on_event=look, store=store, asked=lambda person: AskedAside(person, look)
+        options, work, on_event=look, store=store, asked=lambda person: AskWhilePaused(person, look)
     )
 
 
@@ -239,8 +239,8 @@ def _dry_lines(steps: list[dict[str, Any]]) -> list[str]:
 
 
 def decide_plan(options: Options, path: str, named: str | None, kind: Any, why: str = "") -> int:
-    """Record a decision about the steps of a plan as they are now, or about the one that is named; show it in
-    the file, and say what it covers. Denied steps are not flown until somebody approves them."""
+    """Record a decision about all steps of a plan as they are now, or about those of the part ``named``.
+    Write it into the file and print what it covers. ``kind`` is that of a Decision: "once" or "deny"."""
     from quoth.agent.flight.approval import coverage, record
     from quoth.agent.flight.approval_view import coverage_data, page
     from quoth.agent.flight.plan_file import FileEdit, PlanFile
@@ -263,7 +263,7 @@ def decide_plan(options: Options, path: str, named: str | None, kind: Any, why: 
             record(agent.store, agent.audit, plan, str(file.path), step, agent.table, decision, seen)
         word = "DENIED" if kind == "deny" else "APPROVED"
         log = [_line(word, by, why)] if kind == "deny" else []
-        notes = file.put([FileEdit(step.id, word, plan.digest(step), log, over=UNBEGUN) for step in steps])
+        notes = file.write([FileEdit(step.id, word, plan.digest(step), log, over=UNBEGUN) for step in steps])
         if options.json:
             told = [_said(file, step, word.lower(), by, why) for step in steps]
             for one, more in zip(told, covered, strict=False):

@@ -1,7 +1,7 @@
-"""The command ``quoth``: options in, one command, exit codes out.
+"""The command ``quoth``: parses the command line, runs one command, and returns its exit code.
 
-Knows which files of commands there are and what becomes of errors. Each file adds its commands with ``add``
-and imports what they need only when they run.
+Knows which files have commands and how errors are reported. Each file adds its commands with ``add`` and
+imports what they need only when they run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FILES = (run, call, tools, program, flight, audit, policy, consent, session, res
 
 
 def parser() -> Parser:
-    """The whole command line. Common options may stand before or after the command."""
+    """Return the parser of the whole command line. Common options may precede or follow the command."""
     whole = Parser(prog="quoth", description="A homoiconic agent loop. Without a command: the REPL.")
     whole.add_fields(Options, "tools_before")
     whole.add_argument(
@@ -48,7 +48,7 @@ def version(options: Options) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; no mistake of a user ends in a traceback."""
+    """Run one command and return its exit code. A user's mistake prints a sentence, no traceback."""
     words = list(sys.argv[1:] if argv is None else argv)
     open_streams()
     try:

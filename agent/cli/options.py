@@ -1,6 +1,6 @@
-"""The command line as data: typed options, the parser that is made of them, exit codes.
+"""The command line as data: typed options, the parser that is built from them, and exit codes.
 
-A field of a dataclass is an option of the command line. Knows no single command and does nothing.
+Each field of an options class is an option of the command line. Knows no single command and runs none.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ EXIT_OF_RUN = {"done": DONE, "failed": FAILED, "pending": PENDING, "interrupted"
 
 
 def option(flags: str, metavar: str | None, help: str, default: Any = None, **more: Any) -> Any:
-    """A field that is an option; ``more`` is for argparse. Those with the same ``rivals`` exclude each
-    other."""
+    """Return a dataclass field for an option; ``more`` goes to argparse. Options with the same ``rivals`` are
+    mutually exclusive."""
     known = {name: value for name, value in {"metavar": metavar, **more}.items() if value is not None}
     return field(default=default, metadata={"flags": flags.split(), "help": help, **known})
 
 
 def argument(metavar: str, help: str, default: Any = None, **more: Any) -> Any:
-    """A field that is an argument, which has a place and no name."""
+    """Return a dataclass field for a positional argument."""
     return option("", metavar, help, default, **more)
 
 
 def switch(flag: str, help: str, **more: Any) -> Any:
-    """A field that is True when its option is given."""
+    """Return a dataclass field that is True if its option is given."""
     return option(flag, None, help, default=False, action="store_true", **more)
 
 
@@ -53,9 +53,9 @@ def _seconds(text: str) -> float:
 
 @dataclass(init=False, repr=False, eq=False)
 class Options:
-    """The options every command has. What was not given is None, empty or False.
+    """The options that every command has. One that was not given is None, empty or False.
 
-    One ``__init__`` serves all kinds: making one for each would double the time a command needs to start."""
+    All subclasses share one ``__init__``: generating one for each would double a command's start time."""
 
     model: str | None = option(
         "--model",
@@ -97,25 +97,25 @@ class Options:
 
     @property
     def folder(self) -> Path:
-        """The workspace."""
+        """The path of the workspace."""
         return Path("." if self.workspace is None else self.workspace)
 
     @property
     def asker(self) -> str:
-        """Who is asking."""
+        """The user's name; the login name by default."""
         from quoth.agent.terminal.person import user_name
 
         return self.user or user_name()
 
     def typed(self, *words: str, also: str = "") -> str:
-        """A command that is to be typed next, for the same workspace."""
+        """Return a ``quoth`` command for the same workspace, quoted for a shell; ``also`` is added as is."""
         place = () if self.workspace is None else ("--workspace", self.workspace)
         return " ".join(["quoth", *(shlex.quote(word) for word in (*words, *place))]) + also
 
 
 @dataclass(init=False, repr=False, eq=False)
 class RunOptions(Options):
-    """The limits of a run, by their names in RunLimits. A test compares the defaults."""
+    """Options for the limits of a run, named as in RunLimits. A test compares the defaults in the help."""
 
     steps: int | None = option(
         "--max-steps", "N", "at most so many turns of the model (default: 25)", type=at_least_one
@@ -142,8 +142,8 @@ LIMITS = [one for one in fields(RunOptions) if one.name not in {one.name for one
 
 
 def limits_of(options: Options, before: Mapping[str, Any] | None = None) -> RunLimits:
-    """The limits that are given, beside those of the session that is continued. What another version knew
-    as a limit is none here."""
+    """Return the limits of a run: the options given, then the session's limits ``before``, then defaults.
+    Unknown limits in ``before``, from another version, are ignored."""
     from quoth.agent.run.run import RunLimits
 
     typed = vars(options)
@@ -157,7 +157,7 @@ def limits_of(options: Options, before: Mapping[str, Any] | None = None) -> RunL
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with one sentence instead of a page for a mistake, exit code 2, and what was given alone."""
+    """An ArgumentParser that raises UsageError for a mistake, and returns only the options given."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, allow_abbrev=False, argument_default=argparse.SUPPRESS)
@@ -177,8 +177,8 @@ class Parser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
     def add_fields(self, kind: type[Options], place: str) -> None:
-        """The options of ``kind``. ``place`` holds its ``--tools``: those before the command and those after
-        it are kept apart, for the later list would drop the earlier one."""
+        """Add the options of ``kind``. ``place`` is the attribute for ``--tools``: it differs before and
+        after the command, because the later list would replace the earlier one."""
         common = self.add_argument_group("common options")
         rivals: dict[str, Any] = {}
         shared = {one.name for one in fields(Options)}
@@ -201,25 +201,25 @@ OptionsT = TypeVar("OptionsT", bound=Options)
 
 
 class Commands:
-    """Where a file of commands adds its own."""
+    """The registry to which a file of commands adds its own."""
 
     def __init__(self, parsers: argparse._SubParsersAction[Parser]) -> None:
         self._parsers = parsers
 
     def add(self, name: str, help: str, kind: type[OptionsT], do: Callable[[OptionsT], int]) -> None:
-        """A command: what it is called and said to do, its options, and what does it."""
+        """Add a command that parses its options as ``kind`` and runs ``do``, which returns the exit code."""
         parser = self._parsers.add_parser(name, help=help, description=help)
         parser.add_fields(kind, "tools_after")
         parser.set_defaults(kind=kind, do=do)
 
     def group(self, name: str, help: str) -> Commands:
-        """A command whose first word is another command."""
+        """Add a command with subcommands, and return the registry for these."""
         parser = self._parsers.add_parser(name, help=help, description=help)
         return Commands(parser.add_subparsers(dest="action", metavar="ACTION", required=True))
 
 
 def parsed(parser: Parser, words: Sequence[str]) -> tuple[Callable[[Any], int], Options]:
-    """The command that is meant, and its options. Raises UsageError."""
+    """Parse a command line into the function of its command and the options. Raises UsageError."""
     found, extra = parser.parse_known_args(words)
     given = vars(found)
     if extra:

@@ -46,7 +46,7 @@ def add(commands: Commands) -> None:
 
 
 def check(options: CheckOptions) -> int:
-    """Findings on stdout; exit code 1 when there are any."""
+    """Print the findings about policy files; the exit code is 1 if there are any."""
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.policy.lint import check as findings_of
     from quoth.tools.policy.policy import RulesPolicy
@@ -83,7 +83,7 @@ def _layers(options: CheckOptions) -> list[Layer]:
 
 
 def explain(options: ExplainOptions) -> int:
-    """Every rule that matches a call, the one that decides, and what holds without rules."""
+    """Print every rule that matches a call, the one that decides, and the default without rules."""
     from quoth.tools.call.call import new_call
     from quoth.tools.lisp.forms import canonical, from_model
     from quoth.tools.lisp.reader import ReadError, read_one
@@ -165,7 +165,7 @@ def _rule_json(match: Match) -> dict[str, Any]:
 
 
 def trust(options: TrustOptions) -> int:
-    """Trust what the workspace's policy says now, showing it; with none there, trust nothing there."""
+    """Trust the workspace's policy as it is now, and print it; without one, revoke the trust."""
     from quoth.agent.terminal.person import require_person
     from quoth.tools.policy.files import trust_workspace
 

@@ -1,6 +1,6 @@
-"""The command ``quoth eval``: a program in the sandbox, or only what it may call.
+"""The command ``quoth eval``: runs a program in the sandbox, or lists the calls that it may make.
 
-Knows how it is spelt and printed; the work is in the sandbox and the dry run.
+Knows its options and output; the work is in the sandbox and the dry run.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from quoth.agent.cli.common import carried_out, show_result, text_of, with_agent
+from quoth.agent.cli.common import run_call, show_result, text_of, with_agent
 from quoth.agent.cli.options import DONE, Commands, Options, argument, switch
 from quoth.agent.terminal.next_step import tell_next
 from quoth.agent.terminal.output import complain, print_json, print_line
@@ -35,7 +35,7 @@ def evaluate(options: EvalOptions) -> int:
     program = text_of(options.form)
     if options.dry_run or options.pure:
         return _dry_run(options, program)
-    return carried_out(options, lambda agent: agent.eval(program))
+    return run_call(options, lambda agent: agent.eval(program))
 
 
 def _dry_run(options: EvalOptions, program: str) -> int:

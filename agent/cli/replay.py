@@ -1,7 +1,6 @@
-"""The commands ``quoth replay`` and ``lift``: a session once more, and a session as a program.
+"""The commands ``quoth replay`` and ``lift``: replay a session, or turn it into a program.
 
-Knows options and how results are printed; what a replay and a lifted program are is for
-agent/replay/replay.py and agent/session/lift.py.
+Knows options and how results are printed; the work is in agent/replay/replay.py and agent/session/lift.py.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(init=False, repr=False, eq=False)
 class PastOptions(Options):
-    """Options that name a session."""
+    """Options that name a recorded session."""
 
     of: str | None = argument("SESSION", "its id, or a file that quoth export wrote", nargs="?")
     last: bool = switch("--last", "the session that a run was last at")
@@ -48,7 +47,7 @@ def add(commands: Commands) -> None:
 
 
 def _session(options: PastOptions, command: str) -> tuple[str, list[Event], int]:
-    """The session that is named, checked; its events, and how many of them were written elsewhere."""
+    """Return the id of the named session, its checked events, and how many of them were imported."""
     from quoth.agent.replay.again import session_in_file, session_in_store
     from quoth.agent.session.index import find_session, last_session
     from quoth.tools.history.transcript import Transcript
@@ -71,7 +70,7 @@ def _session(options: PastOptions, command: str) -> tuple[str, list[Event], int]
 
 
 def replay(options: ReplayOptions) -> int:
-    """What is different on stdout, what was not compared on stderr; 1 when anything is different."""
+    """Print the differences on stdout, and on stderr what was not compared; exit code 1 for a difference."""
     import asyncio
     import signal
 
@@ -127,7 +126,7 @@ async def _replayed(options: ReplayOptions, session: str, events: list[Event], f
 
 
 def lift(options: LiftOptions) -> int:
-    """The program on stdout, or in a file."""
+    """Print the program made from a session's calls, or write it into a new file."""
     from quoth.agent.session.lift import lifted
 
     session, events, _ = _session(options, "lift")

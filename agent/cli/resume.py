@@ -1,4 +1,4 @@
-"""The command ``quoth resume``: what waited or was broken off in a session, or its conversation.
+"""The command ``quoth resume``: continues the waiting or interrupted work of a session, or its conversation.
 
 Knows options and how results are printed; the work is in agent/run.
 """
@@ -35,7 +35,7 @@ def add(commands: Commands) -> None:
 
 
 def resume(options: ResumeOptions) -> int:
-    """Go on with a session; the exit code is the gravest of its calls and runs."""
+    """Continue a session; the exit code is the worst of its calls and runs."""
     words, of = list(options.text), options.of
     if of is not None and (options.last or options.session not in (None, of)):
         words.insert(0, of)  # the session is named otherwise
@@ -51,8 +51,8 @@ def resume(options: ResumeOptions) -> int:
 
 @dataclass
 class _Continuation:
-    """What is done to go on with a session: first what waits in it, then ``text`` is said, if any is given.
-    ``runs`` is whether it has runs."""
+    """Continues a session: resumes what waits in it, then gives the model ``text``, if there is any. ``runs``
+    says whether the session has runs."""
 
     options: Options
     session: str

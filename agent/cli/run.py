@@ -1,6 +1,6 @@
 """The commands that ask a model: ``quoth run``, and the REPL, which is ``quoth`` without a command.
 
-Knows how they are spelt and printed; the work is in agent/run and agent/repl.
+Knows their options and output; the work is in agent/run and agent/repl.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The commands ``quoth sessions``, ``log``, ``fork``, ``export``, ``import`` and ``rm``.
 
-Knows options, and where the work is done: agent/session/index.py, agent/session/render.py,
-tools/history/transfer.py. Looking makes no store where there is none.
+Knows options and output; the work is in agent/session/index.py, agent/session/render.py and
+tools/history/transfer.py. Commands that only read create no store.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def add(commands: Commands) -> None:
 
 
 def sessions(options: SessionsOptions) -> int:
-    """The sessions on stdout, the latest at the end."""
+    """Print the sessions, the latest last."""
     from quoth.agent.session.index import summaries
 
     faults: dict[str, None] = {}
@@ -113,7 +113,7 @@ def _line(one: Any, width: int) -> str:
 
 
 def log(options: LogOptions) -> int:
-    """A session, or one event of it, on stdout."""
+    """Print a session, or one event of it."""
     from quoth.agent.session.index import find_event, last_session
     from quoth.agent.session.render import as_org, as_text, fault_of, one_event
     from quoth.tools.history.transcript import Transcript
@@ -166,7 +166,7 @@ def _no_event(session: str, place: int, count: int) -> Any:
 
 
 def fork(options: ForkOptions) -> int:
-    """A new session that begins as another did."""
+    """Copy a session, or only its first events, into a new session."""
     from quoth.agent.session.index import find_session, fork_session, place_in
 
     at = None
@@ -197,7 +197,7 @@ def _text_to_say(store: Store, session: str) -> str:
 
 
 def export(options: ExportOptions) -> int:
-    """A session as a text, on stdout or in a new file."""
+    """Print a session as text, or write it into a new file."""
     from importlib.metadata import version
 
     from quoth.agent.session.index import find_session
@@ -223,7 +223,7 @@ def export(options: ExportOptions) -> int:
 
 
 def import_session(options: ImportOptions) -> int:
-    """A session from a text, under its own id or another."""
+    """Import a session from exported text, under its own id or another."""
     from quoth.agent.session.index import take_in
     from quoth.tools.history.transfer import A_WORD, is_word, read_written
     from quoth.tools.storage.database import Store
@@ -254,7 +254,7 @@ def import_session(options: ImportOptions) -> int:
 
 
 def remove(options: RemoveOptions) -> int:
-    """Take sessions out of the store, after a person said so."""
+    """Delete sessions from the store, after a person has confirmed it."""
     from quoth.agent.session.index import find_session
     from quoth.agent.session.session import alone
     from quoth.agent.terminal.ask import confirmed

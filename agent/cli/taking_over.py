@@ -1,4 +1,4 @@
-"""The options a session was begun with, for the command that continues it.
+"""Restores the options of a session for the command that continues it.
 
 Knows sessions and options; runs nothing.
 """
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 
 def take_over(options: OptionsT, store: Store | None, session: str, user: str) -> OptionsT:
-    """The options, with those the session was begun with for those that are not given now. A file of tools
-    that is not there any more is left out; AsyncAgent.changes tells of it."""
+    """Return the options, with those of the session for the ones not given now. Missing files of tools are
+    left out; AsyncAgent.changes reports them. Raises UsageError if an imported session would choose code,
+    rules or a server, or if the address of the server held a secret."""
     from quoth.agent.session.session import Session
     from quoth.tools.call.redaction import SECRET
     from quoth.tools.history.transcript import Transcript
@@ -53,9 +54,9 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
 
 
 def reaches_out(name: str, value: Any) -> bool:
-    """Whether a setting runs code, loosens rules or sends the conversation to a server: nobody here has
-    chosen it if it was imported. So does every model but the embedded ones: its name is that of a file, of a
-    provider or of what a server has."""
+    """Whether a setting of an imported session needs the user's own choice: it runs code, makes rules or
+    sends the conversation to a server. Every model but the embedded ones counts, for it names a file, a
+    provider or a server's model."""
     from quoth.agent.run.subagents import EMBEDDED
 
     if name == "model":

@@ -1,6 +1,6 @@
-"""The commands ``quoth tools`` and ``belt``: which tools there are, and what a model is told of them.
+"""The commands ``quoth tools`` and ``belt``: list the tools, and print the belt as a model reads it.
 
-Knows how they are printed and calls nothing.
+Knows how tools are printed and calls none.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""A flight plan flown: steps, approvals, what each came to."""
+"""Flights: the steps of a plan are run, approved and reported."""

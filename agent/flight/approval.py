@@ -1,11 +1,10 @@
-"""Approved steps of flight plans: who approved what, kept in the store, and what that covers in a flight.
+"""Approvals of plan steps: who approved which step, recorded in the store, and which calls that covers.
 
-Knows plans, the store and the broker. What counts is a digest of the step and of the tools it names; the word
-in the file counts for nothing. An approval answers what policy would ask of the calls that the step's forms
-make with arguments that stand in them and that the person was shown, once in each attempt, through the
-approval of a program's plan as a whole (tools/consent/plan_approvals.py). It answers no question of a model's
-calls, none about a value that is known only while the plan is flown, and nothing that a rule or a guard
-denies.
+Knows plans, the store and the broker. An approval is bound to digests of the step and of the tools it names;
+the TODO word in the file has no effect. It covers calls that policy would ask about, if the step's forms make
+them with literal arguments and the person was shown them. Each attempt may make them once, through the
+approval of a whole program (tools/consent/plan_approvals.py). It covers no call of a model, none whose
+arguments are known only in flight, and none that a rule or a guard denies.
 """
 
 from __future__ import annotations
@@ -39,8 +38,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Approval:
-    """What a person said of a step. ``holds`` is False when the step, or a tool in it, has changed since;
-    ``step`` is the id of the one it was said of; ``seen`` are the digests of the calls that were shown."""
+    """A person's decision about a step. ``at`` is in seconds since the epoch. ``holds`` is False if the step
+    or a tool in it has changed since; ``step`` is the id at the time of the decision, and ``seen`` holds the
+    digests of the calls that were shown."""
 
     decision: Literal["approve", "deny"]
     user: str
@@ -61,8 +61,8 @@ def record(
     decision: Decision,
     covered: Coverage | None = None,
 ) -> None:
-    """Keep what a person decided of a step; the audit is told as it counts. ``covered`` is what the
-    person was shown; an approval is of no other call, whatever another policy would ask in flight."""
+    """Record a person's decision about a step in the store and the audit, in one transaction. ``covered`` is
+    what the person was shown; an approval covers no other call, whatever policy asks in flight."""
     denied, digest = decision.kind == "deny", plan.digest(step)
     said = f"step {'denied' if denied else 'approved'} by {decision.by or 'somebody'}"
     with store.transaction() as run:
@@ -86,9 +86,9 @@ def record(
 
 
 def approval_of(store: Store, plan: Plan, path: str, step: Part, table: ToolTable) -> Approval | None:
-    """What was decided of a step last. A refusal holds until somebody approves the step, whatever becomes of
-    it meanwhile: also under another headline, as long as it would do the same, unless that headline has an
-    approval which holds."""
+    """Return the last decision about a step. A refusal holds until somebody approves the step, even if it is
+    changed. It also holds for a step under another headline that does the same, unless that step has an
+    approval that holds."""
     what = "SELECT digest, tools, decision, user, at, why, step, seen FROM plan_steps AS said WHERE plan = ?"
     now = (plan.digest(step), tools_digest(plan, step, table))
     own = store.execute(f"{what} AND step = ? ORDER BY seq DESC LIMIT 1", (path, step.id))
@@ -113,8 +113,8 @@ def approves(approval: Approval | None) -> TypeGuard[Approval]:
 
 
 def body_digest(plan: Plan, step: Part) -> str:
-    """A digest of what a step does, its forms and its objective, by whatever name; empty for one of an
-    expectation alone."""
+    """Return a digest of the forms and the objective of a step, without its id and title; empty for a step
+    that is only an expectation."""
     forms = [
         [called(plan, form).text, [[var.name, var.text] for var in variables(plan, form)]]
         for form in step.running
@@ -125,7 +125,7 @@ def body_digest(plan: Plan, step: Part) -> str:
 
 
 def tools_digest(plan: Plan, step: Part, table: ToolTable) -> str:
-    """The versions of the tools that the step's forms name: an approval is of what they do, too."""
+    """Return a digest of the versions of the tools in a step's forms, so that an approval ends with them."""
     found: dict[str, str] = {}
     for form in step.running:
         names = [var.name for var in variables(plan, form)]
@@ -135,14 +135,14 @@ def tools_digest(plan: Plan, step: Part, table: ToolTable) -> str:
 
 
 def is_covered(store: Store, call: Call, text: str) -> bool:
-    """Whether the approval of a program was given to this run of it already, before it was broken off."""
+    """Whether ``cover`` was called before for this run of the program ``text``, as after an interruption."""
     with store.transaction() as run:
         return plans.is_approved(run, program_digest(text), call, time.time())
 
 
 def cover(broker: Broker, call: Call, plan: Mapping[str, Any], by: Approval, why: str) -> None:
-    """Approve, for the one run of the program that ``call`` is and for no other, those calls of its plan
-    whose arguments stand in it and that the person has seen."""
+    """Approve, for this one run of a program (``call``), those calls of its dry run ``plan`` that have
+    literal arguments and that the person has seen."""
     known, _ = _parted(plan)
     if shapes := [shape for shape in known if _seen(plan, shape) in by.seen]:
         request = broker.ask_for_plan(call, {**plan, "shapes": shapes}, bound=True)
@@ -151,8 +151,8 @@ def cover(broker: Broker, call: Call, plan: Mapping[str, Any], by: Approval, why
 
 @dataclass(frozen=True)
 class Covered:
-    """A call that an approval answers, whole but for declared secrets, and how often it may come in one
-    attempt; None is for any number. ``seen`` are the digests of what it stands for."""
+    """A call that an approval covers, without declared secrets, and how many times it may be made in one
+    attempt; None means any number. ``seen`` holds the digests of the calls that it stands for."""
 
     call: CallForm
     times: int | None
@@ -161,8 +161,8 @@ class Covered:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What an approval of a step answers, and what will be asked all the same, with the reason. ``model`` is
-    the one that the step names."""
+    """What an approval of a step covers: a model and calls. ``asks`` says, with the reason, what a person
+    will be asked all the same."""
 
     model: str
     calls: tuple[Covered, ...]
@@ -174,7 +174,7 @@ class Coverage:
 
 
 async def coverage(agent: Host, plan: Plan, step: Part) -> Coverage:
-    """What an approval of a step covers. Nothing is run, and nothing is read but the plan."""
+    """Find what an approval of a step would cover. It calls no tool and reads only the plan."""
     calls: dict[str, Covered] = {}
     asks: dict[str, None] = {}
     for form in step.running:
@@ -212,13 +212,13 @@ async def _coverage(agent: Host, plan: Plan, form: Form) -> tuple[list[Covered],
 
 
 def _changing(table: ToolTable, text: str, given: Sequence[Var]) -> list[str]:
-    """The tools in a program that do more than to read."""
+    """Return the names of a program's tools that do more than read."""
     uses = [use.tool for use in tool_uses(text, table, [var.name for var in given])]
     return list(dict.fromkeys(tool.name for tool in uses if not reads_only(tool)))
 
 
 def _parted(plan: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-    """The calls that would be asked whose arguments all stand in the program, and the others."""
+    """Split the calls that policy would ask about into those with literal arguments only, and the others."""
     parted: tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]] = ([], [])
     for shape in plan["shapes"]:
         parted[not all(map(_is_literal, shape["args"].values()))].append(shape)
@@ -232,7 +232,7 @@ def _shown(shape: Mapping[str, Any], table: ToolTable) -> CallForm:
 
 
 def _seen(plan: Mapping[str, Any], shape: Mapping[str, Any]) -> str:
-    """A digest of a call of a program, with how often it may come."""
+    """Return a digest of a program's call and the number of times it may be made."""
     data = json.dumps([plan["program"], shape], sort_keys=True)
     return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
 

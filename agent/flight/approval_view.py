@@ -1,10 +1,10 @@
-"""What a person sees of a step that is decided about: all that runs, with what, under which properties, and
-all that an approval of it covers.
+"""Shows a step to the person who decides about it: its programs, their variables, its properties, and what
+an approval covers.
 
-Knows plans and coverage; it must not know the store, nor decide anything. Nothing that counts is left out:
-long lines are broken here, and set in, so that no text of a plan can pass for a line of ours, and what would
-steer a terminal is shown as an escape. Only an argument or a value that is longer than WHOLE_CHARS is shown
-by its head, length and digest; in the JSON it is whole.
+Knows plans and coverage; it must not know the store, nor decide anything. Everything that the digest of the
+step covers is shown. Long lines are broken and indented here, so that no text of a plan can imitate quoth's
+own lines, and control characters are shown as escapes. Only an argument or a value longer than WHOLE_CHARS is
+shown by its head, length and digest; the JSON holds it whole.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LABEL, TEXT, MORE = "    ", "        ", "      … "  # no text of a plan stands
 
 
 def page(plan: Plan, step: Part, word: str, covered: Coverage | None) -> str:
-    """The step as lines for a person; ``covered`` is what its approval covers, if it has one."""
+    """Return the step as text for a person; ``covered`` is what an approval covers, None for a denial."""
     head = f"{word:<9}{step.id}  {step.title}  (digest {plan.digest(step)[:12]})"
     lines = list(_folded(" ".join(head.split("\n")), ""))
     for label, texts in _parts(plan, step, covered):
@@ -43,7 +43,7 @@ def page(plan: Plan, step: Part, word: str, covered: Coverage | None) -> str:
 
 
 def as_data(plan: Plan, step: Part) -> dict[str, Any]:
-    """The same as JSON data, everything whole."""
+    """Return a step as JSON data, with nothing shortened."""
     return {
         "title": step.title,
         "phase": step.phase,
@@ -61,14 +61,14 @@ def as_data(plan: Plan, step: Part) -> dict[str, Any]:
 
 
 def coverage_data(covered: Coverage) -> dict[str, Any]:
-    """What an approval covers as JSON data: a model, and calls; ``times`` is null for any number."""
+    """Return what an approval covers as JSON data; ``times`` is None for any number of calls."""
     calls = [{"call": str(one.call), "times": one.times} for one in covered.calls]
     model = [{"model": covered.model}] if covered.model else []
     return {"covers": [*model, *calls], "asks": list(covered.asks)}
 
 
 def properties(step: Part) -> dict[str, str]:
-    """Those that count, as they hold for the step, wherever they stand."""
+    """Return the properties in effect for a step, inherited ones included."""
     budget = [(name, getattr(step.budget, name)) for name in BUDGETS]
     told = {
         "TOOLS": None if step.tools is None else " ".join(step.tools) or "nil",

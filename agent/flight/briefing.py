@@ -1,4 +1,4 @@
-"""What the model of a step is told: its task, and beside it the plan, earlier results and an earlier failure.
+"""Writes the prompt for a step's model: the task, and the plan, earlier results and the last failure.
 
 Knows plans and results as data; it must not know runs or models.
 """
@@ -27,8 +27,8 @@ def briefing(
     room: int,
     aside: Aside,
 ) -> str:
-    """What the model is told beside its task. ``found`` is the attempt that gave a step its result,
-    ``history`` what this step came to before, ``room`` how many characters of one result are shown."""
+    """Return what the model reads besides its task. ``found`` returns the attempt that gave a step its
+    result, ``history`` is the log of this step, and ``room`` the limit for one result, in characters."""
     parts = [f"This is one step of the plan {plan.title or plan.source.name}."]
     if step.phase:
         parts.append(f"Its phase: {step.phase}.")

@@ -1,7 +1,7 @@
-"""What a plan would call, step by step, with nothing done but reading.
+"""Finds the calls that a plan would make, step by step; only calls that read are really made.
 
-Knows plans and the dry run of programs; a block that works with a result which is not known yet cannot be
-gone through, so of that one only the tools are named.
+Knows plans and the dry run of programs. A block that needs a result of another block cannot be followed, so
+only its tools are named.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 
 async def dry_flight(agent: Host, file: PlanFile, wanted: Wanted) -> list[dict[str, Any]]:
-    """For each step that is wanted the calls of its blocks, or the tools that a model may use, and those of
-    expectations, also of groups. Raises UsageError."""
+    """Return for each chosen step, as JSON data, the calls of its blocks, the tools that its model may use
+    and the calls of its expectation; and the same for groups with an expectation. Raises UsageError for a
+    plan with faults."""
     plan = file.plan
     if faults := check(plan, agent.table):
         raise UsageError("\n".join(str(fault) for fault in faults))
@@ -53,8 +54,8 @@ async def _row(agent: Host, part: Part, more: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _looks(agent: Host, part: Part) -> str:
-    """The calls that an expectation would make, each with its verdict; nothing for one that makes none, or
-    that works with what its step will have come to."""
+    """Return the calls that an expectation would make, each with its verdict; empty if it makes none or
+    depends on the result of its step."""
     if not part.expect or part.says_result:
         return ""
     result = await agent.eval(part.expect, route="flight", dry_run=True)

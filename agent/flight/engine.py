@@ -1,9 +1,9 @@
-"""Flight plans flown: which steps are run, in which order, and what is written down of it and where.
+"""Flies a plan: chooses which step runs next, and records each result in the transcript and the plan's file.
 
-Knows plans, their files and what a flight's transcript says; a step itself is run by flight/step.py. A flight
-is a session, and what it stands at is derived from the transcript alone: the file shows it, and is never
-asked. A flight goes on where it stood: after a kill, an interrupt, a decision that it waited for, a failure.
-Once all is done, the next one begins anew.
+Knows plans, their files and the transcript of a flight; flight/step.py runs a single step. The state of a
+flight is derived from the transcript of its session alone: the file shows the state and is never read for it.
+A flight that was killed or interrupted, that failed or waited for a decision, continues where it stopped.
+After a flight in which everything is done, the next call begins a new one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from quoth.agent.flight.plan_file import FileEdit, PlanFile
 from quoth.agent.flight.report import WORDS, FlightReport, FlightStatus, StepReport, Wanted
 from quoth.agent.flight.results import StepAttempt, result_of, results_of
 from quoth.agent.flight.selection import chosen_steps
-from quoth.agent.flight.status import Standings, lets_pass
+from quoth.agent.flight.status import FlightState, lets_pass
 from quoth.agent.flight.step import FlightContext, attempt
 from quoth.agent.plan.check import check
 from quoth.agent.plan.model import Part, Plan
@@ -48,9 +48,10 @@ _STATUS = {"RUNNING": "begun", "FAILED": "failed", "DONE": "done"}
 
 
 async def fly(agent: Host, file: PlanFile, wanted: Wanted, session: str = "") -> FlightReport:
-    """Fly a plan; see AsyncAgent.fly. ``session`` is the one to fly in, if one was named."""
+    """Fly a plan; see AsyncAgent.fly. ``session`` is the session to use; empty to continue the last flight,
+    or begin one in an unused session."""
     with hold(flight_lock(file.path), f"{file.shown} is being flown by another process."):
-        plan = file.look()  # what a tool or an editor has made of it before nobody could
+        plan = file.reload()  # what a tool or an editor has made of it before nobody could
         if faults := check(plan, agent.table):
             raise UsageError("\n".join(str(fault) for fault in faults))
         return await _Flight(agent, file, wanted, session).fly()
@@ -70,13 +71,13 @@ class _Flight:
         self.stopped = ""
         self.log = self._log()
         since = max([self.log.begun, *(one.seq for past in self.log.history.values() for one in past)])
-        self.standings = Standings(self.plan, self.log, self.fresh, since)
-        self.aboard = FlightContext(agent, agent.store, self.plan, str(file.path), self.log, self.made)
+        self.state = FlightState(self.plan, self.log, self.fresh, since)
+        self.context = FlightContext(agent, agent.store, self.plan, str(file.path), self.log, self.made)
 
     # Which flight
 
     def _log(self) -> FlightLog:
-        """The flight to go on with, or a new one."""
+        """Return the log of the flight to continue, or begin a new flight."""
         agent, path, anew = self.agent, str(self.file.path), self.wanted.again
         named = bool(self.wanted.only or self.wanted.start)
         for event in flights(agent.store, agent.transcript, path, agent.user, self.named):
@@ -94,7 +95,7 @@ class _Flight:
         return Session(agent.transcript, name, agent.user, store_path(agent.workspace.root))
 
     def _free(self) -> str:
-        """A session in which nothing has happened yet."""
+        """Return the id of the agent's session if it is unused, else a new id."""
         agent = self.agent
         used = agent.transcript.count(agent.session, "session") + agent.transcript.count(
             agent.session, "flight"
@@ -102,16 +103,16 @@ class _Flight:
         return agent.session if not used else f"s{secrets.token_hex(4)}"
 
     def _finished(self, log: FlightLog) -> bool:
-        """Whether a flight of this very plan has nothing left to do."""
-        found = Standings(self.plan, log)
+        """Whether a flight has nothing left to do for the plan as it is now."""
+        found = FlightState(self.plan, log)
         return log.status == "done" and all(map(found.passed, (*self.plan.steps, *found.groups)))
 
     def _begin_again(self, log: FlightLog) -> None:
-        """What is over and is to be begun anew: what failed in a flight that has ended since, what is not as
-        it was, and what is asked for by name."""
-        found = Standings(self.plan, log)
+        """Mark ended parts as ``fresh``, to fly them again: those that failed in a flight that has ended
+        since, those that have changed, and those that the user named."""
+        found = FlightState(self.plan, log)
         for part in (*self.plan.steps, *found.groups):
-            one = log.standing(part.id)
+            one = log.latest(part.id)
             if one is None or not one.over:
                 continue
             flown = self._ends(part, found) if part.inside else part.id in self.chosen
@@ -123,13 +124,13 @@ class _Flight:
                 self.fresh.add(part.id)
 
     def _flown(self) -> list[Part]:
-        """What is to be flown now: the steps, and the groups that they bring to their end."""
+        """Return the chosen steps, and the groups with an expectation that these complete."""
         steps = [step for step in self.plan.steps if step.id in self.chosen]
-        return steps + [group for group in self.standings.groups if self._ends(group)]
+        return steps + [group for group in self.state.groups if self._ends(group)]
 
-    def _ends(self, group: Part, found: Standings | None = None) -> bool:
-        """Whether what is flown brings a group to its end."""
-        found = found or self.standings
+    def _ends(self, group: Part, found: FlightState | None = None) -> bool:
+        """Whether the chosen steps complete a group."""
+        found = found or self.state
         leaves = found.leaves(group)
         left = any(leaf.id not in self.chosen and not found.passed(leaf) for leaf in leaves)
         return not left and any(leaf.id in self.chosen for leaf in leaves)
@@ -137,7 +138,7 @@ class _Flight:
     def made(self, step: Part) -> StepAttempt | None:
         """The attempt that gave a step its result: in this flight, or in an earlier one of the same step."""
         digest = self.plan.digest(step)
-        one = self.standings.of(step)
+        one = self.state.current(step)
         if one is not None and one.status == "done":
             return self._attempt(one)
         if step.id in self.chosen:
@@ -162,7 +163,7 @@ class _Flight:
             for part in self._flown():  # where it was broken off after a failure
                 self._after(part)
             self._tell("flight", self.plan)
-            with self.agent.stoppable(self.aboard):
+            with self.agent.stoppable(self.context):
                 await self._steps()
             status = self._ended()
             self.log.end(status)
@@ -172,7 +173,7 @@ class _Flight:
         return report
 
     async def _steps(self) -> None:
-        """Run what is ready, and what becomes so, until nothing is left that can be."""
+        """Run the parts that are ready, and those that become ready, until none is left."""
         most = TOGETHER if self.wanted.parallel else 1
         running: dict[asyncio.Task[None], Part] = {}
         tried: set[str] = set()  # what waits or was interrupted in this flight is not begun twice
@@ -189,7 +190,7 @@ class _Flight:
                 for task in done:
                     part = running.pop(task)
                     task.result()
-                    if self.standings.status(part) == "begun":
+                    if self.state.status(part) == "begun":
                         tried.discard(part.id)
         finally:
             for task in running:
@@ -198,28 +199,28 @@ class _Flight:
 
     def _ready(self) -> list[Part]:
         """The steps, and the groups with an expectation, that can begin."""
-        if self.stopped or self.aboard.interrupted:
+        if self.stopped or self.context.interrupted:
             return []
         found = []
         for step in self.plan.order:
-            if step.id in self.chosen and not self.standings.is_over(step) and self._may_begin(step):
+            if step.id in self.chosen and not self.state.is_over(step) and self._may_begin(step):
                 found.append(step)
-        groups = self.standings.groups
+        groups = self.state.groups
         for group in reversed(groups):  # the innermost first
-            if self.standings.is_over(group) or not self._ends(group):
+            if self.state.is_over(group) or not self._ends(group):
                 continue
             inner = (part for part in groups if group in part.around)
-            if all(map(self.standings.passed, (*self.standings.leaves(group), *inner))):
+            if all(map(self.state.passed, (*self.state.leaves(group), *inner))):
                 found.insert(0, group)
         return found
 
     def _may_begin(self, step: Part) -> bool:
-        return all(map(self.standings.passed, self._before(step)))
+        return all(map(self.state.passed, self._before(step)))
 
     def _before(self, step: Part) -> Iterator[Part]:
-        """What a step waits for, as far as it is flown: steps, and expectations of groups that they end. The
-        last comes first, for where that has not passed nobody need ask for more."""
-        groups = dict.fromkeys(self.standings.expected_before(step))
+        """Yield the chosen steps that a step waits for, and the groups they complete. The last comes first,
+        because a caller can stop at the first one that has not passed."""
+        groups = dict.fromkeys(self.state.expected_before(step))
         for name in reversed(self.plan.waits[step.id]):
             if name in self.chosen:
                 earlier = self.plan.by_id[name]
@@ -230,12 +231,12 @@ class _Flight:
                 yield earlier
 
     def _skip(self) -> None:
-        """What waits for something that failed, or was skipped, is skipped."""
-        again = any(map(self._is_lost, (*self.plan.steps, *self.standings.groups)))
+        """Skip the steps that wait for a failed or skipped part."""
+        again = any(map(self._is_lost, (*self.plan.steps, *self.state.groups)))
         while again and not self.stopped:
             again = False
             for step in self.plan.order:
-                if step.id not in self.chosen or self.standings.is_over(step):
+                if step.id not in self.chosen or self.state.is_over(step):
                     continue
                 if lost := [part for part in self._before(step) if self._is_lost(part)]:
                     again = True
@@ -244,28 +245,28 @@ class _Flight:
                     self._write(step, StepStatus(step.id, "skipped", digest, number, 1, fate))
 
     def _is_lost(self, part: Part) -> bool:
-        """Whether nothing that waits for it can begin."""
-        return self.standings.is_over(part) and not self.standings.passed(part)
+        """Whether a part has ended so that no part that waits for it can begin."""
+        return self.state.is_over(part) and not self.state.passed(part)
 
     async def _part(self, part: Part) -> None:
-        """Begin a step, or go on with it, until it has come to something."""
-        one = self.standings.of(part)
+        """Begin or continue a part, and record how the attempt ends."""
+        one = self.state.current(part)
         goes_on = one is not None and not one.over
         if one is None or one.over:
             tries = one.tries + 1 if one is not None else 1
             one = StepStatus(part.id, "begun", self.plan.digest(part), self._number(part), tries)
             if part.id in self.fresh:
                 self.fresh.discard(part.id)
-                self.standings.changed(part)
+                self.state.changed(part)
         one, began = replace(one, text="", seconds=0.0), time.monotonic()
-        approval = self.aboard.approval(part) if part.is_step else None
+        approval = self.context.approval(part) if part.is_step else None
         if approval is not None and approval.decision == "deny":
             why = f"the person said: {approval.why}" if approval.why else "the person said no"
             same = "" if approval.step == part.id else f"it is what {approval.step} was, and "
             self._write(part, replace(one, status="denied", text=f"{part.id} was denied: {same}{why}."))
             self._after(part)
             return
-        if faults := self.file.put([FileEdit(part.id, "RUNNING" if part.is_step else "", one.digest)]):
+        if faults := self.file.write([FileEdit(part.id, "RUNNING" if part.is_step else "", one.digest)]):
             self.notes |= dict.fromkeys(faults)
             self.stopped = f"{part.id} was not begun."
             return
@@ -274,7 +275,7 @@ class _Flight:
         self._show([part])
         self._tell("step", replace(self.report_of(part), status="begun", text=""))
         try:
-            came = await attempt(self.aboard, part, one.attempt)
+            came = await attempt(self.context, part, one.attempt)
         except asyncio.CancelledError:
             took = time.monotonic() - began
             self._write(part, replace(one, status="interrupted", text="It was broken off.", seconds=took))
@@ -289,21 +290,21 @@ class _Flight:
             self.stopped = self._fate(part)
 
     def _fate(self, part: Part) -> str:
-        status = self.standings.status(part)
+        status = self.state.status(part)
         return f"{part.id} {'failed' if status == 'failed' else f'was {status}'}."
 
     def _number(self, part: Part) -> int:
         return 1 + max((one.attempt for one in self.log.history.get(part.id, ())), default=0)
 
     def _note(self, part: Part, one: StepStatus) -> None:
-        """Write into the transcript what a part has come to."""
+        """Write the status of a part into the transcript."""
         self.fresh.discard(part.id)
         self.log.add(one)
-        self.standings.changed(part)
+        self.state.changed(part)
 
     def _write(self, part: Part, one: StepStatus) -> None:
-        """Write down what a part has come to, first in the transcript, and then in the file."""
-        last = self.log.standing(part.id)
+        """Write the status of a part into the transcript, and then into the file."""
+        last = self.log.latest(part.id)
         if last is None or (last.status, last.attempt, last.text) != ("waits", one.attempt, one.text):
             self._note(part, one)
         self._show([part])
@@ -311,28 +312,28 @@ class _Flight:
 
     def _ended(self) -> FlightStatus:
         parts = self._flown()
-        if all(map(self.standings.passed, parts)):
+        if all(map(self.state.passed, parts)):
             return "done"
-        if self.aboard.interrupted:
+        if self.context.interrupted:
             return "interrupted"
         lost = any(map(self._is_lost, parts))
-        waits = any(self.standings.status(part) == "waits" for part in parts)
+        waits = any(self.state.status(part) == "waits" for part in parts)
         return "pending" if waits and not lost and not self.stopped else "failed"
 
     # What is shown
 
     def _show(self, parts: Iterable[Part] | None = None, *, reset: bool = False) -> list[str]:
-        """Bring the file to what the flight stands at: all of it, or these parts and the groups around them.
-        Returns, and notes, what could not be written."""
+        """Write the state of the flight into the file, for all parts or for these and the groups that contain
+        them. Return, and add to the notes, what could not be written."""
         wanted: dict[str, Part] = {}
         for part in self.plan.parts if parts is None else parts:
             wanted |= {part.id: part} | {group.id: group for group in part.around}
-        marks = [mark for part in wanted.values() if (mark := self._mark(part, reset)) is not None]
-        faults = self.file.put(marks)
+        edits = [edit for part in wanted.values() if (edit := self._edit(part, reset)) is not None]
+        faults = self.file.write(edits)
         self.notes |= dict.fromkeys(faults)
         return faults
 
-    def _mark(self, part: Part, reset: bool) -> FileEdit | None:
+    def _edit(self, part: Part, reset: bool) -> FileEdit | None:
         history = self.log.history.get(part.id, ())
         log = [self._line(one) for one in history if one.status != "begun"]
         if part.inside:
@@ -340,31 +341,31 @@ class _Flight:
             return FileEdit(part.id, word if part.todo else "", log=log)
         if not part.is_step:
             return None
-        one = self.standings.of(part)
+        one = self.state.current(part)
         if one is None:
             return FileEdit(part.id, self._first_word(part)) if reset or history else None
         results = results_of(part, self._attempt(one))
-        return FileEdit(part.id, WORDS[self.standings.status(part)], one.digest, log, results)
+        return FileEdit(part.id, WORDS[self.state.status(part)], one.digest, log, results)
 
     def _first_word(self, step: Part) -> str:
-        return "APPROVED" if approves(self.aboard.approval(step)) else "PLAN"
+        return "APPROVED" if approves(self.context.approval(step)) else "PLAN"
 
     def _word_of(self, group: Part) -> str:
-        """DONE is said of a group only if all in it is, or its own expectation has come true."""
-        own = self.standings.status(group) if group.expect else ""
+        """Return the TODO word of a group: DONE only if all its steps are, or its own expectation is true."""
+        own = self.state.status(group) if group.expect else ""
         if own in ("done", "failed", "denied"):
             return WORDS[own]
-        found = [self.standings.status(leaf) for leaf in self.standings.leaves(group)]
+        found = [self.state.status(leaf) for leaf in self.state.leaves(group)]
         if all(status == "done" for status in found):
             return "RUNNING" if group.expect else "DONE"
         if not any(found):
             return ""
-        over = all(self.standings.is_over(leaf) for leaf in self.standings.leaves(group))
+        over = all(self.state.is_over(leaf) for leaf in self.state.leaves(group))
         stopped = self.stopped and any(status in ("failed", "denied") for status in found)
         return "FAILED" if (over and not group.expect) or stopped else "RUNNING"
 
     def _line(self, one: StepStatus) -> str:
-        """A line of the log, made of the event alone, so that it is the same whenever it is made."""
+        """Return a line for the log, made from the event alone, so that it is always the same."""
         at = datetime.fromisoformat(one.at).astimezone().strftime("%Y-%m-%d %a %H:%M")
         word = WORDS[one.status] if one.status not in ("waits", "interrupted") else one.status
         line = f"{word} [{at}] digest {one.digest[:12]}, session {self.log.session.id}"
@@ -374,7 +375,7 @@ class _Flight:
         return f"{line}: {text}" if text else line
 
     def report_of(self, part: Part) -> StepReport:
-        one = self.standings.of(part)
+        one = self.state.current(part)
         if one is None:
             status = _STATUS.get(self._word_of(part), "") if part.inside else ""
             return StepReport(part.id, part.title, self.file.place(part), status)

@@ -1,9 +1,9 @@
-"""Where a flight stands, as its session's transcript tells: which plan it flies, and what its steps came to.
+"""The log of a flight in its session's transcript: which plan it flies, and the status of each step.
 
-Knows the transcript only; there is no other record of a flight. Must not know plans' files, doors or models.
+Knows the transcript only, which is the only record of a flight. Must not know plans' files, doors or models.
 
-A flight has a number in its session. Its events have the key ``f1`` and those of its steps ``f1/ID``; what an
-attempt at a step does is of the run ``f1/ID/ATTEMPT``, so the calls in it have keys of their own.
+A flight has a number in its session. The events of flight 1 have the key ``f1``, those of its steps
+``f1/ID``. An attempt at a step is the run ``f1/ID/ATTEMPT``, so that its calls have keys of their own.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ OVER = ("done", "failed", "denied", "skipped")  # a step that is so has ended
 
 @dataclass(frozen=True)
 class StepStatus:
-    """What is known of a step, or of a group with an expectation, after one of its events. ``attempt`` counts
-    all of the flight, ``tries`` those since it was last begun anew; ``text`` is the reason, if any."""
+    """The status of a step, or of a group with an expectation, as one event records it. ``attempt`` counts
+    all attempts of the flight, ``tries`` those since the step was last reset; ``text`` is the reason."""
 
     id: str
     status: str
@@ -44,7 +44,7 @@ class StepStatus:
 
 @dataclass
 class FlightLog:
-    """One flight of a session: reads what it stands at, and writes down what comes."""
+    """The log of one flight: the status events read so far, and methods that append new ones."""
 
     session: Session
     number: int
@@ -59,19 +59,19 @@ class FlightLog:
         return f"f{self.number}"
 
     def run_of(self, step: str, attempt: int) -> str:
-        """The name of the run that an attempt at a step is."""
+        """Return the name of the run for an attempt at a step."""
         return f"{self.key}/{step}/{attempt}"
 
     def past(self, step: str, attempt: int) -> Past:
-        """What has happened in an attempt."""
+        """Return the recorded calls and replies of an attempt."""
         return self.session.past(self.run_of(step, attempt))
 
-    def standing(self, step: str) -> StepStatus | None:
+    def latest(self, step: str) -> StepStatus | None:
         found = self.history.get(step)
         return found[-1] if found else None
 
     def add(self, one: StepStatus) -> None:
-        """Write down what a step has come to."""
+        """Append the status of a step."""
         data: dict[str, Any] = {"id": one.id, "status": one.status, "digest": one.digest}
         data |= {"attempt": one.attempt, "try": one.tries} | ({"text": one.text} if one.text else {})
         data |= {"seconds": round(one.seconds, 3)} if one.seconds else {}
@@ -86,7 +86,7 @@ class FlightLog:
             self.session.forget_secrets(run)
 
     def end(self, status: str) -> None:
-        """Write down how the flight has ended for now."""
+        """Append the status with which this flight ends or pauses."""
         transcript = self.session.transcript
         data = {"status": status}
         self.ended = transcript.add(
@@ -97,7 +97,7 @@ class FlightLog:
 
     def _read(self, event: Event) -> None:
         data = event.said
-        standing = StepStatus(
+        status = StepStatus(
             data["id"],
             data["status"],
             data["digest"],
@@ -108,16 +108,16 @@ class FlightLog:
             event.seq,
             event.at,
         )
-        self.history.setdefault(standing.id, []).append(standing)
+        self.history.setdefault(status.id, []).append(status)
 
 
 def is_flown(run: str) -> bool:
-    """Whether a run is an attempt at a step of a flight."""
+    """Whether a run, by its name, is an attempt at a step of a flight."""
     return re.match(r"f\d+/", run) is not None
 
 
 def begin_flight(session: Session, plan: str, title: str, digest: str) -> FlightLog:
-    """A new flight in a session."""
+    """Record a new flight in a session. ``plan`` is the path of its file."""
     transcript = session.transcript
     number = 1 + sum(not event.status for event in transcript.events(session.id, kind="flight"))
     data = {"plan": plan, "title": title, "digest": digest, "user": session.user}
@@ -126,7 +126,7 @@ def begin_flight(session: Session, plan: str, title: str, digest: str) -> Flight
 
 
 def read_flight(session: Session, begun: Event) -> FlightLog:
-    """The flight that this event has begun."""
+    """Read the log of the flight that began with the event ``begun``."""
     log = FlightLog(session, int(begun.key[1:]), begun.seq, str(begun.data["plan"]))
     for event in session.transcript.events(session.id, kind="flight", after=begun.seq):
         if event.key == begun.key:
@@ -138,8 +138,8 @@ def read_flight(session: Session, begun: Event) -> FlightLog:
 
 
 def flights(store: Store, transcript: Transcript, plan: str, user: str, session: str = "") -> Iterator[Event]:
-    """The events that have begun the flights of a plan, the latest first. What was imported proves nothing
-    here."""
+    """Yield the events with which this user's flights of a plan began, the latest first. Imported sessions
+    are left out."""
     names = store.execute(
         "SELECT session FROM events WHERE kind = 'flight'"
         " AND session NOT IN (SELECT session FROM imported) GROUP BY session ORDER BY max(at) DESC, session"
@@ -153,6 +153,6 @@ def flights(store: Store, transcript: Transcript, plan: str, user: str, session:
 
 
 def flown_in(transcript: Transcript, session: str) -> str:
-    """The plan that a session flies, or nothing."""
+    """Return the path of the plan that a session flew last, or an empty text."""
     found = [e for e in transcript.events(session, kind="flight") if not e.status]
     return str(found[-1].data["plan"]) if found else ""

@@ -1,8 +1,7 @@
-"""A plan's file while it is flown: TODO words, results and log lines put in, whole or not at all.
+"""Writes TODO words, results and log lines into the file of a plan that is flown; each write is atomic.
 
-Knows the disk and edits of Org; must not know tools or how steps run. A change that an editor has made
-meanwhile is kept: what is to be written is put into the text as it is now, at steps that are still what was
-flown, and nothing is written at others.
+Knows the disk and edits of Org; must not know tools or how steps run. Changes that an editor makes meanwhile
+are kept: edits go into the current text, and a step that has been changed since it was flown is left alone.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ TRIES = 20  # to write while somebody else writes too
 
 
 class PlanChangedError(QuothError):
-    """The file is not what was flown, so nothing was written at this step."""
+    """The step was changed or removed in the file since it was flown, so nothing was written there."""
 
 
 @dataclass(frozen=True)
 class FileEdit:
-    """What is to stand at a part: its TODO word, lines of its log (the oldest first), and results by block,
-    under None what a model said; a result that is None is taken out. ``digest`` is that of what was flown;
-    empty: whatever it is. ``over`` are the words that ``word`` may take the place of; empty: all."""
+    """What to write at a part: its TODO word, lines of its log (the oldest first), and results by the index
+    of their block. The key None stands for the model's answer; a result of None is deleted. The part must
+    have the ``digest``, if one is given, and one of the TODO words ``over``, if any are."""
 
     id: str
     word: str
@@ -47,7 +46,8 @@ class FileEdit:
 
 
 class PlanFile:
-    """The file of a plan. ``shown`` is its path as it was given."""
+    """The file of a plan. ``shown`` is its path as the user gave it, ``plan`` the plan as last read. Raises
+    UsageError for a file that cannot be read."""
 
     def __init__(self, path: str | Path) -> None:
         self.shown = str(path)
@@ -81,7 +81,7 @@ class PlanFile:
         return plan
 
     def place(self, part: Part) -> str:
-        """Where a part stands in the file now, for people and editors."""
+        """Return ``FILE:LINE`` of a part as the file is now."""
         now = self.plan.by_id.get(part.id)
         if now is None or self._org is None:
             return str(part.place)
@@ -89,32 +89,32 @@ class PlanFile:
 
     @property
     def notes(self) -> list[str]:
-        """Why nothing is written into the file, if a person wants it so."""
+        """A sentence for the user if the file is write-protected, so that nothing is written."""
         if self.is_org and self._is_protected():
             return [f"{self.shown} is write-protected, so nothing is written into it."]
         return []
 
     def _is_protected(self) -> bool:
-        """Whether it is not to be written to, also by those whom no mode keeps from it."""
+        """Whether the file is write-protected; its mode counts for root too."""
         try:
             mode = self.path.stat().st_mode
         except OSError:
             return False  # what is wrong with it is said by who reads it
         return not (mode & 0o222 and os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
 
-    def put(self, marks: Sequence[FileEdit]) -> list[str]:
-        """Write marks into the file; what cannot be written comes back as sentences. A plan in Markdown, or
-        one that is write-protected, is left as it is."""
+    def write(self, edits: Sequence[FileEdit]) -> list[str]:
+        """Write edits into the file, and return a sentence for each one that cannot be written. A plan in
+        Markdown, or one that is write-protected, is left as it is."""
         for _ in range(TRIES):
             try:
-                self.look()
+                self.reload()
             except UsageError as error:
                 return [str(error)]
             org, faults = None if self._is_protected() else self._org, []
-            for mark in marks:
+            for edit in edits:
                 try:
-                    part = self._part(mark)
-                    org = _marked(org, part, mark) if org is not None else None
+                    part = self._part(edit)
+                    org = _edited(org, part, edit) if org is not None else None
                 except QuothError as error:
                     faults.append(str(error))
             new = self._data if org is None else org.dump()
@@ -130,54 +130,53 @@ class PlanFile:
                 return [*faults, f"{self.shown} cannot be written: {error.strerror}."]
         return [f"{self.shown} is being written by another program all the time; nothing was written."]
 
-    def look(self) -> Plan:
-        """The plan as it is now; the file is read again if it is not what we have written. Raises
-        UsageError."""
+    def reload(self) -> Plan:
+        """Return the current plan, after reading the file again if it has changed. Raises UsageError."""
         data = self._bytes()
         if data != self._data:
             self.plan = self._taken(data)
         return self.plan
 
-    def _part(self, mark: FileEdit) -> Part:
-        part = self.plan.by_id.get(mark.id)
+    def _part(self, edit: FileEdit) -> Part:
+        part = self.plan.by_id.get(edit.id)
         if part is None:
             raise PlanChangedError(
-                f"{self.shown} was changed meanwhile: there is no step {mark.id} any more."
+                f"{self.shown} was changed meanwhile: there is no step {edit.id} any more."
             )
-        if mark.digest and self.plan.digest(part) != mark.digest:
+        if edit.digest and self.plan.digest(part) != edit.digest:
             raise PlanChangedError(
-                f"{part.place}: {self.shown} was changed meanwhile: {mark.id} is not what is flown, so"
-                f" {mark.word} is not written there."
+                f"{part.place}: {self.shown} was changed meanwhile: {edit.id} is not what is flown, so"
+                f" {edit.word} is not written there."
             )
         return part
 
     def _replace(self, new: bytes) -> bool:
-        """Put the new text in the place of the one that was read; False if that is no longer there."""
+        """Replace the text that was read by the new one; return False if the file has changed since."""
         mode = stat.S_IMODE(self.path.stat().st_mode)
         with hold(f"writing of {self.path}"):  # who flies it and who decides about it may write at once
             return replace_file(self.path, [new], mode, sure=lambda: self._bytes() == self._data)
 
 
-def _marked(org: OrgParts, part: Part, mark: FileEdit) -> OrgParts:
-    """The file with a mark put in. Raises QuothError."""
+def _edited(org: OrgParts, part: Part, edit: FileEdit) -> OrgParts:
+    """The file with an edit made. Raises QuothError."""
     index, new = part.entry, org.copy()
     todo = org.entry(index).todo
-    if mark.over and todo not in mark.over:
+    if edit.over and todo not in edit.over:
         return org
-    if mark.word and todo != mark.word:
-        new.set_todo(index, mark.word)
-    for block, text in mark.results.items():
+    if edit.word and todo != edit.word:
+        new.set_todo(index, edit.word)
+    for block, text in edit.results.items():
         if block is not None:
             new.put_results(index, block, text)
         else:
             new.put_entry_results(index, part.id, text)
-    for line in _missing(new.lines(index), mark.log):
+    for line in _missing(new.lines(index), edit.log):
         new.add_to_drawer(index, "LOGBOOK", line)
     return new
 
 
 def _missing(lines: Sequence[str], log: Sequence[str]) -> list[str]:
-    """The lines of a log that are not there, whatever time they are written down with."""
+    """Return the lines of ``log`` that ``lines`` lack, compared without their times."""
     stripped = (line.strip() for line in lines)
     there = Counter(_without_time(line[2:]) for line in stripped if line.startswith("- "))
     found = []
@@ -189,7 +188,7 @@ def _missing(lines: Sequence[str], log: Sequence[str]) -> list[str]:
 
 
 def _without_time(line: str) -> str:
-    """What tells a line of the log from others: which attempt came to what. Not when, for one hour has many
-    names; nor why."""
+    """Return what identifies a line of the log: the attempt and its status. Time and reason are left out,
+    since the time depends on the time zone."""
     found = _ATTEMPT.match(line)
     return f"{found[1]} {found[2]}" if found else line

@@ -1,7 +1,7 @@
-"""How a flight looks while it is flown: a tree where one can be drawn, plain lines anywhere else.
+"""Shows the progress of a flight on stderr: as a live tree on a capable terminal, else as lines.
 
 Knows reports and terminals, nothing of how steps are run. A line is ``plan.org:12: DONE demand-table, 0.1 s``
-so that editors can go there. All of it is on stderr.
+so that editors can jump to the step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TEXT_CHARS = 160
 
 
 class Lines(Progress):
-    """A line for each step that has come to something; the calls of models in between."""
+    """A listener that prints a line for each step that ends or waits, and the calls of models in between."""
 
     def __call__(self, event: str, data: Any) -> None:
         if event == "step" and isinstance(data, StepReport) and data.status != "begun":
@@ -37,13 +37,13 @@ class Lines(Progress):
             super().__call__(event, data)
 
     @contextlib.contextmanager
-    def away(self) -> Iterator[None]:
-        """Within it somebody else may write."""
+    def paused(self) -> Iterator[None]:
+        """Do nothing: lines do not disturb a question."""
         yield
 
 
 def line_of(step: StepReport) -> str:
-    """What a step has come to, in a line or, with the reason, a few."""
+    """Return the report of a step as a line; the reason of a failure may add lines."""
     line = f"{step.place}: {step.word} {step.id}, {step.seconds:.1f} s"
     if step.status == "done" or not step.text:
         return line
@@ -51,7 +51,7 @@ def line_of(step: StepReport) -> str:
 
 
 class Tree:
-    """All steps of the plan, with word, time and, of one that is being run, what is done just now."""
+    """A listener that draws all steps of the plan as a live tree: TODO word, time, and current activity."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -91,8 +91,8 @@ class Tree:
             self._now[title] = " ".join(shortened(shown(said), TEXT_CHARS).split())
 
     @contextlib.contextmanager
-    def away(self) -> Iterator[None]:
-        """Within it the tree is not drawn, so that somebody may be asked."""
+    def paused(self) -> Iterator[None]:
+        """Take the tree off the screen while a person is asked."""
         drawn = self._live is not None
         self._stop()
         try:
@@ -117,7 +117,7 @@ class Tree:
             self._live = None
 
     def drawn(self) -> Any:
-        """The tree as it is now."""
+        """Return the current tree, for rich to print."""
         from rich.tree import Tree as Drawn
 
         assert self._plan is not None, "there is a flight"
@@ -155,15 +155,15 @@ def _text(text: str, style: str) -> Any:
     return Text(shown(text), style=style, overflow="ellipsis", no_wrap=True)
 
 
-class AskedAside:
-    """A person at the terminal, asked while the flight is not being drawn."""
+class AskWhilePaused:
+    """Wraps AskTerminal so that the display of the flight pauses during each question."""
 
     def __init__(self, person: Any, look: Lines | Tree) -> None:
         self._person = person
         self._look = look
 
     async def request(self, *asked: Any) -> Any:
-        with self._look.away():
+        with self._look.paused():
             return await self._person.request(*asked)
 
     @property
@@ -174,6 +174,6 @@ class AskedAside:
         self._person.interrupt()
 
 
-def stderr_look() -> Lines | Tree:
-    """What shows a flight on standard error, which may be closed."""
+def flight_display() -> Lines | Tree:
+    """Return the listener that shows a flight on stderr, which may be closed."""
     return Tree(sys.stderr) if sys.stderr is not None and may_draw(sys.stderr) else Lines(sys.stderr)

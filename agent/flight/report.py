@@ -1,4 +1,4 @@
-"""What a flight came to: the report of each step and of the whole, and what was wanted of it.
+"""The reports of a flight and of its steps, and the request that names the steps to fly.
 
 Data only; it flies nothing.
 """
@@ -27,8 +27,8 @@ WORDS = {
 
 @dataclass(frozen=True)
 class StepReport:
-    """What a step of a flight has come to. ``status`` is empty for one that was not reached; ``text`` is the
-    result, or the reason why there is none."""
+    """The outcome of a step. ``status`` is empty if the step was not reached; ``text`` is the result, or the
+    reason why there is none."""
 
     id: str
     title: str
@@ -58,7 +58,7 @@ class StepReport:
 
 @dataclass(frozen=True)
 class FlightReport:
-    """How a flight ended, for now. ``notes`` are what a person should know beside that."""
+    """How a flight ended or paused. ``notes`` are further sentences for the user."""
 
     plan: str
     session: str
@@ -72,7 +72,7 @@ class FlightReport:
         return self.status == "done"
 
     def __str__(self) -> str:
-        """One line: how many steps came to what."""
+        """Return one line with the number of steps by TODO word."""
         words = dict.fromkeys([*WORDS.values(), "WAITING"])
         counts = {word: sum(step.word == word for step in self.steps) for word in words}
         said = ", ".join(f"{n} {word.lower()}" for word, n in counts.items() if n)
@@ -91,8 +91,8 @@ class FlightReport:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which part of a plan to fly: from a step on, a step or group alone, up to the end of a phase; several
-    steps at once; all of it anew."""
+    """Which steps of a plan to fly, by id or title: from ``start`` on, ``only`` a step or group, ``until``
+    the end of a phase or part. ``parallel`` runs independent steps at once; ``again`` begins a new flight."""
 
     start: str = ""
     only: str = ""

@@ -1,4 +1,4 @@
-"""What the blocks and attempts of a step came to, found again in the transcript.
+"""Reads the results of a step's blocks and attempts from the transcript.
 
 Knows sessions and plans; it runs nothing.
 """
@@ -17,25 +17,25 @@ FILE_CHARS = 20_000  # of a result that is written into the file
 
 
 def _key(step: Part, form: Form) -> str:
-    """What the run of a block is called in its attempt."""
+    """Return the key of a block within its attempt."""
     return str(step.running.index(form))
 
 
 @dataclass(frozen=True)
 class StepAttempt:
-    """An attempt that was made: its run, and what happened in it."""
+    """An attempt at a step, as recorded: the name of its run, and its past events."""
 
     run: str
     past: Past
 
     @property
     def said(self) -> str | None:
-        """What the model said, if its run is done."""
+        """The model's answer, if its run is done."""
         end = self.past.end
         return str(end.said["text"]) if end is not None and end.status == "done" else None
 
     def receipt(self, name: str) -> Event | None:
-        """That of one of its programs, if that ended well."""
+        """Return the receipt of one of its programs, if the program succeeded."""
         call = self.past.calls.get(f"{self.run}/{name}")
         receipt = call.receipt if call is not None else None
         return receipt if receipt is not None and receipt.status == "ok" else None
@@ -46,16 +46,16 @@ class StepAttempt:
 
 
 def result_of(step: Part, made: StepAttempt, block: Form | None = None) -> Any:
-    """The value of a block, or of the step: that of its last block, else what the model said, else that its
-    expectation is true. Declared secrets are not in it."""
+    """Return the value of a block, or without one of the step: the value of its last block, else the model's
+    answer, else True. Declared secrets are redacted."""
     if block is not None or step.running:
         return made.value(_key(step, block or step.running[-1]))
     return made.said if step.objective else True
 
 
 def results_of(step: Part, made: StepAttempt) -> dict[int | None, str | None]:
-    """What an attempt has to show, done or not: the result of each block and, under None, what the model
-    said. What it has not made is None, and is not to be shown as if it had."""
+    """Return, as text, the result of each block by its index and under None the model's answer. A missing
+    result is None, so that the file loses an older one."""
     shown: dict[int | None, str | None] = {}
     for form in step.running:
         if not form.silent:

@@ -1,6 +1,6 @@
-"""Which steps of a plan are to be flown.
+"""Chooses the steps of a plan that a user asked for.
 
-Knows the plan as data and the wish; it must not know what has been flown.
+Knows the plan as data and the request; it must not know what has been flown.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from quoth.tools.errors import UsageError, did_you_mean
 
 
 def chosen_steps(plan: Plan, wanted: Wanted) -> frozenset[str]:
-    """The ids of the steps to fly. Raises UsageError for what is not there."""
+    """Return the ids of the steps to fly. Raises UsageError for a name that is not in the plan."""
     if wanted.only and (wanted.start or wanted.until):
         raise UsageError("--only names one step; it does not go with --from or --until.")
     if wanted.only:

@@ -1,7 +1,7 @@
-"""What counts of what a flight has come to: which steps stand, and which have to be flown again.
+"""Derives the current status of each step of a flight, so that stale results are flown again.
 
-Knows a plan and the log of its flight, and asks nothing else; must not know files, doors or how steps run. A
-step stands as long as it is what was flown, and nothing that it comes after was flown since.
+Knows a plan and the log of its flight only; must not know files, doors or how steps run. A recorded status is
+current while the step is unchanged and no step that it depends on was flown after it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from quoth.agent.flight.log import FlightLog, StepStatus
 from quoth.agent.plan.model import Part, Plan
 
 
-class Standings:
-    """The standings of one flight. ``fresh`` are the parts that are begun anew though they are over; a caller
-    that changes it, or adds to the log, says so by ``changed``. What was flown after ``since`` was flown of
-    what was there then."""
+class FlightState:
+    """The current status of all parts of one flight, cached. ``fresh`` holds the ids of parts to fly again
+    though they have ended. Call ``changed`` after a change of ``fresh`` or of the log. A result recorded
+    after the event ``since`` stays current when only a step before it is to be flown again."""
 
     def __init__(
         self,
@@ -34,23 +34,23 @@ class Standings:
         self._statuses: dict[str, str] = {}
         self._leaves: dict[str, tuple[Part, ...]] = {}
 
-    def of(self, part: Part) -> StepStatus | None:
-        """What counts of a part: nothing that is to be begun anew, or was something else."""
+    def current(self, part: Part) -> StepStatus | None:
+        """Return the current status event of a part; None if it is stale or there is none."""
         if not part.inside:
             self._sweep()
             return self._steps.get(part.id)
         one = self._own(part)
         if one is not None and one.over:  # what a group expects is of what is in it as it was then
             for inner in self._inside(part):
-                other = self.of(inner)
+                other = self.current(inner)
                 if other is None or other.seq > one.seq:
                     return None
         return one
 
     def status(self, part: Part) -> str:
-        """What a part stands at, in a word; one that failed and is to be tried again has begun."""
+        """Return the current status as a word, "" for none; a failed part with retries left is "begun"."""
         if part.id not in self._statuses:
-            one = self.of(part)
+            one = self.current(part)
             again = one is not None and one.status == "failed" and one.tries <= part.retry
             self._statuses[part.id] = "" if one is None else "begun" if again else one.status
         return self._statuses[part.id]
@@ -59,22 +59,22 @@ class Standings:
         return self.status(part) in ("done", "failed", "denied", "skipped")
 
     def passed(self, part: Part) -> bool:
-        """Whether what waits for this part may begin."""
+        """Whether parts that wait for this one may begin."""
         return lets_pass(part, self.status(part))
 
     def changed(self, part: Part) -> None:
-        """Something new is known of this part. What comes before it in order stands as it did."""
+        """Drop the cached statuses of this part and of all that come after it in order."""
         place = 0 if part.inside else self._places.get(part.id, 0)
         del self._before[place:]
         self._statuses = {}
 
     @cached_property
     def groups(self) -> tuple[Part, ...]:
-        """The groups that have to come to something of their own."""
+        """The groups that have an expectation."""
         return tuple(part for part in self.plan.parts if part.inside and part.expect)
 
     def expected_before(self, step: Part) -> tuple[Part, ...]:
-        """The groups with an expectation that end right before a step does begin."""
+        """Return the groups whose expectations must be met before a step begins."""
         return self._ending[step.id]
 
     def leaves(self, group: Part) -> tuple[Part, ...]:
@@ -99,7 +99,7 @@ class Standings:
 
     @cached_property
     def _needed(self) -> dict[str, tuple[str, ...]]:
-        """What a step waits for, without what that has waited for in its turn."""
+        """The steps that each step waits for, without those that these wait for themselves."""
         bits = {step.id: 1 << place for place, step in enumerate(self.plan.order)}
         earlier: dict[str, int] = {}
         found: dict[str, tuple[str, ...]] = {}
@@ -117,21 +117,21 @@ class Standings:
         return [*self.leaves(group), *(one for one in self.groups if group in one.around)]
 
     def _own(self, part: Part) -> StepStatus | None:
-        """What the log says of a part as it is now."""
-        one = self.log.standing(part.id)
+        """Return the latest status of a part, unless the part is fresh or has changed since."""
+        one = self.log.latest(part.id)
         stands = one is not None and part.id not in self.fresh and one.digest == self.plan.digest(part)
         return one if stands else None
 
     def _sweep(self) -> None:
-        """Find the standings of the steps, from the first that is not known on, each from those before it:
-        when any of all that it comes after was flown last, and whether any of it is to be flown anew."""
+        """Fill the cache from the first unknown step on. For each step it holds the last event of the parts
+        that the step depends on, and whether any of them is to be flown again."""
         for place in range(len(self._before), len(self.plan.order)):
             step, last, anew = self.plan.order[place], 0, False
             needed = [self._places[name] for name in self._needed[step.id]]
             for past_last, past_anew in map(self._before.__getitem__, needed):
                 last, anew = max(last, past_last), anew or past_anew
             for part in (*map(self.plan.order.__getitem__, needed), *self._ending[step.id]):
-                if (one := self.log.standing(part.id)) is not None:
+                if (one := self.log.latest(part.id)) is not None:
                     last, anew = max(last, one.seq), anew or self._own(part) is None
             self._before.append((last, anew))
             one = self._own(step)
@@ -139,13 +139,13 @@ class Standings:
             self._steps[step.id] = None if stale else one
 
     def _is_stale(self, one: StepStatus, last: int, anew: bool) -> bool:
-        """Whether something that this step comes after has been flown since, or is to be: what the step has
-        proven was proven of something else."""
+        """Whether a part that this step depends on was flown after it, or is to be flown again, so that the
+        result rests on something else."""
         if anew and (self.since is None or one.seq <= self.since):
             return True  # but what is flown alone now is of what is there
         return last > one.seq
 
 
 def lets_pass(part: Part, status: str) -> bool:
-    """Whether what waits for a part that came to this may begin."""
+    """Whether parts that wait for ``part`` may begin once it has this status."""
     return status == "done" or (status in ("failed", "denied") and part.on_fail == "continue")

@@ -1,8 +1,8 @@
-"""One attempt at a step of a flight: its forms, or a run of the loop, and then what it must have come to.
+"""Makes one attempt at a step: runs its forms, or a model on its objective, then checks its expectation.
 
-Knows runs, doors and sessions; must not know the plan's file or what comes after the step. All that an
-attempt does is of one run of the transcript, under keys made from step, attempt and block, so an attempt that
-was broken off is gone on with by making it again: what is finished is answered by the transcript.
+Knows runs, doors and sessions; must not know the plan's file or what comes after the step. An attempt is one
+run of the transcript, and its calls have keys made from step, attempt and block. To continue an interrupted
+attempt is to make it again: finished calls are answered from the transcript.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from quoth.agent.run.prices import cost_of
 from quoth.agent.run.run import Run, RunLimits
 from quoth.agent.run.subagents import Team, chosen, opening, services_for
 from quoth.agent.session.run_log import RunLog
-from quoth.agent.terminal.text import shortened, show_value, told
+from quoth.agent.terminal.text import failure_text, shortened, show_value
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.context_window import longest_reply, window_of
 from quoth.neuro.backends.messages import Messages
@@ -55,7 +55,7 @@ Ended = Literal["done", "failed", "denied", "waits", "interrupted"]
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """What an attempt has come to, and why, if it is not done; what models have said and cost in it."""
+    """How an attempt ended, the reason if it is not done, and the tokens that its models used."""
 
     status: Ended
     text: str = ""
@@ -64,7 +64,7 @@ class StepOutcome:
 
 @dataclass
 class FlightContext:
-    """What the steps of a flight have in common. ``found`` is the attempt that gave a step its result."""
+    """What all steps of a flight share. ``found`` returns the attempt that gave a step its result."""
 
     agent: Host
     store: Store
@@ -80,7 +80,7 @@ class FlightContext:
 
     @contextlib.contextmanager
     def running(self, run: Run) -> Iterator[None]:
-        """Within it an interrupt stops this run too."""
+        """Let ``interrupt`` stop this run too, inside the ``with`` block."""
         self.runs.append(run)
         try:
             yield
@@ -88,15 +88,15 @@ class FlightContext:
             self.runs.remove(run)
 
     def interrupt(self) -> None:
-        """Stop at the next safe point."""
+        """Stop the flight and its runs at the next safe point."""
         self.interrupted = True
         for run in self.runs:
             run.interrupt()
 
 
-async def attempt(aboard: FlightContext, step: Part, number: int) -> StepOutcome:
-    """Make an attempt at a step, or at the expectation of a group; or go on with it."""
-    it = _Attempt(aboard, step, number)
+async def attempt(context: FlightContext, step: Part, number: int) -> StepOutcome:
+    """Make attempt ``number`` at a step, or at the expectation of a group; or continue it."""
+    it = _Attempt(context, step, number)
     work = asyncio.ensure_future(it.go())
     seconds = step.budget.seconds
     try:
@@ -110,13 +110,13 @@ async def attempt(aboard: FlightContext, step: Part, number: int) -> StepOutcome
 
 
 class _Attempt:
-    def __init__(self, aboard: FlightContext, step: Part, number: int) -> None:
-        self.aboard = aboard
+    def __init__(self, context: FlightContext, step: Part, number: int) -> None:
+        self.context = context
         self.step = step
-        self.plan = aboard.plan
-        self.agent = aboard.agent
-        self.name = aboard.log.run_of(step.id, number)
-        self.session = aboard.log.session
+        self.plan = context.plan
+        self.agent = context.agent
+        self.name = context.log.run_of(step.id, number)
+        self.session = context.log.session
         self.past = self.session.past(self.name)
         self.clock = PausableClock()
         self.usage = Usage()
@@ -145,12 +145,13 @@ class _Attempt:
     # Forms
 
     async def _block(self, run: Run, form: Form) -> StepOutcome:
-        """Run a block, unless that was done before."""
+        """Run a block; one that was finished before is answered from the transcript."""
         text = await self._program_of(run, form, form)
         return self._came(await self._evaluate(run, text, _key(self.step, form), form))
 
     async def _program_of(self, run: Run, form: Form, block: Form, seen: tuple[str, ...] = ()) -> str:
-        """The program that a block is, with its values; it is needed for ``form``, by way of ``seen``."""
+        """Return the program of ``block`` with its values. ``form`` is the block of the step that needs it,
+        ``seen`` are the library blocks in between."""
         values = {
             var.name: await self._value(run, form, var.ref, seen) if var.ref else var.value
             for var in variables(self.plan, block)
@@ -158,7 +159,7 @@ class _Attempt:
         return _program(block, values, called(self.plan, block).text)
 
     async def _evaluate(self, run: Run, text: str, name: str, form: Form | None = None) -> ToolResult:
-        """A program through the door of the run; ``form`` is the block it is, if an approval may cover it."""
+        """Run a program through the door of the run. ``form`` is its block, if an approval may cover it."""
         marks = {"route": "flight", "user": run.user, "session": run.session, "turn": run.name}
         call = new_call(
             CallForm(EVAL, {"form": Code(text)}),
@@ -167,17 +168,17 @@ class _Attempt:
             **marks,
         )
         if form is not None and knows_all(self.plan, form):
-            approval = self.aboard.approval(self.step)
+            approval = self.context.approval(self.step)
             if approves(approval):
                 await self._cover(
                     run, replace(call, form=self.agent.table.get(EVAL).checked(call.form)[0]), text, approval
                 )
-        with self.aboard.running(run):
+        with self.context.running(run):
             return await run.door.dispatch(call, run.context)
 
     async def _cover(self, run: Run, call: Call, text: str, approval: Approval) -> None:
-        """Let what the person has approved count, for this one run of the block."""
-        if is_covered(self.aboard.store, call, text):
+        """Apply the person's approval to this one run of the block."""
+        if is_covered(self.context.store, call, text):
             return
         looks = replace(call.form, args={**call.form.args, "dry-run": "pure"})
         look = replace(call, id=secrets.token_hex(5), form=looks, key=f"{call.key}.look")
@@ -191,12 +192,12 @@ class _Attempt:
             return StepOutcome("failed", self.over) if self.over else StepOutcome("done")
         if result.status == "pending":
             return StepOutcome("waits", result.message)
-        if result.status == "cancelled" and self.aboard.interrupted:
+        if result.status == "cancelled" and self.context.interrupted:
             return StepOutcome("interrupted", "The flight was interrupted.")
-        return StepOutcome("denied" if result.status == "denied" else "failed", told(result))
+        return StepOutcome("denied" if result.status == "denied" else "failed", failure_text(result))
 
     async def _value(self, run: Run, form: Form, ref: str, seen: tuple[str, ...]) -> Any:
-        """The value a name refers to. Raises UsageError where it has none."""
+        """Return the value that a name refers to. Raises UsageError if it has none."""
         plan = self.plan
         if ref in plan.data:
             return plan.data[ref].value
@@ -206,7 +207,7 @@ class _Attempt:
         if part is self.step:
             made: StepAttempt | None = StepAttempt(self.name, self.session.past(self.name))
         else:
-            made = self.aboard.found(part)
+            made = self.context.found(part)
         if made is None:
             raise UsageError(f"{part.id} has no result yet, and this step needs it.")
         return result_of(part, made, block)
@@ -218,13 +219,13 @@ class _Attempt:
         text = await self._program_of(run, form, self.plan.library[name], (*seen, name))
         result = await self._evaluate(run, text, f"{_key(self.step, form)}.{name}")
         if not result.ok:
-            raise UsageError(f"{name} has no value: {told(result)}")
+            raise UsageError(f"{name} has no value: {failure_text(result)}")
         return result.value
 
     # Prose
 
     async def _prose(self) -> StepOutcome:
-        """Have the model do what the step says, with its tools and within its budget."""
+        """Let the model work on the step's objective, with its tools and within its budget."""
         if self.past.end is not None and self.past.end.status == "done":
             return StepOutcome("done")
         backend = self._backend()
@@ -232,7 +233,7 @@ class _Attempt:
             cost_of(backend.name, Usage())  # refused where it cannot be told
         run = self._run(self._tools(), backend)
         try:
-            with self.aboard.running(run):
+            with self.context.running(run):
                 reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
         finally:
             self.session.let_go(run.messages)
@@ -244,15 +245,14 @@ class _Attempt:
         )
 
     def _aside(self, text: str, head: int) -> str:
-        """The call that shows the rest of a text of which only a part is told, if the step has that tool."""
+        """Return a note with the call that shows the rest of a shortened text, if the step has that tool."""
         id = self._pages.keep(text) if MORE in self._tools() else ""
         return f"; {more_form(id, head + 1)} shows the next part" if id else ""
 
     # What it must have come to
 
     async def _expectation(self) -> StepOutcome:
-        """Whether the expectation holds; its door has the tools alone that read, and in it RESULT is what the
-        step came to."""
+        """Evaluate the expectation, with tools that only read, and RESULT bound to the result of the step."""
         form = self.step.expectation()
         assert form is not None, "it is asked for where there is one"
         program, was = form.text, ""
@@ -274,7 +274,7 @@ class _Attempt:
     # The run that an attempt is
 
     def _tools(self) -> ToolTable:
-        """The tools of the step; its forms are run by eval, whether that is among them or not."""
+        """Return the tools of the step, and eval, which runs its forms."""
         table, names = self.agent.table, self.step.tools
         if names is None:
             return table
@@ -282,12 +282,12 @@ class _Attempt:
         return chosen(table, (*names, *own))
 
     def _run(self, table: ToolTable, backend: Backend | None = None, name: str = "") -> Run:
-        """The run of this attempt: for prose with ``backend``, for forms without."""
+        """Create the run of this attempt, with ``backend`` for an objective, without it for forms."""
         agent, session = self.agent, self.session
         name = name or self.name
         past = session.past(name)
         log = RunLog(session, name)
-        log.reply = self.aboard.log.begun
+        log.reply = self.context.log.begun
         log.recalled = backend is None  # of a form, nothing but its receipts tells whether it had begun
         said: Mapping[str, Any] = {"text": self.step.title}
         messages, dialect, search, must_act = Messages(), CALL_FORM, False, False
@@ -297,7 +297,7 @@ class _Attempt:
             messages = opening(session, name, past, table, dialect, search)
             if past.stimulus is None:
                 said = stimulus(self._said(), backend, vars(agent.limits), dialect, search, must_act)
-                log.reply = log.add("stimulus", said, parent=self.aboard.log.begun)
+                log.reply = log.add("stimulus", said, parent=self.context.log.begun)
         if past.stimulus is not None:
             said = past.stimulus.data
         task = said["text"]
@@ -323,14 +323,14 @@ class _Attempt:
         return run
 
     def _said(self) -> dict[str, Any]:
-        """What the model of this attempt is told, and who speaks."""
-        history = self.aboard.log.history.get(self.step.id, ())
-        room, found = self.agent.limits.result_chars, self.aboard.found
+        """Return the task, the briefing and the user, for the model of this attempt."""
+        history = self.context.log.history.get(self.step.id, ())
+        room, found = self.agent.limits.result_chars, self.context.found
         told = briefing(self.plan, self.step, found, history, room, self._aside)
         return {"text": task_of(self.step), "data": told, "user": self.session.user}
 
     def _limits(self, backend: Backend | None) -> RunLimits:
-        """Those of the agent, as far as the budget of the step lets it use them up."""
+        """Return the agent's limits, lowered to the budget of the step."""
         limits, budget = self.agent.limits, self.step.budget
         if budget.steps is not None:
             limits = replace(limits, steps=min(limits.steps, budget.steps))
@@ -341,7 +341,7 @@ class _Attempt:
 
     @property
     def _pages(self) -> StorePages:
-        return StorePages(lambda: self.aboard.store, self.session.id, self.session.user,
+        return StorePages(lambda: self.context.store, self.session.id, self.session.user,
                           self.agent.limits.result_chars)  # fmt: skip
 
     def _context(self, table: ToolTable, task: str) -> ToolContext:
@@ -354,14 +354,14 @@ class _Attempt:
         )
 
     def _heard(self, event: str, data: Any) -> None:
-        """Tell the agent's listener which step it is that something happens in."""
+        """Pass an event on to the agent's listener, as an event of this step."""
         if self.agent.on_event is not None:
             inner = data if event == "inner" else Inner((), event, data)
             who = SubAgent(self.name, self.step.title or self.step.id)
             self.agent.on_event("inner", replace(inner, path=(who, *inner.path)))
 
     def _spent(self, run: Run, usage: Usage) -> None:
-        """Count what a model has cost; a step that is over its budget is not asked about again."""
+        """Add up what models have used; end the run if the step is over its budget."""
         self.usage += usage
         budget = self.step.budget
         tokens = self.usage.input_tokens + self.usage.output_tokens
@@ -393,15 +393,15 @@ class _Attempt:
             return ""
         if verdict.kind == "deny":
             return verdict.reason
-        if approves(self.aboard.approval(self.step)):
+        if approves(self.context.approval(self.step)):
             return ""
         how = f"quoth approve {self.plan.source.name}"
         return f"It would use another model, {spec}; that has to be approved: {how}"
 
 
 def _program(form: Form, values: Mapping[str, Any], text: str) -> str:
-    """The program that a block is with the values of its variables. Raises UsageError where one has no room:
-    a program is written down whole."""
+    """Return the program of a block with the values of its variables. Raises UsageError if a value makes it
+    longer than a program may be."""
     found = form.program(values, text)
     if len(found) > PROGRAM_LIMITS.max_chars >= len(text):
         sizes = {name: len(print_value(value)) for name, value in values.items()}

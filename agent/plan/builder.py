@@ -1,7 +1,6 @@
-"""From the headlines of a file, of whatever format, to a flight plan: phases, ids, properties and whom they
-reach.
+"""Builds a flight plan from the headlines that a reader found: phases, ids, own and inherited properties.
 
-Knows what a plan is made of, not where it was read; what is wrong becomes a fault with its place.
+Knows what a plan is made of but no file format; an error becomes a fault with its place.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def build(
     data: Iterable[Data] = (),
     faults: Iterable[Fault] = (),
 ) -> Plan:
-    """The plan that sections make. ``settings`` are those of the whole file."""
+    """Build a plan from its sections. ``settings`` are the properties of the whole file."""
     maker = _Maker(list(faults))
     maker.whole(settings)
     for section in sections:
@@ -111,7 +110,7 @@ class _Maker:
         self.plain.append(section)
 
     def end(self) -> None:
-        """Say which of the headlines that are no part of the plan were perhaps meant to be."""
+        """Add faults for headlines that are no part of the plan but were probably meant to be."""
         forms = [form for part in self.parts for form in part.forms] + [*self.library.values()]
         used = {name for form in forms for name in (form.call, *(var.ref for var in form.vars))}
         for section in self.plain:

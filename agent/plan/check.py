@@ -1,4 +1,4 @@
-"""All faults of a flight plan, each with file, line, column and the nearest name. It runs nothing.
+"""Finds all faults of a flight plan, each with file, line, column and the nearest name. It runs nothing.
 
 Knows plans, the table of tools and the names of providers; must not know the file's format, or the door.
 """
@@ -23,7 +23,7 @@ _KNOWN = (
 
 
 def check(plan: Plan, table: ToolTable) -> list[Fault]:
-    """Every fault, in the order of the file."""
+    """Return every fault of the plan, those of reading included, in the order of the file."""
     found = [*plan.faults, *_empty(plan)]
     for part in plan.parts:
         found += _part(plan, part, table)
@@ -37,7 +37,7 @@ def check(plan: Plan, table: ToolTable) -> list[Fault]:
 
 
 def reads_only(tool: CognitiveTool) -> bool:
-    """Whether a tool may stand in an expectation: it changes nothing, and asks no model."""
+    """Whether an expectation may call the tool, because it changes nothing and asks no model."""
     return set(tool.effects) <= {"reads"} and tool.cost != "expensive"
 
 

@@ -1,6 +1,6 @@
-"""What is wrong with a form before it runs: unreadable, not to be compiled, unknown names, arguments.
+"""Finds what is wrong with a program before it runs: syntax, unknown names, arguments of tools.
 
-Knows tools by their table and programs as they are compiled; it runs nothing and knows no plans or files.
+Knows the tool table and the compiler; it runs nothing and knows no plans or files.
 Lines and columns are those of the form's own text, from 1.
 """
 
@@ -59,8 +59,8 @@ class ToolUse:
 def form_faults(
     text: str, table: ToolTable, names: Iterable[str] = (), hint: Callable[[str], str] = lambda name: ""
 ) -> list[FormFault]:
-    """What is wrong with a program that may use the variables ``names``; of what cannot be compiled the first
-    fault only. ``hint`` says how a variable that is not there could be."""
+    """Return the faults of a program that may use the variables ``names``; only the first one if it does not
+    compile. ``hint`` gives a text to add to the message about an unknown variable."""
     names = list(names)
     whole, above = _whole(text, names)
     try:
@@ -91,7 +91,7 @@ def form_faults(
 
 
 def forms_in(text: str) -> int:
-    """How many forms stand in a text; 0 for one that cannot be read."""
+    """Return how many forms a text holds; 0 if it cannot be read."""
     try:
         return len(read_all(text, PROGRAM_LIMITS))
     except ReadError:
@@ -99,7 +99,7 @@ def forms_in(text: str) -> int:
 
 
 def unknown_in(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[str]:
-    """The names that a program needs and nothing gives; none for one that does not compile."""
+    """Return the undefined names of a program; none if it does not compile."""
     whole, _ = _whole(text, list(names))
     try:
         free = free_names(whole, table.names())
@@ -110,7 +110,7 @@ def unknown_in(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[s
 
 
 def tool_uses(text: str, table: ToolTable, names: Iterable[str] = ()) -> Iterator[ToolUse]:
-    """The tools that a program which compiles says, those in literal programs for eval among them."""
+    """Yield the tools that a program refers to, also in literal programs for ``eval``. It must compile."""
     whole, above = _whole(text, list(names))
     heads = _heads(_read(whole, table))
     tools = _tools(table)
@@ -127,8 +127,8 @@ def tool_uses(text: str, table: ToolTable, names: Iterable[str] = ()) -> Iterato
 
 
 def _whole(text: str, names: Sequence[str]) -> tuple[str, int]:
-    """The program with its variables bound around it, as it will run, and how many lines that adds above; one
-    that cannot be read stays as it is, so that what is told of it is about itself."""
+    """Return the program in a ``let`` of its variables, as it will run, and the number of lines added above.
+    One that cannot be read is returned as it is, so that faults are about its own text."""
     try:
         readable = bool(names) and bool(read_all(text, PROGRAM_LIMITS))
     except ReadError:
@@ -137,12 +137,12 @@ def _whole(text: str, names: Sequence[str]) -> tuple[str, int]:
 
 
 def _tools(table: ToolTable) -> dict[str, CognitiveTool]:
-    """The tools by the names that programs have for them."""
+    """Return the tools by their mangled names."""
     return {mangled(name): table.get(name) for name in table.names()}
 
 
 def _written(text: str, use: FreeName, dots: bool = False) -> str:
-    """A name as the program spells it; with ``dots`` also what is taken from it behind those."""
+    """Return a name as the program spells it; with ``dots`` also the attributes after it."""
     found = _SYMBOL.match(text.split("\n")[use.line - 1], use.column - 1)
     spelt = found[0] if found else ""
     first = spelt.partition(".")[0]
@@ -166,7 +166,7 @@ def _read(text: str, table: ToolTable) -> Sequence[Any]:
 
 
 def _heads(forms: Sequence[Any]) -> dict[tuple[int, int], Any]:
-    """The calls of a program, by where their heads stand."""
+    """Return the calls of a program by the line and column of their heads."""
     found: dict[tuple[int, int], Any] = {}
     pending = list(reversed(forms))
     while pending:

@@ -1,6 +1,6 @@
-"""Flight plans in Markdown: headings, ``- KEY: value`` below them, and fenced blocks of forms.
+"""Reads flight plans in Markdown: headings, ``- KEY: value`` below them, and fenced blocks of forms.
 
-Knows that much of Markdown and what a plan is made of; must not know tools, Org or the disk.
+Knows no other syntax of Markdown, and what a plan is made of; must not know tools, Org files or the disk.
 
     # My plan
     ## PLAN Build: say hello
@@ -29,7 +29,7 @@ _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 
 def read_markdown(data: bytes, name: str) -> Plan:
-    """The plan in a Markdown file; ``name`` is what people are shown."""
+    """Read the plan in a Markdown file; ``name`` is the file name to show in faults."""
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     return _Reading(Source(name, text)).plan()
 

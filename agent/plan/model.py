@@ -1,7 +1,7 @@
-"""A flight plan as data: phases and steps, their forms, what they wait for, and digests of what counts.
+"""A flight plan as data: phases and steps, their forms, their dependencies, and digests of their content.
 
-Knows no file format (the readers do), no tools and no running. Reading never fails: what is wrong is a fault
-with its place, and checks are in check.py.
+Knows no file format (the readers do), no tools and no flights. Reading never fails: an error becomes a fault
+with its place. Further checks are in check.py.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PHASE = re.compile(rf"(?:Phase\s+\w+\s*:\s*)?({'|'.join(PHASES)})\s*(?::|\(|$)"
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong with a plan, and where. ``str`` shows the line and a caret too."""
+    """An error in a plan and its place. ``str`` also shows the line, with a caret below it."""
 
     place: Place
     message: str
@@ -62,7 +62,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Setting:
-    """A property as it was written. ``more``: it goes on from the one before it (``:NAME+:``)."""
+    """A property as it was written. ``more`` means that it extends the one before it (``:NAME+:``)."""
 
     name: str
     value: str
@@ -71,15 +71,15 @@ class Setting:
 
     @property
     def name_place(self) -> Place:
-        """Where its name stands, before the value."""
+        """The place of its name; ``place`` is that of the value."""
         column = self.place.text.rfind(self.name, 0, self.place.column) + 1
         return Place(self.place.source, self.place.line, column or self.place.column)
 
 
 @dataclass(frozen=True)
 class Form:
-    """A block of forms, or a call of a named one. ``rows`` has the row and column that each line of ``text``
-    came from; ``block`` is its place among the code of its headline, for edits."""
+    """A block of forms, or a call of a named block. ``rows`` has for each line of ``text`` its row and column
+    in the file, from 0; ``block`` is its index among the code of its headline, for edits."""
 
     text: str
     place: Place
@@ -92,12 +92,12 @@ class Form:
     block: int = 0
 
     def at(self, line: int, column: int) -> Place:
-        """Where a line and column of the text, from 1, stand in the file."""
+        """Return the place in the file of a line and column of ``text``; both count from 1."""
         row, shift = self.rows[min(max(line, 1), len(self.rows)) - 1]
         return Place(self.place.source, row + 1, column + shift)
 
     def var_place(self, var: Var) -> Place:
-        """Where a variable is given its value; vars of inherited headers stand at the block itself."""
+        """Return where a variable gets its value; for inherited header arguments the place of the block."""
         return self.places.get(var, self.place)
 
     places: Mapping[Var, Place] = field(default_factory=dict, compare=False, hash=False, repr=False)
@@ -105,7 +105,8 @@ class Form:
     name_place: Place | None = field(default=None, compare=False)
 
     def program(self, values: Mapping[str, Any], text: str | None = None) -> str:
-        """The program to run: the text, its variables bound to ``values``. It adds one line above."""
+        """Return the program to run: ``text``, or the form's own, in a ``let`` that binds ``values``. The
+        ``let`` adds one line above the text."""
         body = self.text if text is None else text
         if not values:
             return body
@@ -125,7 +126,7 @@ class Data:
 
 @dataclass
 class Section:
-    """A headline as a reader of some format hands it over."""
+    """A headline as a reader of any format gives it to the builder."""
 
     place: Place
     level: int
@@ -141,7 +142,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a step may spend; None is for no bound of its own."""
+    """The limits of a step; None means that it has none of its own."""
 
     steps: int | None = None
     tokens: int | None = None
@@ -151,9 +152,9 @@ class Budget:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A headline of the plan: a group when it holds ``inside``, else a step, whose ``prose`` is its
-    objective. ``tools`` None: those of the agent; ``after`` None: what stands before it; ``entry``: its place
-    in the file."""
+    """A headline of the plan: a group if it has parts ``inside``, a note, or a step, whose ``prose`` is its
+    objective. ``tools`` is None for all tools of the agent, ``after`` is None if the part waits for the one
+    before it at its level, and ``entry`` is the index of its headline in the file."""
 
     id: str
     title: str
@@ -177,12 +178,12 @@ class Part:
 
     @property
     def has_id(self) -> bool:
-        """Whether its id was given and not made of the title."""
+        """Whether the file gives its id; otherwise the id is made from the title."""
         return "ID" in self.settings or "CUSTOM_ID" in self.settings
 
     @property
     def is_note(self) -> bool:
-        """Whether it is a Blueprint of prose alone: an intent that later steps are told, nothing to run."""
+        """Whether it is a Blueprint phase of prose alone: it does not run, models of later steps read it."""
         only_prose = not (self.inside or self.forms or self.expect)
         return self.is_phase and self.phase == "Blueprint" and only_prose
 
@@ -192,33 +193,33 @@ class Part:
 
     @property
     def objective(self) -> str:
-        """What a model is to do; empty for a step of forms or of an expectation alone."""
+        """The task for a model; empty if the step has forms to run, or nothing but an expectation."""
         return self.prose if self.is_step and not self.running else ""
 
     @cached_property
     def running(self) -> tuple[Form, ...]:
-        """The forms that run; a result is kept under the place of its block among these."""
+        """The forms that run. Results are recorded by index in this tuple."""
         return tuple(form for form in self.forms if form.runs)
 
     @property
     def gives_result(self) -> bool:
-        """Whether it comes to a value: that of its last block, or what the model says."""
+        """Whether the step has a result: the value of its last block, or the model's answer."""
         return self.is_step and bool(self.prose or self.running)
 
     @property
     def says_result(self) -> bool:
-        """Whether its expectation is of what it comes to."""
+        """Whether its expectation refers to its result."""
         return self.gives_result and RESULT in re.findall(r"[\w-]+", self.expect)
 
     @property
     def around(self) -> Iterator[Part]:
-        """The groups it stands in, from the outermost."""
+        """The groups that contain it, the outermost first."""
         if self.parent is not None:
             yield from self.parent.around
             yield self.parent
 
     def expectation(self) -> Form | None:
-        """The form of ``:EXPECT:`` with its place."""
+        """Return the form of ``:EXPECT:`` with its place, if there is one."""
         setting = self.settings.get("EXPECT")
         if setting is None or not self.expect:
             return None
@@ -228,7 +229,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A plan: its parts in order, the ``faults`` of reading, and ``data`` and ``blocks`` by name."""
+    """A plan: its parts in the order of the file, the faults of reading, and data and blocks by name."""
 
     source: Source
     title: str
@@ -251,17 +252,17 @@ class Plan:
 
     @cached_property
     def blocks(self) -> dict[str, tuple[Part, Form]]:
-        """The named blocks of steps."""
+        """The named blocks inside parts, each with its part."""
         return {form.name: (part, form) for part in self.parts for form in part.forms if form.name}
 
     def block(self, name: str) -> Form | None:
-        """The block of that name, in no step or in one."""
+        """Return the block of that name, from ``library`` or from a part; None if there is none."""
         if name in self.library:
             return self.library[name]
         return self.blocks[name][1] if name in self.blocks else None
 
     def find(self, name: str) -> Part:
-        """The part of that id or title. Raises UsageError with the nearest."""
+        """Return the part with that id or title. Raises UsageError, naming the nearest id."""
         if name in self.by_id:
             return self.by_id[name]
         titled = [part for part in self.parts if part.title.lower() == name.strip().lower()]
@@ -272,8 +273,8 @@ class Plan:
 
     @cached_property
     def waits(self) -> dict[str, tuple[str, ...]]:
-        """For each step the ids of those that must have ended before it: what ``:AFTER:`` names, at it or at
-        a group around it; where there is none, what stands before it there."""
+        """For each step the ids of the steps that must end before it: those that ``:AFTER:`` names, at the
+        step and at each group that contains it, or else the part before it at the same level."""
         siblings: dict[str, list[Part]] = {}
         for part in self.parts:
             siblings.setdefault(part.parent.id if part.parent else "", []).append(part)
@@ -293,7 +294,7 @@ class Plan:
         return [before[part.id]] if part.id in before else []
 
     def _ended(self, part: Part, before: Mapping[str, Part], seen: frozenset[str]) -> list[str]:
-        """The steps that have ended when this part has; a note is over as soon as what it waits for."""
+        """Return the steps that must end before this part has ended; a note ends with what it waits for."""
         if leaves := self.leaves(part):
             return [leaf.id for leaf in leaves]
         if part.id in seen:
@@ -302,13 +303,13 @@ class Plan:
         return [name for one in earlier for name in self._ended(one, before, seen | {part.id})]
 
     def leaves(self, part: Part) -> list[Part]:
-        """The steps in a part; of a step itself, that."""
+        """Return the steps that a part contains; for a step, the step itself."""
         return [part] if part.is_step else [leaf for inner in part.inside for leaf in self.leaves(inner)]
 
     @cached_property
     def order(self) -> tuple[Part, ...]:
-        """The steps in an order they can be run in, as near to the file's as can be; those that wait for
-        themselves, and what waits for those, are missing."""
+        """The steps in an order in which they can run, as near to the file's as possible. Steps of a
+        dependency cycle, and steps that wait for those, are left out."""
         done: set[str] = set()
         found: list[Part] = []
         left = list(self.steps)
@@ -319,7 +320,7 @@ class Plan:
         return tuple(found)
 
     def earlier(self, step: Part) -> frozenset[str]:
-        """The ids of all steps that have ended for sure when this one begins."""
+        """Return the ids of all steps that this one depends on, directly or indirectly."""
         if step.id not in self._earlier:
             self._earlier[step.id] = self._find_earlier(step)
         return self._earlier[step.id]
@@ -335,14 +336,15 @@ class Plan:
         return frozenset(found)
 
     def notes(self, step: Part) -> list[Part]:
-        """What a model is told besides the objective: prose of the groups around, and Blueprints above."""
+        """Return the parts whose prose the model reads besides the objective: groups that contain the step,
+        and notes above it."""
         place = self.parts.index(step)
         around = list(step.around)
         return [part for part in self.parts[:place] if part.prose and (part in around or part.is_note)]
 
     def digest(self, step: Part) -> str:
-        """SHA-256 of all of a step that counts: its forms, its objective with what the model is told, and its
-        properties; no TODO word, no results, no log."""
+        """Return the SHA-256 of what a step does: its forms, its objective and notes, and its properties.
+        TODO word, results and log are not part of it."""
         if step not in self._digests:
             self._digests[step] = self._find_digest(step)
         return self._digests[step]
@@ -363,7 +365,7 @@ class Plan:
         return hashlib.sha256(json.dumps(data, ensure_ascii=True).encode()).hexdigest()
 
     def _counts(self, form: Form, seen: frozenset[str]) -> list[Any]:
-        """A form with all it refers to outside of steps, which have digests of their own."""
+        """Return, for the digest, a form and all data and library blocks that it refers to."""
         named: list[Any] = []
         for name in dict.fromkeys([form.call, *(var.ref for var in form.vars)]):
             if name in self.data:
@@ -377,12 +379,12 @@ class Plan:
 
     @cached_property
     def whole_digest(self) -> str:
-        """One digest over those of all steps, in their order."""
+        """The SHA-256 of the title and the digests of all steps, in order."""
         data = [self.title, [self.digest(step) for step in self.steps]]
         return hashlib.sha256(json.dumps(data).encode()).hexdigest()
 
 
 def phase_of(title: str) -> str:
-    """The phase a headline begins: ``Demand``, ``Demand: what must be true``, ``Phase A: Demand (…)``."""
+    """Return the phase that a title names, else "": ``Demand``, ``Phase A: Demand (…)``."""
     found = _PHASE.match(title)
     return found[1].capitalize() if found else ""

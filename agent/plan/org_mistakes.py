@@ -1,8 +1,8 @@
-"""What stands in an Org file and is not what it was meant to be: blocks without an end, keywords that nothing
-reads, headlines that are none.
+"""Finds syntax mistakes in an Org file that Org reads as plain text or ignores: blocks without an end, unread
+keywords, lines that only look like headlines.
 
-Knows Org files and the words of plans; must not know tools or the plan itself. Each mistake is a row, a
-column and a sentence.
+Knows Org files and the keywords of plans; must not know tools or the plan itself. Each mistake is a row, a
+column (both from 0) and a sentence.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def indent_of(line: str) -> int:
 
 
 def broken(org: Org, entry: Entry) -> Iterator[Mistake]:
-    """Lines of text that look like more."""
+    """Find lines of an entry that Org takes for text but that look like syntax."""
     top, fence, drawer = entry.body, "", False
     for row, kind in _texts(entry):
         line = org.lines[row]
@@ -79,7 +79,7 @@ def _drawer(entry: Entry, row: int, kind: str) -> str:
 
 
 def stray(org: Org, index: int) -> Iterator[Mistake]:
-    """Keywords and blocks that stand where nothing reads them."""
+    """Find keywords and blocks of an entry in places where they have no effect."""
     entry = org.entries[index]
     named = {key.first for element in entry.elements for key in element.keys}
     for element in entry.elements:
@@ -110,7 +110,7 @@ def _like_code(org: Org, element: Element) -> str:
 
 
 def _inside(entry: Entry, inner: Element) -> str:
-    """In which kind of block or drawer an element stands; empty for what is logged or came out."""
+    """Return whether an element is inside a "drawer" or a "block"; empty inside a log or results."""
     around = [one for one in entry.elements if one.first < inner.first <= one.last]
     if any(one.name in ("LOGBOOK", "RESULTS") or one.key("RESULTS") for one in around):
         return ""

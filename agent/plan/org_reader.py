@@ -1,4 +1,4 @@
-"""Flight plans in Org: from the lines of a file to the plan.
+"""Reads flight plans in Org.
 
 Knows Org files and what a plan is made of; must not know tools, checks of forms, or the disk.
 """
@@ -35,13 +35,13 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?\Z")
 
 
 def read_plan(data: bytes, name: str) -> tuple[Org, Plan]:
-    """The file and the plan in it; ``name`` is what people are shown."""
+    """Read an Org file and the plan in it; ``name`` is the file name to show in faults."""
     org = load(data, TODO_WORDS)
     return org, plan_of(org, name)
 
 
 def plan_of(org: Org, name: str) -> Plan:
-    """The plan in an Org file; where that names no TODO words they are those of plans."""
+    """Return the plan in an Org file. TODO words default to those of plans."""
     if org.words != TODO_WORDS:
         org = Org(org.lines, org.ends, org.bom, TODO_WORDS)
     return _Reading(org, name).plan()

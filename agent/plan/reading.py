@@ -1,4 +1,4 @@
-"""What the readers of all formats of plans share: places, faults, names, and the header arguments of a block.
+"""What the readers of plans share: places, faults, names, and the header arguments of blocks.
 
 Knows no format; must not know tools or the disk.
 """
@@ -15,7 +15,7 @@ from quoth.tools.org.babel import Header, HeaderError, Var
 
 
 class Reading:
-    """A file that is being read. Rows and columns count from 0."""
+    """The base class of a reader of one file. Rows and columns count from 0."""
 
     def __init__(self, source: Source, lines: Sequence[str]) -> None:
         self.source = source
@@ -34,7 +34,7 @@ class Reading:
         self.faults.append(Fault(self.place(row, column), message))
 
     def named(self, name: str, row: int, column: int) -> Place:
-        """Where the name of a block or of data stands."""
+        """Record the name of a block or of data and return its place. A name used twice is a fault."""
         if name in self.names:
             what = f"The name {name} stands twice; it stands in line {self.names[name] + 1} already."
             self.fault(row, column, what)
@@ -42,7 +42,7 @@ class Reading:
         return self.place(row, column)
 
     def variables(self, headers: Iterable[tuple[Header, int]]) -> tuple[dict[str, Var], dict[Var, Place]]:
-        """The variables of header arguments, the last of each name, and where each gets its value."""
+        """Return the variables in header arguments by name (the last one wins), and their places."""
         found: dict[str, Var] = {}
         places: dict[Var, Place] = {}
         for header, row in headers:

@@ -1,6 +1,8 @@
-"""What looks like the language of plans and is not: words of other tools, headlines and properties misspelt.
+"""Suggests corrections for text that looks like plan syntax but is not: misspelt TODO words, headlines and
+properties, or words of other tools.
 
-Knows how people write Org and Markdown; it says what was meant, and must not know plans as they are built.
+Knows how people write Org and Markdown; it must not know the plan itself. Functions about a line return its
+column, from 0, and a sentence.
 """
 
 from __future__ import annotations
@@ -66,8 +68,8 @@ def _slip(word: str, known: Sequence[str]) -> str:
 
 
 def meant_property(name: str) -> str:
-    """Which of ours an unknown property was meant to be, with a leading space; empty for one of the user's
-    own. Other words for ours count where they are not written as a title is: Org's own are in capitals."""
+    """Return `` Did you mean NAME?`` for a property that is like one of plans; empty for any other. A synonym
+    such as ``DEPENDS`` is found only in capitals or in lower case."""
     upper = name.upper()
     if upper in ORGS or upper.startswith(("HEADER-ARGS", "EXPORT_")):
         return ""
@@ -77,9 +79,9 @@ def meant_property(name: str) -> str:
 
 
 def meant_word(title: str, holds: str = "", late: bool = False) -> str:
-    """What is to be said of a title that begins with what may be meant as a TODO word. ``holds`` tells what
-    stands below: ``forms`` (or our properties), ``prose``, ``steps``; ``late``: it does not follow the
-    stars."""
+    """Return what is wrong with the first word of a title, if it was probably meant as a TODO word. ``holds``
+    is what the headline has below it: ``forms`` (or properties of plans), ``prose`` or ``steps``; ``late``
+    means that the title does not begin right after the stars."""
     if found := _CAPITALS.match(title):
         word = found[0]
         if word in TODO_WORDS and title[len(word) :].startswith(":"):
@@ -104,7 +106,8 @@ def no_word(word: str) -> str:
 
 
 def meant_line(line: str, top: bool) -> tuple[int, str] | None:
-    """Where and what is wrong with a line of Org that looks like more; ``top``: only such are above."""
+    """Return what is wrong with a line of Org text that looks like syntax. ``top`` means that it comes first
+    below its headline, or after such lines only."""
     if found := _STARS.match(line):
         title = found[4]
         word = title.split(maxsplit=1)[0].rstrip(":") in TODO_WORDS
@@ -134,7 +137,7 @@ def meant_line(line: str, top: bool) -> tuple[int, str] | None:
 
 
 def meant_block(line: str) -> str:
-    """What is wrong with a line that begins a block of forms in nearly the way Org does."""
+    """Return what is wrong with a line that almost begins a block of forms, else an empty text."""
     special = _EXAMPLE.match(line) or _SPECIAL.match(line)
     if special and special[1].lower() in (*LANGUAGES, "code"):
         language = special[1].lower().replace("code", LANGUAGES[0])
@@ -144,13 +147,13 @@ def meant_block(line: str) -> str:
 
 
 def is_ours(line: str) -> bool:
-    """Whether a line is one of our properties as Org has them in a drawer."""
+    """Whether a line sets a property of plans in the syntax of an Org drawer."""
     found = _PROPERTY.match(line)
     return bool(found and found[1] and found[2] in OURS)
 
 
 def meant_markdown(line: str, top: bool) -> tuple[int, str] | None:
-    """Where and what is wrong with a line of text in Markdown that looks like more; see ``meant_line``."""
+    """Return what is wrong with a line of Markdown text that looks like syntax; see ``meant_line``."""
     column = len(line) - len(line.lstrip())
     if found := _ORG.match(line):
         return column, "This is Org; in Markdown it is # PLAN a, - KEY: value, and ```hy name=x around forms."
@@ -167,7 +170,7 @@ def meant_markdown(line: str, top: bool) -> tuple[int, str] | None:
 
 
 def meant_fence(language: str, text: str) -> str:
-    """What is wrong with a block in a step of Markdown; empty for one that is to be read."""
+    """Return what is wrong with the language of a fenced block, else an empty text."""
     if language in _PROGRAMMING:
         what = f"{language} does not run here; the languages of forms are {', '.join(LANGUAGES)}."
         return f"{what} As ```text it is shown to the model."
@@ -177,7 +180,8 @@ def meant_fence(language: str, text: str) -> str:
 
 
 def meant_keyword(name: str, value: str, whole: bool) -> str:
-    """What is wrong with a keyword line that is not one of Org; ``whole``: it is above all headlines."""
+    """Return what is wrong with an unknown keyword line, else an empty text. ``whole`` means that the line
+    is above all headlines."""
     if name in INHERITED and whole:
         return f"For the whole file {name} is written #+PROPERTY: {name} {value}".rstrip() + "."
     if name in OURS:

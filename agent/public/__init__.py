@@ -1,7 +1,7 @@
-"""quoth: a Lisp-inspired, homoiconic agent loop. This is its public face, and ``quoth`` is all that is
-installed.
+"""quoth: a Lisp-inspired, homoiconic agent loop. This file is its public API, and ``quoth`` is the only
+package installed.
 
-Names are imported at first use, so that a command pays only for what it does. From Hy:
+Names are imported at first use, so that a command starts fast. From Hy:
 ``(require quoth [def-cognitive-tool def-shell-tool def-http-tool])``.
 """
 

@@ -1,4 +1,4 @@
-"""``python -m quoth`` is the command ``quoth``."""
+"""``python -m quoth`` runs the command ``quoth``."""
 
 import sys
 

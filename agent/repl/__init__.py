@@ -1,1 +1,1 @@
-"""The REPL."""
+"""The REPL: the interactive prompt of quoth."""

@@ -21,7 +21,7 @@ from quoth.agent.terminal.next_step import tell_next
 from quoth.agent.terminal.output import complain, is_dumb, print_json, print_line
 from quoth.agent.terminal.progress import Progress
 from quoth.agent.terminal.requests import decide, listing, page
-from quoth.agent.terminal.text import show_value, told
+from quoth.agent.terminal.text import failure_text, show_value
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.redaction import redact_line
 from quoth.tools.consent.requests import Decision
@@ -49,14 +49,14 @@ COMMANDS = ("help", "tools", "tool", "belt", "pending", "approve", "deny", "resu
 
 
 class _Interrupted(Exception):
-    """Ctrl-C ended what was being done."""
+    """Ctrl-C ended the current entry."""
 
 
 class Repl:
-    """Reads entries until the end of input. Without a terminal it reads stdin plainly, without a prompt.
+    """Reads entries and carries them out until the end of input; without a terminal it shows no prompt.
 
-    Ctrl-C stops what is being done and comes back to the prompt. ``as_json`` prints each result as one line;
-    ``picked_up`` says with which conversation it goes on.
+    Ctrl-C stops the current entry and returns to the prompt. ``as_json`` prints each result as JSON on one
+    line; ``picked_up`` is the message about the conversation that is continued.
     """
 
     def __init__(self, agent: AsyncAgent, as_json: bool = False, picked_up: str = "") -> None:
@@ -72,7 +72,7 @@ class Repl:
         self._pressed = False
 
     async def run(self) -> int:
-        """The REPL itself; returns the exit code."""
+        """Run until the end of input or ``,quit``, and return the exit code."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         try:
@@ -125,7 +125,7 @@ class Repl:
             self._task.cancel()
 
     async def one(self, text: str) -> None:
-        """Do one entry."""
+        """Carry out one entry: a Lisp form, a command, or text for the agent."""
         if not text:
             return
         if text.startswith(","):
@@ -152,7 +152,7 @@ class Repl:
             if done.value is not None:
                 self._write(show_value(done.value).rstrip("\n"))
         else:
-            self._complain(told(done))
+            self._complain(failure_text(done))
         if done.status == "pending":
             self._complain(",pending shows what waits; ,approve or ,deny it, then ,resume.")
 

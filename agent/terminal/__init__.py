@@ -1,1 +1,1 @@
-"""A person at a terminal: what is shown and what is asked."""
+"""The terminal: printing for a person, and asking one."""

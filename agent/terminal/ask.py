@@ -1,7 +1,7 @@
-"""A person at a terminal who is asked about a call, and what the answers mean.
+"""Asks a person at the terminal whether a call may be made, and turns the answer into a decision.
 
-Knows the broker's decisions (tools/consent/broker.py). No tool and no model can reach this; it is given by
-the host.
+Knows the broker's decisions (tools/consent/broker.py). The host creates it; no tool and no model can reach
+it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CUT = "  Allow it? [v shows all of it, then y/s; N/e/? for help, or why not] "
 
 
 def seconds_of(text: str) -> float:
-    """``30m`` as seconds. Raises UsageError."""
+    """Parse a time such as ``30m``, ``2h`` or ``1d`` into seconds. Raises UsageError."""
     written = text.strip()
     found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]+)?)\s*([smhd])", written)
     if not found or float(found[1]) == 0:
@@ -56,7 +56,7 @@ def seconds_of(text: str) -> float:
 
 
 def call_of(text: str) -> CallForm:
-    """The call form that a person has typed. Raises UsageError, with a caret for what cannot be read."""
+    """Parse a call form that a person has typed. Raises UsageError, with a caret for a syntax error."""
     try:
         return from_model(read_one(text))
     except ReadError as error:
@@ -66,7 +66,7 @@ def call_of(text: str) -> CallForm:
 
 
 def confirmed(question: str, *, no_input: bool) -> bool:
-    """Whether the person at the terminal says yes. Raises UsageError where nobody can be asked."""
+    """Ask a yes-no question at the terminal. Raises UsageError if nobody can be asked."""
     if no_input or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise UsageError(f"{shown(question)} Say so with --yes.")
     try:
@@ -76,13 +76,13 @@ def confirmed(question: str, *, no_input: bool) -> bool:
 
 
 class AskTerminal:
-    """Shows the form and asks the person at the terminal. An answer that is not yes is the reason to refuse.
+    """Shows a call to the person at the terminal and asks for a decision.
 
-    One question at a time. The question goes to stderr, for stdout belongs to the result, and what was typed
-    before it is no answer. Nobody can say yes to what was not shown: of a form that fills the screen head and
-    tail are, and the rest must be asked for first. No answer within ANSWER_SECONDS leaves the call pending;
-    an interrupt leaves it so too, and all that come until ``listen``. ``user`` is who answers,
-    ``workspace`` is where the paths of a scope lie.
+    It asks one question at a time, on stderr, because stdout is for results. Text typed before the question
+    is dropped. Of a form that fills the screen only head and tail are shown, and the person cannot approve it
+    before seeing the rest. Without an answer within ANSWER_SECONDS the call stays pending. After an interrupt
+    this call and all later ones stay pending until ``listen``. ``user`` is recorded with the decision;
+    ``workspace`` resolves the paths in a scope.
     """
 
     def __init__(self, lines: Answers | None = None, user: str = "", workspace: Path | str = ".") -> None:
@@ -140,8 +140,8 @@ class AskTerminal:
                         return decision
 
     async def _decision(self, said: str, tool: CognitiveTool, call: Call) -> Decision | None:
-        """What the person means; None to be asked again. Raises UsageError and InvalidCallError for what
-        cannot be meant."""
+        """Return the decision that an answer means, or None to ask again. Raises UsageError and
+        InvalidCallError for an answer that means none."""
         word, _, rest = said.partition(" ")
         word, rest = word.lower().rstrip(",;.!"), rest.strip()
         if word in ("y", "yes"):
@@ -161,7 +161,7 @@ class AskTerminal:
         return Decision("deny", self._user, why=said)
 
     async def _scope(self, tool: CognitiveTool, call: Call, rule: str) -> Decision | None:
-        """A rule the person has seen and wants; None to be asked again."""
+        """Show a rule and return it as a decision once confirmed, or None to ask again."""
         while True:
             read = read_scope(rule or suggested(tool, call.form), tool)
             if not covers(read, tool, call, Workspace(self._workspace)):
@@ -176,7 +176,7 @@ class AskTerminal:
             rule = said
 
     async def _edit(self, tool: CognitiveTool, text: str) -> Decision | None:
-        """The call to make instead, which must be one that can be made; None to be asked again."""
+        """Return the checked call to make instead as a decision, or None to ask again."""
         said = text or await self._answer("  The call to make instead: ")
         if not said:
             return None
@@ -204,27 +204,27 @@ class AskTerminal:
 
     @property
     def asking(self) -> bool:
-        """Whether the person is being asked now."""
+        """Whether a question waits for an answer now."""
         return self._waiting is not None
 
     def interrupt(self) -> None:
-        """Take the question back, and ask no other."""
+        """Withdraw the question, and ask no more until ``listen``."""
         if self._waiting is not None:
             self._interrupted = self._alone = True
             self._waiting.cancel()
 
     def listen(self) -> None:
-        """Ask again: what the person wanted to be left alone with is over."""
+        """Allow questions again after an interrupt."""
         self._alone = False
 
 
 def _margin(text: str) -> str:
-    """The form with a mark before its further lines, so that none can pass for a line of the question."""
+    """Return the form with a mark before each line after the first, so that none imitates the question."""
     return text.replace("\n", "\n│ ")
 
 
 def _cut(text: str) -> str:
-    """The text if it fits on the screen; else its head and tail, and how much lies between them."""
+    """Return the text if it fits on the screen, else its head and tail with the length of the gap."""
     try:
         columns, rows = os.get_terminal_size(sys.stderr.fileno())
     except (OSError, ValueError):
@@ -240,7 +240,7 @@ def _cut(text: str) -> str:
 
 
 def _wrapped(line: str, columns: int) -> list[str]:
-    """A line as the screen breaks it; wide characters are taken for two, and so are all that are no ASCII."""
+    """Split a line as the screen wraps it; if it is not all ASCII, each character counts as two columns."""
     width = columns if line.isascii() else columns // 2
     return [line[at : at + width] for at in range(0, len(line), width)] or [""]
 

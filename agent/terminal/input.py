@@ -1,6 +1,6 @@
 """Standard input, by lines, typed or whole, without threads: a wait can be cancelled, and leaves nothing.
 
-Knows descriptors and bytes; what a line means is for others to say.
+Knows descriptors and bytes, not what a line means.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CHUNK = 65536
 
 
 def read_stdin() -> str:
-    """All of standard input as text. Raises UsageError when it is closed or no UTF-8."""
+    """Read all of standard input as text. Raises UsageError if it is closed, unreadable or not UTF-8."""
     if sys.stdin is None:
         raise UsageError("Standard input is closed.")
     try:
@@ -69,7 +69,7 @@ class TypedLines:
 
 
 class StdinLines:
-    """The lines of a descriptor. What was read beyond a line is kept for the next one."""
+    """Reads a file descriptor by lines, and buffers what comes after a line for the next read."""
 
     def __init__(self, descriptor: int = 0) -> None:
         self._descriptor = descriptor
@@ -77,7 +77,7 @@ class StdinLines:
         self._ended = False
 
     async def read(self) -> str:
-        """The next line without its end. Raises EOFError after the last."""
+        """Return the next line without its end. Raises EOFError after the last."""
         while b"\n" not in self._rest and not self._ended:
             await self._readable()
             try:

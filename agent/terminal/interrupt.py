@@ -1,6 +1,6 @@
-"""Ctrl-C: the first asks the run to stop at its next safe point, the second ends it.
+"""Handles Ctrl-C: the first asks the run to stop at its next safe point, the second ends it at once.
 
-Knows what can be stopped, not what it does.
+Knows only how to stop an agent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PATIENCE = 0.5  # seconds in which most calls end
 
 
 class Interruptible(Protocol):
-    """What Ctrl-C stops: an agent."""
+    """What Ctrl-C stops, such as an agent."""
 
     @property
     def stopping(self) -> bool: ...
@@ -22,9 +22,9 @@ class Interruptible(Protocol):
 
 
 def interrupt_politely(agent: Interruptible) -> bool:
-    """Ask the run in progress to stop at its next safe point, and say what to do when that takes long.
+    """Ask the run in progress to stop at its next safe point, and print a hint if that takes long.
 
-    False when there is none, or it was asked before: then whoever pressed Ctrl-C wants to stop at once."""
+    Return False if there is no run or it was asked before; then the caller should stop at once."""
     if not agent.interrupt():
         return False
 

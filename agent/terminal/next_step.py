@@ -1,6 +1,6 @@
-"""What a person is told to type next, printed in one place.
+"""Prints the commands that a person can type next.
 
-Knows how it is said; which command goes on is for others to say.
+Knows the wording; the caller chooses the commands.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ def tell_next(
     typed: Callable[..., str] = lambda *words, also="": "",
     name: str = "quoth: ",
 ) -> None:
-    """Tell how to decide each of the ``requests``, for which ``typed`` spells the commands, and which command
-    goes on then."""
+    """Print for each of the ``requests`` the commands that decide it, as ``typed`` spells them, and then
+    ``aim`` with the ``command`` that continues. ``name`` begins each line."""
     for one in requests:
         refusal = typed("deny", one, also=" --why TEXT")
         complain(f"To decide: {typed('approve', one)}, or: {refusal}", name)

@@ -1,7 +1,7 @@
-"""What is said to a person: results on stdout, everything else on stderr.
+"""Prints for a person: results on stdout, everything else on stderr.
 
-Knows streams and terminals only. What a model or a file says may hold bytes that steer a terminal; those are
-shown as U+FFFD there, and only there: a pipe gets every character as it is.
+Knows streams and terminals only. Text of a model or a file may hold control characters; a terminal shows
+them as U+FFFD, while a pipe gets every character as it is.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from quoth.tools.text import printable
 
 
 class OutputError(QuothError):
-    """Standard output cannot be written: a full disk, a closed descriptor."""
+    """Standard output cannot be written, as on a full disk or a closed descriptor."""
 
 
 def open_streams() -> None:
-    """Let no character be too strange to print; in JSON the escape of a lone surrogate is right as it is."""
+    """Make stdout and stderr escape characters that they cannot encode, instead of raising an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -34,13 +34,12 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def may_draw(stream: TextIO | None) -> bool:
-    """Whether there may be colours on this stream, and lines that are drawn anew: on a terminal that knows
-    how, unless its person does not want them."""
+    """Whether colours and redrawn lines may be used: on a terminal that is not dumb, without NO_COLOR."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and not is_dumb()
 
 
 def colored(text: str, style: str) -> str:
-    """The text in a colour, for a stream that there may be colours on."""
+    """Return the text in a style of rich, such as ``green``, for a stream that ``may_draw`` allows."""
     from rich.color import ColorSystem
     from rich.style import Style
 
@@ -48,7 +47,7 @@ def colored(text: str, style: str) -> str:
 
 
 def is_dumb() -> bool:
-    """Whether the terminal can do no more than print, as the one of ``M-x compile`` in Emacs."""
+    """Whether the terminal can only print, such as that of ``M-x compile`` in Emacs."""
     return os.environ.get("TERM") == "dumb"
 
 
@@ -57,7 +56,7 @@ _results: TextIO | None = None
 
 @contextlib.contextmanager
 def results_only() -> Iterator[None]:
-    """Within it stdout takes results alone: what a tool prints by itself goes to stderr."""
+    """Send what tools print to stderr, so that stdout gets only results, inside the ``with`` block."""
     global _results
     kept, before = sys.stdout, _results
     _results, sys.stdout = before or kept, sys.stderr
@@ -68,12 +67,12 @@ def results_only() -> Iterator[None]:
 
 
 def print_line(text: str) -> None:
-    """A result. Raises BrokenPipeError when nobody reads any more, OutputError when it cannot be written."""
+    """Print a result on stdout. Raises BrokenPipeError if the reader has gone, else OutputError."""
     print_drawn(shown(text) if is_terminal(_results or sys.stdout) else text)
 
 
 def print_drawn(text: str) -> None:
-    """The same, of a line that may steer the terminal: only our own colours are left in it."""
+    """Print a result whose control characters are kept, for text with quoth's own colours only."""
     out = _results or sys.stdout
     try:
         out.write(text + "\n")
@@ -90,13 +89,13 @@ def print_json(data: Any) -> None:
 
 
 def as_json(data: Any) -> str:
-    """JSON on one line, in characters that stdout can show."""
+    """Return JSON on one line, in ASCII if stdout is not UTF-8."""
     encoding = getattr(_results or sys.stdout, "encoding", None) or ""
     return json.dumps(data, ensure_ascii=encoding.lower().replace("-", "") != "utf8")
 
 
 def complain(text: str, name: str = "quoth: ") -> None:
-    """A sentence for the person. Nobody is there to hear that stderr cannot be written."""
+    """Print a message on stderr, after ``name``. A failure to write is ignored."""
     try:
         sys.stderr.write(f"{name}{shown(text)}\n")
         sys.stderr.flush()
@@ -105,12 +104,12 @@ def complain(text: str, name: str = "quoth: ") -> None:
 
 
 def shown(text: str) -> str:
-    """``text`` without what would steer a terminal; lines and tabs stay."""
+    """Return ``text`` with control characters as U+FFFD; line ends and tabs stay."""
     return printable(text, "\n\t")
 
 
 def let_go_of_stdout() -> None:
-    """Nothing more can be written: keep Python from trying once more, and complaining, when it ends."""
+    """Redirect a broken stdout to the null device, so that Python reports no error when it exits."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""Who is at the terminal, and whether a person is there at all.
+"""Finds out who the user is, and whether a person can be asked.
 
 Knows the environment only.
 """
@@ -21,18 +21,18 @@ def user_name() -> str:
 
 
 def is_inside() -> bool:
-    """Whether this is a program that a tool has started, or was started by one."""
+    """Whether a tool has started this process, directly or indirectly."""
     from quoth.tools.builtin.process import INSIDE
 
     return bool(os.environ.get(INSIDE))
 
 
 def require_person() -> None:
-    """Raises UsageError inside of a program that a tool has started."""
+    """Raise UsageError if a tool has started this process."""
     if is_inside():
         raise UsageError("A program that a tool runs cannot decide what tools may do.")
 
 
 def can_be_asked(no_input: bool = False) -> bool:
-    """Whether a person can be asked: at a terminal, and not inside of a program that a tool has started."""
+    """Whether a person can be asked: stdin and stderr are a terminal, and no tool started this process."""
     return is_terminal(sys.stdin) and is_terminal(sys.stderr) and not no_input and not is_inside()

@@ -1,6 +1,6 @@
-"""What a person sees while work goes on: calls, results and bars on stderr, never on stdout.
+"""Shows progress on stderr: calls, results and bars, never on stdout.
 
-Knows how things look and nothing of how they are done.
+Knows how events are printed, not where they come from.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ SHOWN_LINES = 6
 
 
 def weights_progress() -> Callable[[int, int], None]:
-    """What tells of the one-time joining of the model: a bar where one can be drawn, else one line."""
+    """Return a callback ``(done, total)``, in bytes, that shows the one-time assembly of the embedded model's
+    file: as a bar if ``may_draw``, else as one line."""
     drawn, last = may_draw(sys.stderr), -1
 
     def show(done: int, total: int) -> None:
@@ -43,8 +44,8 @@ def weights_progress() -> Callable[[int, int], None]:
 
 
 class Progress:
-    """A listener that prints each call, its result and each fault as they happen; those of a sub-agent are
-    set in, under its task, so that a run is seen as a tree."""
+    """A listener that prints each call, result and fault as it happens. Those of a sub-agent are indented
+    below its task."""
 
     def __init__(self, out: TextIO | None = None, color: bool | None = None) -> None:
         self._out = out or sys.stderr or io.StringIO()  # stderr may be closed
@@ -86,7 +87,7 @@ class Progress:
             self._line("■", "yellow", f"{data.status}: {data.text}")
 
     def _turn_to(self, path: tuple[SubAgent, ...]) -> None:
-        """Name the sub-agents that speak now and did not before: several may be at work at once."""
+        """Print the tasks on ``path`` that the last event did not have; sub-agents may run concurrently."""
         before = self._path
         for place, agent in enumerate(path):
             self._path = path[: place + 1]
@@ -96,7 +97,7 @@ class Progress:
         self._path = path
 
     def _wait(self, doing: str) -> None:
-        """On a terminal, what the model is at, in a line that the next event wipes out."""
+        """Show on a terminal what the model is doing, in a line that the next event erases."""
         if self._color:
             self._wipe()
             self._out.write(colored(doing, "dim"))

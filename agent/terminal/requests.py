@@ -1,6 +1,6 @@
-"""Requests as people see them, and what comes of a decision: what the commands and the REPL have in common.
+"""Prints requests and records decisions about them, for the commands and the REPL.
 
-Knows the broker and what a request holds; it must not know options, and asks nobody.
+Knows the broker and requests; it must not know options, and asks nobody.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ SHOWN_CHARS = 200
 
 @dataclass(frozen=True)
 class Decided:
-    """A request that was decided, the decision with all that was left open filled in, the rule to offer, and
-    what still waits in the same session."""
+    """The result of a decision: the request, the decision with its defaults filled in, the rule to offer
+    (empty for none), and the ids of requests that still wait in the same session."""
 
     request: Request
     decision: Decision
@@ -47,7 +47,7 @@ class Decided:
         return f"{said}: {form}"
 
     def advice(self) -> list[str]:
-        """What the person may want to know before going on."""
+        """Return lines about the offered rule and the requests that still wait."""
         lines = []
         if self.offer:
             from quoth.tools.consent.decisions import ENOUGH
@@ -65,7 +65,8 @@ class Decided:
 
 
 def decide(broker: Broker, request: str, decision: Decision) -> Decided:
-    """Record a decision. Raises UsageError for what cannot be decided so, and inside of a tool's program."""
+    """Record a decision about the request with this id. Raises UsageError if the request does not allow it,
+    or if a tool has started this process."""
     require_person()
     full = broker.preview(request, decision)
     decided = broker.decide(request, full)
@@ -74,7 +75,7 @@ def decide(broker: Broker, request: str, decision: Decision) -> Decided:
 
 
 def question_of(decision: Decision) -> str:
-    """What a person must see before a scope is granted."""
+    """Return the question to confirm before a scope is granted, with its rule and what that leaves open."""
     from quoth.tools.policy.scope import left_open
 
     question = f"Allow that in this session for {exact_time(decision.seconds or 0)}?"
@@ -86,7 +87,7 @@ def question_of(decision: Decision) -> str:
 
 
 def listing(requests: Sequence[Request]) -> str:
-    """Open requests, each in a few lines; long forms are shortened, and say so."""
+    """Return requests as text, each in a few lines; a long form is shortened with a note."""
     return "\n".join(map(_brief, requests))
 
 
@@ -104,12 +105,12 @@ def _brief(request: Request) -> str:
 
 
 def _told(text: str, by: int) -> str:
-    """The text as it can be judged, its further lines set in, so that none can pass for another row."""
+    """Return the text with escapes visible and further lines indented, so that none imitates another row."""
     return visible(text, lines=True).replace("\n", "\n" + " " * by)
 
 
 def page(request: Request, now: float, plan: str = "") -> str:
-    """One request in full, with the plan it is about."""
+    """Return one request in full, with the ``plan`` of its program, if it is about one."""
     rows = {
         "because": request.reason,
         "look out": mixed(f"{request.form} {request.reason} {' '.join(request.touches)} {plan}"),
@@ -126,7 +127,7 @@ def page(request: Request, now: float, plan: str = "") -> str:
 
 
 def _fate(request: Request, now: float) -> str:
-    """What became of a request so far."""
+    """Return the state of a request in words."""
     over = request.expires <= now
     if request.state == "pending":
         return (

@@ -1,4 +1,4 @@
-"""Values and results as text for people and models: shown, shortened, told.
+"""Turns values and results into text for people and models.
 
 Knows no terminal and no command.
 """
@@ -13,7 +13,7 @@ from quoth.tools.lisp.printer import print_value
 
 
 def show_value(value: Any) -> str:
-    """A result as a model reads it: texts as they are, a list one item a line, other data as Lisp."""
+    """Return a value as text: a string as it is, a list of over three items by lines, other data as Lisp."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and len(value) > 3:
@@ -31,9 +31,8 @@ _SAID = {
 }
 
 
-def told(result: ToolResult) -> str:
-    """What a person is told of a call that is not ok: the status, unless the sentence says it, and the
-    sentence."""
+def failure_text(result: ToolResult) -> str:
+    """Return the message of a failed call, after its status unless the message implies that."""
     said = _SAID.get(result.status)
     return result.message if said and said in result.message else f"{result.status}: {result.message}"
 
@@ -42,7 +41,8 @@ Aside = Callable[[str, int], str]  # what is said beside a text that is left out
 
 
 def shortened(text: str, limit: int, aside: Aside = lambda text, head: "") -> str:
-    """Head and tail of a long text, with what was left out said in the middle."""
+    """Return ``text``, or if it is longer than ``limit`` characters its head and tail with a note between
+    them. ``aside`` adds to the note."""
     if len(text) <= limit:
         return text
     head, tail = limit * 2 // 3, limit // 3

@@ -1,6 +1,6 @@
-"""Pages for people: one tool with its schema, standing orders, source form and what that expands to.
+"""Prints one tool for a person: its schema, guard, limits, source form and macro expansions.
 
-Knows how a tool looks and nothing of how it runs. Expanding is safe here: the source is the person's own.
+Knows the definition of a tool, not how it runs. Expansion is safe here: the source is the user's own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from quoth.tools.registry.table import CognitiveTool
 
 
 def tool_page(tool: CognitiveTool) -> str:
-    """The page ``quoth tools NAME`` prints."""
+    """Return the text that ``quoth tools NAME`` prints."""
     orders = {
         "effects": ", ".join(f":{effect}" for effect in tool.effects) or "none",
         "cost": f":{tool.cost}",
@@ -39,7 +39,7 @@ def tool_page(tool: CognitiveTool) -> str:
 
 
 def expansions(tool: CognitiveTool) -> list[str]:
-    """What the source form expands to, one text for each macro on the way; none for a tool made in Python."""
+    """Return the source form after each step of its macro expansion; none for a tool defined in Python."""
     if not tool.form or not tool.source.startswith("("):
         return []
     import hy

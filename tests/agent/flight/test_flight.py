@@ -889,7 +889,7 @@ def test_what_two_write_at_once_is_all_in_the_file(field: Field, monkeypatch: py
     one, other = PlanFile(field.path), PlanFile(field.path)
     faults: list[str] = []
     calls: list[int] = []
-    writing = threading.Thread(target=lambda: faults.extend(other.put([FileEdit("b", "DONE")])))
+    writing = threading.Thread(target=lambda: faults.extend(other.write([FileEdit("b", "DONE")])))
     read = one._bytes
 
     def meanwhile() -> bytes:
@@ -901,7 +901,7 @@ def test_what_two_write_at_once_is_all_in_the_file(field: Field, monkeypatch: py
         return data
 
     monkeypatch.setattr(one, "_bytes", meanwhile)
-    assert one.put([FileEdit("a", "DONE")]) == []
+    assert one.write([FileEdit("a", "DONE")]) == []
     writing.join()
     assert faults == []
     assert field.words == {"a": "DONE", "b": "DONE"}
