@@ -1,1 +1,2 @@
-"""Models behind one interface (base.py); choose.py picks one. No backend knows tools, forms or the loop."""
+"""Model providers behind one interface (base.py); select.py chooses one. No backend knows tools, forms or the
+loop."""

@@ -89,7 +89,7 @@ class AnthropicBackend(HttpBackend):
         return _Stream(self)
 
     def event(self, data: str) -> dict[str, Any]:
-        """One event of a stream; an error told in its place is raised."""
+        """The JSON of one event of a stream. Raises ModelError when the event reports an error."""
         event = self._json(data)
         if not isinstance(event, dict):
             self._garbage("JSON without content")

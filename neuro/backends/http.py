@@ -1,6 +1,6 @@
-"""What the backends over HTTP share: connections, tries and deadlines.
+"""What the backends over HTTP share: connections, retries and deadlines.
 
-Must not know tools, forms or the loop. Replies are read in answers.py, failures are told in failures.py.
+Must not know tools, forms or the loop. answers.py reads the replies, failures.py words the failures.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ MOST_CALLS = 1_000  # native ones, in one reply
 
 @dataclass
 class Request:
-    """One request. ``options`` may be given up when the server does not know them; ``parts`` are fields of
-    the body that are JSON already, in pieces."""
+    """One request. ``options`` are dropped when the server does not know them; ``parts`` are fields of the
+    body that are JSON already, in pieces."""
 
     options: dict[str, Any]
     parts: dict[str, list[bytes]]
@@ -46,8 +46,8 @@ class Request:
 
 
 class Payload:
-    """The body of a request in pieces, so that a long conversation is sent without being copied together. It
-    can be sent again."""
+    """The body of a request in pieces, so that a long conversation is sent without copying it. It can be sent
+    again."""
 
     def __init__(self, pieces: list[bytes]) -> None:
         self._pieces = pieces
@@ -59,10 +59,11 @@ class Payload:
 
 
 class HttpBackend(Server):
-    """One model on one server. ``extra`` adds to the request body; a value of None removes a default.
+    """One model on one server. ``options`` are added to the request body; None as a value leaves the field
+    out.
 
-    ``timeout`` bounds each try, or, once a reply streams, each silence in it; ``total`` bounds a reply with
-    all its tries.
+    ``timeout`` (seconds) bounds each try or, once a reply streams, each pause in it; ``total`` bounds a reply
+    with all its tries.
     """
 
     takes_grammar = False
@@ -319,9 +320,10 @@ class HttpBackend(Server):
 
 
 def endpoint(base_url: str, path: str, default: str = "") -> tuple[httpx.URL, tuple[str, str] | None]:
-    """The address to post to, and the user and password that stood in it: httpx logs the URLs it asks.
+    """The address to post to, and the user and password that it contained: they are split off because httpx
+    logs URLs.
 
-    ``default`` is the folder of an address that has none.
+    ``default`` is the path to use when ``base_url`` has none. Raises UsageError.
     """
     try:
         url = httpx.URL(base_url)

@@ -1,4 +1,4 @@
-"""Which model: from ``--model``, the environment or what is installed, to a backend.
+"""Chooses the model: from ``--model``, the environment or what is installed to a backend.
 
 Must not import a backend before it is chosen: choosing a script must not load httpx or llama.cpp.
 """
@@ -25,8 +25,9 @@ FORMS = (
 
 @dataclass(frozen=True)
 class Provider:
-    """A kind of model, the first word of its spec. ``backend`` is the module and class of one on a server,
-    ``url`` where that is (without: where the backend knows), ``key`` the variable of its key."""
+    """A kind of model, the first word of its spec. ``backend`` is the module and class of a model on a
+    server, ``url`` the server's address (None: the class has its own default), ``key`` the environment
+    variable of its key."""
 
     example: str = ""  # of a spec, where it needs a name after the colon
     backend: tuple[str, str] | None = None
@@ -61,7 +62,8 @@ def choose_backend(
     environ: Mapping[str, str] = os.environ,
     progress: Callable[[int, int], None] | None = None,
 ) -> Backend:
-    """The backend ``spec`` names; without one, the one the environment or the installation suggests."""
+    """The backend that ``spec`` names; without a spec, the one that the environment or the installation
+    suggests. Raises UsageError."""
     spec = spec or environ.get("QUOTH_MODEL") or _default(base_url, environ)
     kind, _, model = spec.partition(":")
     provider = PROVIDERS.get(kind)
