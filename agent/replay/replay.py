@@ -1,8 +1,8 @@
-"""Replay: the runs of a session once more, with all that was said and done answered by the transcript.
+"""Replay: runs a session again, with all replies and results taken from the transcript, and compares.
 
-Knows sessions and agents; it must not know terminals. Nothing is asked, called or written: the agent that
-runs them has no model, and for a store a copy of the transcript in memory. What the loop, the tools'
-descriptions and the rules of the dialect make of it now is compared with what is recorded.
+Knows sessions and agents; it must not know terminals. No model is asked, no tool called, nothing written: the
+agent has no model, and its store is a copy of the transcript in memory. What today's loop, tool descriptions
+and dialect rules produce is compared with the recording.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ from quoth.tools.text import count
 
 @dataclass
 class Replay:
-    """What came of a replay. ``same``: every request, call and end of every run is as recorded. ``changed``
-    are the results of calls that were made again and are others now; ``looks`` is how many were made.
-    ``notes`` say what was not compared, or could not be restored."""
+    """The result of a replay. ``same``: every request, call and end of every run is as recorded. ``looks``
+    counts the calls that were really made again, ``changed`` has those of their results that differ.
+    ``notes`` say what was not compared or could not be restored."""
 
     session: str
     runs: int = 0
@@ -67,7 +67,7 @@ class Replay:
 
     @property
     def diff(self) -> str:
-        """All differences, one after the other."""
+        """The diffs of all differences and changed results."""
         return "\n".join(one.diff for one in (*self.differences, *self.changed))
 
     def __str__(self) -> str:
@@ -95,10 +95,10 @@ class Replay:
 async def replay(
     session: str, events: Sequence[Event], make: Make, live: Make | None = None, *, foreign: int = 0
 ) -> Replay:
-    """Replay the runs of a session, each with an agent that ``make`` makes and that is closed here. With
-    ``live`` the calls that only read are made again through the door of the agent it gives, which is not
-    closed here; the runs go on with what is recorded. So many of the events are ``foreign``: they were
-    written elsewhere. Raises UsageError."""
+    """Replay the runs of a session, each with an agent from ``make``, which is closed here. With ``live`` the
+    calls that only read are really made, through the door of the agent it returns, which is not closed here;
+    the runs still continue with the recorded results. The first ``foreign`` events were imported. Raises
+    UsageError."""
     found = Replay(session)
     by_run: dict[str, list[Event]] = {}
     for event in events:

@@ -1,13 +1,13 @@
-"""Keeping a conversation within what its model can read: old results cleared, and summaries.
+"""Compaction: keeps a conversation within its model's context window by clearing old results and by
+summaries.
 
-Knows messages, texts kept for later and one question to a backend; it calls no tool. Everything is a function
-of the messages, the replies and what the server said they took: a run told again comes out the same.
+Knows messages, texts stored for later and one question to a backend; it calls no tool. The outcome depends
+only on the messages, the replies and the token counts of the server, so a replayed run is compacted alike.
 
-Nothing is changed in the middle of a conversation but here, and then a whole batch at once: a new Messages
-takes the place of the old, which stays as it is, and whoever listens is told of both. First the texts of old
-results are cleared, the oldest first; each stays within reach of the tool ``more``. Only if that is not
-enough does the model write a summary, in the place of all but the newest turns; and if it cannot, they are
-left out.
+Only here is the middle of a conversation changed, and then in one batch: a new Messages replaces the old one,
+which stays unchanged, and the listener is told. First the texts of old results are cleared, the oldest first;
+the tool ``more`` still shows each. Only if that is not enough does the model write a summary, which replaces
+all but the newest turns; if it cannot, they are left out.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ T = TypeVar("T", bound=_Thought)
 
 @dataclass(frozen=True)
 class Compaction:
-    """What was done to a conversation, for a listener: ``cleared`` results, or messages that were replaced by
-    a ``summary``, or, with an empty ``text``, left out."""
+    """What was done to a conversation, for a listener: results were ``cleared``, or messages were replaced by
+    a ``summary``; with an empty ``text`` they were left out."""
 
     kind: Literal["cleared", "summary"]
     messages: Messages  # the new ones
@@ -75,8 +75,8 @@ class Compaction:
 
 
 async def kept(run: Run, ask: Callable[[], Awaitable[T]]) -> T:
-    """What the model says to the conversation, shortened before where it must be, and once more if the server
-    says that it is too long. Raises ModelError."""
+    """The model's reply from ``ask``. Room is made before if necessary, and once more if the server says that
+    the request is too long. Raises ModelError."""
     await keep(run)
     asked = len(run.messages)
     try:
@@ -92,8 +92,8 @@ async def kept(run: Run, ask: Callable[[], Awaitable[T]]) -> T:
 
 
 async def keep(run: Run) -> bool:
-    """Make room if the conversation of a run fills its window; whether there was anything to be made shorter.
-    Raises ModelError when what cannot be spared is too long."""
+    """Compact the conversation of a run if it fills its window; whether it was changed. Raises ModelError
+    when what must stay is too long."""
     gauge = gauge_of(run)
     before = gauge.tokens(run.messages)
     window = gauge.window.tokens
@@ -123,7 +123,7 @@ async def keep(run: Run) -> bool:
 
 
 def reply_tokens(run: Run) -> int:
-    """How many tokens the next reply may have: what is wanted, as far as there is room for it."""
+    """The maximal tokens of the next reply: the wanted number, as far as a known window has room for it."""
     gauge = gauge_of(run)
     wanted = run.limits.tokens or longest_reply(run.backend.name, gauge.window)
     left = gauge.window.tokens - gauge.tokens(run.messages)
@@ -132,7 +132,7 @@ def reply_tokens(run: Run) -> int:
 
 
 def gauge_of(run: Run) -> Gauge:
-    """The gauge of a run, made when it first thinks."""
+    """The gauge of a run, created at the first use and always counting its current tools."""
     if run.gauge is None:
         run.gauge = Gauge(window_of(run.backend, run.limits.context))
     view = run.backend.tool_view
@@ -299,7 +299,7 @@ def _left_out(number: int) -> str:
 
 
 def task_text(run: Run) -> str:
-    """The message that gave the run its task."""
+    """The message with the run's task and its data."""
     return f"{run.task}\n\n{run.data}" if run.data else run.task
 
 

@@ -1,4 +1,4 @@
-"""The runs of an agent: a task alone, the messages of a conversation, and what is unfinished gone on with.
+"""The runs of an agent: single tasks, messages of a conversation, and the resuming of unfinished runs.
 
 Knows a host and its session; it must not know flights, replays, commands or the public face.
 """
@@ -33,27 +33,28 @@ BROKEN_OFF = "The run was broken off, and the conversation went on without it."
 
 
 class Conversations(Host):
-    """A host that runs tasks and keeps the conversation that ``say`` goes on with."""
+    """A Host that runs tasks and holds the conversation that ``say`` continues."""
 
     _conversation: Messages | None = None
     _talk: str | None = None  # the run that ``say`` goes on from; empty: none; None: as the session tells
 
     async def run(self, task: str) -> Reply:
-        """One task through the loop, in a conversation of its own."""
+        """Run one task in a conversation of its own."""
         self._require_open()
         reply, _ = await self._first(task, self._begin())
         return reply
 
     async def say(self, text: str) -> Reply:
-        """The next message of the conversation that ``say`` keeps, also from one process to the next; for a
-        REPL."""
+        """Run the next message of the conversation that ``say`` continues, in a named session also across
+        processes; for a REPL."""
         self._require_open()
         if self._talk is None:
             self._talk = self._session.last_talk() if self.named else ""
         return await self._follow(text)
 
     async def follow(self, text: str) -> Reply:
-        """The next message of the conversation of the session's last run, whoever began it."""
+        """Run the next message of the conversation of the session's last run, even if that was begun by
+        ``run``."""
         self._require_open()
         if (last := self._session.last_run()) != self._talk:
             self.forget()
@@ -69,9 +70,9 @@ class Conversations(Host):
         return reply
 
     async def resume(self) -> list[Reply | ToolResult]:
-        """Go on with all that is unfinished in this session, in its order: a Reply for each run, a ToolResult
-        for each call. What is finished is not done again; what nobody has decided yet waits on. Raises
-        UsageError when there is nothing to go on with, or another process is at it."""
+        """Resume all unfinished work of this session in order: a Reply for each run, a ToolResult for each
+        call. Finished calls are not repeated; calls without a decision keep waiting. Raises UsageError when
+        nothing can be resumed, or another process drives the session."""
         self._require_open()
         done: list[Reply | ToolResult] = []
         with self._session.driven():
@@ -90,16 +91,16 @@ class Conversations(Host):
         return done
 
     def unfinished(self) -> list[Unfinished]:
-        """What of this session waits or was broken off."""
+        """The runs and calls of this session that wait or were broken off."""
         return [one for one in self._session.unfinished() if one.waits]
 
     def resumable(self) -> bool:
-        """Whether ``resume`` has anything to go on with."""
+        """Whether ``resume`` has anything to do."""
         return bool(self._session.to_resume())
 
     @property
     def waits(self) -> bool:
-        """Whether anything of this session waits for ``resume``."""
+        """Whether a run or call of this session waits for a decision or was interrupted."""
         return self._store is not None and any(
             one.status in ("pending", "interrupted") for one in self._session.unfinished()
         )
@@ -115,7 +116,7 @@ class Conversations(Host):
                     )
 
     def forget(self) -> None:
-        """Begin a new conversation at the next ``say``."""
+        """Let the next ``say`` begin a new conversation."""
         if self._conversation is not None:
             self._session.let_go(self._conversation)
         self._conversation, self._talk = None, ""
@@ -124,8 +125,8 @@ class Conversations(Host):
         return begin(self.table, self.dialect(), self.models.search)
 
     def dialect(self) -> Dialect:
-        """How the model calls tools, chosen with the model at the first use. Raises UsageError for one that
-        there is not, or that does not go with the model or the belt."""
+        """The dialect of the agent's model, chosen together with the model at the first use. Raises
+        UsageError for an unknown dialect, or one that does not go with the model or the belt."""
         dialect, note = self.models.dialect()
         if note and self.on_event is not None:
             self.on_event("note", note)
@@ -203,7 +204,7 @@ class Conversations(Host):
         return messages
 
     def changes(self) -> Changes:
-        """What is not any more as this user had it when the session was last driven."""
+        """What has changed in tools and policy since this user last drove the session."""
         return changes_of(self._session.given(), self.given())
 
     def _note(self, run: str) -> str:
@@ -257,5 +258,5 @@ class Conversations(Host):
         return reply, run.messages
 
     def table_of(self, told: Mapping[str, Any]) -> ToolTable:
-        """The tools of a run that was begun so: a sub-agent may have been given fewer."""
+        """The tools of a run with this stimulus; a sub-agent may have only some of the agent's."""
         return self.table if told.get("tools") is None else chosen(self.table, told["tools"])

@@ -1,8 +1,8 @@
-"""The model and the door of a run as the loop sees them: what has happened is answered by the transcript, and
-what happens is written there.
+"""The model and the door of a run as the loop sees them: the transcript answers what has happened before, and
+what happens now is written to it.
 
-So a run is resumed, and replayed, by running the very same loop again. Knows sessions, back ends and doors;
-no body is ever run from here but through the true door, and a past call is not made at all.
+So a run is resumed, and replayed, by running the same loop again. Knows sessions, back ends and doors. Tools
+run only through the real door, and a finished call is not repeated.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Differs = Callable[[Event | None, Any], None]
 
 
 def facts_of(backend: Backend) -> dict[str, Any]:
-    """What a run's stimulus says of its model, so that a RecordedBackend can stand for it."""
+    """The facts about its model in a run's stimulus, from which a RecordedBackend can stand in for it."""
     return {
         "model": backend.name,
         "takes-grammar": backend.takes_grammar,
@@ -50,8 +50,8 @@ def facts_of(backend: Backend) -> dict[str, Any]:
 
 
 class RecordedBackend:
-    """A model whose replies are in the transcript, as far as it reaches. ``live`` is asked after that;
-    without it the run is interrupted there."""
+    """A model whose replies come from the transcript as long as it has any. Then ``live`` is asked; without
+    it the run is interrupted."""
 
     def __init__(
         self,
@@ -132,13 +132,13 @@ class RecordedBackend:
         return completion
 
     def live(self) -> Backend:
-        """The model itself. Raises UsageError where none is to be asked."""
+        """The real model. Raises UsageError in a run without one."""
         if self._live is None:
             raise UsageError("There is no model in what is brought back from a transcript.")
         return self._live()
 
     async def aclose(self) -> None:
-        """What is recorded holds nothing open."""
+        """Do nothing: the real model is closed by whoever opened it."""
 
     def _request(self, messages: Messages, more: dict[str, Any]) -> int:
         """Write down what is new to the model."""
@@ -200,8 +200,8 @@ def _raised(error: ModelError) -> dict[str, Any]:
 
 
 class RecordedDoor:
-    """A door that makes no call twice: one that is finished is answered by its receipt. With ``live`` False
-    none is made at all."""
+    """A door that repeats no call: the receipt answers a finished one. With ``live`` False it makes no call
+    at all."""
 
     def __init__(
         self, door: Door, past: Past, log: RunLog, *, live: bool = True, differs: Differs | None = None
@@ -218,7 +218,7 @@ class RecordedDoor:
         return self._door.table
 
     def narrowed(self, table: ToolTable) -> Door:
-        """The true door with fewer tools, for a sub-agent, which has a past of its own."""
+        """The real door with fewer tools, for a sub-agent, which has a past of its own."""
         return self._door.narrowed(table)
 
     async def dispatch(self, call: Call, context: ToolContext) -> ToolResult:

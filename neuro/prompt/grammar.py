@@ -164,8 +164,8 @@ def _call(tool: CognitiveTool, number: int, spelling: Spelling) -> list[str]:
 
 
 def takes_line(tool: CognitiveTool) -> bool:
-    """Whether the tool needs exactly one text, so that it may be the rest of a tagged line:
-    query``."""
+    """Whether a tag and plain text after it can be a whole call, as in ``RESEARCH: query``: the tool needs
+    exactly one text."""
     needed = [param for param in tool.offered if param.required]
     return len(needed) == 1 and needed[0].type in TEXTS and not needed[0].choices
 

@@ -3,8 +3,8 @@
 Knows the shapes of calls and the names of the tools, and runs nothing. A call is a form for which all of this
 is true:
 
-- It begins a line (after blanks, a list mark, or a label such as ``Call:`` or ``Next step:``; not ``For
-  example:``) or follows another call; ``<tool_call>`` and its like may precede it.
+- It begins a line (after blanks, a list mark, or a label such as ``Call:`` or ``Next step:``; not
+  ``For example:``) or follows another call; ``<tool_call>`` and its like may precede it.
 - It is not quoted: not in ``inline code``, not in a line that begins with ``>``, not in a fence or Org block
   that is marked with another language or as an example, and not announced as an example or as somebody's
   words. An announcement is a line right before the form, its paragraph or its fence that ends in a colon
