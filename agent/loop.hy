@@ -8,12 +8,12 @@ thousand turns use no more stack than ten."
 (import
   asyncio
   dataclasses [dataclass replace]
-  quoth.agent.run.compaction [kept reply-tokens]
+  quoth.agent.run.compaction [ask-within-window reply-tokens]
   quoth.agent.reply [CallRecord]
-  quoth.agent.run.observation [complaint cut-off empty-reply heard reminder unreadable]
+  quoth.agent.run.observation [call-observation complaint cut-off empty-reply reminder unreadable]
   quoth.agent.run.run [Turn]
   quoth.neuro.backends.base [ModelError]
-  quoth.neuro.prompt.dialects [answers call-id]
+  quoth.neuro.prompt.dialects [call-id result-messages]
   quoth.neuro.think [think]
   quoth.tools.call.call [new-call]
   quoth.tools.errors [StoreError]
@@ -75,7 +75,7 @@ thousand turns use no more stack than ten."
   (.tell run "turn" run.step)
   (setv must-answer (or run.must-answer (<= run.budget.steps-left 0))
         run.thinking (asyncio.ensure-future
-                       (kept run (fn []
+                       (ask-within-window run (fn []
                          (think run.messages run.backend run.door.table
                                 :dialect run.dialect
                                 :search run.search
@@ -145,8 +145,9 @@ thousand turns use no more stack than ten."
         waiting (lfor  record records  :if (= record.result.status "pending")  record.result.message))
   (setv stuck (note-repeats repeats run)
         faults (lfor [id fault] turn.errors #(id (unreadable fault turn.cut)))
-        told (answers (+ (lfor record records #(record.call-id (heard record run (in-vain? record run))))
-                         faults)))
+        heard (lfor record records
+                    #(record.call-id (call-observation record run (in-vain? record run))))
+        told (result-messages (+ heard faults)))
   (when (or run.interrupted waiting stuck)
     ; The conversation may go on another time: no call in it is left without its result.
     (for [message told]

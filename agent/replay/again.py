@@ -45,7 +45,7 @@ def session_in_file(path: Path) -> tuple[str, list[Event]]:
 
 
 @dataclass(frozen=True)
-class Given:
+class Opening:
     """The options in a session's opening. ``foreign``: it was imported, so its files and rules were not
     chosen by a user of this machine."""
 
@@ -53,11 +53,11 @@ class Given:
     foreign: bool = False
 
 
-Make = Callable[[Given], Conversations]
+Make = Callable[[Opening], Conversations]
 
 
-def agent_again(
-    given: Given,
+def rebuilt_agent(
+    given: Opening,
     notes: list[str],
     *,
     workspace: str | Path = ".",
@@ -106,10 +106,10 @@ def tools_since(versions: Mapping[str, str], table: ToolTable) -> Iterator[str]:
             yield f"Tools that {what}: {', '.join(names)}."
 
 
-def given_before(events: Iterable[Event], seq: int, user: str, foreign: int) -> Given:
+def opening_before(events: Iterable[Event], seq: int, user: str, foreign: int) -> Opening:
     """The user's last opening before event ``seq``; the first ``foreign`` events were imported."""
-    given = Given({})
+    given = Opening({})
     for event in events:
         if event.kind == "session" and event.seq < seq and (data := event.data).get("user") == user:
-            given = Given(data, event.seq <= foreign)
+            given = Opening(data, event.seq <= foreign)
     return given

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from quoth.agent.flight.log import is_flown
-from quoth.agent.replay.again import Make, given_before, tools_since
+from quoth.agent.replay.again import Make, opening_before, tools_since
 from quoth.agent.replay.difference import (
     Difference,
     What,
@@ -115,7 +115,7 @@ async def replay(
             if stimulus is None:
                 raise TranscriptError(f"Run {run} of session {session} has no beginning.")
             _known_limits(stimulus)
-            given = given_before(events, stimulus.seq, stimulus.data["user"], foreign)
+            given = opening_before(events, stimulus.seq, stimulus.data["user"], foreign)
             key = print_value(given.said)
             if key not in agents:
                 agents[key] = await opened.enter_async_context(make(given))
@@ -281,7 +281,7 @@ async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreig
             continue
         form = read_form(call.data["form"])
         user = str(users.get(call.run) or call.data.get("user") or "")
-        given = given_before(events, call.seq, user, foreign)
+        given = opening_before(events, call.seq, user, foreign)
         if (key := print_value(given.said)) not in agents:
             agents[key] = live(given)
         agent = agents[key]

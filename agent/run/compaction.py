@@ -74,16 +74,16 @@ class Compaction:
 # Keeping
 
 
-async def kept(run: Run, ask: Callable[[], Awaitable[T]]) -> T:
+async def ask_within_window(run: Run, ask: Callable[[], Awaitable[T]]) -> T:
     """The model's reply from ``ask``. Room is made before if necessary, and once more if the server says that
     the request is too long. Raises ModelError."""
-    await keep(run)
+    await make_room(run)
     asked = len(run.messages)
     try:
         thought = await ask()
     except ContextFullError as error:
         gauge_of(run).refused(run.messages, error.window)
-        if not await keep(run):
+        if not await make_room(run):
             raise
         asked = len(run.messages)
         thought = await ask()
@@ -91,7 +91,7 @@ async def kept(run: Run, ask: Callable[[], Awaitable[T]]) -> T:
     return thought
 
 
-async def keep(run: Run) -> bool:
+async def make_room(run: Run) -> bool:
     """Compact the conversation of a run if it fills its window; whether it was changed. Raises ModelError
     when what must stay is too long."""
     gauge = gauge_of(run)

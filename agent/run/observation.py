@@ -44,7 +44,7 @@ def result_text(record: CallRecord, limit: int, aside: Aside = lambda text, head
 _RESULT = re.compile(r"(.{1,600}?) -> ([a-z]+(?:, \d+ items)?):", re.DOTALL)  # as result_text begins
 
 
-def heard(record: CallRecord, run: Run, again: bool) -> str:
+def call_observation(record: CallRecord, run: Run, again: bool) -> str:
     """The observation of one call of a run. ``again`` adds that the same call was made before, with the same
     result."""
     told = result_text(record, run.limits.result_chars, part_shown(run))

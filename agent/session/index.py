@@ -67,7 +67,7 @@ class Readable(Transcript):
         return max(self.events(session, run=run, kind=kind), key=lambda event: event.seq, default=None)
 
 
-def looked_at(store: Store, look: Callable[[Transcript], T], faults: dict[str, None] | None = None) -> T:
+def read_leniently(store: Store, look: Callable[[Transcript], T], faults: dict[str, None] | None = None) -> T:
     """The result of ``look`` for the transcripts of a store; if it fails at an unreadable event, its result
     without such events. ``faults`` gets a sentence for each of them."""
     try:
@@ -84,7 +84,7 @@ def summaries(store: Store, faults: dict[str, None] | None = None) -> list[Summa
     """The summaries of all sessions, the latest last; ``faults`` gets a sentence for each unreadable
     event."""
     rows = Transcript(lambda: store).sessions()
-    return [looked_at(store, lambda found, row=row: summary(found, *row), faults) for row in rows]  # type: ignore[misc]
+    return [read_leniently(store, lambda found, row=row: summary(found, *row), faults) for row in rows]  # type: ignore[misc]
 
 
 def summary(transcript: Transcript, session: str, events: int, first: str, last: str) -> Summary:
@@ -196,7 +196,7 @@ def _copy_values(snapshots: StoreSnapshots, session: str, new: str, user: str) -
             snapshots.keep_values(new, user, replace(kept, generation=""))()
 
 
-def take_in(store: Store, session: str, events: Sequence[Event]) -> bool:
+def import_session(store: Store, session: str, events: Sequence[Event]) -> bool:
     """Store a session that was read from a file; False if it is stored already. Raises UsageError if another
     session has its id."""
     transcript = Transcript(lambda: store)
@@ -221,7 +221,7 @@ def unfinished_sessions(store: Store) -> list[tuple[str, str]]:
     last."""
     found: list[tuple[str, str]] = []
     for name, *_ in Transcript(lambda: store).sessions():
-        found += looked_at(store, lambda transcript, name=name: _unfinished(transcript, name))  # type: ignore[misc]
+        found += read_leniently(store, lambda transcript, name=name: _unfinished(transcript, name))  # type: ignore[misc]
     return list(dict.fromkeys(found))
 
 

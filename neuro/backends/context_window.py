@@ -153,7 +153,7 @@ _FEWER = re.compile(
 )
 
 
-def fewer(error: Mapping[str, Any]) -> int:
+def reply_limit(error: Mapping[str, Any]) -> int:
     """The highest number of reply tokens that a server allows, if the error says that more were requested;
     else 0."""
     found = _FEWER.search(str(error.get("message") or "").replace(",", ""))

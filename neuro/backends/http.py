@@ -21,7 +21,7 @@ import httpx
 
 from quoth.neuro.backends.answers import LONGEST, Answer, Stream, TooLongError, events_of, whole_of
 from quoth.neuro.backends.base import Completion, ModelError, ToolChoice
-from quoth.neuro.backends.context_window import fewer
+from quoth.neuro.backends.context_window import reply_limit
 from quoth.neuro.backends.failures import Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import Messages, to_json
 from quoth.tools.errors import UsageError
@@ -284,7 +284,7 @@ class HttpBackend(Server):
 
     def _shorten(self, error: dict[str, Any], request: Request) -> bool:
         """Ask for no more tokens than this model gives at once, from here on; false if that is not wrong."""
-        most = 0 if request.shortened else fewer(error)
+        most = 0 if request.shortened else reply_limit(error)
         asked = next((name for name in REPLY_TOKENS if name in request.options), "")
         if not asked or not 0 < most < request.options[asked]:
             return False

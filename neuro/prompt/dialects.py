@@ -285,7 +285,7 @@ def call_id(found: FoundCall | Fault) -> str:
     return str(getattr(found, "id", ""))
 
 
-def answers(heard: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
+def result_messages(heard: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
     """The messages that send the results and faults of a turn to the model, from pairs of call id and text.
 
     Each is a role, a text and a call id, for Messages.append: every native call gets a message with its id,
