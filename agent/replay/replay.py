@@ -163,7 +163,7 @@ class _Replayed:
         self._end = self._last_end()
 
     def _last_end(self) -> Event | None:
-        """How the run ended, unless it was gone on with and then broken off."""
+        """The end of the run, unless it was resumed and then broken off."""
         last = [e for e in self._events if e.kind in ("end", "request", "reply", "call", "receipt")]
         return last[-1] if last and last[-1].kind == "end" else None
 
@@ -182,7 +182,7 @@ class _Replayed:
         self._compare_end(reply)
 
     async def _opening(self, stimulus: Event, told: Mapping[str, Any]) -> Messages:
-        """The conversation as the run would find it now. Raises UsageError."""
+        """The system message that the run would begin with today. Raises UsageError."""
         agent = self._agent
         dialect = agent.models.chosen = dialect_named(told["dialect"], in_text=told["in-text"])
         if "/" in self._run:
@@ -246,7 +246,7 @@ class _Replayed:
 
 
 def _without_retried(past: Past) -> Past:
-    """Without the times the model could not be asked, but for the last: the run was gone on with."""
+    """The exchanges without the model's failures, except the last: after the others the run was resumed."""
     last = len(past.exchanges) - 1
     past.exchanges = [
         one
@@ -257,7 +257,7 @@ def _without_retried(past: Past) -> Past:
 
 
 def _checked(form: CallForm, agent: Conversations) -> list[CallForm]:
-    """The call as the door would write it down now."""
+    """The call as the door would record it now; empty if it is not valid."""
     if form.tool not in agent.table:
         return []
     try:
@@ -270,8 +270,8 @@ def _checked(form: CallForm, agent: Conversations) -> list[CallForm]:
 
 
 async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreign: int) -> None:
-    """Make the calls that only read again, where their bodies had run, and compare what they say. The door
-    sees to it that nothing is done but reading, and that nobody is asked; its audit has a row of each."""
+    """Make the calls that only read again, if their bodies had run, and compare the results. The door ensures
+    that they only read and nobody is asked; its audit has a row for each."""
     begun = {event.key: event for event in events if event.kind == "call"}
     users = {event.run: event.data["user"] for event in events if event.kind == "stimulus"}
     agents: dict[str, Conversations] = {}
@@ -302,7 +302,7 @@ async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreig
 
 
 async def _look(agent: Conversations, session: str, user: str, form: CallForm) -> ToolResult:
-    """One call through the true door, which answers it by no receipt and leaves the transcript as it is."""
+    """One call through the real door, without receipts and without writing to the transcript."""
     door = agent.door.narrowed(agent.table)
     door.receipts, door.log = NoReceipts(), NoCallLog()
     call = new_call(form, route="replay", user=user, session=session)

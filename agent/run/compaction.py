@@ -167,8 +167,9 @@ def _copy(messages: Messages, start: int, end: int, into: Messages) -> None:
 
 
 def _clear(run: Run, messages: Messages, end: int, goal: int, or_not: bool = False) -> tuple[Messages, int]:
-    """The messages with the texts of results before ``end`` taken out, the oldest first, until they take no
-    more than ``goal`` tokens; and how many were. With ``or_not`` none are if the goal cannot be reached."""
+    """A copy of the messages in which results before ``end`` are cleared, the oldest first, until all take at
+    most ``goal`` tokens; and the number of cleared ones. With ``or_not`` none is cleared if the goal cannot
+    be reached."""
     gauge = gauge_of(run)
     size, heads = gauge.tokens(messages), dict[int, str]()
     for place in range(end):
@@ -190,7 +191,7 @@ def _clear(run: Run, messages: Messages, end: int, goal: int, or_not: bool = Fal
 
 
 def _newest_result(messages: Messages) -> int:
-    """The place of the newest result; that of the end if there is none."""
+    """The index of the newest result; of the end if there is none."""
     places = [place for place, message in enumerate(messages) if message["role"] == "tool"]
     return places[-1] if places else len(messages)
 
@@ -199,7 +200,8 @@ def _newest_result(messages: Messages) -> int:
 
 
 async def _summarised(run: Run, gauge: Gauge, turns: list[int], most: int) -> Compaction | None:
-    """All but the newest turns replaced by what the model says of them; None where too little would be."""
+    """The conversation with a summary in place of all but the newest turns; None where that would save too
+    little."""
     window, messages = gauge.window.tokens, run.messages
     before = gauge.tokens(messages)
     begin = turns[0] if turns else len(messages)
@@ -240,8 +242,8 @@ async def _summary(run: Run, gauge: Gauge, cut: int, most: int) -> str:
 
 
 def _request(run: Run, gauge: Gauge, cut: int, most: int) -> Messages | None:
-    """The conversation before ``cut`` with the question for a summary: as it is, so that it is in the
-    provider's cache; or its results cleared, and its oldest turns left out, as far as it is too long."""
+    """The conversation before ``cut`` with the request for a summary: unchanged if possible, because the
+    provider has it cached; else with its results cleared and its oldest turns left out, until it fits."""
     ask = ASK.format(task=run.task)
     room = most - gauge.corrected(tokens_in(ask) + 4)
     request = Messages()
@@ -265,7 +267,7 @@ def _request(run: Run, gauge: Gauge, cut: int, most: int) -> Messages | None:
 
 
 def _rebuilt(run: Run, begin: int, cut: int, summary: str) -> Messages:
-    """A conversation of what opens it, the task with the summary or the word that there is none, and the
+    """A new conversation: the system message, the task with the summary or a note that there is none, and the
     messages from ``cut`` on."""
     old = run.messages
     new = Messages()
@@ -293,7 +295,7 @@ def _rebuilt(run: Run, begin: int, cut: int, summary: str) -> Messages:
 
 
 def _left_out(number: int) -> str:
-    """What stands in the place of messages that were left out; ``_LEFT_OUT`` reads it again."""
+    """The note in place of messages that were left out; ``_LEFT_OUT`` parses it."""
     stood = number_of(number, "message that stood here was", "messages that stood here were")
     return f"[… {stood} left out: there was no room …]"
 
@@ -307,7 +309,7 @@ def task_text(run: Run) -> str:
 
 
 def _no_room(run: Run, gauge: Gauge) -> str:
-    """What is too long, and what helps."""
+    """The sentence that says which part is too long, and what helps."""
     system = sum(message_tokens(message) for message in run.messages if message["role"] == "system")
     task = tokens_in(task_text(run))
     parts = {

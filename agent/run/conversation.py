@@ -106,7 +106,7 @@ class Conversations(Host):
         )
 
     def _require_tools(self, unfinished: list[Unfinished]) -> None:
-        """Raises UsageError when a call that waits is of a tool that is not here: nothing of it is lost."""
+        """Raise UsageError when the tool of a waiting call is missing; the call itself is not lost."""
         for one in unfinished:
             for form in self._session.waiting_calls(one):
                 if form.tool not in self.table:
@@ -135,8 +135,8 @@ class Conversations(Host):
     async def _first(
         self, task: str, messages: Messages, after: str = "", turn: str = ""
     ) -> tuple[Reply, str]:
-        """A new run: a task in a conversation, that of the run ``after`` if one is named. ``turn`` tells it
-        from the same words said again. Returns the name of the run too."""
+        """Begin and drive a new run in a conversation, after the run ``after`` if one is named. ``turn``
+        distinguishes its task from an earlier one in the same words. Returns the name of the run too."""
         if not task.strip():
             raise UsageError("The task is empty.")
         # Words from a command line may hold bytes that are no text.
@@ -162,7 +162,7 @@ class Conversations(Host):
         return reply, name
 
     async def _again(self, name: str) -> Reply:
-        """Go on with a run of this session: all that has happened in it is answered by the transcript."""
+        """Resume a run of this session: the transcript answers what has happened in it."""
         past = self._session.past(name).without_failures()
         here = bool(self._talk == name and self._conversation is not None)
         messages = self._opened_at(name)
@@ -175,13 +175,13 @@ class Conversations(Host):
         return reply
 
     def _opened_at(self, name: str) -> Messages:
-        """The conversation as a run found it."""
+        """The conversation as it was when a run began."""
         before = self._session.messages_before(name)
         return read_messages(before) if before else self._begin()
 
     async def _brought_back(self, name: str) -> Messages:
-        """The conversation up to the end of a run. One that was broken off ends here: no call of it is left
-        without a result, which says so."""
+        """The conversation up to the end of a run. A run that was broken off is ended here; each of its calls
+        gets a result that says so."""
         past = self._session.past(name)
         messages = await self._broken_off(name) if past.end is None else self._as_it_ended(name)
         if note := self._note(name):
@@ -189,7 +189,7 @@ class Conversations(Host):
         return messages
 
     async def _broken_off(self, name: str) -> Messages:
-        """The conversation of a run that has not ended; it ends here, as far as the transcript reaches."""
+        """End a run that was broken off where the transcript ends; its conversation."""
         with self._session.driven():  # nobody is at it
             past = self._session.past(name)
             if past.end is None:
@@ -198,7 +198,7 @@ class Conversations(Host):
         return self._as_it_ended(name)
 
     def _as_it_ended(self, name: str) -> Messages:
-        """The conversation of a run that has ended, all of which is in the transcript."""
+        """The conversation of a run that has ended, read from the transcript."""
         messages = read_messages(self._session.conversation(name))
         self._session.talk_of(messages).count = len(messages)
         return messages
@@ -208,7 +208,7 @@ class Conversations(Host):
         return changes_of(self._session.given(), self.given())
 
     def _note(self, run: str) -> str:
-        """What the model of a run is to know of tools that were something else when it was asked last."""
+        """The sentences that tell the model of a run which tools have changed since its last request."""
         asked = self.transcript.last(self.session, "request", run=run)
         if asked is None:
             return ""
@@ -224,9 +224,8 @@ class Conversations(Host):
         ends: bool = False,
         differs: Differs | None = None,
     ) -> tuple[Reply, Messages]:
-        """Drive a run of this session from its stimulus; without ``live`` only as far as the transcript
-        reaches, where with ``ends`` it ends for good; also one of a sub-agent. Returns the messages it ended
-        with, too."""
+        """Drive a run of this session, or of a sub-agent, from its stimulus; without ``live`` only to where
+        the transcript ends; ``ends`` then records its end. Returns the messages at its end too."""
         assert past.stimulus is not None, "a run begins with a stimulus"
         told = past.stimulus.data
         log = RunLog(self._session, name)

@@ -137,7 +137,7 @@ class Host:
         }
 
     def _open_records(self, audit: Audit | None) -> None:
-        """What is written down of calls and runs, what a person decides of them, and the sandbox."""
+        """Open the records of calls and runs, the broker of approvals, and the sandbox."""
         self._sandbox = Sandbox()
         self._catalog = BeltCatalog(self.table)
         self._snapshots = StoreSnapshots(self._opened_store)
@@ -208,7 +208,7 @@ class Host:
         return await self._call(form, route)
 
     async def _call(self, form: CallForm, route: Route, key: str = "") -> ToolResult:
-        """Take a call through the door. With ``key`` it is carried on."""
+        """Take a call through the door. With ``key`` an earlier call is resumed."""
         self._session.open(self.given())
         marks: dict[str, Any] = {"key": key} if key else {}
         call = new_call(form, route=route, user=self.user, session=self.session, **marks)

@@ -72,7 +72,7 @@ class RecordedBackend:
         self.run: Run | None = None
 
     def _fact(self, name: str) -> Any:
-        """What was said of the model, or, once it is asked itself, what it says now."""
+        """A recorded fact about the model, or, once the recording is used up, the real model's."""
         if self._live is None or self._past.place < len(self._past.exchanges):
             return self._known.get(name)
         return facts_of(self._live())[name]
@@ -141,7 +141,7 @@ class RecordedBackend:
         """Do nothing: the real model is closed by whoever opened it."""
 
     def _request(self, messages: Messages, more: dict[str, Any]) -> int:
-        """Write down what is new to the model."""
+        """Record the messages that are new to the model."""
         talk = self._log.session.talk_of(messages)
         start, new = talk.new()
         data: dict[str, Any] = {"talk": self._log.number(messages), "from": start, "messages": new, **more}
@@ -152,7 +152,7 @@ class RecordedBackend:
         return seq
 
     def _hide(self, completion: Completion) -> None:
-        """Declared secrets are not shown in what is written from here on."""
+        """Hide declared secrets in everything that is written from here on."""
         run = self.run
         if run is None or not (names := run.door.table.secrets):
             return
@@ -193,7 +193,7 @@ class RecordedBackend:
 
 
 def _raised(error: ModelError) -> dict[str, Any]:
-    """What is written down of a request that was not answered."""
+    """The data of a ``reply`` event for a request that failed."""
     if isinstance(error, ContextFullError):
         return {"raised": "full", "text": str(error), "window": error.window}
     return {"raised": "tools" if isinstance(error, ToolsRefusedError) else "model", "text": str(error)}
@@ -280,7 +280,7 @@ class RecordedDoor:
         return past.result()
 
     def _broken_off(self, past: PastCall | None, call: Call) -> ToolResult:
-        """The result of a call that has none, for a conversation that goes on without it."""
+        """The result of a call that has none, for a conversation that continues without it."""
         if self._differs is not None:
             self._differs(past.begun if past is not None else None, call)
         if past is not None and past.receipt is not None and past.receipt.status == "pending":
@@ -291,5 +291,5 @@ class RecordedDoor:
 
 
 def _told(tools: bytes | None, choice: str) -> dict[str, Any]:
-    """What is written down of the native tools of a request."""
+    """The data of a ``request`` event about native tools."""
     return {} if tools is None else {"tools": hashlib.sha256(tools).hexdigest()[:16], "choice": choice}

@@ -77,7 +77,7 @@ def model_of(run: Run) -> Backend:
 
 
 def _uncounted(usage: Usage) -> None:
-    """Nobody counts what a call costs that no run makes."""
+    """Ignore the cost of a call that belongs to no run."""
 
 
 class Team:
@@ -127,7 +127,7 @@ class Team:
             raise ToolError(f"There is no model to ask. {error}") from None
 
     def _script(self, name: str) -> Path:
-        """A script that a model may choose: a text of the workspace. Raises ToolError."""
+        """The path of a script that a model may choose: a text file of the workspace. Raises ToolError."""
         workspace = self._agent.workspace
         real = workspace.resolve(name)
         if real.suffix == ".hy":
@@ -235,8 +235,8 @@ class Team:
         log.reply = log.add("stimulus", told, parent=self._agent.call_log.place(call.id))
 
     def _heard(self, run: Run, who: SubAgent, context: ToolContext) -> Listener:
-        """A listener that passes on what the sub-agent tells, with its name; what its calls did was done by
-        the call it works for."""
+        """A listener that passes on the sub-agent's events under its name; effects of its calls belong to the
+        call it works for."""
         agent, caller = self._agent, self._run
 
         def listen(event: str, data: Any) -> None:

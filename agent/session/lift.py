@@ -58,7 +58,7 @@ class Lifted:
 
 @dataclass
 class _Made:
-    """A call that went well: its name within the session, its form and its value."""
+    """A successful call: its key within the session, its form and its value."""
 
     key: str
     form: CallForm
@@ -106,7 +106,7 @@ def lifted(session: str, events: Sequence[Event], run: str | None = None) -> Lif
 
 
 def _calls(events: Sequence[Event]) -> Iterator[_Made]:
-    """The calls that went well, in the order in which they were first made."""
+    """The successful calls, in the order in which they were first made."""
     begun: dict[str, Event] = {}
     ended: dict[str, Event] = {}
     for event in events:
@@ -219,7 +219,7 @@ class _Writer:
             yield value
 
     def _source(self, place: int, value: Any) -> _Made | None:
-        """The earlier call whose result this is."""
+        """The earlier call that returned this value."""
         if not value or not isinstance(value, str | list | dict) or SECRET in str(value):
             return None
         if isinstance(value, str) and self._is_spoken(value):
@@ -283,17 +283,17 @@ class _Writer:
 
 
 def _key(value: Any) -> Any:
-    """What tells a literal from others: 1 is not "1", and not True."""
+    """A key that distinguishes literals: 1 is not "1", and not True."""
     if not isinstance(value, str | int | float | None):
         return "data", print_value(value)
     return "str" if isinstance(value, str) else type(value).__name__, value
 
 
 def _is_hidden(value: Any) -> bool:
-    """A secret that is no text was hidden as ``[secret]``, which reads as a list."""
+    """Whether a value is a hidden secret; one that was no text reads as the list ``[secret]``."""
     return isinstance(value, list) and [str(item) for item in value] == [SECRET[1:-1]]
 
 
 def _names(code: str | None) -> Iterable[str]:
-    """Every name in the text of a program, also where it cannot be read."""
+    """Every name in the text of a program, even of one that cannot be parsed."""
     return re.findall(r"[^\s()\[\]{}\"';]+", (code or "").replace(SECRET, ""))

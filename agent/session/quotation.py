@@ -112,7 +112,8 @@ class Sources:
                 yield Source(event.seq, event.parent if kind == "receipt" else 0, "\n".join(texts))
 
     def _is_refused_program(self, event: Event) -> bool:
-        """Whether it tells of a program that was not run: of words of the model's own, and a correction."""
+        """Whether a receipt is of a program that was not run: it has only the model's own words and a
+        correction."""
         if event.kind != "receipt" or event.data.get("status") != "invalid" or not event.parent:
             return False
         call = next(self._transcript.events(self._session, after=event.parent - 1))

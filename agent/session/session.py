@@ -223,14 +223,14 @@ class Session:
         return []
 
     def _after(self, run: str) -> str:
-        """The run whose conversation a run goes on with; empty if there is none."""
+        """The run whose conversation a run continues; empty if there is none."""
         stimulus = self.transcript.last(self.id, "stimulus", run=run)
         if stimulus is None:
             raise UsageError(f"There is no run {run} in session {self.id}.")
         return str(stimulus.data.get("after", ""))
 
     def _tell(self, told: list[Message], run: str) -> None:
-        """Add what was said in a run; of its conversations the one that it ended with."""
+        """Add the messages of a run; of its conversations only the last one."""
         end = self.transcript.last(self.id, "end", run=run)
         if end is not None:
             later = self.transcript.events(self.id, run=run, after=end.seq)

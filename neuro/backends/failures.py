@@ -146,7 +146,8 @@ class Server:
 
 
 def _secrets(key: str | None, auth: tuple[str, str] | None, url: httpx.URL) -> list[str]:
-    """What must not be told, the longest first: key, password, and what in the address may be one."""
+    """The texts that must not be shown, the longest first: the key, the password, and parts of the address
+    that may be secrets."""
     user, password = auth or ("", "")
     raw = [pair.partition("=")[2] for pair in url.query.decode(errors="replace").split("&")]
     perhaps = [user, *raw, *url.params.values()]
@@ -155,7 +156,7 @@ def _secrets(key: str | None, auth: tuple[str, str] | None, url: httpx.URL) -> l
 
 
 def _refuses_tools(status: int, error: Mapping[str, Any], said: str) -> bool:
-    """Whether a server says that it takes no tools, and not that one of them, or a message, is wrong."""
+    """Whether a server refuses native tools as such, and not one of them or a message."""
     if error.get("code") == "context_length_exceeded" or str(error.get("param")).startswith("messages"):
         return False
     if status in (400, 404, 422):

@@ -155,7 +155,7 @@ class HttpBackend(Server):
         raise NotImplementedError
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
-        """Give up an option this model does not know; true when there was one."""
+        """Drop an option that this model does not know; false if there is none."""
         raise NotImplementedError
 
     def _whole(self, reply: Any) -> Answer:
@@ -168,7 +168,7 @@ class HttpBackend(Server):
     # One try
 
     def _http(self) -> httpx.AsyncBaseTransport | httpx.AsyncClient:
-        """What carries requests: a transport, or httpx's client where it has to find the way past proxies."""
+        """The carrier of requests: a transport, or httpx's client where proxies are configured."""
         loop = asyncio.get_running_loop()
         if self._carrier is None or self._loop is not loop:  # connections belong to the loop that opened them
             proxied = any(name != "no" for name in urllib.request.getproxies())
@@ -283,7 +283,8 @@ class HttpBackend(Server):
             self._garbage("a reply that cannot be decompressed")
 
     def _shorten(self, error: dict[str, Any], request: Request) -> bool:
-        """Ask for no more tokens than this model gives at once, from here on; false if that is not wrong."""
+        """Ask for no more reply tokens than the server allows, from here on; false if that was not the
+        error."""
         most = 0 if request.shortened else reply_limit(error)
         asked = next((name for name in REPLY_TOKENS if name in request.options), "")
         if not asked or not 0 < most < request.options[asked]:

@@ -141,7 +141,7 @@ class _Stream:
 
 @dataclass
 class _Call:
-    """A call as far as it has come."""
+    """What has been received of a call so far."""
 
     id: str
     name: list[str] = field(default_factory=list)
@@ -149,7 +149,7 @@ class _Call:
 
 
 class _Calls:
-    """Puts tool calls together: whole ones, or pieces that say by ``index`` where they belong."""
+    """Collects tool calls: whole ones, or pieces that belong together by ``index``."""
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []

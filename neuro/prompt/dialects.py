@@ -53,7 +53,7 @@ def _dumps(value: Any) -> str:
 
 
 def _names(table: ToolTable) -> list[str]:
-    """The names that make a form in a text a call. A plain word that is shown to no model is none of them:
+    """The names that make a form in a text a call. A plain word that no model is shown is not one of them:
     (think about it) is prose."""
     return [tool.name for tool in table if tool.shown or "-" in tool.name]
 
@@ -116,11 +116,11 @@ class Dialect:
         return lambda piece: [self._meant(call, table).form for call in reply.feed(piece)]
 
     def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Mapping[str, str]]:
-        """The names that make a form a call, and the tools of response tags."""
+        """The names that make a form a call, and the tool of each response tag."""
         return _names(table), {}
 
     def _meant(self, call: FoundCall, table: ToolTable) -> FoundCall:
-        """A call that was found, as this dialect means it."""
+        """The call as this dialect interprets it."""
         return call
 
     def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
@@ -143,7 +143,7 @@ class _Tags(Dialect):
         return _names(table), {tag: tool.name for tag, tool in tagged(table).items()}
 
     def _meant(self, call: FoundCall, table: ToolTable) -> FoundCall:
-        """A tagged line with its words in the places of the tool's parameters; any other call as it is."""
+        """A tagged line as a call with its words as arguments; any other call unchanged."""
         if not call.tag:
             return call
         tool = tagged(table)[call.tag]
@@ -341,7 +341,7 @@ def _left_out(param: Param) -> bool:
 
 @cache
 def _run_table() -> ToolTable:
-    """The one tool of the dialect; nothing dispatches it, for it is read as a call of eval."""
+    """A table with the dialect's one tool; nothing dispatches it, for it is read as a call of eval."""
     program = Param("program", str, rules.RUN_PROGRAM)
     return ToolTable((CognitiveTool("run", rules.RUN_TOOL, (program,)),))
 

@@ -126,8 +126,8 @@ def grammar(
 
 
 def _only_says(tool: CognitiveTool) -> bool:
-    """No effects, and at most one text goes in: it can tell the model nothing but what the model told it.
-    With more arguments it is rather a tool whose author forgot to say what it does."""
+    """Whether a tool has no effects and takes at most one text: such a tool can only repeat what the model
+    wrote. One with more arguments rather has an author who forgot to declare effects."""
     return not tool.effects and len(tool.offered) <= 1 and all(param.type in TEXTS for param in tool.offered)
 
 
