@@ -29,8 +29,7 @@ def session_in_store(store: Store, session: str) -> list[Event]:
 
 
 def session_in_file(path: Path) -> tuple[str, list[Event]]:
-    """The id and events of a session in a file written by ``quoth export``. Raises UsageError or
-    TranscriptError."""
+    """The id and events of a session file as written by ``quoth export``. Raises UsageError."""
     try:
         session, events = read_written(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

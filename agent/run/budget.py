@@ -23,8 +23,7 @@ class SpentError(Exception):
 class Budget:
     """The steps and calls of a run, and how many of them it and its sub-agents have taken.
 
-    ``kept`` steps are never lent: a run needs one to answer with.
-    """
+    ``kept`` steps are never lent: a run needs one to answer with."""
 
     steps: int
     calls: int

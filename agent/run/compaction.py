@@ -167,9 +167,8 @@ def _copy(messages: Messages, start: int, end: int, into: Messages) -> None:
 
 
 def _clear(run: Run, messages: Messages, end: int, goal: int, or_not: bool = False) -> tuple[Messages, int]:
-    """A copy of the messages in which results before ``end`` are cleared, the oldest first, until all take at
-    most ``goal`` tokens; and the number of cleared ones. With ``or_not`` none is cleared if the goal cannot
-    be reached."""
+    """A copy in which results before ``end`` are cleared, the oldest first, until all messages take at most
+    ``goal`` tokens; and how many were. With ``or_not`` none is if the goal cannot be reached."""
     gauge = gauge_of(run)
     size, heads = gauge.tokens(messages), dict[int, str]()
     for place in range(end):
@@ -200,7 +199,7 @@ def _newest_result(messages: Messages) -> int:
 
 
 async def _summarised(run: Run, gauge: Gauge, turns: list[int], most: int) -> Compaction | None:
-    """The conversation with a summary in place of all but the newest turns; None where that would save too
+    """The conversation with a summary in place of all but the newest turns; None if that would save
     little."""
     window, messages = gauge.window.tokens, run.messages
     before = gauge.tokens(messages)

@@ -53,8 +53,7 @@ class Conversations(Host):
         return await self._follow(text)
 
     async def follow(self, text: str) -> Reply:
-        """Run the next message of the conversation of the session's last run, even if that was begun by
-        ``run``."""
+        """Run the next message of the conversation of the session's last run, however that was begun."""
         self._require_open()
         if (last := self._session.last_run()) != self._talk:
             self.forget()

@@ -229,8 +229,7 @@ class Host:
         """A Lisp program in the sandbox: a call of the ``eval`` tool. Its inner calls pass the door too.
 
         With ``dry_run`` the value is a plan of the calls it may make (tools/dryrun/call_plan.py), and only
-        reading calls are made; with ``"pure"`` none.
-        """
+        reading calls are made; with ``"pure"`` none."""
         more = {"dry-run": dry_run} if dry_run else {}
         return await self.call(CallForm("eval", {"form": Code(program), **more}), route=route)
 
@@ -243,8 +242,7 @@ class Host:
         return self.broker.ask_for_plan(call, plan)
 
     def given(self) -> dict[str, Any]:
-        """The data of the session's opening: the options from which another process can rebuild this agent,
-        and the versions of its tools and rules."""
+        """The data of the session's opening: what is needed to rebuild this agent, and its versions."""
         return {
             "user": self.user,
             **self._options,
@@ -266,8 +264,7 @@ class Host:
         """Stop the current run or flight at its next safe point; a run's Reply then says ``interrupted``. A
         pending question to a person is withdrawn, and its call waits.
 
-        False when there is nothing to stop, or it was already interrupted.
-        """
+        False when there is nothing to stop, or it was already interrupted."""
         asking = bool(getattr(self._consent, "asking", False))
         run = self._running
         if run is not None and not run.interrupted:

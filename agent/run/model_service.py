@@ -25,8 +25,7 @@ class OwnModel:
     async def complete(self, prompt: str, *, system: str = "", max_tokens: int = 1024) -> str:
         """The model's answer. Raises ToolError when there is no model, ModelError when it cannot answer.
 
-        It has no deadline of its own: at the tool's deadline it is cancelled, which stops the generation.
-        """
+        It has no deadline of its own: at the tool's deadline it is cancelled, which stops the generation."""
         try:
             backend = self._backend()
         except UsageError as error:

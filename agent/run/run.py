@@ -147,8 +147,7 @@ class Run:
         return self.past is not None and self.past.left
 
     def interrupt(self) -> None:
-        """Stop at the next safe point: at once while the model generates, after the current call
-        otherwise."""
+        """Stop at the next safe point: at once while the model generates, else after the current call."""
         self.interrupted = True
         if self.log is not None:
             with contextlib.suppress(Exception):  # the end of the run will tell

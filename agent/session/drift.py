@@ -16,8 +16,7 @@ from quoth.tools.registry.table import ToolTable
 
 @dataclass(frozen=True)
 class Changes:
-    """The changed, vanished and new tools by name, in alphabetical order; whether the policy changed; and the
-    tool files that are missing."""
+    """The changed, vanished and new tools by name, sorted; whether the policy changed; missing tool files."""
 
     changed: tuple[str, ...] = ()
     vanished: tuple[str, ...] = ()
@@ -35,8 +34,7 @@ class Changes:
             yield "The policy has changed since then."
 
     def told(self, table: ToolTable) -> str:
-        """The sentences that the model needs to go on; empty if no tool it has seen has changed or
-        vanished."""
+        """The sentences that the model needs to go on; empty if its tools are what they were."""
         parts = []
         if self.changed:
             called = ", ".join(table.get(name).signature() for name in self.changed)

@@ -81,8 +81,7 @@ def read_leniently(store: Store, look: Callable[[Transcript], T], faults: dict[s
 
 
 def summaries(store: Store, faults: dict[str, None] | None = None) -> list[Summary]:
-    """The summaries of all sessions, the latest last; ``faults`` gets a sentence for each unreadable
-    event."""
+    """The summaries of all sessions, the latest last; ``faults`` gets a sentence for each bad event."""
     rows = Transcript(lambda: store).sessions()
     return [read_leniently(store, lambda found, row=row: summary(found, *row), faults) for row in rows]  # type: ignore[misc]
 
@@ -116,8 +115,8 @@ def users_of(transcript: Transcript, session: str) -> list[str]:
 
 
 def find_session(store: Store | None, wanted: str) -> str:
-    """The id of the session that ``wanted`` names in full, or by a beginning that only one has. Raises
-    UsageError, which names the nearest."""
+    """The session with this id, or the only one whose id begins so. Raises UsageError, which names the
+    nearest."""
     names = _names(store)
     if wanted in names:
         return wanted
@@ -161,8 +160,8 @@ def last_session(store: Store | None) -> str:
 
 
 def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str, int]:
-    """Copy the first ``at`` events of a session, or all, to a new one; its id and the number of events.
-    Raises UsageError."""
+    """Copy the first ``at`` events of a session, or all, to a new one; its id and their number. May raise
+    UsageError."""
     transcript = Transcript(lambda: store)
     transcript.verify(session)
     events = list(transcript.events(session))
@@ -217,8 +216,7 @@ def new_session() -> str:
 
 
 def unfinished_sessions(store: Store) -> list[tuple[str, str]]:
-    """The session and user of everything that waits or was broken off, without duplicates, the latest session
-    last."""
+    """The session and user of all that waits or was broken off, each once, the latest session last."""
     found: list[tuple[str, str]] = []
     for name, *_ in Transcript(lambda: store).sessions():
         found += read_leniently(store, lambda transcript, name=name: _unfinished(transcript, name))  # type: ignore[misc]

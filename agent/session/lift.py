@@ -89,8 +89,7 @@ def lifted(session: str, events: Sequence[Event], run: str | None = None) -> Lif
       it (as a whole word) or if it occurs more than once. It is named after the first argument that has it.
     - A text, list or dictionary that an earlier call returned, and that equals an argument of a later one, is
       passed on in a variable, unless the task mentions it.
-    - A declared secret is not in the program: it becomes a parameter without a default.
-    """
+    - A declared secret is not in the program: it becomes a parameter without a default."""
     wanted = [event for event in events if run is None or event.run == run]
     if run is not None and not wanted:
         runs = list(dict.fromkeys(event.run for event in events if event.run and "/" not in event.run))

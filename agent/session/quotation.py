@@ -62,8 +62,8 @@ def words(text: str) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """A text that a model was shown in event ``seq``; ``call`` is the event of its call, 0 for data that came
-    with a task."""
+    """A text that a model was shown in event ``seq``; ``call`` is its call's event, 0 for data with a
+    task."""
 
     seq: int
     call: int
@@ -94,8 +94,7 @@ class Sources:
         return (source for source in self._found if source.seq < seq)
 
     def read(self) -> None:
-        """Read the new events. This must happen before their secrets are deleted, for the model still
-        remembers them."""
+        """Read the new events, before their secrets are deleted, for the model still remembers them."""
         new = [*self._read("receipt"), *self._read("stimulus")]
         if new:
             self._found = sorted([*self._found, *new], key=lambda source: source.seq)
@@ -112,7 +111,7 @@ class Sources:
                 yield Source(event.seq, event.parent if kind == "receipt" else 0, "\n".join(texts))
 
     def _is_refused_program(self, event: Event) -> bool:
-        """Whether a receipt is of a program that was not run: it has only the model's own words and a
+        """Whether a receipt is of a program that was not run: it has only the model's words and a
         correction."""
         if event.kind != "receipt" or event.data.get("status") != "invalid" or not event.parent:
             return False

@@ -39,8 +39,7 @@ class RunLog:
         return self.numbers.setdefault(id(messages), len(self.numbers) + 1)
 
     def ended(self, reply: Reply, messages: Messages) -> None:
-        """Write the end of the run, with the messages that are not recorded yet, for whoever continues the
-        conversation."""
+        """Write the end of the run, with the messages that are not recorded yet."""
         talk = self.session.talk_of(messages)
         start, rest = talk.new()
         data: dict[str, Any] = {"status": reply.status, "text": reply.text, "steps": reply.steps}

@@ -23,8 +23,7 @@ from quoth.tools.storage.file_lock import hold
 
 
 def alone(store: Path, session: str) -> contextlib.AbstractContextManager[None]:
-    """A lock on the session: within it no other process may drive the session. Raises UsageError if one
-    does."""
+    """A lock: within it no other process may drive the session. Raises UsageError if one does."""
     return hold(f"{store} {session}", f"Session {session} is being driven by another process.")
 
 

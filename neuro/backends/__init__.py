@@ -1,2 +1,2 @@
-"""Model providers behind one interface (base.py); select.py chooses one. No backend knows tools, forms or the
+"""Model providers behind one interface (base.py); select.py chooses one. None knows tools, forms or the
 loop."""

@@ -58,8 +58,7 @@ class Answer:
 
 
 class Stream(Protocol):
-    """Collects an Answer from the events of a stream. ``done`` is true once the server has sent its last
-    event."""
+    """Collects an Answer from the events of a stream. ``done`` is true after the server's last event."""
 
     done: bool
 
@@ -84,8 +83,7 @@ async def whole_of(response: httpx.Response) -> bytes:
 
 
 async def events_of(response: httpx.Response) -> AsyncGenerator[str]:
-    """The data of each server-sent event of a stream. Raises TooLongError when one event, or all of them
-    together, are too long."""
+    """The data of each server-sent event. Raises TooLongError when one, or all together, are too long."""
     rest, data = bytearray(), list[bytes]()
     since = counted = events = 0
     async with aclosing(_inflated(response)) as inflated:

@@ -149,8 +149,7 @@ class _Stream:
 def _answer(
     blocks: Mapping[int, dict[str, Any]], inputs: Mapping[int, str], finish: str | None, used: Any
 ) -> Answer:
-    """The Answer in the content blocks, by index; ``inputs`` has the arguments that came in pieces, as
-    text."""
+    """The Answer in the content blocks, by index; ``inputs`` are arguments that came in pieces, as text."""
     answer = Answer(finish=finish, usage=_usage(used))
     whole = []
     for index, block in sorted(blocks.items()):

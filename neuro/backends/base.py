@@ -70,8 +70,7 @@ class PlainBackend(Protocol):
     """The least that a caller's own model must have; ``as_backend`` makes a Backend of it.
 
     ``name`` is the spec by which a person chooses it (``openai:gpt-5``, ``local``, …); ``takes_grammar`` says
-    whether it obeys ``grammar`` (GBNF).
-    """
+    whether it obeys ``grammar`` (GBNF)."""
 
     @property
     def name(self) -> str: ...
@@ -102,8 +101,7 @@ class Backend(PlainBackend, Protocol):
 
     ``tool_view`` names the view of the belt in which it takes native tools; it is empty for a model that
     takes none, and once its server has refused them. ``context`` is the size of its context window in tokens,
-    None if it does not say.
-    """
+    None if it does not say."""
 
     @property
     def tool_view(self) -> str: ...

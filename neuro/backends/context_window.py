@@ -58,8 +58,7 @@ def window_of(backend: Backend, given: int | None = None) -> Window:
 
 
 def longest_reply(name: str, window: Window) -> int:
-    """How many tokens a reply may have: a quarter of the window, up to a limit that depends on the model's
-    name."""
+    """The tokens a reply may have: a quarter of the window, up to a limit that depends on the model."""
     embedded = re.match(r"local(-small)?(:|$)", name)
     return max(min(window.tokens // 4, EMBEDDED_REPLY if embedded else LONGEST_REPLY), 1)
 

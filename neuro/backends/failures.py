@@ -38,8 +38,7 @@ _NO_TOOLS = re.compile(r"not support tool|unsupported param: tools|tools param r
 
 
 class TransientError(Exception):
-    """A failure that is worth another try, after at least ``wait`` seconds; its text is the sentence for a
-    person."""
+    """A failure worth another try, after at least ``wait`` seconds; its text is the sentence for a person."""
 
     def __init__(self, sentence: str, wait: float = 0.0) -> None:
         super().__init__(sentence)
@@ -146,8 +145,7 @@ class Server:
 
 
 def _secrets(key: str | None, auth: tuple[str, str] | None, url: httpx.URL) -> list[str]:
-    """The texts that must not be shown, the longest first: the key, the password, and parts of the address
-    that may be secrets."""
+    """The texts that must not be shown, the longest first: key, password, possible secrets in the address."""
     user, password = auth or ("", "")
     raw = [pair.partition("=")[2] for pair in url.query.decode(errors="replace").split("&")]
     perhaps = [user, *raw, *url.params.values()]
@@ -186,8 +184,7 @@ def count_in(source: Any, key: str) -> int:
 
 
 def seconds_of(retry_after: str) -> float:
-    """The wait in seconds that a Retry-After header asks for (a number or a date); 0 when it is
-    unreadable."""
+    """The wait in seconds that a Retry-After header (a number or a date) asks for; 0 if unreadable."""
     try:
         return max(0.0, float(retry_after))
     except ValueError:

@@ -283,8 +283,7 @@ class HttpBackend(Server):
             self._garbage("a reply that cannot be decompressed")
 
     def _shorten(self, error: dict[str, Any], request: Request) -> bool:
-        """Ask for no more reply tokens than the server allows, from here on; false if that was not the
-        error."""
+        """Ask for no more reply tokens than the server allows, from now on; false for any other error."""
         most = 0 if request.shortened else reply_limit(error)
         asked = next((name for name in REPLY_TOKENS if name in request.options), "")
         if not asked or not 0 < most < request.options[asked]:

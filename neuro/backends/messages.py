@@ -67,8 +67,7 @@ class _Written:
 
 
 class Sent(Sequence[bytes]):
-    """The JSON of all requests so far. Only lengths are stored, for each request is a prefix of the
-    conversation's JSON."""
+    """The JSON of all requests, stored as lengths: each is a prefix of the conversation's JSON."""
 
     def __init__(self) -> None:
         self._requests: list[tuple[_Written, int]] = []
@@ -168,8 +167,7 @@ class Messages:
         return self.so_far(wire).pieces()
 
     def so_far(self, wire: Wire) -> _Written:
-        """The growing JSON array for ``wire``, brought up to date; the next request extends the same
-        object."""
+        """The growing JSON array for ``wire``, up to date; the next request extends the same object."""
         written = self._written.setdefault(wire, _Written())
         if written.count < len(self._messages):
             written.add(to_json(item) for item in wire(self._messages[written.count :]))

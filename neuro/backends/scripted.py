@@ -28,8 +28,7 @@ class ScriptedBackend:
     A reply is a text, a Completion, or for native calls a mapping
     ``{"text": "…", "tool_calls": [{"id": "c1", "name": "echo", "arguments": {"text": "hi"}}]}`` (text and id
     may be left out; arguments may also be JSON text, to script invalid JSON). With ``whole`` the list covers
-    the conversation from its beginning: a resumed conversation gets the reply that comes next in it.
-    """
+    the conversation from its beginning: a resumed conversation gets the reply that comes next in it."""
 
     takes_grammar = False
     tool_view = "openai"

@@ -25,9 +25,8 @@ FORMS = (
 
 @dataclass(frozen=True)
 class Provider:
-    """A kind of model, the first word of its spec. ``backend`` is the module and class of a model on a
-    server, ``url`` the server's address (None: the class has its own default), ``key`` the environment
-    variable of its key."""
+    """A kind of model, the first word of its spec. ``backend`` is the module and class for a server, ``url``
+    the server (None: the class knows it), ``key`` the environment variable of its key."""
 
     example: str = ""  # of a spec, where it needs a name after the colon
     backend: tuple[str, str] | None = None
@@ -62,8 +61,7 @@ def choose_backend(
     environ: Mapping[str, str] = os.environ,
     progress: Callable[[int, int], None] | None = None,
 ) -> Backend:
-    """The backend that ``spec`` names; without a spec, the one that the environment or the installation
-    suggests. Raises UsageError."""
+    """The backend named by ``spec``, the environment or the installation. Raises UsageError."""
     spec = spec or environ.get("QUOTH_MODEL") or _default(base_url, environ)
     kind, _, model = spec.partition(":")
     provider = PROVIDERS.get(kind)

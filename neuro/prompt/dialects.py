@@ -1,5 +1,4 @@
-"""Dialects: how a model is shown the tools, how its reply becomes call forms, and which model uses which
-dialect.
+"""Dialects: how a model is shown the tools, how its reply becomes call forms, and which model uses which.
 
 Knows belts, readers and replies; it runs nothing and asks no model. Every dialect ends in the same CallForm.
 """
@@ -87,13 +86,11 @@ class Dialect:
         return shown + (self.rules if rules is None else rules).rstrip()
 
     def tools(self, table: ToolTable, view: str) -> bytes | None:
-        """The tools as JSON for the backend's request; None unless the dialect is native and there are
-        visible tools."""
+        """The tools as JSON for the backend's request; None without any, or for a dialect in text."""
         return belt_bytes(table, view) if self.native and view and table.shown else None
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
-        """The GBNF grammar that limits a model to this dialect, None without one; for ``bounds`` see
-        neuro/prompt/grammar.py."""
+        """The GBNF grammar of this dialect, if any; for ``bounds`` see neuro/prompt/grammar.py."""
         return None if self.spelling is None else grammar(table, spelling=self.spelling, **bounds)
 
     def read(self, completion: Completion, table: ToolTable) -> Reading:
@@ -230,8 +227,7 @@ def named_dialect(name: str) -> Dialect:
 
 
 def dialect_named(name: str, *, in_text: bool) -> Dialect:
-    """The dialect recorded for a run; ``in_text`` chooses the text version of a native one. Raises
-    UsageError."""
+    """The dialect recorded for a run; ``in_text`` chooses the text version of a native one."""
     dialect = named_dialect(name)
     return without_tools(dialect) if in_text else dialect
 

@@ -104,8 +104,7 @@ def grammar(
     ``may_call`` false forbids one of them. With ``programs`` a call is a program for ``run``.
 
     Where the model may not answer yet, tools that can only repeat its own words are left out as well, because
-    small models answer through them. ``without`` names tools that may not be called now.
-    """
+    small models answer through them. ``without`` names tools that may not be called now."""
     tools = [tool for tool in table.shown if may_call and tool.name not in without]
     if not may_answer:
         tools = [tool for tool in tools if not _only_says(tool)] or tools
@@ -164,8 +163,7 @@ def _call(tool: CognitiveTool, number: int, spelling: Spelling) -> list[str]:
 
 
 def takes_line(tool: CognitiveTool) -> bool:
-    """Whether a tag and plain text after it can be a whole call, as in ``RESEARCH: query``: the tool needs
-    exactly one text."""
+    """Whether plain text after a tag can be a whole call: the tool needs exactly one text."""
     needed = [param for param in tool.offered if param.required]
     return len(needed) == 1 and needed[0].type in TEXTS and not needed[0].choices
 

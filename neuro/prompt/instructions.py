@@ -1,5 +1,4 @@
-"""The rules for working that a model is told, in each dialect. The texts are tuned: measure before changing
-one.
+"""The working rules for a model, in each dialect. The texts are tuned: measure before changing one.
 
 Knows how a dialect spells a call, and no tool but those that ship, which the examples use.
 """

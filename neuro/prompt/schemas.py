@@ -67,8 +67,8 @@ def json_lines(tools: Iterable[CognitiveTool]) -> list[str]:
 
 
 def hints(tool: CognitiveTool) -> dict[str, bool]:
-    """MCP's annotations, derived from the effects. A tool that takes a program may do anything, for a program
-    may call any tool."""
+    """MCP's annotations, from the effects. A tool that takes a program may have any, for it may call any
+    tool."""
     effects = set(tool.effects)
     if any(param.type is Code for param in tool.offered):
         effects |= {"writes", "runs", "net"}

@@ -36,8 +36,7 @@ _MEANT = re.compile(r"""["'](?:tool|name|function|tool_name|action)["']\s*:\s*["
 
 
 def is_meant(text: str, start: int, stop: int, known: Collection[str]) -> bool:
-    """Whether ``text[start:stop]`` names a known tool, so that it was intended as a call even if it cannot be
-    read."""
+    """Whether ``text[start:stop]`` names a known tool, so that it is meant as a call even if unreadable."""
     found = _MEANT.search(text, start, min(stop, start + 400))
     return found is not None and kebab(found[1]).removeprefix(NAMESPACE) in known
 

@@ -1,5 +1,4 @@
-"""JSON and Python text -> data: literals, also with the mistakes that models make in them, and
-``name(key=value)``.
+"""JSON and Python text -> data: literals, even with models' mistakes in them, and ``name(key=value)``.
 
 Runs nothing and must not know tools or replies. Linear, bounded, and without recursion on the input's depth.
 """
@@ -101,15 +100,13 @@ _ITEM, _SEPARATOR, _KEY, _VALUE = range(4)  # what a frame expects next
 
 
 def smart_text(text: str, start: int, end: int) -> tuple[str, int] | None:
-    """The content of the string in curly quotes at ``start`` and the offset after it; None when it is not
-    closed."""
+    """The content of the string in curly quotes at ``start`` and the offset after it; None if unclosed."""
     found = _BODIES[text[start]](text, start + 1, end)
     return None if found is None else (text[start + 1 : found.start(1)], found.end())
 
 
 def unescape(body: str) -> str:
-    """The content of a string with the escapes of JSON and Python replaced; an unknown one keeps its
-    backslash."""
+    """A string's content with the escapes of JSON and Python replaced; unknown ones keep the backslash."""
     if "\\" not in body:
         return body
     if '"' not in body:

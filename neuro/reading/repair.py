@@ -98,8 +98,7 @@ class _Frame:
 
 
 def looks_odd(model: Any) -> bool:
-    """Whether a form that could be read holds something that is hardly Lisp, so that a repair should be
-    tried."""
+    """Whether a readable form holds something that is hardly Lisp, so that a repair should be tried."""
     stack = [model]
     while stack:
         parent = stack.pop()

@@ -15,8 +15,7 @@ from quoth.tools.lisp.forms import CallForm, canonical
 class FoundCall:
     """One call and its position (1-based line and column, character offsets of the text).
 
-    ``repairs`` has a sentence for each repair of its spelling; ``tag`` is the response tag it was written
-    with, if any.
+    ``repairs`` has a sentence for each repair of its spelling; ``tag`` is its response tag, if any.
     """
 
     form: CallForm
@@ -43,8 +42,8 @@ class FoundCall:
 
 @dataclass(frozen=True)
 class Fault:
-    """One part of a reply that could not be read: the message, the position, a hint how to write it, and the
-    line with a caret."""
+    """One part of a reply that could not be read: the fault, its position, a hint, and the line with a
+    caret."""
 
     message: str
     line: int
