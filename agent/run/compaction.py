@@ -199,8 +199,7 @@ def _newest_result(messages: Messages) -> int:
 
 
 async def _summarised(run: Run, gauge: Gauge, turns: list[int], most: int) -> Compaction | None:
-    """The conversation with a summary in place of all but the newest turns; None if that would save
-    little."""
+    """The conversation with a summary in place of all but the newest turns; None if that saves little."""
     window, messages = gauge.window.tokens, run.messages
     before = gauge.tokens(messages)
     begin = turns[0] if turns else len(messages)

@@ -115,8 +115,7 @@ def users_of(transcript: Transcript, session: str) -> list[str]:
 
 
 def find_session(store: Store | None, wanted: str) -> str:
-    """The session with this id, or the only one whose id begins so. Raises UsageError, which names the
-    nearest."""
+    """The session with this id, or the only one whose id begins so. Raises UsageError with the nearest."""
     names = _names(store)
     if wanted in names:
         return wanted
@@ -160,8 +159,7 @@ def last_session(store: Store | None) -> str:
 
 
 def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str, int]:
-    """Copy the first ``at`` events of a session, or all, to a new one; its id and their number. May raise
-    UsageError."""
+    """Copy the first ``at`` events of a session, or all, to a new one; its id and their number."""
     transcript = Transcript(lambda: store)
     transcript.verify(session)
     events = list(transcript.events(session))

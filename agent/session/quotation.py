@@ -62,8 +62,7 @@ def words(text: str) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """A text that a model was shown in event ``seq``; ``call`` is its call's event, 0 for data with a
-    task."""
+    """A text that a model was shown in event ``seq``; ``call`` is its call's event, 0 for a task's data."""
 
     seq: int
     call: int
@@ -111,8 +110,7 @@ class Sources:
                 yield Source(event.seq, event.parent if kind == "receipt" else 0, "\n".join(texts))
 
     def _is_refused_program(self, event: Event) -> bool:
-        """Whether a receipt is of a program that was not run: it has only the model's words and a
-        correction."""
+        """Whether a receipt is of a program that was not run: it has only the model's words."""
         if event.kind != "receipt" or event.data.get("status") != "invalid" or not event.parent:
             return False
         call = next(self._transcript.events(self._session, after=event.parent - 1))

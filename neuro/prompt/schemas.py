@@ -67,8 +67,7 @@ def json_lines(tools: Iterable[CognitiveTool]) -> list[str]:
 
 
 def hints(tool: CognitiveTool) -> dict[str, bool]:
-    """MCP's annotations, from the effects. A tool that takes a program may have any, for it may call any
-    tool."""
+    """MCP's annotations, from the effects. A tool that takes a program may do all that any tool does."""
     effects = set(tool.effects)
     if any(param.type is Code for param in tool.offered):
         effects |= {"writes", "runs", "net"}

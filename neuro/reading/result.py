@@ -42,8 +42,7 @@ class FoundCall:
 
 @dataclass(frozen=True)
 class Fault:
-    """One part of a reply that could not be read: the fault, its position, a hint, and the line with a
-    caret."""
+    """One unreadable part of a reply: the fault, its position, a hint, and the line with a caret."""
 
     message: str
     line: int
