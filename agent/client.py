@@ -25,7 +25,7 @@ from quoth.tools.registry.table import ToolTable
 
 if TYPE_CHECKING:
     from quoth.agent.flight.report import FlightReport
-    from quoth.agent.replay.again import Given
+    from quoth.agent.replay.again import Opening
     from quoth.agent.replay.replay import Replay
 
 
@@ -76,7 +76,7 @@ class AsyncAgent(Conversations):
             name = find_session(self._opened_store(), session or self.session)
             events = session_in_store(self._opened_store(), name)
 
-        def again(given: Given) -> Conversations:
+        def again(given: Opening) -> Conversations:
             return Conversations(
                 workspace=self.workspace.root,
                 tools=ToolOptions(self.table, "search" if self.models.search else "full"),

@@ -8,12 +8,12 @@ thousand turns use no more stack than ten."
 (import
   asyncio
   dataclasses [dataclass replace]
-  quoth.agent.run.compaction [kept reply-tokens]
+  quoth.agent.run.compaction [ask-within-window reply-tokens]
   quoth.agent.reply [CallRecord]
-  quoth.agent.run.observation [complaint cut-off empty-reply heard reminder unreadable]
+  quoth.agent.run.observation [call-observation complaint cut-off empty-reply reminder unreadable]
   quoth.agent.run.run [Turn]
   quoth.neuro.backends.base [ModelError]
-  quoth.neuro.prompt.dialects [answers call-id]
+  quoth.neuro.prompt.dialects [call-id result-messages]
   quoth.neuro.think [think]
   quoth.tools.call.call [new-call]
   quoth.tools.errors [StoreError]
@@ -26,13 +26,13 @@ thousand turns use no more stack than ten."
 ;; * The trampoline
 
 (defclass [(dataclass :frozen True)] Bounce []
-  "The recursive call of cognitive-loop still to be made; its stimulus is messages, #(role text) each, and for
-  the answer to a native call its id."
+  "A recursive call of cognitive-loop that is still to be made. Its stimulus is a list of messages
+  #(role text), with the call id as third for the result of a native call."
   #^ tuple messages)
 
 (defn :async run-loop [run]
-  "Drive cognitive-loop from the task to its Reply. Never raises for what a model or a tool does; where it
-  cannot be written down what happens, nothing more does."
+  "Drive cognitive-loop from the task to its Reply. Never raises for what a model or a tool does. When events
+  cannot be recorded, the run ends."
   (setv turn (Bounce #(#("user" (if run.data f"{run.task}\n\n{run.data}" run.task)))))
   (while (isinstance turn Bounce)
     (setv turn (try
@@ -44,7 +44,7 @@ thousand turns use no more stack than ten."
 ;; * The loop
 
 (defn :async cognitive-loop [stimulus run]
-  "One turn: the stimulus is perceived, the model thinks, its calls are done; their results are the next one."
+  "One turn: perceive the stimulus, let the model think, make its calls; their results are the next stimulus."
   (cond
     run.interrupted
       (.end run "interrupted" "The run was interrupted.")
@@ -75,7 +75,7 @@ thousand turns use no more stack than ten."
   (.tell run "turn" run.step)
   (setv must-answer (or run.must-answer (<= run.budget.steps-left 0))
         run.thinking (asyncio.ensure-future
-                       (kept run (fn []
+                       (ask-within-window run (fn []
                          (think run.messages run.backend run.door.table
                                 :dialect run.dialect
                                 :search run.search
@@ -102,8 +102,8 @@ thousand turns use no more stack than ten."
       (setv run.thinking None))))
 
 (defn hearing [run]
-  "What takes the model's words as they come: each piece is told, and each call as soon as it is whole.
-  Nothing is done with it before the reply has ended."
+  "A function for the pieces of a streamed reply: it tells the listener of each piece, and of each call as
+  soon as it is complete. No call is made before the reply has ended."
   (setv calls (.stream run.dialect run.door.table))
   (fn [piece]
     (.tell run "text" piece)
@@ -111,17 +111,17 @@ thousand turns use no more stack than ten."
       (.tell run "written" (str (shown-form form run))))))
 
 (defn must-look? [run]
-  "Whether the model may not answer yet: nothing it tried has told it anything, and it has tries left."
+  "Whether the model may not answer yet: no result has told it anything, and it has tries left."
   (and run.must-act
        (<= run.step MUST-LOOK-TURNS)
        (not (any (gfor record run.calls (telling? record))))))
 
 (defn telling? [record]
-  "Whether a result says anything: it went well and is not empty."
+  "Whether a result is informative: it is ok and not empty."
   (and record.result.ok (not-in record.result.value [None "" [] {}])))
 
 (defn :async act [thought run]
-  "Do the calls of a thought in order, and conclude the turn."
+  "Make the calls of a thought in order, and conclude the turn."
   (setv reading thought.reading
         cut (if (= thought.finish "length") (cut-off run.reply-tokens thought.usage.output-tokens) "")
         turn (Turn :old (known reading.calls run) :text reading.text :cut cut
@@ -135,18 +135,19 @@ thousand turns use no more stack than ten."
   (conclude turn run))
 
 (defn known [calls run]
-  "The digests of those of a reply's calls that were made before it."
+  "The digests of a reply's calls that the run has made before."
   (sfor  found calls  :setv digest (call-digest found.form run)  :if (in digest run.seen)  digest))
 
 (defn conclude [turn run]
-  "What comes of a turn: the results, or what was unreadable, bounce; an answer ends the run."
+  "Conclude a turn: results or faults give a Bounce, an answer gives the Reply."
   (setv records turn.records
         repeats (lfor  record (unique records run)  :if (in (call-digest record.form run) turn.old)  record)
         waiting (lfor  record records  :if (= record.result.status "pending")  record.result.message))
   (setv stuck (note-repeats repeats run)
         faults (lfor [id fault] turn.errors #(id (unreadable fault turn.cut)))
-        told (answers (+ (lfor record records #(record.call-id (heard record run (in-vain? record run))))
-                         faults)))
+        heard (lfor record records
+                    #(record.call-id (call-observation record run (in-vain? record run))))
+        told (result-messages (+ heard faults)))
   (when (or run.interrupted waiting stuck)
     ; The conversation may go on another time: no call in it is left without its result.
     (for [message told]
@@ -162,12 +163,12 @@ thousand turns use no more stack than ten."
     True  (complain (empty-reply run) run)))
 
 (defn unique [records run]
-  "One record for each different call of a turn: saying a thing twice in one breath is no repeat."
+  "One record for each different call of a turn: the same call twice in one reply is no repetition."
   (list (.values (dfor record records (call-digest record.form run) record))))
 
 (defn note-repeats [repeats run]
-  "Remember which calls came back. A model that repeats what told it something has what it needs and is to
-  answer; one that repeats what did not is to leave that tool. Returns the record of the call that came back
+  "Count repeated calls. A model that repeats an informative call has what it needs and must answer; one that
+  repeats another must avoid that tool. Returns the record of the call that came back
   too often, or None."
   (setv run.must-answer (any (gfor record repeats (telling? record)))
         run.avoided (sfor  record repeats  :if (not (telling? record))  record.form.tool)
@@ -180,7 +181,7 @@ thousand turns use no more stack than ten."
   stuck)
 
 (defn stopped [record run]
-  "Why a run ends at a call that came back too often; the audit is told as well."
+  "The reason why a run ends at a call that was repeated too often; it is written to the audit too."
   (setv reason f"The run was stopped: the model made the call {record.shown} again and again.")
   (.refuse run.door (new-call record.form #** (marks 0 run "stop")) run.context "limited" reason)
   reason)
@@ -197,8 +198,8 @@ thousand turns use no more stack than ten."
 (setv LONGER "--max-reply-tokens N allows longer ones.")
 
 (defn complain [text run [told #()]]
-  "Tell the model what was wrong with its reply; the run ends when that does not help. TOLD are the answers
-  to native calls, each of which wants its own."
+  "Tell the model what was wrong with its reply; the run ends when that does not help. TOLD are the results
+  of native calls, each of which needs its own message."
   (+= run.faults 1)
   (.tell run "fault" text)
   (if (>= run.faults run.limits.faults)
@@ -211,7 +212,7 @@ thousand turns use no more stack than ten."
 ;; * One call
 
 (defn :async one-call [found place run text]
-  "Take one call, found in TEXT, through the door, which answers a call that was made before by its receipt."
+  "Take one call, found in TEXT, through the door, which answers a repeated call with its receipt."
   (setv form found.form
         shown (shown-form form run)
         call (new-call form :repairs found.repairs :quoted (.quoted run found text) #** (marks place run)))
@@ -235,33 +236,33 @@ thousand turns use no more stack than ten."
   record)
 
 (defn marks [place run [name None]]
-  "What only the host can say of a call. Its key is the same whenever the run is carried on."
+  "The fields of a call that only the host knows. Its key stays the same when the run is resumed."
   {"key" f"{run.session}/{run.name}/{run.step}.{(or name place)}"  "resumed" False
    "route" run.route  "user" run.user  "session" run.session  "depth" run.depth
    "parent" run.parent  "round" run.step  "order" place
    "message" run.context.user-message  "turn" run.turn})
 
 (defn shown-form [form run]
-  "The form as a person may see it: what its tool has declared secret is hidden."
+  "The form as a person may see it, without the arguments that its tool declares secret."
   (setv table run.door.table
         params (if (in form.tool table) (. table (get form.tool) params) #()))
   (. (Redactor form params table.secrets :by-looks False) form))
 
 (defn call-digest [form run]
-  "Which call this is; the order of its arguments makes no difference. A tool that may be repeated is another
-  each time."
+  "The identity of a call, whatever the order of its arguments. Each call of a tool that may be repeated has
+  its own."
   (setv tool (when (in form.tool run.door.table) (.get run.door.table form.tool)))
   (if (and tool tool.allow-repeat)
       f"{form.digest}-{(len run.calls)}"
       form.digest))
 
 (defn remember [digest record run]
-  "What changed the world makes every earlier result old."
+  "Forget earlier results after a call with side effects, for they may be out of date."
   (when record.result.side-effects
     (.clear run.seen)
     (.clear run.repeated))
   (setv (get run.seen digest) record))
 
 (defn in-vain? [record run]
-  "Whether this very call was made before, and told nothing then either."
+  "Whether a call without an informative result is a repetition."
   (and (not (telling? record)) (in (call-digest record.form run) run.repeated)))

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
-from quoth.agent.replay.again import Given, agent_again, session_in_file
+from quoth.agent.replay.again import Opening, rebuilt_agent, session_in_file
 from quoth.agent.replay.replay import Replay, replay
 from quoth.agent.run.conversation import Conversations
 from quoth.tools.loading import ToolSource
@@ -46,8 +46,8 @@ def replays(
     session, events = session_in_file(Path(file))
     notes: list[str] = []
 
-    def again(given: Given) -> Conversations:
-        return agent_again(given, notes, session=session, tools=tools, dialect=dialect, belt=belt)
+    def again(given: Opening) -> Conversations:
+        return rebuilt_agent(given, notes, session=session, tools=tools, dialect=dialect, belt=belt)
 
     replaying = replay(session, events, again, foreign=len(events))
     with ThreadPoolExecutor(1) as thread:  # a test may itself be asynchronous

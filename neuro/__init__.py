@@ -1,4 +1,4 @@
-"""The model side: text in, text out, forms read. Knows the table (tools) and nothing of loops (agent)."""
+"""The model side: sends conversations, reads calls in replies. Knows the tool table, not the loop."""
 
 if __name__ != "quoth.neuro":  # else there would be two tables of tools
     raise ImportError(f"{__name__} is a part of quoth: write quoth.neuro in place of neuro.")

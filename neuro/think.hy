@@ -1,4 +1,4 @@
-"think: show the model the belt and what happened so far, and read the forms in its answer.
+"think: show the model its tools and the conversation so far, and read the calls in its reply.
 Must not know the door: it runs nothing. Belt first, then the task, then history, append-only."
 
 (import
@@ -13,8 +13,8 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
 (setv RULES CALL-FORM.rules)
 
 (defclass [(dataclass :frozen True)] Thought []
-  "A reply: its text, the calls, text and faults read from it, and the tokens it cost. `dialect` is the one it
-  was asked for in, another than before when the server took no tools; then `note` tells the user so."
+  "A reply: its text, the calls, text and faults read from it, and the tokens it cost. `dialect` is the one of
+  the request; when the server refused native tools it is a new one, and `note` tells the user so."
   #^ str text
   #^ Reading reading
   #^ Usage usage
@@ -25,7 +25,7 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
 ;; * Asking
 
 (defn begin-conversation [table * [dialect CALL-FORM] [search False] [view None] [rules None]]
-  "Messages that open with the belt, if there is one; the task and all that follows is appended."
+  "A conversation that opens with the belt, if there is one; the task and all that follows is appended."
   (setv messages (Messages)
         opening (.opening dialect table :search search :view view :rules rules))
   (when opening
@@ -46,13 +46,12 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
                     [must-answer False] [without #()] [max-tokens 1024] [on-text None]]
   "One turn of the model over MESSAGES, which grow by its reply.
 
-  MUST-ACT forbids an answer before anything was looked at, MUST-ANSWER forbids calls, and WITHOUT names tools
-  it may not use now; all three bind only a backend that takes a grammar, the first two also one that takes
-  tools, and are words in the messages for any other. A server that refuses the tools is asked again in text,
-  and told how to call before."
+  MUST-ACT forbids an answer without a call, MUST-ANSWER forbids calls, and WITHOUT names tools it may not use
+  now. A grammar enforces all three, native tools the first two; any other backend has them only as words in
+  the messages. A server that refuses native tools is asked again in text, after a message with the rules."
   (setv note "")
   (defn fall-back [reason]
-    "Go on in text: say how a call is written, from here on."
+    "Go on in text: add a message that says how calls are written."
     (nonlocal dialect note)
     (setv note (refusal-note dialect reason)
           dialect (without-tools dialect))

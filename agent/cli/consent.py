@@ -162,9 +162,9 @@ def _decide(options: Options, id: str, decision: Decision) -> int:
 def _tell_next(options: Options, store: Store, session: str) -> None:
     """Tell how the session of a request that was decided is continued."""
     from quoth.agent.flight.log import flown_in
-    from quoth.agent.session.index import looked_at, unfinished_sessions
+    from quoth.agent.session.index import read_leniently, unfinished_sessions
 
-    if plan := looked_at(store, lambda found: flown_in(found, session)):
+    if plan := read_leniently(store, lambda found: flown_in(found, session)):
         tell_next("To go on", options.typed("fly", plan))
     elif session in [name for name, _ in unfinished_sessions(store)]:
         tell_next("To go on", options.typed("resume", session))

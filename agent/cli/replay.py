@@ -97,21 +97,21 @@ def replay(options: ReplayOptions) -> int:
 async def _replayed(options: ReplayOptions, session: str, events: list[Event], foreign: int) -> Replay:
     from contextlib import AsyncExitStack
 
-    from quoth.agent.replay.again import Given, agent_again
+    from quoth.agent.replay.again import Opening, rebuilt_agent
     from quoth.agent.replay.replay import replay as replay_session
 
     notes: list[str] = []
 
-    def again(given: Given, live: bool = False) -> Conversations:
+    def again(given: Opening, live: bool = False) -> Conversations:
         own: dict[str, Any] = {"dialect": options.dialect, "belt": options.belt, "policy": options.policy}
         files = list(options.tools) or None
-        return agent_again(
+        return rebuilt_agent(
             given, notes, workspace=options.folder, session=session, tools=files, live=live, **own
         )
 
     async with AsyncExitStack() as stack:
 
-        def live(given: Given) -> Conversations:
+        def live(given: Opening) -> Conversations:
             agent = again(given, live=True)
             stack.push_async_callback(agent.aclose)
             return agent

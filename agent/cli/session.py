@@ -224,7 +224,7 @@ def export(options: ExportOptions) -> int:
 
 def import_session(options: ImportOptions) -> int:
     """Import a session from exported text, under its own id or another."""
-    from quoth.agent.session.index import take_in
+    from quoth.agent.session.index import import_session
     from quoth.tools.history.transfer import A_WORD, is_word, read_written
     from quoth.tools.storage.database import Store
     from quoth.tools.storage.paths import store_path
@@ -239,7 +239,7 @@ def import_session(options: ImportOptions) -> int:
         raise UsageError(f"The workspace {options.folder} is not a folder.")
     store = Store(store_path(options.folder))
     try:
-        new = take_in(store, session, events)
+        new = import_session(store, session, events)
         also = _text_to_say(store, session) if new else ""
     finally:
         store.close()

@@ -65,7 +65,7 @@ async def _looks(agent: Host, part: Part) -> str:
 
 
 async def _block(agent: Host, plan: Plan, step: Part, form: Form) -> dict[str, Any]:
-    row = {"place": str(form.place), "plan": None}
+    row: dict[str, Any] = {"place": str(form.place), "text": "", "plan": None}
     if not knows_all(plan, form):
         names = [var.name for var in variables(plan, form)]
         uses = dict.fromkeys(use.tool.name for use in tool_uses(called(plan, form).text, agent.table, names))

@@ -1,1 +1,1 @@
-"""A session run once more, answered by its transcript."""
+"""Runs a session again, with the transcript in place of model and tools."""

@@ -1,4 +1,4 @@
-"""A session to be replayed, and an agent such as the one it was recorded with.
+"""Reads a session to be replayed, and rebuilds an agent like the one it was recorded with.
 
 Knows the store, files of sessions and how agents are made; it must not know what is compared.
 """
@@ -22,15 +22,14 @@ from quoth.tools.storage.database import Store
 
 
 def session_in_store(store: Store, session: str) -> list[Event]:
-    """All events of a session, without declared secrets. Raises TranscriptError where one is not as it was
-    written."""
+    """All events of a session, without declared secrets. Raises TranscriptError if an event was altered."""
     transcript = Transcript(lambda: store)
     transcript.verify(session)
     return [replace(event, text=event.shown) for event in transcript.events(session)]
 
 
 def session_in_file(path: Path) -> tuple[str, list[Event]]:
-    """The session that a file holds, as ``quoth export`` writes it, and its events. Raises UsageError."""
+    """The id and events of a session file as written by ``quoth export``. Raises UsageError."""
     try:
         session, events = read_written(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -45,19 +44,19 @@ def session_in_file(path: Path) -> tuple[str, list[Event]]:
 
 
 @dataclass(frozen=True)
-class Given:
-    """What a session was opened with, as its event says. ``foreign``: it was written elsewhere, and what it
-    says of files and rules is no word of this machine's user."""
+class Opening:
+    """The options in a session's opening. ``foreign``: it was imported, so its files and rules were not
+    chosen by a user of this machine."""
 
     said: Mapping[str, Any]
     foreign: bool = False
 
 
-Make = Callable[[Given], Conversations]
+Make = Callable[[Opening], Conversations]
 
 
-def agent_again(
-    given: Given,
+def rebuilt_agent(
+    given: Opening,
     notes: list[str],
     *,
     workspace: str | Path = ".",
@@ -68,9 +67,9 @@ def agent_again(
     policy: str | None = None,
     live: bool = False,
 ) -> Conversations:
-    """An agent such as the session had, without a model. What is not None counts in place of the session's
-    own. What cannot be restored is told in ``notes``; with ``live`` rules must not be missing: raises
-    UsageError."""
+    """An agent with the session's options, without a model; ``tools``, ``dialect``, ``belt`` and ``policy``
+    replace the session's own unless they are None. ``notes`` gets a sentence for everything that cannot be
+    restored. With ``live`` the policy must be found, else it raises UsageError."""
     said = given.said
     if tools is None:
         named: list[str] = list(said.get("tools") or ())
@@ -94,7 +93,7 @@ def agent_again(
 
 
 def tools_since(versions: Mapping[str, str], table: ToolTable) -> Iterator[str]:
-    """What has become of the tools of a session."""
+    """A sentence each for the tools of a session that have changed, are missing, or are new."""
     now = {tool.name: tool.outline for tool in table}
     became = {
         "have changed": [name for name in versions if name in now and now[name] != versions[name]],
@@ -106,10 +105,10 @@ def tools_since(versions: Mapping[str, str], table: ToolTable) -> Iterator[str]:
             yield f"Tools that {what}: {', '.join(names)}."
 
 
-def given_before(events: Iterable[Event], seq: int, user: str, foreign: int) -> Given:
-    """What a user had opened the session with before an event."""
-    given = Given({})
+def opening_before(events: Iterable[Event], seq: int, user: str, foreign: int) -> Opening:
+    """The user's last opening before event ``seq``; the first ``foreign`` events were imported."""
+    given = Opening({})
     for event in events:
         if event.kind == "session" and event.seq < seq and (data := event.data).get("user") == user:
-            given = Given(data, event.seq <= foreign)
+            given = Opening(data, event.seq <= foreign)
     return given

@@ -1,4 +1,4 @@
-"""What is not as recorded: events as forms over several lines, compared line by line.
+"""Differences between a recording and its replay: events as forms, compared line by line.
 
 Knows forms and how they are printed; it must not know sessions or agents.
 """
@@ -21,9 +21,9 @@ What = Literal["stimulus", "request", "call", "end", "receipt"]
 
 @dataclass(frozen=True)
 class Difference:
-    """What is not as recorded. ``event`` is the id of the event, or the key of a call that has none;
-    ``recorded`` and ``now`` are forms over several lines, and one of them is empty where there is none.
-    ``call`` is the call that a receipt is of."""
+    """One difference. ``event`` is the id of the event, or the key of a call without one; ``recorded`` and
+    ``now`` are forms of several lines, one of which is empty if its side has no event. ``call`` is the call
+    of a receipt."""
 
     event: str
     what: What
@@ -34,7 +34,7 @@ class Difference:
 
     @property
     def diff(self) -> str:
-        """A unified diff of the two."""
+        """A unified diff of ``recorded`` and ``now``."""
         of = f": {shortened(self.call, CALL_CHARS)}" if self.call else ""
         lines = difflib.unified_diff(
             self.recorded.splitlines(),
@@ -51,7 +51,7 @@ class Difference:
 
 
 def is_same(recorded: str, now: str) -> bool:
-    """Whether two texts are the same; a secret that was hidden may have been anything."""
+    """Whether two texts are equal; a hidden secret in ``recorded`` matches any text."""
     if recorded == now:
         return True
     first, *parts = recorded.split(SECRET)
@@ -74,7 +74,7 @@ def _spread(value: Any) -> str:
 
 
 def request_text(data: Mapping[str, Any]) -> str:
-    """What a request tells the model, a message after the other."""
+    """The new messages of a request as a form, each on its own lines."""
     marks = [f":from {data['from']}"]
     marks += [f":{name} {print_value(data[name])}" for name in ("tools", "choice") if name in data]
     if data["talk"] != 1:
@@ -92,14 +92,14 @@ def _message(message: Mapping[str, Any]) -> str:
 
 
 def call_text(form: CallForm) -> str:
-    """A call, an argument a line."""
+    """A call with one argument a line."""
     values = [_spread(value) for value in form.positional]
     values += [f":{name} {_spread(value)}" for name, value in form.args.items()]
     return "\n  ".join([f"({form.tool}", *values]) + ")"
 
 
 def result_text(status: str, value: Any, message: str) -> str:
-    """What came of a call, an item of a list a line."""
+    """A receipt as a form, each item of a list on its own line."""
     parts = [f"(receipt :status {print_value(status)}"]
     if status == "ok" and isinstance(value, list) and value:
         parts.append("  :value [" + "\n          ".join(_spread(item) for item in value) + "]")

@@ -1,8 +1,8 @@
-"""Replay: the runs of a session once more, with all that was said and done answered by the transcript.
+"""Replay: runs a session again, with all replies and results taken from the transcript, and compares.
 
-Knows sessions and agents; it must not know terminals. Nothing is asked, called or written: the agent that
-runs them has no model, and for a store a copy of the transcript in memory. What the loop, the tools'
-descriptions and the rules of the dialect make of it now is compared with what is recorded.
+Knows sessions and agents; it must not know terminals. No model is asked, no tool called, nothing written: the
+agent has no model, and its store is a copy of the transcript in memory. What today's loop, tool descriptions
+and dialect rules produce is compared with the recording.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from quoth.agent.flight.log import is_flown
-from quoth.agent.replay.again import Make, given_before, tools_since
+from quoth.agent.replay.again import Make, opening_before, tools_since
 from quoth.agent.replay.difference import (
     Difference,
     What,
@@ -48,9 +48,9 @@ from quoth.tools.text import count
 
 @dataclass
 class Replay:
-    """What came of a replay. ``same``: every request, call and end of every run is as recorded. ``changed``
-    are the results of calls that were made again and are others now; ``looks`` is how many were made.
-    ``notes`` say what was not compared, or could not be restored."""
+    """The result of a replay. ``same``: every request, call and end of every run is as recorded. ``looks``
+    counts the calls that were really made again, ``changed`` has those of their results that differ.
+    ``notes`` say what was not compared or could not be restored."""
 
     session: str
     runs: int = 0
@@ -67,7 +67,7 @@ class Replay:
 
     @property
     def diff(self) -> str:
-        """All differences, one after the other."""
+        """The diffs of all differences and changed results."""
         return "\n".join(one.diff for one in (*self.differences, *self.changed))
 
     def __str__(self) -> str:
@@ -95,10 +95,10 @@ class Replay:
 async def replay(
     session: str, events: Sequence[Event], make: Make, live: Make | None = None, *, foreign: int = 0
 ) -> Replay:
-    """Replay the runs of a session, each with an agent that ``make`` makes and that is closed here. With
-    ``live`` the calls that only read are made again through the door of the agent it gives, which is not
-    closed here; the runs go on with what is recorded. So many of the events are ``foreign``: they were
-    written elsewhere. Raises UsageError."""
+    """Replay the runs of a session, each with an agent from ``make``, which is closed here. With ``live`` the
+    calls that only read are really made, through the door of the agent it returns, which is not closed here;
+    the runs still continue with the recorded results. The first ``foreign`` events were imported. Raises
+    UsageError."""
     found = Replay(session)
     by_run: dict[str, list[Event]] = {}
     for event in events:
@@ -115,7 +115,7 @@ async def replay(
             if stimulus is None:
                 raise TranscriptError(f"Run {run} of session {session} has no beginning.")
             _known_limits(stimulus)
-            given = given_before(events, stimulus.seq, stimulus.data["user"], foreign)
+            given = opening_before(events, stimulus.seq, stimulus.data["user"], foreign)
             key = print_value(given.said)
             if key not in agents:
                 agents[key] = await opened.enter_async_context(make(given))
@@ -163,7 +163,7 @@ class _Replayed:
         self._end = self._last_end()
 
     def _last_end(self) -> Event | None:
-        """How the run ended, unless it was gone on with and then broken off."""
+        """The end of the run, unless it was resumed and then broken off."""
         last = [e for e in self._events if e.kind in ("end", "request", "reply", "call", "receipt")]
         return last[-1] if last and last[-1].kind == "end" else None
 
@@ -182,7 +182,7 @@ class _Replayed:
         self._compare_end(reply)
 
     async def _opening(self, stimulus: Event, told: Mapping[str, Any]) -> Messages:
-        """The conversation as the run would find it now. Raises UsageError."""
+        """The system message that the run would begin with today. Raises UsageError."""
         agent = self._agent
         dialect = agent.models.chosen = dialect_named(told["dialect"], in_text=told["in-text"])
         if "/" in self._run:
@@ -246,7 +246,7 @@ class _Replayed:
 
 
 def _without_retried(past: Past) -> Past:
-    """Without the times the model could not be asked, but for the last: the run was gone on with."""
+    """The exchanges without the model's failures, except the last: after the others the run was resumed."""
     last = len(past.exchanges) - 1
     past.exchanges = [
         one
@@ -257,7 +257,7 @@ def _without_retried(past: Past) -> Past:
 
 
 def _checked(form: CallForm, agent: Conversations) -> list[CallForm]:
-    """The call as the door would write it down now."""
+    """The call as the door would record it now; empty if it is not valid."""
     if form.tool not in agent.table:
         return []
     try:
@@ -270,8 +270,8 @@ def _checked(form: CallForm, agent: Conversations) -> list[CallForm]:
 
 
 async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreign: int) -> None:
-    """Make the calls that only read again, where their bodies had run, and compare what they say. The door
-    sees to it that nothing is done but reading, and that nobody is asked; its audit has a row of each."""
+    """Make the calls that only read again, if their bodies had run, and compare the results. The door ensures
+    that they only read and nobody is asked; its audit has a row for each."""
     begun = {event.key: event for event in events if event.kind == "call"}
     users = {event.run: event.data["user"] for event in events if event.kind == "stimulus"}
     agents: dict[str, Conversations] = {}
@@ -281,7 +281,7 @@ async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreig
             continue
         form = read_form(call.data["form"])
         user = str(users.get(call.run) or call.data.get("user") or "")
-        given = given_before(events, call.seq, user, foreign)
+        given = opening_before(events, call.seq, user, foreign)
         if (key := print_value(given.said)) not in agents:
             agents[key] = live(given)
         agent = agents[key]
@@ -302,7 +302,7 @@ async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreig
 
 
 async def _look(agent: Conversations, session: str, user: str, form: CallForm) -> ToolResult:
-    """One call through the true door, which answers it by no receipt and leaves the transcript as it is."""
+    """One call through the real door, without receipts and without writing to the transcript."""
     door = agent.door.narrowed(agent.table)
     door.receipts, door.log = NoReceipts(), NoCallLog()
     call = new_call(form, route="replay", user=user, session=session)

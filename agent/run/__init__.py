@@ -1,1 +1,1 @@
-"""One run of the loop: its parts, its budget, its sub-agents, its record."""
+"""One run of the loop: how it is built, its budget, its conversation, its sub-agents, its recording."""

@@ -1,7 +1,7 @@
-"""What a run may still spend, and how a share of it is lent to a sub-agent and comes back.
+"""The budget of a run: steps and calls, a share of which can be lent to a sub-agent and returned.
 
-Knows numbers only. A share is taken before the sub-agent begins, so that several at once can never spend more
-than there is; one that finds too little left waits for what the others give back.
+Knows only numbers. A share is taken before the sub-agent begins, so that several at once never spend more
+than there is; a sub-agent for which too little is left waits until others return theirs.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ ENOUGH = 4
 
 
 class SpentError(Exception):
-    """Nothing is left to lend, and nothing will come back."""
+    """Nothing is left to lend, and no sub-agent can still return anything."""
 
 
 @dataclass
 class Budget:
-    """Steps and calls, and how many of them are taken: by the run itself, or by its sub-agents.
+    """The steps and calls of a run, and how many of them it and its sub-agents have taken.
 
-    ``kept`` are the steps that are never lent: a run needs one to answer with."""
+    ``kept`` steps are never lent: a run needs one to answer with."""
 
     steps: int
     calls: int
@@ -51,8 +51,8 @@ class Budget:
     async def lend(
         self, share: Budget, steps: int | None = None, calls: int | None = None
     ) -> AsyncIterator[None]:
-        """Within it ``share`` has so many steps and calls more, of those that are left: half of them if no
-        number is named. What it does not take comes back. Raises SpentError."""
+        """Add so many of the remaining steps and calls to ``share`` for the time of the context, half of them
+        if no number is given; what is not used is returned. Raises SpentError."""
         enough = ENOUGH if steps is None else min(ENOUGH, steps)
         while self._lendable < enough and self._borrowers:
             self._returned.clear()

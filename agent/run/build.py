@@ -1,6 +1,6 @@
-"""The one place where a Run is put together: of a loop, of a sub-agent, of a step of a flight, of a replay.
+"""The only place where a Run is put together: for the loop, a sub-agent, a step of a flight, or a replay.
 
-Knows runs and how they are recorded; it must not know agents, or who asks for the run.
+Knows runs and how they are recorded; it must not know agents, or who wants the run.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def build_run(
     differs: Differs | None = None,
     note: str = "",
 ) -> Run:
-    """The run that ``log`` is of: what has happened in it is answered by ``past``, what happens is written
-    into the log. Without ``backend`` it goes as far as ``past`` reaches, and nothing is written. ``door`` has
-    the tools of the run, ``services`` says what its calls may use, and ``caller`` is the call that a
-    sub-agent works for. The rest is explained at Run and RecordedBackend."""
+    """The run that ``log`` records: ``past`` answers what has happened before, new events are written to
+    ``log``. Without ``backend`` the run ends where ``past`` ends, and nothing is written. ``door`` has the
+    tools of the run, ``services`` gives what its calls may use, and ``caller`` is the call that a sub-agent
+    works for. For the other parameters see Run and RecordedBackend."""
     live = backend is not None
     recorded = RecordedBackend(backend, past, log, differs=differs, note=note)
     recorded_door = RecordedDoor(door, past, log, live=live, differs=differs)
@@ -91,8 +91,8 @@ def stimulus(
     search: bool,
     must_act: bool,
 ) -> dict[str, Any]:
-    """How a run was begun, as its first event keeps it: what was ``said``, to which model, and how the model
-    was to call tools."""
+    """The data of a run's first event: the task and its user (``said``), the model, and how it calls
+    tools."""
     return {
         **said,
         **facts_of(backend),

@@ -1,13 +1,13 @@
-"""Keeping a conversation within what its model can read: old results cleared, and summaries.
+"""Compaction: keeps a conversation within its model's context window by clearing old results and by
+summaries.
 
-Knows messages, texts kept for later and one question to a backend; it calls no tool. Everything is a function
-of the messages, the replies and what the server said they took: a run told again comes out the same.
+Knows messages, texts stored for later and one question to a backend; it calls no tool. The outcome depends
+only on the messages, the replies and the token counts of the server, so a replayed run is compacted alike.
 
-Nothing is changed in the middle of a conversation but here, and then a whole batch at once: a new Messages
-takes the place of the old, which stays as it is, and whoever listens is told of both. First the texts of old
-results are cleared, the oldest first; each stays within reach of the tool ``more``. Only if that is not
-enough does the model write a summary, in the place of all but the newest turns; and if it cannot, they are
-left out.
+Only here is the middle of a conversation changed, and then in one batch: a new Messages replaces the old one,
+which stays unchanged, and the listener is told. First the texts of old results are cleared, the oldest first;
+the tool ``more`` still shows each. Only if that is not enough does the model write a summary, which replaces
+all but the newest turns; if it cannot, they are left out.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ T = TypeVar("T", bound=_Thought)
 
 @dataclass(frozen=True)
 class Compaction:
-    """What was done to a conversation, for a listener: ``cleared`` results, or messages that were replaced by
-    a ``summary``, or, with an empty ``text``, left out."""
+    """What was done to a conversation, for a listener: results were ``cleared``, or messages were replaced by
+    a ``summary``; with an empty ``text`` they were left out."""
 
     kind: Literal["cleared", "summary"]
     messages: Messages  # the new ones
@@ -74,16 +74,16 @@ class Compaction:
 # Keeping
 
 
-async def kept(run: Run, ask: Callable[[], Awaitable[T]]) -> T:
-    """What the model says to the conversation, shortened before where it must be, and once more if the server
-    says that it is too long. Raises ModelError."""
-    await keep(run)
+async def ask_within_window(run: Run, ask: Callable[[], Awaitable[T]]) -> T:
+    """The model's reply from ``ask``. Room is made before if necessary, and once more if the server says that
+    the request is too long. Raises ModelError."""
+    await make_room(run)
     asked = len(run.messages)
     try:
         thought = await ask()
     except ContextFullError as error:
         gauge_of(run).refused(run.messages, error.window)
-        if not await keep(run):
+        if not await make_room(run):
             raise
         asked = len(run.messages)
         thought = await ask()
@@ -91,9 +91,9 @@ async def kept(run: Run, ask: Callable[[], Awaitable[T]]) -> T:
     return thought
 
 
-async def keep(run: Run) -> bool:
-    """Make room if the conversation of a run fills its window; whether there was anything to be made shorter.
-    Raises ModelError when what cannot be spared is too long."""
+async def make_room(run: Run) -> bool:
+    """Compact the conversation of a run if it fills its window; whether it was changed. Raises ModelError
+    when what must stay is too long."""
     gauge = gauge_of(run)
     before = gauge.tokens(run.messages)
     window = gauge.window.tokens
@@ -123,7 +123,7 @@ async def keep(run: Run) -> bool:
 
 
 def reply_tokens(run: Run) -> int:
-    """How many tokens the next reply may have: what is wanted, as far as there is room for it."""
+    """The maximal tokens of the next reply: the wanted number, as far as a known window has room for it."""
     gauge = gauge_of(run)
     wanted = run.limits.tokens or longest_reply(run.backend.name, gauge.window)
     left = gauge.window.tokens - gauge.tokens(run.messages)
@@ -132,7 +132,7 @@ def reply_tokens(run: Run) -> int:
 
 
 def gauge_of(run: Run) -> Gauge:
-    """The gauge of a run, made when it first thinks."""
+    """The gauge of a run, created at the first use and always counting its current tools."""
     if run.gauge is None:
         run.gauge = Gauge(window_of(run.backend, run.limits.context))
     view = run.backend.tool_view
@@ -167,8 +167,8 @@ def _copy(messages: Messages, start: int, end: int, into: Messages) -> None:
 
 
 def _clear(run: Run, messages: Messages, end: int, goal: int, or_not: bool = False) -> tuple[Messages, int]:
-    """The messages with the texts of results before ``end`` taken out, the oldest first, until they take no
-    more than ``goal`` tokens; and how many were. With ``or_not`` none are if the goal cannot be reached."""
+    """A copy in which results before ``end`` are cleared, the oldest first, until all messages take at most
+    ``goal`` tokens; and how many were. With ``or_not`` none is if the goal cannot be reached."""
     gauge = gauge_of(run)
     size, heads = gauge.tokens(messages), dict[int, str]()
     for place in range(end):
@@ -190,7 +190,7 @@ def _clear(run: Run, messages: Messages, end: int, goal: int, or_not: bool = Fal
 
 
 def _newest_result(messages: Messages) -> int:
-    """The place of the newest result; that of the end if there is none."""
+    """The index of the newest result; of the end if there is none."""
     places = [place for place, message in enumerate(messages) if message["role"] == "tool"]
     return places[-1] if places else len(messages)
 
@@ -199,7 +199,7 @@ def _newest_result(messages: Messages) -> int:
 
 
 async def _summarised(run: Run, gauge: Gauge, turns: list[int], most: int) -> Compaction | None:
-    """All but the newest turns replaced by what the model says of them; None where too little would be."""
+    """The conversation with a summary in place of all but the newest turns; None if that saves little."""
     window, messages = gauge.window.tokens, run.messages
     before = gauge.tokens(messages)
     begin = turns[0] if turns else len(messages)
@@ -240,8 +240,8 @@ async def _summary(run: Run, gauge: Gauge, cut: int, most: int) -> str:
 
 
 def _request(run: Run, gauge: Gauge, cut: int, most: int) -> Messages | None:
-    """The conversation before ``cut`` with the question for a summary: as it is, so that it is in the
-    provider's cache; or its results cleared, and its oldest turns left out, as far as it is too long."""
+    """The conversation before ``cut`` with the request for a summary: unchanged if possible, because the
+    provider has it cached; else with its results cleared and its oldest turns left out, until it fits."""
     ask = ASK.format(task=run.task)
     room = most - gauge.corrected(tokens_in(ask) + 4)
     request = Messages()
@@ -265,7 +265,7 @@ def _request(run: Run, gauge: Gauge, cut: int, most: int) -> Messages | None:
 
 
 def _rebuilt(run: Run, begin: int, cut: int, summary: str) -> Messages:
-    """A conversation of what opens it, the task with the summary or the word that there is none, and the
+    """A new conversation: the system message, the task with the summary or a note that there is none, and the
     messages from ``cut`` on."""
     old = run.messages
     new = Messages()
@@ -293,13 +293,13 @@ def _rebuilt(run: Run, begin: int, cut: int, summary: str) -> Messages:
 
 
 def _left_out(number: int) -> str:
-    """What stands in the place of messages that were left out; ``_LEFT_OUT`` reads it again."""
+    """The note in place of messages that were left out; ``_LEFT_OUT`` parses it."""
     stood = number_of(number, "message that stood here was", "messages that stood here were")
     return f"[… {stood} left out: there was no room …]"
 
 
 def task_text(run: Run) -> str:
-    """The message that gave the run its task."""
+    """The message with the run's task and its data."""
     return f"{run.task}\n\n{run.data}" if run.data else run.task
 
 
@@ -307,7 +307,7 @@ def task_text(run: Run) -> str:
 
 
 def _no_room(run: Run, gauge: Gauge) -> str:
-    """What is too long, and what helps."""
+    """The sentence that says which part is too long, and what helps."""
     system = sum(message_tokens(message) for message in run.messages if message["role"] == "system")
     task = tokens_in(task_text(run))
     parts = {

@@ -1,4 +1,4 @@
-"""The runs of an agent: a task alone, the messages of a conversation, and what is unfinished gone on with.
+"""The runs of an agent: single tasks, messages of a conversation, and the resuming of unfinished runs.
 
 Knows a host and its session; it must not know flights, replays, commands or the public face.
 """
@@ -33,27 +33,27 @@ BROKEN_OFF = "The run was broken off, and the conversation went on without it."
 
 
 class Conversations(Host):
-    """A host that runs tasks and keeps the conversation that ``say`` goes on with."""
+    """A Host that runs tasks and holds the conversation that ``say`` continues."""
 
     _conversation: Messages | None = None
     _talk: str | None = None  # the run that ``say`` goes on from; empty: none; None: as the session tells
 
     async def run(self, task: str) -> Reply:
-        """One task through the loop, in a conversation of its own."""
+        """Run one task in a conversation of its own."""
         self._require_open()
         reply, _ = await self._first(task, self._begin())
         return reply
 
     async def say(self, text: str) -> Reply:
-        """The next message of the conversation that ``say`` keeps, also from one process to the next; for a
-        REPL."""
+        """Run the next message of the conversation that ``say`` continues, in a named session also across
+        processes; for a REPL."""
         self._require_open()
         if self._talk is None:
             self._talk = self._session.last_talk() if self.named else ""
         return await self._follow(text)
 
     async def follow(self, text: str) -> Reply:
-        """The next message of the conversation of the session's last run, whoever began it."""
+        """Run the next message of the conversation of the session's last run, however that was begun."""
         self._require_open()
         if (last := self._session.last_run()) != self._talk:
             self.forget()
@@ -69,9 +69,9 @@ class Conversations(Host):
         return reply
 
     async def resume(self) -> list[Reply | ToolResult]:
-        """Go on with all that is unfinished in this session, in its order: a Reply for each run, a ToolResult
-        for each call. What is finished is not done again; what nobody has decided yet waits on. Raises
-        UsageError when there is nothing to go on with, or another process is at it."""
+        """Resume all unfinished work of this session in order: a Reply for each run, a ToolResult for each
+        call. Finished calls are not repeated; calls without a decision keep waiting. Raises UsageError when
+        nothing can be resumed, or another process drives the session."""
         self._require_open()
         done: list[Reply | ToolResult] = []
         with self._session.driven():
@@ -90,22 +90,22 @@ class Conversations(Host):
         return done
 
     def unfinished(self) -> list[Unfinished]:
-        """What of this session waits or was broken off."""
+        """The runs and calls of this session that wait or were broken off."""
         return [one for one in self._session.unfinished() if one.waits]
 
     def resumable(self) -> bool:
-        """Whether ``resume`` has anything to go on with."""
+        """Whether ``resume`` has anything to do."""
         return bool(self._session.to_resume())
 
     @property
     def waits(self) -> bool:
-        """Whether anything of this session waits for ``resume``."""
+        """Whether a run or call of this session waits for a decision or was interrupted."""
         return self._store is not None and any(
             one.status in ("pending", "interrupted") for one in self._session.unfinished()
         )
 
     def _require_tools(self, unfinished: list[Unfinished]) -> None:
-        """Raises UsageError when a call that waits is of a tool that is not here: nothing of it is lost."""
+        """Raise UsageError when the tool of a waiting call is missing; the call itself is not lost."""
         for one in unfinished:
             for form in self._session.waiting_calls(one):
                 if form.tool not in self.table:
@@ -115,7 +115,7 @@ class Conversations(Host):
                     )
 
     def forget(self) -> None:
-        """Begin a new conversation at the next ``say``."""
+        """Let the next ``say`` begin a new conversation."""
         if self._conversation is not None:
             self._session.let_go(self._conversation)
         self._conversation, self._talk = None, ""
@@ -124,8 +124,8 @@ class Conversations(Host):
         return begin(self.table, self.dialect(), self.models.search)
 
     def dialect(self) -> Dialect:
-        """How the model calls tools, chosen with the model at the first use. Raises UsageError for one that
-        there is not, or that does not go with the model or the belt."""
+        """The dialect of the agent's model, chosen together with the model at the first use. Raises
+        UsageError for an unknown dialect, or one that does not go with the model or the belt."""
         dialect, note = self.models.dialect()
         if note and self.on_event is not None:
             self.on_event("note", note)
@@ -134,8 +134,8 @@ class Conversations(Host):
     async def _first(
         self, task: str, messages: Messages, after: str = "", turn: str = ""
     ) -> tuple[Reply, str]:
-        """A new run: a task in a conversation, that of the run ``after`` if one is named. ``turn`` tells it
-        from the same words said again. Returns the name of the run too."""
+        """Begin and drive a new run in a conversation, after the run ``after`` if one is named. ``turn``
+        distinguishes its task from an earlier one in the same words. Returns the name of the run too."""
         if not task.strip():
             raise UsageError("The task is empty.")
         # Words from a command line may hold bytes that are no text.
@@ -161,7 +161,7 @@ class Conversations(Host):
         return reply, name
 
     async def _again(self, name: str) -> Reply:
-        """Go on with a run of this session: all that has happened in it is answered by the transcript."""
+        """Resume a run of this session: the transcript answers what has happened in it."""
         past = self._session.past(name).without_failures()
         here = bool(self._talk == name and self._conversation is not None)
         messages = self._opened_at(name)
@@ -174,13 +174,13 @@ class Conversations(Host):
         return reply
 
     def _opened_at(self, name: str) -> Messages:
-        """The conversation as a run found it."""
+        """The conversation as it was when a run began."""
         before = self._session.messages_before(name)
         return read_messages(before) if before else self._begin()
 
     async def _brought_back(self, name: str) -> Messages:
-        """The conversation up to the end of a run. One that was broken off ends here: no call of it is left
-        without a result, which says so."""
+        """The conversation up to the end of a run. A run that was broken off is ended here; each of its calls
+        gets a result that says so."""
         past = self._session.past(name)
         messages = await self._broken_off(name) if past.end is None else self._as_it_ended(name)
         if note := self._note(name):
@@ -188,7 +188,7 @@ class Conversations(Host):
         return messages
 
     async def _broken_off(self, name: str) -> Messages:
-        """The conversation of a run that has not ended; it ends here, as far as the transcript reaches."""
+        """End a run that was broken off where the transcript ends; its conversation."""
         with self._session.driven():  # nobody is at it
             past = self._session.past(name)
             if past.end is None:
@@ -197,17 +197,17 @@ class Conversations(Host):
         return self._as_it_ended(name)
 
     def _as_it_ended(self, name: str) -> Messages:
-        """The conversation of a run that has ended, all of which is in the transcript."""
+        """The conversation of a run that has ended, read from the transcript."""
         messages = read_messages(self._session.conversation(name))
         self._session.talk_of(messages).count = len(messages)
         return messages
 
     def changes(self) -> Changes:
-        """What is not any more as this user had it when the session was last driven."""
+        """What has changed in tools and policy since this user last drove the session."""
         return changes_of(self._session.given(), self.given())
 
     def _note(self, run: str) -> str:
-        """What the model of a run is to know of tools that were something else when it was asked last."""
+        """The sentences that tell the model of a run which tools have changed since its last request."""
         asked = self.transcript.last(self.session, "request", run=run)
         if asked is None:
             return ""
@@ -223,9 +223,8 @@ class Conversations(Host):
         ends: bool = False,
         differs: Differs | None = None,
     ) -> tuple[Reply, Messages]:
-        """Drive a run of this session from its stimulus; without ``live`` only as far as the transcript
-        reaches, where with ``ends`` it ends for good; also one of a sub-agent. Returns the messages it ended
-        with, too."""
+        """Drive a run of this session, or of a sub-agent, from its stimulus; without ``live`` only to where
+        the transcript ends; ``ends`` then records its end. Returns the messages at its end too."""
         assert past.stimulus is not None, "a run begins with a stimulus"
         told = past.stimulus.data
         log = RunLog(self._session, name)
@@ -257,5 +256,5 @@ class Conversations(Host):
         return reply, run.messages
 
     def table_of(self, told: Mapping[str, Any]) -> ToolTable:
-        """The tools of a run that was begun so: a sub-agent may have been given fewer."""
+        """The tools of a run with this stimulus; a sub-agent may have only some of the agent's."""
         return self.table if told.get("tools") is None else chosen(self.table, told["tools"])

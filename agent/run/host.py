@@ -1,4 +1,4 @@
-"""The parts of an agent, put together once and held open: table, door, model, store, session.
+"""The parts of an agent, assembled once and held open: table, door, model, store, session.
 
 Knows what a call needs; it must not know conversations, flights, replays or the public face.
 """
@@ -58,7 +58,7 @@ from quoth.tools.storage.paths import cache_dir, state_dir, store_path
 
 
 class Stoppable(Protocol):
-    """What an interrupt stops, at its next safe point: a run, or a flight."""
+    """Work that an interrupt stops at its next safe point: a run, or a flight."""
 
     interrupted: bool
 
@@ -137,7 +137,7 @@ class Host:
         }
 
     def _open_records(self, audit: Audit | None) -> None:
-        """What is written down of calls and runs, what a person decides of them, and the sandbox."""
+        """Open the records of calls and runs, the broker of approvals, and the sandbox."""
         self._sandbox = Sandbox()
         self._catalog = BeltCatalog(self.table)
         self._snapshots = StoreSnapshots(self._opened_store)
@@ -175,11 +175,11 @@ class Host:
         return self._opened_store()
 
     def use_store(self, store: Store) -> None:
-        """Take a store of the workspace that is open already; it is closed with the agent."""
+        """Use a store of the workspace that is already open; ``aclose`` closes it."""
         self._store = store
 
     def context(self, user_message: str = "") -> ToolContext:
-        """The services a call of this agent may use."""
+        """The context of a call of this agent: its user and session, and the services that a tool may use."""
         return ToolContext(
             self.workspace,
             user=self.user,
@@ -208,7 +208,7 @@ class Host:
         return await self._call(form, route)
 
     async def _call(self, form: CallForm, route: Route, key: str = "") -> ToolResult:
-        """Take a call through the door. With ``key`` it is carried on."""
+        """Take a call through the door. With ``key`` an earlier call is resumed."""
         self._session.open(self.given())
         marks: dict[str, Any] = {"key": key} if key else {}
         call = new_call(form, route=route, user=self.user, session=self.session, **marks)
@@ -228,21 +228,21 @@ class Host:
     ) -> ToolResult:
         """A Lisp program in the sandbox: a call of the ``eval`` tool. Its inner calls pass the door too.
 
-        With ``dry_run`` the value is a plan of what it may call (tools/dryrun/call_plan.py), and nothing is
-        done but reading; ``"pure"`` does not even read."""
+        With ``dry_run`` the value is a plan of the calls it may make (tools/dryrun/call_plan.py), and only
+        reading calls are made; with ``"pure"`` none."""
         more = {"dry-run": dry_run} if dry_run else {}
         return await self.call(CallForm("eval", {"form": Code(program), **more}), route=route)
 
     def ask_for_plan(self, program: str, plan: Mapping[str, Any]) -> str:
-        """Leave a request to approve, as a whole, the plan that a dry run of ``program`` in this session came
-        to; the id of the request."""
+        """Create a request to approve a whole ``plan``, made by a dry run of ``program`` in this session; the
+        request's id."""
         self._require_open()
         form, _ = self.table.get("eval").checked(CallForm("eval", {"form": Code(program)}))
         call = new_call(form, route="eval", user=self.user, session=self.session)
         return self.broker.ask_for_plan(call, plan)
 
     def given(self) -> dict[str, Any]:
-        """What another process needs to make such an agent again, and what it had then."""
+        """The data of the session's opening: what is needed to rebuild this agent, and its versions."""
         return {
             "user": self.user,
             **self._options,
@@ -257,14 +257,14 @@ class Host:
 
     @property
     def stopping(self) -> bool:
-        """Whether a run has been interrupted and is on its way to its next safe point."""
+        """Whether a run or flight was interrupted and has not yet reached its next safe point."""
         return self._running is not None and self._running.interrupted
 
     def interrupt(self) -> bool:
-        """Stop the run in progress at its next safe point; its Reply says ``interrupted``. A question that is
-        being asked is taken back, and its call waits.
+        """Stop the current run or flight at its next safe point; a run's Reply then says ``interrupted``. A
+        pending question to a person is withdrawn, and its call waits.
 
-        False when there is nothing to stop, or it has been told before."""
+        False when there is nothing to stop, or it was already interrupted."""
         asking = bool(getattr(self._consent, "asking", False))
         run = self._running
         if run is not None and not run.interrupted:
@@ -276,7 +276,7 @@ class Host:
 
     @contextlib.contextmanager
     def stoppable(self, work: Stoppable) -> Iterator[None]:
-        """Within it an interrupt is for this work."""
+        """Within this context an interrupt stops ``work``."""
         before, self._running = self._running, work
         try:
             yield
@@ -288,7 +288,7 @@ class Host:
             raise UsageError("This agent is closed.")
 
     async def aclose(self) -> None:
-        """Stop everything that was started. May be called twice."""
+        """Close the sandbox, the models and the store. May be called twice."""
         self._closed = True
         async with contextlib.AsyncExitStack() as ending:
             ending.callback(self._close_store)

@@ -1,6 +1,6 @@
 """An agent's own model as a service for its tools.
 
-Knows backends, and nothing of the loop: a tool's question to the model is no part of any run's conversation.
+Knows backends, and nothing of the loop: a tool's question to the model belongs to no run's conversation.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from quoth.tools.errors import ToolError, UsageError
 
 
 class OwnModel:
-    """The agent's own model as a ModelProvider. ``backend`` chooses it, at the first question; ``spend`` is
-    told what each answer cost."""
+    """The agent's own model as a ModelProvider. ``backend`` returns it, and is called for each question;
+    ``spend`` gets the usage of each answer."""
 
     def __init__(
         self, backend: Callable[[], Backend], spend: Callable[[Usage], None] = lambda usage: None
@@ -25,7 +25,7 @@ class OwnModel:
     async def complete(self, prompt: str, *, system: str = "", max_tokens: int = 1024) -> str:
         """The model's answer. Raises ToolError when there is no model, ModelError when it cannot answer.
 
-        The caller's deadline is the tool's own: past it this is cancelled, which stops the generation."""
+        It has no deadline of its own: at the tool's deadline it is cancelled, which stops the generation."""
         try:
             backend = self._backend()
         except UsageError as error:

@@ -1,6 +1,6 @@
 """The models of one agent: its own, chosen at the first use, and others that a tool names.
 
-Knows back ends and dialects; it must not know runs, or who asks. All that was opened here is closed here.
+Knows back ends and dialects; it must not know runs, or who asks. It closes the models that it opened.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from quoth.tools.registry.table import ToolTable
 
 
 class Models:
-    """``search``: the agent's model searches its tools. ``chosen`` is the dialect of its conversations, once
-    it is known."""
+    """``search`` says that the agent's model searches its tools instead of being shown them all. ``chosen``
+    is the dialect of its conversations, None until it is chosen."""
 
     def __init__(self, options: ModelOptions, *, search: bool) -> None:
         self.options = options
@@ -31,13 +31,13 @@ class Models:
 
     @property
     def name(self) -> str:
-        """How the model was chosen, or its name; empty if it is not chosen yet."""
+        """The spec of the agent's model, or the name of its Backend; empty until it is chosen."""
         if isinstance(self.options.model, str):
             return self.options.model
         return "" if self._own is None else self._own.name
 
     def backend(self) -> Backend:
-        """The agent's own model. Raises UsageError when there is none to choose."""
+        """The agent's own model, chosen at the first use. Raises UsageError when no model is available."""
         self._require_open()
         if self._own is None:
             from quoth.agent.terminal.progress import weights_progress
@@ -48,7 +48,7 @@ class Models:
         return self._own
 
     def other(self, spec: str) -> Backend:
-        """Another model, opened once. Raises UsageError."""
+        """The model of another spec, opened only once. Raises UsageError."""
         self._require_open()
         if spec not in self._others:
             from quoth.neuro.backends.select import choose_backend
@@ -58,21 +58,21 @@ class Models:
         return self._others[spec]
 
     def must_act(self, backend: Backend) -> bool:
-        """Whether a run of that model has to look at something before it answers."""
+        """Whether a run with this model has to call a tool before it answers."""
         wanted = self.options.must_act
         return backend.takes_grammar if wanted is None else wanted
 
     def dialect(self) -> tuple[Dialect, str]:
-        """How the agent's model calls tools, and a note for a person when it is chosen now. Raises UsageError
-        for a dialect that there is not, or that does not go with the model or the belt."""
+        """The dialect of the agent's model, and a note for a person when it has just been chosen. Raises
+        UsageError for an unknown dialect, or one that does not go with the model or the belt."""
         note = ""
         if self.chosen is None:
             self.chosen, note = self._dialect_for(self.backend(), self.options.dialect)
         return self.chosen, note
 
     def dialect_of(self, backend: Backend, table: ToolTable, *, searched: bool) -> tuple[Dialect, bool]:
-        """How the model of a sub-agent calls the tools of ``table``, and whether it searches them: as the
-        agent's own does if it is the same model and these tools can be called so."""
+        """The dialect of a sub-agent's model for the tools in ``table``, and whether the model searches them.
+        It is the agent's own dialect if the model is the same and these tools can be called in it."""
         search = self.search and searched
         for wanted in (self.options.dialect if backend is self._own else None, None):
             with contextlib.suppress(UsageError):
@@ -93,7 +93,7 @@ class Models:
             raise UsageError("This agent is closed.")
 
     async def aclose(self) -> None:
-        """Close what was opened here; a Backend that was given is its giver's."""
+        """Close the models that were opened here; a Backend that the caller gave stays open."""
         self._closed = True
         opened = list(self._others.values())
         if self._own is not None and not self._given:

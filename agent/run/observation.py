@@ -1,8 +1,8 @@
-"""What the model hears, its observations: of a tool that went well or failed, of a call that was denied, of a
-reply that could not be read or was cut off, of a result that is cleared to make room.
+"""The observations that the model gets: results and failures of tools, denied calls, replies that were
+unreadable or cut off, and what remains of a cleared result.
 
-Knows a run and its records as data; it calls neither model nor tool. How an observation becomes a message of
-the conversation is for neuro/prompt/dialects.py.
+Knows a run and its records as data; it calls neither model nor tool. neuro/prompt/dialects.py makes messages
+of the observations.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LINE = 60  # characters that are said of a result that is cleared, beside its ca
 
 
 def result_text(record: CallRecord, limit: int, aside: Aside = lambda text, head: "") -> str:
-    """What the model is told of one call: uniform, whatever the status."""
+    """The observation of one call, in the same form for every status."""
     result = record.result
     form = shortened(str(record.form), 200)
     if not result.ok:
@@ -44,15 +44,16 @@ def result_text(record: CallRecord, limit: int, aside: Aside = lambda text, head
 _RESULT = re.compile(r"(.{1,600}?) -> ([a-z]+(?:, \d+ items)?):", re.DOTALL)  # as result_text begins
 
 
-def heard(record: CallRecord, run: Run, again: bool) -> str:
-    """What the model of a run is told of one call. With ``again`` it has made it before, in vain."""
+def call_observation(record: CallRecord, run: Run, again: bool) -> str:
+    """The observation of one call of a run. ``again`` adds that the same call was made before, with the same
+    result."""
     told = result_text(record, run.limits.result_chars, part_shown(run))
     return told + SAME_AGAIN if again else told
 
 
 def part_shown(run: Run) -> Aside:
-    """What is said in the middle of a text of which only the head and the tail are shown, given the text and
-    the length of its head: the call that shows the rest, where there is one."""
+    """A function that words the gap in a shortened text, given the text and the length of its head: it names
+    the call that shows the rest, if there is one."""
 
     def say(text: str, head: int) -> str:
         id = _kept(run, text)
@@ -62,7 +63,7 @@ def part_shown(run: Run) -> Aside:
 
 
 def cleared_head(content: str) -> str:
-    """What is left of the result that a message tells, once it is cleared; empty if that saves nothing."""
+    """The short line that can replace a result's message; empty if that would save nothing."""
     found = _RESULT.match(content)
     head = " ".join(found.group(1).split()) if found else content[:60]
     status = f" -> {found.group(2)}" if found else " …"
@@ -72,8 +73,8 @@ def cleared_head(content: str) -> str:
 
 
 def cleared(run: Run, head: str, content: str) -> str:
-    """What stands in the place of a result that is cleared: its head, and how it can be seen again. By then
-    the result is safe on disk."""
+    """The text that replaces a cleared result: its head, and how to see it again. The result itself is stored
+    first."""
     id = _kept(run, content)
     return f"{head}; {f'{more_form(id)} shows it' if id else 'make the call again if you need it'}"
 
@@ -87,14 +88,14 @@ def _kept(run: Run, text: str) -> str:
 
 
 def cut_off(limit: int, used: int) -> str:
-    """How a reply was cut off that has ``used`` so many tokens, 0 if nobody knows."""
+    """Why a reply with ``used`` tokens (0: unknown) was cut off, given its limit."""
     if 0 < used < limit * 9 // 10:
         return f"cut off after {used:,} tokens, the most its model could give"
     return f"cut off by the limit of {limit:,} tokens"
 
 
 def unreadable(fault: str, cut: str) -> str:
-    """Of a form that could not be read; ``cut`` says how the reply was cut off, if it was."""
+    """The observation of a form that could not be read; ``cut`` says how the reply was cut off, if it was."""
     return (
         f"A form of your reply could not be read. {fault}\n{f'Your reply was {cut}.' if cut else ''}".rstrip()
     )
@@ -106,7 +107,7 @@ def empty_reply(run: Run) -> str:
 
 
 def complaint(text: str, run: Run) -> str:
-    """Of a reply that could not be used, with the task, so that it is in view."""
+    """The observation of an unusable reply, followed by the task."""
     return f"{text}\n\nThe task: {run.task}"
 
 
@@ -114,8 +115,8 @@ def complaint(text: str, run: Run) -> str:
 
 
 def reminder(run: Run, cut: str) -> str:
-    """The task again, for models that need it always in view, and how the reply was cut off, if it was; empty
-    if there is nothing to be said."""
+    """The text after a turn's results: how the reply was cut off, if it was, and the task for models that
+    need it repeated; may be empty."""
     said = [f"Your reply was {cut}. What stood behind the last of these calls is lost."] if cut else []
     if run.dialect.reminds or run.must_answer:
         cue = NOW_ANSWER if run.must_answer or run.budget.steps_left <= 1 else AFTER_RESULT

@@ -1,7 +1,7 @@
-"""What a person may say of an agent beside the simple values: its tools, model, policy and services.
+"""The options of an agent that are more than simple values: its tools, model, policy and services.
 
 Each keyword of Agent takes the simple value or one of these. Knows how each is checked; it must not know how
-an agent is put together of them.
+an agent is put together from them.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ class ToolOptions:
     def __post_init__(self) -> None:
         if self.belt not in ("full", "search"):
             raise UsageError(f"belt is full or search, not {self.belt!r}.")
+        if not isinstance(self.tools, Iterable):
+            raise UsageError(f"tools are files of tools, CognitiveTools or a ToolTable, not {self.tools!r}.")
         if not isinstance(self.tools, ToolTable):
             tools = [self.tools] if isinstance(self.tools, str | Path) else self.tools
             object.__setattr__(self, "tools", tuple(tools))
@@ -47,11 +49,11 @@ class ToolOptions:
 
     @property
     def files(self) -> list[str]:
-        """The files of tools, to be found from any folder."""
+        """The absolute paths of the tool files."""
         return [str(Path(tool).resolve()) for tool in self._sources() if isinstance(tool, str | Path)]
 
     def load(self) -> ToolTable:
-        """The table of these tools. Raises UsageError for what is no tool."""
+        """The table of these tools. Raises UsageError for anything that is not a tool."""
         table = load_tools(self._sources(), self.tools if isinstance(self.tools, ToolTable) else None)
         return with_search(table) if self.searched else table
 
@@ -61,13 +63,13 @@ class ToolOptions:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """The model of an agent, and how it is spoken to: ``ModelOptions("openai:gpt-x", dialect="native")``.
+    """The model of an agent, and how to use it: ``ModelOptions("openai:gpt-x", dialect="native")``.
 
     ``model`` is a spec, ``"local"``, ``"openai:…"`` or ``"scripted:talk.txt"``; a Backend, which is not
     closed with the agent; or None for the default, chosen at the first run. ``base_url`` is the server of a
     spec, ``base_url="http://localhost:8080/v1"``. ``dialect`` is how the model calls tools
-    (neuro/prompt/dialects.py), ``dialect="plist"``; None chooses it by the model's family.
-    ``must_act=True`` has the model look at something before it answers.
+    (neuro/prompt/dialects.py), ``dialect="plist"``; None chooses it by the model's family. ``must_act=True``
+    makes the model call a tool before it answers.
     """
 
     model: str | PlainBackend | None = None
@@ -77,7 +79,7 @@ class ModelOptions:
 
     @property
     def spec(self) -> str | None:
-        """The spec of the model, to be understood in any folder; None for an object."""
+        """The spec of the model with absolute paths; None for an object or the default."""
         if not isinstance(self.model, str):
             return None
         kind, _, path = self.model.partition(":")
@@ -87,12 +89,13 @@ class ModelOptions:
 
 @dataclass(frozen=True)
 class PolicyOptions:
-    """What an agent may do, beside its user's and workspace's rules: ``PolicyOptions("rules.hy", gate=g)``.
+    """What an agent may do, in addition to its user's and workspace's rules:
+    ``PolicyOptions("rules.hy", gate=g)``.
 
-    ``file`` is a file of rules, ``"rules.hy"``. ``gate`` judges the calls of the tools that ask for one
-    (tools/call/ports.py, Gate), ``gate=Reviewer()``. ``quotas`` are limits beside those that the tools and
-    the rules declare, ``quotas=[Quota("search", 3, per="hour")]``; a day of theirs begins in the time zone
-    ``zone="Europe/Berlin"``.
+    ``file`` is a file of rules, ``"rules.hy"``. ``gate`` judges the calls of tools that require one
+    (tools/call/ports.py, Gate), ``gate=Reviewer()``. ``quotas`` are limits in addition to those that tools
+    and rules declare, ``quotas=[Quota("search", 3, per="hour")]``; their days begin at midnight in the time
+    zone ``zone="Europe/Berlin"``.
     """
 
     file: str | Path | None = None
@@ -107,12 +110,12 @@ class PolicyOptions:
 
 @dataclass(frozen=True)
 class HostServices(Services):
-    """What a host gives the tools of an agent, and what it knows itself:
+    """The services that a host gives the tools of an agent, and its knowledge:
     ``HostServices(memory=notes, knowledge="It is blue.")``.
 
-    Beside the fields of Services, tools may know ``knowledge``, what the host holds on the matter;
+    Beside the fields of Services, tools may read ``knowledge``, what the host knows of the matter;
     ``confidence=0.9``, how sure it is, from 0 to 1; and ``agent_id="librarian"``, who calls. ``audit``
-    keeps the rows of calls in place of the store, ``audit=MemoryAudit()``.
+    records the calls in place of the store, ``audit=MemoryAudit()``.
     """
 
     knowledge: str | None = None
@@ -132,7 +135,7 @@ class HostServices(Services):
 
     @property
     def for_tools(self) -> Services:
-        """The services alone."""
+        """Only the fields of Services."""
         return Services(**{one.name: getattr(self, one.name) for one in fields(Services)})
 
 
@@ -146,6 +149,8 @@ def tool_options(given: ToolChoice) -> ToolOptions:
 
 
 def model_options(given: ModelChoice | None) -> ModelOptions:
+    if not (given is None or isinstance(given, str | ModelOptions) or hasattr(given, "complete")):
+        raise UsageError(f"model is a spec, a Backend or ModelOptions(…), not {given!r}.")
     return given if isinstance(given, ModelOptions) else ModelOptions(given)
 
 
@@ -162,7 +167,9 @@ def service_options(given: Services | None) -> HostServices:
 
 
 def run_limits(given: RunLimits | None) -> RunLimits:
-    limits = given or RunLimits()
+    limits = RunLimits() if given is None else given
+    if not isinstance(limits, RunLimits):
+        raise UsageError(f"limits are RunLimits(steps=10, …), not {given!r}.")
     if limits.tokens is not None and (type(limits.tokens) is not int or limits.tokens < 1):
         raise UsageError(f"tokens of RunLimits is a whole number from 1, not {limits.tokens!r}.")
     return limits

@@ -1,7 +1,7 @@
-"""What a model's tokens cost, in US dollars, as far as that can be known without asking anybody.
+"""What a model's tokens cost, in US dollars, from the price list of genai-prices, without any request.
 
-Knows names of models and genai-prices, which it loads only for a step that has a budget of cost: that takes
-most of a second. Embedded and scripted models cost nothing.
+Knows names of models, and genai-prices, which is loaded only for a step with a cost budget, because loading
+takes most of a second. Embedded and scripted models cost nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ FREE = ("local", "local-small", "scripted", "ollama", "llamacpp")
 
 
 def cost_of(model: str, usage: Usage) -> float:
-    """Raises UsageError when it cannot be told."""
+    """The price in US dollars. Raises UsageError when it is unknown."""
     provider, _, name = model.partition(":")
     if provider in FREE or not name:
         return 0.0

@@ -1,8 +1,8 @@
-"""The model and the door of a run as the loop sees them: what has happened is answered by the transcript, and
-what happens is written there.
+"""The model and the door of a run as the loop sees them: the transcript answers what has happened before, and
+what happens now is written to it.
 
-So a run is resumed, and replayed, by running the very same loop again. Knows sessions, back ends and doors;
-no body is ever run from here but through the true door, and a past call is not made at all.
+So a run is resumed, and replayed, by running the same loop again. Knows sessions, back ends and doors. Tools
+run only through the real door, and a finished call is not repeated.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Differs = Callable[[Event | None, Any], None]
 
 
 def facts_of(backend: Backend) -> dict[str, Any]:
-    """What a run's stimulus says of its model, so that a RecordedBackend can stand for it."""
+    """The facts about its model in a run's stimulus, from which a RecordedBackend can stand in for it."""
     return {
         "model": backend.name,
         "takes-grammar": backend.takes_grammar,
@@ -50,8 +50,8 @@ def facts_of(backend: Backend) -> dict[str, Any]:
 
 
 class RecordedBackend:
-    """A model whose replies are in the transcript, as far as it reaches. ``live`` is asked after that;
-    without it the run is interrupted there."""
+    """A model whose replies come from the transcript as long as it has any. Then ``live`` is asked; without
+    it the run is interrupted."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class RecordedBackend:
         self.run: Run | None = None
 
     def _fact(self, name: str) -> Any:
-        """What was said of the model, or, once it is asked itself, what it says now."""
+        """A recorded fact about the model, or, once the recording is used up, the real model's."""
         if self._live is None or self._past.place < len(self._past.exchanges):
             return self._known.get(name)
         return facts_of(self._live())[name]
@@ -132,16 +132,16 @@ class RecordedBackend:
         return completion
 
     def live(self) -> Backend:
-        """The model itself. Raises UsageError where none is to be asked."""
+        """The real model. Raises UsageError in a run without one."""
         if self._live is None:
             raise UsageError("There is no model in what is brought back from a transcript.")
         return self._live()
 
     async def aclose(self) -> None:
-        """What is recorded holds nothing open."""
+        """Do nothing: the real model is closed by whoever opened it."""
 
     def _request(self, messages: Messages, more: dict[str, Any]) -> int:
-        """Write down what is new to the model."""
+        """Record the messages that are new to the model."""
         talk = self._log.session.talk_of(messages)
         start, new = talk.new()
         data: dict[str, Any] = {"talk": self._log.number(messages), "from": start, "messages": new, **more}
@@ -152,7 +152,7 @@ class RecordedBackend:
         return seq
 
     def _hide(self, completion: Completion) -> None:
-        """Declared secrets are not shown in what is written from here on."""
+        """Hide declared secrets in everything that is written from here on."""
         run = self.run
         if run is None or not (names := run.door.table.secrets):
             return
@@ -193,15 +193,15 @@ class RecordedBackend:
 
 
 def _raised(error: ModelError) -> dict[str, Any]:
-    """What is written down of a request that was not answered."""
+    """The data of a ``reply`` event for a request that failed."""
     if isinstance(error, ContextFullError):
         return {"raised": "full", "text": str(error), "window": error.window}
     return {"raised": "tools" if isinstance(error, ToolsRefusedError) else "model", "text": str(error)}
 
 
 class RecordedDoor:
-    """A door that makes no call twice: one that is finished is answered by its receipt. With ``live`` False
-    none is made at all."""
+    """A door that repeats no call: the receipt answers a finished one. With ``live`` False it makes no call
+    at all."""
 
     def __init__(
         self, door: Door, past: Past, log: RunLog, *, live: bool = True, differs: Differs | None = None
@@ -218,7 +218,7 @@ class RecordedDoor:
         return self._door.table
 
     def narrowed(self, table: ToolTable) -> Door:
-        """The true door with fewer tools, for a sub-agent, which has a past of its own."""
+        """The real door with fewer tools, for a sub-agent, which has a past of its own."""
         return self._door.narrowed(table)
 
     async def dispatch(self, call: Call, context: ToolContext) -> ToolResult:
@@ -280,7 +280,7 @@ class RecordedDoor:
         return past.result()
 
     def _broken_off(self, past: PastCall | None, call: Call) -> ToolResult:
-        """The result of a call that has none, for a conversation that goes on without it."""
+        """The result of a call that has none, for a conversation that continues without it."""
         if self._differs is not None:
             self._differs(past.begun if past is not None else None, call)
         if past is not None and past.receipt is not None and past.receipt.status == "pending":
@@ -291,5 +291,5 @@ class RecordedDoor:
 
 
 def _told(tools: bytes | None, choice: str) -> dict[str, Any]:
-    """What is written down of the native tools of a request."""
+    """The data of a ``request`` event about native tools."""
     return {} if tools is None else {"tools": hashlib.sha256(tools).hexdigest()[:16], "choice": choice}

@@ -1,4 +1,4 @@
-"""One run of the loop: what it was asked, what it may spend, what has happened. And the Reply it ends with.
+"""The state of one run of the loop: its task, its limits, what has happened; and the Reply at its end.
 
 Knows data only; the loop itself is agent/loop.hy.
 """
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 class RunLimits:
     """What a run may spend.
 
-    ``steps`` are turns of the model, ``calls`` passages of the door from its replies, ``repeats`` how often
-    one call may come back before the run is stopped, ``window`` the seconds in which a call that comes back
-    is answered by its receipt (0: never), ``faults`` how many unusable replies may come in a row,
-    ``result_chars`` how much of one result the model is shown at once, ``tokens`` the longest reply (None: by
-    what the model can read), ``context`` how many tokens the model can read (None: what is known of it,
-    neuro/backends/context_window.py).
+    ``steps`` is the number of replies of the model, ``calls`` of the calls in them, ``repeats`` how often the
+    same call may be made before the run is stopped, ``window`` the seconds within which a repeated call is
+    answered by its receipt (0: never), ``faults`` how many unusable replies may follow each other,
+    ``result_chars`` how many characters of one result the model is shown at once, ``tokens`` the longest
+    reply (None: depending on the model), ``context`` the model's context window in tokens (None: as far as it
+    is known, neuro/backends/context_window.py).
     """
 
     steps: int = 25
@@ -55,7 +55,7 @@ class RunLimits:
 
 
 class RunDoor(Protocol):
-    """The door as the loop sees it: the true one, or that of agent/run/recorder.py."""
+    """The door as the loop sees it: the real one, or that of agent/run/recorder.py."""
 
     @property
     def table(self) -> ToolTable: ...
@@ -71,9 +71,9 @@ class RunDoor(Protocol):
 
 @dataclass
 class Turn:
-    """What one reply of the model led to: its calls with their results, the digests of those made before it,
-    what could not be read in it (the provider's id of that call, and the fault), its text, and how it
-    was cut off."""
+    """What one reply of the model led to: its calls with their results (``records``), the digests of calls
+    made before it (``old``), what could not be read (``errors``: the provider's call id and the fault), and
+    its text."""
 
     records: list[CallRecord] = field(default_factory=list)
     old: set[str] = field(default_factory=set)
@@ -84,8 +84,8 @@ class Turn:
 
 @dataclass
 class Run:
-    """The state one run carries from turn to turn. ``backend`` and ``door`` are those the loop sees
-    (agent/run/recorder.py): what has happened before is answered by the transcript."""
+    """The state that one run carries from turn to turn. ``backend`` and ``door`` may be those of
+    agent/run/recorder.py, which answer from the transcript what has happened before."""
 
     task: str
     session: str
@@ -128,14 +128,14 @@ class Run:
         self.budget = Budget(self.limits.steps, self.limits.calls, kept=1)
 
     def spend(self, usage: Usage) -> None:
-        """Count a use of a model, by this run or on its behalf."""
+        """Count the usage of a model, by this run or on its behalf."""
         self.usage += usage
         if self.spent is not None:
             self.spent(usage)
 
     def quoted(self, found: FoundCall, text: str) -> str:
-        """Where the words of a call, found in the text of a reply, stand in what was read before; empty where
-        they do not. What a provider hands over as a call is no text."""
+        """The name of an earlier text in which the words of a call stand, when the call was found in the text
+        of a reply; else empty. A provider's native call is never a quotation."""
         if self.log is None or isinstance(found, NativeFound):
             return ""
         words = text[found.start : found.end]
@@ -143,11 +143,11 @@ class Run:
 
     @property
     def recalling(self) -> bool:
-        """Whether what happens now has happened before."""
+        """Whether the run is still repeating recorded events."""
         return self.past is not None and self.past.left
 
     def interrupt(self) -> None:
-        """Stop at the next safe point: at once while the model is thinking, after the call while one runs."""
+        """Stop at the next safe point: at once while the model generates, else after the current call."""
         self.interrupted = True
         if self.log is not None:
             with contextlib.suppress(Exception):  # the end of the run will tell
@@ -158,8 +158,8 @@ class Run:
             child.interrupt()
 
     def tell(self, event: str, data: Any) -> None:
-        """Tell the listener; what it does with it cannot hurt the run. What has happened before it knows,
-        unless it is that of a sub-agent, which has its own way with it."""
+        """Tell the listener, whose errors are ignored. It is not told of recorded events again, except by a
+        sub-agent, whose listener sees to that itself."""
         if self.listener is not None and not (self.recalling and self.parent is None):
             with contextlib.suppress(Exception):
                 self.listener(event, data)

@@ -1,9 +1,9 @@
-"""The team an agent gives its tools: other models, and sub-agents that do a part of the work of a call.
+"""The team that an agent gives its tools: other models, and sub-agents that do a part of a call's work.
 
-Knows runs, doors and how a run that waits is kept; the tools think and cognitive-loop
+Knows runs, doors and how a waiting run is recorded; the tools think and cognitive-loop
 (tools/builtin/agents.hy) know only the service. A sub-agent is a run of the same loop, one call deeper: its
-door is its caller's with fewer tools, what it spends is its caller's, and what it does has the call it works
-for as its parent.
+door is its caller's with fewer tools, it spends from its caller's budget, and its events have the call it
+works for as parent.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ STATUS_OF: dict[str, Status] = {"failed": "error", "pending": "pending", "interr
 
 
 class TeamHost(Protocol):
-    """Whose calls and runs a team works for: what it needs of agent/run/host.py."""
+    """The parts of agent/run/host.py that a team needs."""
 
     services: Services
     door: Door
@@ -62,8 +62,8 @@ class TeamHost(Protocol):
 
 
 def services_for(agent: TeamHost, run: Run | None = None) -> Services:
-    """What the calls of a run may use, or those of a person if there is no run; what the agent's own models
-    cost is spent by the run."""
+    """The services for the calls of a run, or without one for calls of a person; the run's usage includes
+    that of the agent's own models."""
     given, spend = agent.services, _uncounted if run is None else run.spend
     backend = agent.models.backend if run is None else lambda: model_of(run)
     model = OwnModel(backend, spend) if isinstance(given.model, OwnModel) else given.model
@@ -72,12 +72,12 @@ def services_for(agent: TeamHost, run: Run | None = None) -> Services:
 
 
 def model_of(run: Run) -> Backend:
-    """The model itself, of a run whose loop sees the recorded one."""
+    """The real model of a run, even if its loop uses a recorded one."""
     return run.backend.live() if isinstance(run.backend, RecordedBackend) else run.backend
 
 
 def _uncounted(usage: Usage) -> None:
-    """Nobody counts what a call costs that no run makes."""
+    """Ignore the cost of a call that belongs to no run."""
 
 
 class Team:
@@ -92,9 +92,9 @@ class Team:
         self._door: RunDoor = agent.door if run is None else run.door
 
     async def may_use(self, model: str) -> Verdict:
-        """What stays with the one who answers already, or on this machine, is allowed. To tell anybody else,
-        and to open a file as a model, whatever rules there are for reading it, a person is asked. A script in
-        Hy would run here, so it is denied."""
+        """The verdict on using a model: the agent's own, another of the same provider and the embedded ones
+        are allowed. Another provider needs approval, and so does a file opened as a model. A script is denied
+        if it is a Hy program or may not be read."""
         provider, _, name = model.partition(":")
         own = self._agent.models.name
         if provider == "scripted":
@@ -109,7 +109,7 @@ class Team:
         return ALLOW  # there is no such model, and the body says so
 
     async def model(self, spec: str) -> ModelProvider:
-        """Another model than that of the agent."""
+        """Another model than the agent's own. Raises ToolError."""
         backend = self.backend_of(spec)
         return OwnModel(lambda: backend, self._spend)
 
@@ -127,7 +127,7 @@ class Team:
             raise ToolError(f"There is no model to ask. {error}") from None
 
     def _script(self, name: str) -> Path:
-        """A script that a model may choose: a text of the workspace. Raises ToolError."""
+        """The path of a script that a model may choose: a text file of the workspace. Raises ToolError."""
         workspace = self._agent.workspace
         real = workspace.resolve(name)
         if real.suffix == ".hy":
@@ -148,7 +148,7 @@ class Team:
         steps: int | None = None,
         calls: int | None = None,
     ) -> str:
-        """Have a sub-agent do a task; see tools/call/services.py."""
+        """Run a sub-agent with a task; see tools/call/services.py."""
         run = self._sub_run(task, call, context, data, tools, self.backend_of(model))
         try:
             async with self._budget.lend(run.budget, steps, calls):
@@ -235,8 +235,8 @@ class Team:
         log.reply = log.add("stimulus", told, parent=self._agent.call_log.place(call.id))
 
     def _heard(self, run: Run, who: SubAgent, context: ToolContext) -> Listener:
-        """A listener that passes on what the sub-agent tells, with its name; what its calls did was done by
-        the call it works for."""
+        """A listener that passes on the sub-agent's events under its name; effects of its calls belong to the
+        call it works for."""
         agent, caller = self._agent, self._run
 
         def listen(event: str, data: Any) -> None:
@@ -255,7 +255,7 @@ class Team:
 
 
 def chosen(table: ToolTable, names: Sequence[str]) -> ToolTable:
-    """The tools of these names, all of them to be shown. Raises ToolError, which names the nearest."""
+    """The tools with these names, all visible. Raises ToolError, which names the nearest."""
     found = {}
     for name in names:
         try:
@@ -267,7 +267,7 @@ def chosen(table: ToolTable, names: Sequence[str]) -> ToolTable:
 
 
 def begin(table: ToolTable, dialect: Dialect, search: bool) -> Messages:
-    """A conversation that a sub-agent with these tools begins."""
+    """A new conversation with the opening message for these tools."""
     messages: Messages = import_module("quoth.neuro.think").begin_conversation(
         table, dialect=dialect, search=search
     )
@@ -277,6 +277,6 @@ def begin(table: ToolTable, dialect: Dialect, search: bool) -> Messages:
 def opening(
     session: Session, name: str, past: Past, table: ToolTable, dialect: Dialect, search: bool
 ) -> Messages:
-    """The conversation that a run of its own begins, or began, with."""
+    """The conversation with which a run begins, or began if it is being resumed."""
     before = session.messages_before(name) if past.exchanges else []
     return read_messages(before) if before else begin(table, dialect, search)

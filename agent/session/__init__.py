@@ -1,1 +1,1 @@
-"""A session and its life: written, listed, shown, carried on."""
+"""The life of a session: it is recorded, listed, shown, resumed and turned into a program."""

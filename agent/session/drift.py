@@ -1,7 +1,7 @@
 """What has changed between two openings of a session: its tools, their files, its policy.
 
-Knows what a session was opened with (agent/client.py, _given); it must not know transcripts, doors or
-terminals. A tool that has changed or vanished is told, to the person and to the model; it is never ignored.
+Knows the data of an opening (``given`` in agent/run/host.py); it must not know transcripts, doors or
+terminals. The person and the model are told of every tool that has changed or vanished.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from quoth.tools.registry.table import ToolTable
 
 @dataclass(frozen=True)
 class Changes:
-    """Names of tools, in alphabetical order, and the files of tools that are not there any more."""
+    """The changed, vanished and new tools by name, sorted; whether the policy changed; missing tool files."""
 
     changed: tuple[str, ...] = ()
     vanished: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Changes:
             yield "The policy has changed since then."
 
     def told(self, table: ToolTable) -> str:
-        """What the model must know to go on; nothing where the tools it has seen are what they were."""
+        """The sentences that the model needs to go on; empty if its tools are what they were."""
         parts = []
         if self.changed:
             called = ", ".join(table.get(name).signature() for name in self.changed)
@@ -45,7 +45,7 @@ class Changes:
 
 
 def changes_of(then: Mapping[str, Any], now: Mapping[str, Any]) -> Changes:
-    """What is another than it was; nothing for a session that was never opened."""
+    """The changes between two openings; none for a session that was never opened (``then`` is empty)."""
     if not then:
         return Changes()
     before, after = then.get("versions") or {}, now["versions"]

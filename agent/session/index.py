@@ -1,4 +1,4 @@
-"""The sessions of a workspace: which there are, which are unfinished, and the one that a person means.
+"""The sessions of a workspace: lists them, tells which are unfinished, and finds the one that a person means.
 
 Knows transcripts; it must not know agents, doors or models.
 """
@@ -28,8 +28,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Summary:
-    """A session in one line. ``status`` is that of its last run, ``unfinished`` for what was broken off, or
-    ``calls`` without a run; ``first`` and ``last`` are times, UTC; ``task`` what was asked first."""
+    """A session in one line. ``status`` is that of its last run, ``unfinished`` if that was broken off, or
+    ``calls`` if there is no run; ``first`` and ``last`` are times in UTC; ``task`` is the first task."""
 
     id: str
     users: tuple[str, ...]
@@ -48,7 +48,7 @@ class Summary:
 
 
 class Readable(Transcript):
-    """Transcripts without the events that cannot be read. ``unread`` names those."""
+    """Transcripts without their unreadable events. ``unread`` has a sentence for each of those."""
 
     def __init__(self, store: Callable[[], Store]) -> None:
         super().__init__(store)
@@ -67,9 +67,9 @@ class Readable(Transcript):
         return max(self.events(session, run=run, kind=kind), key=lambda event: event.seq, default=None)
 
 
-def looked_at(store: Store, look: Callable[[Transcript], T], faults: dict[str, None] | None = None) -> T:
-    """What ``look`` finds in the transcripts; where an event cannot be read, what it finds without that.
-    ``faults`` is given a sentence for each of those."""
+def read_leniently(store: Store, look: Callable[[Transcript], T], faults: dict[str, None] | None = None) -> T:
+    """The result of ``look`` for the transcripts of a store; if it fails at an unreadable event, its result
+    without such events. ``faults`` gets a sentence for each of them."""
     try:
         return look(Transcript(lambda: store))
     except (TranscriptError, LookupError, TypeError, ValueError, AttributeError):
@@ -81,13 +81,13 @@ def looked_at(store: Store, look: Callable[[Transcript], T], faults: dict[str, N
 
 
 def summaries(store: Store, faults: dict[str, None] | None = None) -> list[Summary]:
-    """Every session, the latest at the end; ``faults`` gets a sentence for each unreadable event."""
+    """The summaries of all sessions, the latest last; ``faults`` gets a sentence for each bad event."""
     rows = Transcript(lambda: store).sessions()
-    return [looked_at(store, lambda found, row=row: summary(found, *row), faults) for row in rows]  # type: ignore[misc]
+    return [read_leniently(store, lambda found, row=row: summary(found, *row), faults) for row in rows]  # type: ignore[misc]
 
 
 def summary(transcript: Transcript, session: str, events: int, first: str, last: str) -> Summary:
-    """One session in one line."""
+    """The summary of one session, given its number of events and the times of the first and last."""
     users = users_of(transcript, session)
     stimuli = [e for e in transcript.events(session, kind="stimulus") if "/" not in e.run]
     ends = {e.run: e.status for e in transcript.events(session, kind="end")}
@@ -105,17 +105,17 @@ def summary(transcript: Transcript, session: str, events: int, first: str, last:
 
 
 def waiting(transcript: Transcript, session: str) -> int:
-    """How many runs and calls of a session wait, or were broken off."""
+    """The number of runs and calls of a session that wait or were broken off."""
     return len(_unfinished(transcript, session))
 
 
 def users_of(transcript: Transcript, session: str) -> list[str]:
-    """Who has used a session, in the order of their first use."""
+    """The users of a session, in the order of their first use."""
     return list(dict.fromkeys(str(e.data["user"]) for e in transcript.events(session, kind="session")))
 
 
 def find_session(store: Store | None, wanted: str) -> str:
-    """The session of that id, or the only one whose id begins so. Raises UsageError with the nearest."""
+    """The session with this id, or the only one whose id begins so. Raises UsageError with the nearest."""
     names = _names(store)
     if wanted in names:
         return wanted
@@ -134,7 +134,7 @@ def _names(store: Store | None) -> list[str]:
 
 
 def find_event(store: Store | None, wanted: str) -> tuple[str, int | None]:
-    """The session that is meant, and the place of the event for ``ID.N``. Raises UsageError."""
+    """The session that ``wanted`` names, and, for ``ID.N``, the place of the event. Raises UsageError."""
     session, dot, place = wanted.rpartition(".")
     if wanted in _names(store) or not (dot and session and place.isdecimal()):
         return find_session(store, wanted), None
@@ -142,12 +142,12 @@ def find_event(store: Store | None, wanted: str) -> tuple[str, int | None]:
 
 
 def place_in(digits: str) -> int:
-    """The place that digits spell; of absurdly long ones the beginning, where no event is, either."""
+    """The number that the digits spell; of absurdly many only the first, a number that no event has."""
     return int(digits.lstrip("0")[:PLACE_DIGITS] or 0)
 
 
 def last_session(store: Store | None) -> str:
-    """The latest session, one with a run if there is any. Raises UsageError when there is none."""
+    """The id of the latest session, preferably one with a run. Raises UsageError when there is none."""
     names = _names(store)
     if store is None or not names:
         raise UsageError("There is no session in this workspace.")
@@ -159,7 +159,7 @@ def last_session(store: Store | None) -> str:
 
 
 def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str, int]:
-    """A new session of the first ``at`` events of another, or all; its id, how many. Raises UsageError."""
+    """Copy the first ``at`` events of a session, or all, to a new one; its id and their number."""
     transcript = Transcript(lambda: store)
     transcript.verify(session)
     events = list(transcript.events(session))
@@ -193,8 +193,9 @@ def _copy_values(snapshots: StoreSnapshots, session: str, new: str, user: str) -
             snapshots.keep_values(new, user, replace(kept, generation=""))()
 
 
-def take_in(store: Store, session: str, events: Sequence[Event]) -> bool:
-    """Keep a session read from a text; False if it is there. Raises UsageError for another of its id."""
+def import_session(store: Store, session: str, events: Sequence[Event]) -> bool:
+    """Store a session that was read from a file; False if it is stored already. Raises UsageError if another
+    session has its id."""
     transcript = Transcript(lambda: store)
     known = [event.digest for event in transcript.events(session)]
     if known and known == [event.digest for event in events]:
@@ -208,15 +209,15 @@ def take_in(store: Store, session: str, events: Sequence[Event]) -> bool:
 
 
 def new_session() -> str:
-    """An id that is short enough to be typed."""
+    """A new session id, short enough to type."""
     return f"s{secrets.token_hex(4)}"
 
 
 def unfinished_sessions(store: Store) -> list[tuple[str, str]]:
-    """The sessions in which something waits or was broken off, and their users, the latest at the end."""
+    """The session and user of all that waits or was broken off, each once, the latest session last."""
     found: list[tuple[str, str]] = []
     for name, *_ in Transcript(lambda: store).sessions():
-        found += looked_at(store, lambda transcript, name=name: _unfinished(transcript, name))  # type: ignore[misc]
+        found += read_leniently(store, lambda transcript, name=name: _unfinished(transcript, name))  # type: ignore[misc]
     return list(dict.fromkeys(found))
 
 

@@ -1,7 +1,7 @@
-"""Lift: the successful calls of a session as one Lisp program, to be run again by ``quoth eval``.
+"""Lift: makes one Lisp program of the successful calls of a session, for ``quoth eval`` to run.
 
 Knows transcripts and the form of programs; it calls nothing and knows no agent. The program passes the same
-check as any (tools/program/compiler.py), and its calls the same door.
+check as any other (tools/program/compiler.py), and its calls pass the same door.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KNOWN = {*dir(builtins), *keyword.kwlist, *PURE_MACROS, *INSTEAD, *PRELUDES, "h
 
 @dataclass(frozen=True)
 class Lifted:
-    """A program that was lifted: the name of its function, and how many calls are in it."""
+    """A lifted program: the name of its function, and the number of its calls."""
 
     session: str
     runs: tuple[str, ...]
@@ -58,7 +58,7 @@ class Lifted:
 
 @dataclass
 class _Made:
-    """A call that went well: its name within the session, its form and its value."""
+    """A successful call: its key within the session, its form and its value."""
 
     key: str
     form: CallForm
@@ -79,17 +79,17 @@ class _Parameter(NamedTuple):
 
 
 def lifted(session: str, events: Sequence[Event], run: str | None = None) -> Lifted | None:
-    """The calls of a session that went well, or of one run, as a program: one function, and a call of it.
-    None where there is none. Raises UsageError for a run there is not.
+    """The successful calls of a session, or of one run, as a program: a function and a call of it. None if
+    there is no such call. Raises UsageError for an unknown run.
 
-    - A call that was answered by the result of an earlier one is left out, and a dry run; of a call that a
-      person changed it is the changed one. What programs and sub-agents called is inside of their own call.
-    - A program that was given to ``eval`` stands there as it was, comments and all.
-    - A text or number of an argument is a parameter, with its value as the default, if the task speaks of it
-      (as a word of its own), or if it is said more than once. It is named by the first argument that has it.
-    - A text, list or dictionary that an earlier call returned, and that is exactly an argument of a later
-      one, is handed on in a variable; unless the task speaks of it.
-    - A declared secret is not in the program: it is a parameter without a default."""
+    - Dry runs are left out, and calls that were answered by an earlier result; a call that a person changed
+      is used as changed. Calls made inside programs and sub-agents are part of the outer call.
+    - A program given to ``eval`` is inserted unchanged, with its comments.
+    - A text or number in an argument becomes a parameter, with its value as the default, if the task mentions
+      it (as a whole word) or if it occurs more than once. It is named after the first argument that has it.
+    - A text, list or dictionary that an earlier call returned, and that equals an argument of a later one, is
+      passed on in a variable, unless the task mentions it.
+    - A declared secret is not in the program: it becomes a parameter without a default."""
     wanted = [event for event in events if run is None or event.run == run]
     if run is not None and not wanted:
         runs = list(dict.fromkeys(event.run for event in events if event.run and "/" not in event.run))
@@ -105,7 +105,7 @@ def lifted(session: str, events: Sequence[Event], run: str | None = None) -> Lif
 
 
 def _calls(events: Sequence[Event]) -> Iterator[_Made]:
-    """The calls that went well, in the order in which they were first made."""
+    """The successful calls, in the order in which they were first made."""
     begun: dict[str, Event] = {}
     ended: dict[str, Event] = {}
     for event in events:
@@ -218,7 +218,7 @@ class _Writer:
             yield value
 
     def _source(self, place: int, value: Any) -> _Made | None:
-        """The earlier call whose result this is."""
+        """The earlier call that returned this value."""
         if not value or not isinstance(value, str | list | dict) or SECRET in str(value):
             return None
         if isinstance(value, str) and self._is_spoken(value):
@@ -282,17 +282,17 @@ class _Writer:
 
 
 def _key(value: Any) -> Any:
-    """What tells a literal from others: 1 is not "1", and not True."""
+    """A key that distinguishes literals: 1 is not "1", and not True."""
     if not isinstance(value, str | int | float | None):
         return "data", print_value(value)
     return "str" if isinstance(value, str) else type(value).__name__, value
 
 
 def _is_hidden(value: Any) -> bool:
-    """A secret that is no text was hidden as ``[secret]``, which reads as a list."""
+    """Whether a value is a hidden secret; one that was no text reads as the list ``[secret]``."""
     return isinstance(value, list) and [str(item) for item in value] == [SECRET[1:-1]]
 
 
 def _names(code: str | None) -> Iterable[str]:
-    """Every name in the text of a program, also where it cannot be read."""
+    """Every name in the text of a program, even of one that cannot be parsed."""
     return re.findall(r"[^\s()\[\]{}\"';]+", (code or "").replace(SECRET, ""))

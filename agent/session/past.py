@@ -1,4 +1,4 @@
-"""What has happened in a run, read from its events, in the form in which it answers a loop that runs again.
+"""The past of a run, read from its events, in the form that answers the loop when it runs again.
 
 Knows events; it must not know doors, models or terminals.
 """
@@ -23,15 +23,15 @@ def _native(call: Mapping[str, Any]) -> NativeCall:
 
 @dataclass
 class Talk:
-    """A conversation and how many of its messages are in the transcript. ``number`` tells it from the others
-    of its run; ``reply`` is the text of the last answer, which is in the transcript as such."""
+    """How far a conversation has been recorded: its first ``count`` messages. ``reply`` is the text of the
+    model's last reply, which has an event of its own."""
 
     messages: Messages
     count: int = 0
     reply: str | None = None
 
     def new(self) -> tuple[int, list[Message]]:
-        """Where what is not written down yet begins, and what it is."""
+        """The place of the first message that is not recorded yet, and the messages from there on."""
         start = self.count
         if self.reply is not None and start < len(self.messages):
             message = self.messages[start]
@@ -42,24 +42,24 @@ class Talk:
 
 @dataclass
 class PastCall:
-    """What is known of a call: whether its body had begun, and the latest receipt."""
+    """The recorded events of a call: that its body began, and its latest receipt."""
 
     begun: Event | None = None
     receipt: Event | None = None
 
     @property
     def finished(self) -> bool:
-        """Whether it need not be made any more."""
+        """Whether the call has a result, so that it need not be made again."""
         return self.receipt is not None and self.receipt.status not in ("pending", "cancelled")
 
     @property
     def own(self) -> bool:
-        """Whether the run's loop made it, and no other call did."""
+        """Whether the run's loop made the call, rather than another call."""
         event = self.receipt or self.begun
         return event is not None and "/" not in event.key.removeprefix(f"{event.run}/")
 
     def result(self) -> ToolResult:
-        """What had come of it."""
+        """The result in its receipt."""
         assert self.receipt is not None, "a finished call has a receipt"
         event, data = self.receipt, self.receipt.data
         tool = "" if self.begun is None else read_form(self.begun.data["form"]).tool
@@ -70,7 +70,8 @@ class PastCall:
 
 @dataclass
 class Past:
-    """What is not used up of a run's past: what the model said, and what came of calls, by key."""
+    """The recorded past of a run: the model's replies, and the outcome of its calls by key. ``place`` and
+    ``unused`` count what has not yet been used to answer the loop."""
 
     stimulus: Event | None = None
     exchanges: list[tuple[Event, Event]] = field(default_factory=list)  # request and reply
@@ -110,14 +111,14 @@ class Past:
         return past
 
     def without_failures(self) -> Past:
-        """The same, but the model is asked again where it could not answer last."""
+        """Remove the model's failures at the end, so that it is asked again; returns itself."""
         while self.exchanges and self.exchanges[-1][1].data.get("raised") == "model":
             self.exchanges.pop()
         return self
 
     @property
     def left(self) -> bool:
-        """Whether anything of it is still to come."""
+        """Whether a recorded reply or call is still unused."""
         return self.place < len(self.exchanges) or self.unused > 0
 
     def next(self) -> tuple[Event, Event] | None:
@@ -128,14 +129,14 @@ class Past:
 
 
 def completion_of(data: Mapping[str, Any]) -> Completion:
-    """The reply that an event tells of."""
+    """The Completion in the data of a ``reply`` event."""
     calls = tuple(_native(call) for call in data.get("calls", ()))
     usage = Usage(**data.get("usage", {}))
     return Completion(data["text"], usage, data.get("finish", "stop"), calls, data.get("kept"))
 
 
 def reply_data(completion: Completion) -> dict[str, Any]:
-    """What is written down of a reply."""
+    """The data of a ``reply`` event for a Completion."""
     data: dict[str, Any] = {"text": completion.text}
     if completion.calls:
         data["calls"] = [dict(call) for call in completion.calls]

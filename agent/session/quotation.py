@@ -1,8 +1,9 @@
-"""Whether the words of a call stand in what was read before: then they may be a quotation of it, and no wish.
+"""Finds the words of a call in texts that the model read before: then the call may be a quotation and no
+intention.
 
-Knows the transcript and the texts of calls; it decides nothing. What it finds becomes a mark of the call
-(``Call.quoted``), and the door asks a person. Two texts are compared without regard to case, spaces and
-escapes; and word by word, so that another spelling of the same call is found too.
+Knows the transcript and the texts of calls; it decides nothing. What it finds is passed on in
+``Call.quoted``, and the door asks a person. Texts are compared without regard to case, spaces and escapes,
+and also word by word, so that another spelling of the same call is found too.
 """
 
 from __future__ import annotations
@@ -50,18 +51,18 @@ def _plain(text: str) -> str:
 
 
 def close(text: str) -> str:
-    """The text without spaces and backslashes."""
+    """The text normalised, without spaces and backslashes."""
     return _SPACE.sub("", _plain(text))
 
 
 def words(text: str) -> str:
-    """The words of the text alone, a space before and behind each."""
+    """The words of the normalised text, each between spaces."""
     return _ENVELOPE.sub("", f" {_NO_WORD.sub(' ', _plain(text)).strip()} ")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A text that a model was shown; ``call`` is the place of its call, 0 for what came with a task."""
+    """A text that a model was shown in event ``seq``; ``call`` is its call's event, 0 for a task's data."""
 
     seq: int
     call: int
@@ -77,8 +78,8 @@ class Source:
 
 
 class Sources:
-    """What has been read in a session, by its transcript: the results of its calls, those of sub-agents and
-    programs too, and what was given beside a task. It is read only when it is needed, and once."""
+    """All texts read in a session, from its transcript: the results of calls, also those of sub-agents and
+    programs, and data that came with a task. Events are read only when needed, and once."""
 
     def __init__(self, transcript: Transcript, session: str) -> None:
         self._transcript = transcript
@@ -87,12 +88,12 @@ class Sources:
         self._seen = {"receipt": 0, "stimulus": 0}
 
     def before(self, seq: int) -> Iterator[Source]:
-        """Those from before that place, in their order."""
+        """The texts of events before ``seq``, in order."""
         self.read()
         return (source for source in self._found if source.seq < seq)
 
     def read(self) -> None:
-        """Read what is new: before its secrets are forgotten, for a model remembers it with them."""
+        """Read the new events, before their secrets are deleted, for the model still remembers them."""
         new = [*self._read("receipt"), *self._read("stimulus")]
         if new:
             self._found = sorted([*self._found, *new], key=lambda source: source.seq)
@@ -109,14 +110,14 @@ class Sources:
                 yield Source(event.seq, event.parent if kind == "receipt" else 0, "\n".join(texts))
 
     def _is_refused_program(self, event: Event) -> bool:
-        """Whether it tells of a program that was not run: of words of the model's own, and a correction."""
+        """Whether a receipt is of a program that was not run: it has only the model's words."""
         if event.kind != "receipt" or event.data.get("status") != "invalid" or not event.parent:
             return False
         call = next(self._transcript.events(self._session, after=event.parent - 1))
         return read_form(call.data["form"]).tool == PROGRAMS
 
     def name(self, source: Source, table: ToolTable) -> str:
-        """What a person is told of where the words stand."""
+        """The name of a text, for a person."""
         if not source.call:
             return "what was given with the task"
         event = next(self._transcript.events(self._session, after=source.call - 1))
@@ -131,8 +132,8 @@ class Sources:
 
 
 def quoted(form: CallForm, text: str, table: ToolTable, sources: Sources, seq: int) -> str:
-    """Where the words of a call stand, among what was read before the place ``seq``; empty where they do not,
-    and for a call that only reads. ``text`` is the call as the model wrote it."""
+    """The name of a text before event ``seq`` that contains the words of a call; empty if there is none, and
+    for a call that only reads. ``text`` is the call as the model wrote it."""
     if form.tool not in table:
         return ""
     tool = table.get(form.tool)
@@ -146,7 +147,7 @@ def quoted(form: CallForm, text: str, table: ToolTable, sources: Sources, seq: i
 
 
 def needles(form: CallForm, text: str, table: ToolTable) -> tuple[set[str], set[str]]:
-    """What to look for: texts as they are, and rows of words."""
+    """What to search for: normalised texts, and sequences of words."""
     exact, spelt = {close(text), close(str(form))}, _rows(form, table)
     if form.tool == PROGRAMS:
         program = next((value for value in (*form.args.values(), *form.positional)), "")

@@ -1,7 +1,7 @@
-"""How a transcript looks: as text for a person, and as an Org document.
+"""How a transcript is shown: as text for a person, and as an Org document.
 
-Knows events and nothing of where they are kept or who made them; it shows what ``said`` holds, which is
-without declared secrets. Inner calls, and what a sub-agent does, stand set in under their call.
+Knows events and nothing of where they are stored or who wrote them; it shows ``Event.said``, which has no
+declared secrets. Inner calls and the events of a sub-agent are indented under their call.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ QUIET = ("request", "spent")  # their words are those of what stands around them
 
 @dataclass
 class Node:
-    """An event, and under a call all that happened in it."""
+    """An event; for a call also all that happened in it."""
 
     event: Event
     inside: list[Node] = field(default_factory=list)
 
 
 def tree(events: Sequence[Event]) -> list[Node]:
-    """The events in their order, each under the call it happened in."""
+    """The events in order, each inside the call it happened in."""
     calls: dict[str, Node] = {}  # the latest of each key
     found: list[Node] = []
     for event in events:
@@ -56,13 +56,13 @@ def minute(at: str) -> str:
 
 
 def title(text: str, chars: int = TITLE_CHARS) -> str:
-    """The first words of a text, on one line."""
+    """The beginning of a text, on one line of at most ``chars`` characters."""
     line = " ".join(text.split())
     return line if len(line) <= chars else f"{line[: chars - 1].rstrip()}…"
 
 
 def call_text(event: Event) -> str:
-    """The call of an event as its form; the text of a program over the lines it was written in."""
+    """The form of an event's call; a program keeps its lines."""
     form = read_form(event.said["form"])
     code = [value for value in (*form.args.values(), *form.positional) if isinstance(value, Code)]
     return str(form) if not any("\n" in value for value in code) else _spread(form)
@@ -80,14 +80,14 @@ def _value(value: Any) -> str:
 
 
 def result_text(event: Event) -> str:
-    """What came of a call."""
+    """The value and the message of a receipt."""
     said = event.said
     parts = [show_value(said["value"])] if said.get("value") is not None else []
     return "\n".join([*parts, *([said["message"]] if said.get("message") else [])])
 
 
 def is_calls(text: str) -> bool:
-    """Whether a reply is nothing but calls, which are shown as such."""
+    """Whether a reply consists only of calls, which are shown anyway."""
     try:
         for form in read_all(text, LIMITS):
             from_model(form)
@@ -97,7 +97,7 @@ def is_calls(text: str) -> bool:
 
 
 def fold(text: str, full: bool) -> list[str]:
-    """The lines of a text; of a long one the first and the last, with how many are folded between."""
+    """The lines of a text; of a long one only the first and the last, and the number of lines between."""
     lines = text.split("\n")
     if full:
         return lines
@@ -112,7 +112,7 @@ def fold(text: str, full: bool) -> list[str]:
 
 
 def fault_of(event: Event, needed: Iterable[str] = ()) -> str:
-    """Why an event cannot be shown, or does not say what is ``needed``; empty if it can."""
+    """Why an event cannot be shown, or lacks one of the fields ``needed``; empty if neither."""
     try:
         for _ in (*map(event.data.__getitem__, needed), event.said, *as_text([event])):
             pass
@@ -136,7 +136,7 @@ COLORS = {
 
 
 def as_text(events: Sequence[Event], *, full: bool = False, color: bool = False) -> Iterator[str]:
-    """A session for a person, line by line, each event with its place before it."""
+    """The lines of a session for a person; each event begins with its place."""
     width = len(str(events[-1].seq)) if events else 1
 
     def lines(nodes: Sequence[Node], depth: int) -> Iterator[str]:
@@ -219,7 +219,7 @@ def _opened(event: Event) -> str:
 
 
 def one_event(event: Event) -> str:
-    """All of one event."""
+    """One event in full."""
     return f"{pretty(read_one(event.shown, LIMITS))}\n; {event.id}, digest {event.digest}"
 
 
@@ -227,7 +227,7 @@ def one_event(event: Event) -> str:
 
 
 def as_org(events: Sequence[Event], session: str, *, full: bool = False) -> Iterator[str]:
-    """A session as an Org document: a headline for each run and step, with times and digests."""
+    """The lines of a session as an Org document: a headline for each run and step, with times and digests."""
     yield f"#+TITLE: Session {session}"
     if events:
         yield f"#+DATE: [{events[0].at[:10]}]"

@@ -17,8 +17,8 @@ from quoth.tools.history.event import Kind
 
 @dataclass(eq=False)
 class RunLog:
-    """Writes the events of one run. ``reply`` is the place of the model's latest words, and ``recalled`` says
-    that they are of an earlier process, which may have begun with what they ask for."""
+    """Writes the events of one run. ``reply`` is the place of the model's latest reply, and ``recalled`` says
+    that it came from an earlier process, which may have begun its calls."""
 
     session: Session
     run: str
@@ -35,11 +35,11 @@ class RunLog:
         )
 
     def number(self, messages: Messages) -> int:
-        """Which of the run's conversations this is, from 1."""
+        """The number of a conversation within the run, from 1; compaction begins a new one."""
         return self.numbers.setdefault(id(messages), len(self.numbers) + 1)
 
     def ended(self, reply: Reply, messages: Messages) -> None:
-        """The run has ended; what was told to the model last is kept for whoever goes on with it."""
+        """Write the end of the run, with the messages that are not recorded yet."""
         talk = self.session.talk_of(messages)
         start, rest = talk.new()
         data: dict[str, Any] = {"status": reply.status, "text": reply.text, "steps": reply.steps}

@@ -1,7 +1,7 @@
-"""A session: what it was opened with, its runs, what of it is unfinished, and who drives it now.
+"""A session: its opening, its runs, its unfinished work, and the lock of the process that drives it.
 
-Knows the transcript (tools/history/transcript.py) and how a run is found again in it; it must not know doors,
-models or terminals. There is no other record of a session: what it stands at is what its events come to.
+Knows the transcript (tools/history/transcript.py) and how to find a run in it; it must not know doors, models
+or terminals. A session has no other record: its state is computed from its events.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from quoth.tools.storage.file_lock import hold
 
 
 def alone(store: Path, session: str) -> contextlib.AbstractContextManager[None]:
-    """Drive the session alone until its process ends. Raises UsageError when another process has it."""
+    """A lock: within it no other process may drive the session. Raises UsageError if one does."""
     return hold(f"{store} {session}", f"Session {session} is being driven by another process.")
 
 
@@ -32,8 +32,8 @@ def alone(store: Path, session: str) -> contextlib.AbstractContextManager[None]:
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A run that has not ended, or a call of a person's that has no result. ``name`` is the run, or the key
-    of the call; ``status`` is ``pending``, ``interrupted``, ``failed``, or empty for what was broken off."""
+    """A run without an end, or a person's call without a result. ``name`` is the run, or the key of the call;
+    ``status`` is ``pending``, ``interrupted``, ``failed``, or empty if it was broken off."""
 
     kind: Literal["run", "call"]
     name: str
@@ -42,7 +42,7 @@ class Unfinished:
 
     @property
     def waits(self) -> bool:
-        """Whether it is to be gone on with of itself; a run that failed has ended."""
+        """Whether ``resume`` continues it unasked; a failed run has ended."""
         return self.status != "failed"
 
 
@@ -59,11 +59,11 @@ class Session:
         self._talks: dict[int, Talk] = {}  # by the identity of their Messages, which they hold
 
     def driven(self) -> contextlib.AbstractContextManager[None]:
-        """Within it this process alone drives the session. Raises UsageError."""
+        """Within this context only this process drives the session. Raises UsageError."""
         return alone(self._store, self.id)
 
     def open(self, given: Mapping[str, Any]) -> None:
-        """Write down what the session goes on with, unless that is what it had."""
+        """Record an opening with the options ``given``, unless the last one is the same."""
         if self._opened:
             return
         if self.given() != given or self.foreign():
@@ -71,17 +71,17 @@ class Session:
         self._opened = True
 
     def foreign(self) -> bool:
-        """Whether what it goes on with was chosen elsewhere, and by nobody here."""
+        """Whether the current opening was imported and nobody has opened the session here since."""
         opening = self.opening()
         return opening is not None and opening.seq <= self.transcript.imported(self.id)
 
     def given(self, before: int | None = None) -> dict[str, Any]:
-        """What the user opened it with last (before that place); nothing if it was never opened."""
+        """The options of the user's last opening (before event ``before``); empty if there is none."""
         event = self.opening(before)
         return {} if event is None else {name: value for name, value in event.data.items() if name != "from"}
 
     def opening(self, before: int | None = None) -> Event | None:
-        """The event that says so."""
+        """The event of the user's last opening (before event ``before``)."""
         found = None
         for event in self.transcript.events(self.id, kind="session"):
             if before is not None and event.seq >= before:
@@ -91,14 +91,14 @@ class Session:
         return found
 
     def forget_secrets(self, run: str) -> None:
-        """A run has ended; what its model was shown is remembered here as long as the model may quote it."""
+        """Delete the secrets of a run that has ended; texts the model may still quote stay in memory."""
         if self.transcript.has_secrets(self.id):
             self.sources.read()
         self.transcript.forget_secrets(self.id, run=run)
         self.forget_opening()
 
     def forget_opening(self) -> None:
-        """Forget the secrets it was opened with, unless something is to be gone on with."""
+        """Delete the secrets in the openings, unless something may still be resumed."""
         openings = [
             event for event in self.transcript.secret_openings(self.id) if event.said.get("user") == self.user
         ]
@@ -112,7 +112,7 @@ class Session:
     # Runs
 
     def begin(self, data: Mapping[str, Any], after: str = "") -> str:
-        """Write the stimulus of a new run that goes on with the run ``after``; its name."""
+        """Record a new run, which continues the conversation of the run ``after``; its name."""
         count = sum(1 for event in self.transcript.events(self.id, kind="stimulus") if "/" not in event.run)
         name = f"r{count + 1}"
         parent = 0
@@ -125,11 +125,11 @@ class Session:
         return name
 
     def past(self, run: str) -> Past:
-        """What the transcript knows of a run."""
+        """The recorded past of a run."""
         return Past.of(self.transcript.events(self.id, run=run))
 
     def unfinished(self) -> list[Unfinished]:
-        """All that has not come to its end, in the order it was begun."""
+        """The runs and calls that are unfinished, in the order in which they began."""
         found: dict[str, Unfinished] = {}
         begun: dict[str, Unfinished] = {}
         for event in self.transcript.events(self.id):
@@ -152,7 +152,7 @@ class Session:
         return list(found.values())
 
     def to_resume(self) -> list[Unfinished]:
-        """What waits or was broken off; where nothing does, the last run, if it failed."""
+        """What waits or was broken off; if there is nothing, the last run, if it failed."""
         found = self.unfinished()
         if waiting := [one for one in found if one.waits]:
             return waiting
@@ -160,18 +160,18 @@ class Session:
         return [one for one in found if one.name == last]
 
     def last_run(self) -> str:
-        """The latest run of the user; empty if there is none."""
+        """The user's latest run; empty if there is none."""
         return self._last(lambda data: True)
 
     def said(self) -> int:
-        """How many messages the conversation has that ``AsyncAgent.say`` goes on with."""
+        """The number of runs in the conversation that ``AsyncAgent.say`` continues."""
         count, name = 0, self.last_talk()
         while name:
             count, name = count + 1, self._after(name)
         return count
 
     def last_talk(self) -> str:
-        """The latest run that was said to a conversation; empty if there is none."""
+        """The user's latest run in a conversation of ``say``; empty if there is none."""
         return self._last(lambda data: bool(data["turn"]))
 
     def _last(self, wanted: Callable[[Mapping[str, Any]], bool]) -> str:
@@ -182,7 +182,7 @@ class Session:
         return name
 
     def waiting_calls(self, one: Unfinished) -> list[CallForm]:
-        """The forms of the calls of it that wait for a person."""
+        """The forms of its calls that wait for a person."""
         if one.kind == "call":
             return [read_form(one.event.data["form"])] if one.status == "pending" else []
         return [
@@ -194,15 +194,15 @@ class Session:
     # Conversations
 
     def talk_of(self, messages: Messages) -> Talk:
-        """How far a conversation has been written down."""
+        """The record of how far a conversation has been written to the transcript."""
         return self._talks.setdefault(id(messages), Talk(messages))
 
     def let_go(self, messages: Messages) -> None:
-        """A conversation is over."""
+        """Forget a conversation that is over."""
         self._talks.pop(id(messages), None)
 
     def conversation(self, run: str) -> list[Message]:
-        """The messages of a run that has ended, with those of the conversation before it."""
+        """The messages of a run that has ended, after those of the runs that it continued."""
         chain = [run]
         while after := self._after(chain[-1]):
             chain.append(after)
@@ -212,8 +212,8 @@ class Session:
         return told
 
     def messages_before(self, run: str) -> list[Message]:
-        """The messages that a run began with; those of a new conversation are its opening alone, and none
-        where the run was killed before it asked the model anything."""
+        """The messages with which a run began; for a new conversation only its system message, and none if
+        the run was killed before its first request."""
         if self.transcript.last(self.id, "stimulus", run=run) and (after := self._after(run)):
             return self.conversation(after)
         for event in self.transcript.events(self.id, run=run, kind="request"):
@@ -222,14 +222,14 @@ class Session:
         return []
 
     def _after(self, run: str) -> str:
-        """The run whose conversation a run goes on with; empty if there is none."""
+        """The run whose conversation a run continues; empty if there is none."""
         stimulus = self.transcript.last(self.id, "stimulus", run=run)
         if stimulus is None:
             raise UsageError(f"There is no run {run} in session {self.id}.")
         return str(stimulus.data.get("after", ""))
 
     def _tell(self, told: list[Message], run: str) -> None:
-        """Add what was said in a run; of its conversations the one that it ended with."""
+        """Add the messages of a run; of its conversations only the last one."""
         end = self.transcript.last(self.id, "end", run=run)
         if end is not None:
             later = self.transcript.events(self.id, run=run, after=end.seq)
@@ -267,7 +267,7 @@ def _assistant(data: Mapping[str, Any]) -> Message:
 
 
 def read_messages(kept: list[Message]) -> Messages:
-    """A conversation of these messages."""
+    """A conversation with these recorded messages."""
     messages = Messages()
     for one in kept:
         messages.add(one)

@@ -1,1 +1,1 @@
-"""Models behind one interface (base.py); choose.py picks one. No backend knows tools, forms or the loop."""
+"""Model providers behind one interface (base.py); select.py chooses. None knows tools, forms or the loop."""

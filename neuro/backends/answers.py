@@ -1,6 +1,6 @@
-"""A reply as it comes from a server: its body in one piece, or the events of a stream, and the Answer in it.
+"""Reading a server's reply, whole or streamed, and the Answer that is collected from it.
 
-Knows no kind of server. What never ends is stopped at a limit, however it is packed.
+Knows no particular provider. A reply that is too long is cut off at a limit, also when it is compressed.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ MOST_EVENTS = 150_000
 
 
 class TooLongError(Exception):
-    """The reply is longer than LONGEST."""
+    """The reply has more than LONGEST bytes, or its stream more than MOST_EVENTS events."""
 
 
 @dataclass
 class Answer:
-    """A reply as far as it has come."""
+    """What has been received of a reply so far."""
 
     pieces: list[str] = field(default_factory=list)
     calls: list[NativeCall] = field(default_factory=list)
@@ -40,11 +40,12 @@ class Answer:
 
     @property
     def length(self) -> int:
-        """Of its text and of what its calls are given."""
+        """The number of characters of its text and of the arguments of its calls."""
         return sum(map(len, [*self.pieces, *(call["arguments"] for call in self.calls)]))
 
     def completion(self, turn: int, start: float) -> Completion:
-        """The same as a Completion; ``turn`` tells its calls from those of other replies."""
+        """The finished Completion. A call without an id of its own gets one with the number ``turn`` in it;
+        ``start`` is the monotonic time of the request."""
         taken: set[str] = set()
         for place, call in enumerate(self.calls):
             if not call["id"] or call["id"] in taken:  # each needs one of its own; not every server gives it
@@ -57,21 +58,21 @@ class Answer:
 
 
 class Stream(Protocol):
-    """Puts an Answer together from the events of a stream. ``done`` says that the server has ended it."""
+    """Collects an Answer from the events of a stream. ``done`` is true after the server's last event."""
 
     done: bool
 
     def hear(self, data: str) -> str:
-        """Take the data of one event; the text that is new."""
+        """Take the data of one event and return the text that it adds."""
         ...
 
     def end(self) -> Answer:
-        """All that came; its ``finish`` is None when it did not come to an end."""
+        """The whole Answer; its ``finish`` is None when the stream was cut off."""
         ...
 
 
 async def whole_of(response: httpx.Response) -> bytes:
-    """All of a reply that is not too long."""
+    """The body of a reply, decompressed. Raises TooLongError."""
     pieces, length = [], 0
     async with aclosing(_inflated(response)) as inflated:
         async for piece in inflated:
@@ -82,7 +83,7 @@ async def whole_of(response: httpx.Response) -> bytes:
 
 
 async def events_of(response: httpx.Response) -> AsyncGenerator[str]:
-    """The data of each event of a stream, as long as there is no end of neither one nor all of them."""
+    """The data of each server-sent event. Raises TooLongError when one, or all together, are too long."""
     rest, data = bytearray(), list[bytes]()
     since = counted = events = 0
     async with aclosing(_inflated(response)) as inflated:

@@ -69,8 +69,8 @@ class AnthropicBackend(HttpBackend):
         return options, parts
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
-        """A server that only resembles Anthropic's may not know how to cache by itself, and a model that
-        always thinks may not let a call be forced."""
+        """Drop an option that this server refuses: one that only resembles Anthropic's may not cache by
+        itself, and a model that always thinks may not let a call be forced."""
         words = str(error.get("message"))
         if "cache_control" in words and self._options.pop("cache_control", None) is not None:
             return True
@@ -89,7 +89,7 @@ class AnthropicBackend(HttpBackend):
         return _Stream(self)
 
     def event(self, data: str) -> dict[str, Any]:
-        """One event of a stream; an error told in its place is raised."""
+        """The JSON of one event of a stream. Raises ModelError when the event reports an error."""
         event = self._json(data)
         if not isinstance(event, dict):
             self._garbage("JSON without content")
@@ -99,7 +99,7 @@ class AnthropicBackend(HttpBackend):
 
 
 class _Stream:
-    """Blocks begin, grow by deltas and end, each at its index."""
+    """Collects content blocks, which begin, grow by deltas and end, each at its index."""
 
     def __init__(self, backend: AnthropicBackend) -> None:
         self.done = False
@@ -149,7 +149,7 @@ class _Stream:
 def _answer(
     blocks: Mapping[int, dict[str, Any]], inputs: Mapping[int, str], finish: str | None, used: Any
 ) -> Answer:
-    """The answer that blocks make, by index; ``inputs`` are the texts of arguments that came in pieces."""
+    """The Answer in the content blocks, by index; ``inputs`` are arguments that came in pieces, as text."""
     answer = Answer(finish=finish, usage=_usage(used))
     whole = []
     for index, block in sorted(blocks.items()):

@@ -1,6 +1,6 @@
 """What a model backend is: messages in, one completion out.
 
-Knows nothing of tools, forms or the loop; a backend only moves text, and native calls as they came.
+Knows nothing of tools, forms or the loop; a backend only carries text, and native calls unchanged.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class ModelError(QuothError):
 
 
 class ToolsRefusedError(ModelError):
-    """The server takes no native tools; the same request without them may well be answered."""
+    """The server does not support native tools; the same request without them may succeed."""
 
 
 class ContextFullError(ModelError):
-    """The request is longer than the model can read; ``window`` is how many tokens that are, 0 when the
+    """The request is longer than the model's context window; ``window`` is its size in tokens, 0 when the
     server does not say."""
 
     def __init__(self, sentence: str, window: int = 0) -> None:
@@ -52,7 +52,8 @@ class Usage:
 class Completion:
     """One reply. ``finish`` is ``stop`` (complete) or ``length`` (cut at ``max_tokens``).
 
-    ``calls`` are native ones, in order; ``kept`` is what the provider wants to see again with this reply.
+    ``calls`` are the native calls, in order; ``kept`` is data of the provider that must be sent back with
+    this reply in later requests.
     """
 
     text: str
@@ -66,10 +67,10 @@ ToolChoice = Literal["auto", "required", "none"]
 
 
 class PlainBackend(Protocol):
-    """The least that a caller's own model has to have; ``as_backend`` gives it the rest of a Backend.
+    """The least that a caller's own model must have; ``as_backend`` makes a Backend of it.
 
-    ``name`` is how a person would choose it (``openai:gpt-5``, ``local``, …); ``takes_grammar`` says whether
-    ``grammar`` (GBNF) is obeyed."""
+    ``name`` is the spec by which a person chooses it (``openai:gpt-5``, ``local``, …); ``takes_grammar`` says
+    whether it obeys ``grammar`` (GBNF)."""
 
     @property
     def name(self) -> str: ...
@@ -96,11 +97,11 @@ class PlainBackend(Protocol):
 
 @runtime_checkable
 class Backend(PlainBackend, Protocol):
-    """A model as the loop sees it: the model itself, or what a transcript has recorded of one.
+    """A model as the loop sees it: a real one, or one whose replies are read from a transcript.
 
     ``tool_view`` names the view of the belt in which it takes native tools; it is empty for a model that
-    takes none, and once its server has refused them. ``context`` is how many tokens it can read, None if it
-    does not say."""
+    takes none, and once its server has refused them. ``context`` is the size of its context window in tokens,
+    None if it does not say."""
 
     @property
     def tool_view(self) -> str: ...
@@ -118,14 +119,14 @@ class Backend(PlainBackend, Protocol):
         tools: bytes | None = None,
         tool_choice: ToolChoice = "auto",
     ) -> Completion:
-        """As for any PlainBackend; ``tools`` is the JSON array of the tools, in ``tool_view``. Raises
-        ToolsRefusedError when the server will not have them."""
+        """As for PlainBackend; ``tools`` is the JSON array of the tools in ``tool_view``. Raises
+        ToolsRefusedError when the server does not accept them."""
         ...
 
 
 def as_backend(given: PlainBackend) -> Backend:
-    """A caller's own model as the loop sees it. What it does not have takes no native tools, and does not say
-    how much it can read."""
+    """A caller's own model as a Backend. Without ``tool_view`` it takes no native tools, without ``context``
+    the size of its context window is unknown."""
     return given if isinstance(given, Backend) else _Adapted(given)
 
 

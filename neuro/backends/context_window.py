@@ -1,7 +1,7 @@
-"""How much a model can read: its context window in tokens, and about how many tokens a request takes.
+"""The size of a model's context window in tokens, and an estimate of the tokens that a request takes.
 
-Knows names of models, and what servers say of a request that is too long; no tokenizer, no tool, no loop. All
-is a function of the messages and of what the server told: the same run always comes to the same numbers.
+Knows names of models, and how servers report a request that is too long; no tokenizer, no tool, no loop.
+Estimates depend only on the messages and on what the server said, so a replayed run gets the same ones.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ EMBEDDED_REPLY = 2_048  # a small model may repeat itself for ever
 
 @dataclass(frozen=True)
 class Window:
-    """Tokens that one request and its reply may take. ``known`` says that this is no guess: a run may be
-    ended for it."""
+    """How many tokens a request and its reply may take together. ``known`` is false for a guess; only a known
+    window may end a run."""
 
     tokens: int
     known: bool = True
@@ -48,8 +48,8 @@ FAMILIES: tuple[tuple[str, Window], ...] = (
 
 
 def window_of(backend: Backend, given: int | None = None) -> Window:
-    """The window of a model: what the user says, what the backend says (its ``context``), what its name says,
-    or a guess."""
+    """The window of a model: ``given`` by the user, else stated by the backend (its ``context``), else known
+    from its name, else a guess."""
     told = given or backend.context
     if isinstance(told, int) and told > 0:
         return Window(told)
@@ -58,7 +58,7 @@ def window_of(backend: Backend, given: int | None = None) -> Window:
 
 
 def longest_reply(name: str, window: Window) -> int:
-    """The most tokens of a reply, by the name of the model: a quarter of what it can read, within reason."""
+    """The tokens a reply may have: a quarter of the window, up to a limit that depends on the model."""
     embedded = re.match(r"local(-small)?(:|$)", name)
     return max(min(window.tokens // 4, EMBEDDED_REPLY if embedded else LONGEST_REPLY), 1)
 
@@ -67,14 +67,14 @@ def longest_reply(name: str, window: Window) -> int:
 
 
 def tokens_in(text: str | bytes) -> int:
-    """About how many tokens a text takes, rather too many than too few: two for seven bytes. English takes
-    less, code as much; a Chinese character has three bytes and takes about one."""
+    """An estimate of the tokens in a text, rather too high than too low: two for seven bytes. English needs
+    fewer, code about as many; a Chinese character has three bytes and takes about one token."""
     size = len(text) if isinstance(text, bytes) or text.isascii() else len(text.encode("utf-8", "replace"))
     return -(-size * 2 // 7)
 
 
 def message_tokens(message: Message) -> int:
-    """About how many tokens a message takes, with the marks around it."""
+    """An estimate of the tokens that a message takes, with the markup around it."""
     said = tokens_in(message["content"])
     said += sum(
         8 + tokens_in(call["name"]) + tokens_in(call["arguments"]) for call in message.get("calls", ())
@@ -83,8 +83,8 @@ def message_tokens(message: Message) -> int:
 
 
 class Gauge:
-    """How full the window is. Each message is counted once; what the server says a request took corrects the
-    count of all that follow."""
+    """Estimates how full the context window is. Each message is counted once; the token count that the server
+    reports for a request corrects later estimates."""
 
     def __init__(self, window: Window) -> None:
         self.window = window
@@ -94,16 +94,16 @@ class Gauge:
         self._seen = self._counted = 0
 
     def tokens(self, messages: Messages) -> int:
-        """About how many tokens a request with these messages takes."""
+        """An estimate of the tokens of a request with these messages."""
         return self.corrected(self._count(messages))
 
     def corrected(self, counted: int) -> int:
-        """A count, by what the last request really took."""
+        """An estimate, scaled by the ratio of reported to estimated tokens of the last request."""
         return -(-counted * self._told // self._asked)
 
     def told(self, messages: Messages, asked: int, tokens: int) -> None:
-        """The server said that a request took so many ``tokens``; it had the first ``asked`` of the messages.
-        Nothing is learnt from a server that says nothing, or cannot mean what it says."""
+        """Learn that the server reported ``tokens`` for a request with the first ``asked`` of the messages. A
+        report of 0 is ignored, and an implausible one is limited."""
         counted = self._count(messages) - sum(
             message_tokens(messages[place]) for place in range(asked, len(messages))
         )
@@ -111,8 +111,8 @@ class Gauge:
             self._told, self._asked = min(max(tokens, counted // 2), counted * 3), max(counted, 1)
 
     def refused(self, messages: Messages, window: int) -> None:
-        """The server said that a request was too long, and, if ``window`` is not 0, for which window. What
-        was counted cannot have been right."""
+        """Learn that the server refused a request as too long, for a window of ``window`` tokens if that is
+        not 0; correct the estimate or the window accordingly."""
         counted = self._count(messages)
         if window:
             self.window = Window(window)
@@ -152,15 +152,16 @@ _FEWER = re.compile(
 )
 
 
-def fewer(error: Mapping[str, Any]) -> int:
-    """The most tokens of a reply that a server gives, if an error says that more were asked for; else 0."""
+def reply_limit(error: Mapping[str, Any]) -> int:
+    """The highest number of reply tokens that a server allows, if the error says that more were requested;
+    else 0."""
     found = _FEWER.search(str(error.get("message") or "").replace(",", ""))
     return int(found.group(1)) if found and overflow(error) is None else 0
 
 
 def overflow(error: Mapping[str, Any]) -> int | None:
-    """Whether an error says that the request is longer than the model can read: the window if it tells it, 0
-    if not, None for any other error."""
+    """The size of the context window, if the error says that the request exceeds it: 0 if it does not say the
+    size, None for any other error."""
     said = str(error.get("message") or "").replace(",", "")
     known = error.get("code") in _CODES or error.get("type") in _CODES
     if not known and not _TOO_LONG.search(said):

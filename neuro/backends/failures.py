@@ -1,6 +1,6 @@
-"""What goes wrong with a server of models, told as a sentence: what it refused, and what it said.
+"""Turns the failures of a model server into sentences for a person: refusals, and errors it reported.
 
-Knows the words of servers, not how they are asked. No sentence holds the key or another secret of the URL.
+Knows how servers word errors, not how requests are sent. No sentence contains the key or a secret in the URL.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NO_TOOLS = re.compile(r"not support tool|unsupported param: tools|tools param r
 
 
 class TransientError(Exception):
-    """A failure worth another try, after ``wait`` seconds at least; its text is the sentence for a person."""
+    """A failure worth another try, after at least ``wait`` seconds; its text is the sentence for a person."""
 
     def __init__(self, sentence: str, wait: float = 0.0) -> None:
         super().__init__(sentence)
@@ -46,8 +46,8 @@ class TransientError(Exception):
 
 
 class Server:
-    """One model on one server, as a person is told of it. ``auth`` are the user and password of its
-    address; ``key_variable`` names where its key comes from."""
+    """One model on one server, and the sentences about it. ``auth`` is the user and password in its address;
+    ``key_variable`` is the environment variable of its key."""
 
     kind = "a server of the right kind"
     tool_view = ""
@@ -145,7 +145,7 @@ class Server:
 
 
 def _secrets(key: str | None, auth: tuple[str, str] | None, url: httpx.URL) -> list[str]:
-    """What must not be told, the longest first: key, password, and what in the address may be one."""
+    """The texts that must not be shown, the longest first: key, password, possible secrets in the address."""
     user, password = auth or ("", "")
     raw = [pair.partition("=")[2] for pair in url.query.decode(errors="replace").split("&")]
     perhaps = [user, *raw, *url.params.values()]
@@ -154,7 +154,7 @@ def _secrets(key: str | None, auth: tuple[str, str] | None, url: httpx.URL) -> l
 
 
 def _refuses_tools(status: int, error: Mapping[str, Any], said: str) -> bool:
-    """Whether a server says that it takes no tools, and not that one of them, or a message, is wrong."""
+    """Whether a server refuses native tools as such, and not one of them or a message."""
     if error.get("code") == "context_length_exceeded" or str(error.get("param")).startswith("messages"):
         return False
     if status in (400, 404, 422):
@@ -170,8 +170,8 @@ def parsed(raw: bytes | str) -> Any:
 
 
 def error_of(reply: Any) -> dict[str, Any]:
-    """The error object of an answer, with a message; some servers send a bare string instead. Of the message
-    no more is kept than is looked at."""
+    """The error object of a reply, always with a ``message``, which is shortened to WORDS characters; empty
+    if the reply holds no error. Some servers send a bare string."""
     error = reply.get("error") or reply.get("detail") if isinstance(reply, dict) else None
     if isinstance(error, dict):
         return {**error, "message": str(error.get("message") or json.dumps(error))[:WORDS]}
@@ -184,7 +184,7 @@ def count_in(source: Any, key: str) -> int:
 
 
 def seconds_of(retry_after: str) -> float:
-    """The wait a Retry-After header asks for: seconds or a date; 0 when there is none to read."""
+    """The wait in seconds that a Retry-After header (a number or a date) asks for; 0 if unreadable."""
     try:
         return max(0.0, float(retry_after))
     except ValueError:

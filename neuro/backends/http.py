@@ -1,6 +1,6 @@
-"""What the backends over HTTP share: connections, tries and deadlines.
+"""What the backends over HTTP share: connections, retries and deadlines.
 
-Must not know tools, forms or the loop. Replies are read in answers.py, failures are told in failures.py.
+Must not know tools, forms or the loop. answers.py reads the replies, failures.py words the failures.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import httpx
 
 from quoth.neuro.backends.answers import LONGEST, Answer, Stream, TooLongError, events_of, whole_of
 from quoth.neuro.backends.base import Completion, ModelError, ToolChoice
-from quoth.neuro.backends.context_window import fewer
+from quoth.neuro.backends.context_window import reply_limit
 from quoth.neuro.backends.failures import Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import Messages, to_json
 from quoth.tools.errors import UsageError
@@ -33,8 +33,8 @@ MOST_CALLS = 1_000  # native ones, in one reply
 
 @dataclass
 class Request:
-    """One request. ``options`` may be given up when the server does not know them; ``parts`` are fields of
-    the body that are JSON already, in pieces."""
+    """One request. ``options`` are dropped when the server does not know them; ``parts`` are fields of the
+    body that are JSON already, in pieces."""
 
     options: dict[str, Any]
     parts: dict[str, list[bytes]]
@@ -46,8 +46,8 @@ class Request:
 
 
 class Payload:
-    """The body of a request in pieces, so that a long conversation is sent without being copied together. It
-    can be sent again."""
+    """The body of a request in pieces, so that a long conversation is sent without copying it. It can be sent
+    again."""
 
     def __init__(self, pieces: list[bytes]) -> None:
         self._pieces = pieces
@@ -59,10 +59,11 @@ class Payload:
 
 
 class HttpBackend(Server):
-    """One model on one server. ``extra`` adds to the request body; a value of None removes a default.
+    """One model on one server. ``options`` are added to the request body; None as a value leaves the field
+    out.
 
-    ``timeout`` bounds each try, or, once a reply streams, each silence in it; ``total`` bounds a reply with
-    all its tries.
+    ``timeout`` (seconds) bounds each try or, once a reply streams, each pause in it; ``total`` bounds a reply
+    with all its tries.
     """
 
     takes_grammar = False
@@ -154,7 +155,7 @@ class HttpBackend(Server):
         raise NotImplementedError
 
     def _adapt(self, error: dict[str, Any], request: Request) -> bool:
-        """Give up an option this model does not know; true when there was one."""
+        """Drop an option that this model does not know; false if there is none."""
         raise NotImplementedError
 
     def _whole(self, reply: Any) -> Answer:
@@ -167,7 +168,7 @@ class HttpBackend(Server):
     # One try
 
     def _http(self) -> httpx.AsyncBaseTransport | httpx.AsyncClient:
-        """What carries requests: a transport, or httpx's client where it has to find the way past proxies."""
+        """The carrier of requests: a transport, or httpx's client where proxies are configured."""
         loop = asyncio.get_running_loop()
         if self._carrier is None or self._loop is not loop:  # connections belong to the loop that opened them
             proxied = any(name != "no" for name in urllib.request.getproxies())
@@ -282,8 +283,8 @@ class HttpBackend(Server):
             self._garbage("a reply that cannot be decompressed")
 
     def _shorten(self, error: dict[str, Any], request: Request) -> bool:
-        """Ask for no more tokens than this model gives at once, from here on; false if that is not wrong."""
-        most = 0 if request.shortened else fewer(error)
+        """Ask for no more reply tokens than the server allows, from now on; false for any other error."""
+        most = 0 if request.shortened else reply_limit(error)
         asked = next((name for name in REPLY_TOKENS if name in request.options), "")
         if not asked or not 0 < most < request.options[asked]:
             return False
@@ -319,9 +320,10 @@ class HttpBackend(Server):
 
 
 def endpoint(base_url: str, path: str, default: str = "") -> tuple[httpx.URL, tuple[str, str] | None]:
-    """The address to post to, and the user and password that stood in it: httpx logs the URLs it asks.
+    """The address to post to, and the user and password that it contained: they are split off because httpx
+    logs URLs.
 
-    ``default`` is the folder of an address that has none.
+    ``default`` is the path to use when ``base_url`` has none. Raises UsageError.
     """
     try:
         url = httpx.URL(base_url)

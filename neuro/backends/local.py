@@ -1,6 +1,6 @@
 """The embedded model: llama.cpp in this process, by xllamacpp; no server to start and no key.
 
-Must not know tools, forms or the loop, nor where weights come from beyond asking ``weights`` for the file.
+Must not know tools, forms or the loop, nor where weights come from; it only asks ``weights`` for the file.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _stop_all() -> None:
 
 
 class LocalBackend:
-    """One GGUF model. It is loaded at the first ``complete``; a second request waits for the first."""
+    """One GGUF model. The first ``complete`` loads it; requests run one at a time."""
 
     takes_grammar = True
     tool_view = ""
@@ -127,8 +127,8 @@ class LocalBackend:
         await asyncio.to_thread(self.let_go)
 
     def let_go(self, seconds: float = -1) -> None:
-        """Free the model when nobody works with it any more, if that is so within ``seconds`` (below 0:
-        whenever it is); the next request loads it again."""
+        """Unload the model once no request uses it, waiting at most ``seconds`` (below 0: without limit); the
+        next request loads it again."""
         if self._turn.acquire(timeout=seconds):
             self._server = None
             self._turn.release()

@@ -1,6 +1,6 @@
-"""The conversation: neutral records, written once, as bytes for each kind of server.
+"""The conversation: provider-neutral messages, serialised once for each kind of server.
 
-The past is a prefix: nothing that was written is written again. Knows no server.
+It only grows: what has been serialised is never serialised again. Knows no server.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NotRequired, TypedDict, overload
 
 
 class NativeCall(TypedDict):
-    """A call as a provider spells it; ``arguments`` is JSON text, kept as it came, readable or not."""
+    """A call as the provider sent it; ``arguments`` is JSON text, unchanged and perhaps invalid."""
 
     id: str
     name: str
@@ -21,8 +21,8 @@ class NativeCall(TypedDict):
 class Message(TypedDict):
     """One message; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``.
 
-    ``calls`` are the native calls of an assistant, ``call_id`` says which of them a tool message answers, and
-    ``kept`` holds, by provider, what that provider alone understands and wants back as it was.
+    ``calls`` are the native calls of an assistant message, ``call_id`` says which of them a tool message
+    answers, and ``kept`` maps a provider to data that it wants sent back unchanged.
     """
 
     role: str
@@ -67,7 +67,7 @@ class _Written:
 
 
 class Sent(Sequence[bytes]):
-    """What requests held, each by its length: a conversation only grows, so its end holds them all."""
+    """The JSON of all requests, stored as lengths: each is a prefix of the conversation's JSON."""
 
     def __init__(self) -> None:
         self._requests: list[tuple[_Written, int]] = []
@@ -91,11 +91,11 @@ class Sent(Sequence[bytes]):
 
 
 class Messages:
-    """An append-only conversation: neutral records, each written once for every kind of server it goes to.
+    """An append-only conversation: neutral messages, each serialised once for every kind of server.
 
-    The bytes of request n are a prefix of those of request n+1, so providers' prompt caches hit and the
-    past is never serialised again (law "the prompt is a prefix"). ``before`` counts the messages in whose
-    place others stand here.
+    The bytes of request n are a prefix of those of request n+1, so providers' prompt caches hit and the past
+    is never serialised again (law "the prompt is a prefix"). ``before`` counts the messages that compaction
+    has removed or replaced.
     """
 
     def __init__(self, before: int = 0) -> None:
@@ -128,7 +128,7 @@ class Messages:
             self.system = "\n\n".join(filter(None, [self.system, message["content"]]))
 
     def add(self, message: Message) -> None:
-        """Append a message of another conversation, whole."""
+        """Append a whole message, for instance one of another conversation."""
         self.append(
             message["role"],
             message["content"],
@@ -138,8 +138,8 @@ class Messages:
         )
 
     def end_with(self, start: int, messages: Iterable[Message]) -> None:
-        """Put these in the place of all from ``start`` on: a conversation that is brought back goes on as it
-        was told. Nothing of it may have been written for a server yet."""
+        """Replace all messages from ``start`` on, to restore a recorded conversation. Raises ValueError if
+        one of them has been serialised for a server."""
         if any(written.count > start for written in self._written.values()):
             raise ValueError("what was sent cannot be changed")
         self._messages[start:] = list(messages)
@@ -152,22 +152,22 @@ class Messages:
 
     @property
     def turn(self) -> int:
-        """A number that no later request of this conversation has, also after it was shortened."""
+        """A number that no later request of this conversation has, even after compaction."""
         return self.before + len(self._messages)
 
     def __getitem__(self, index: int) -> Message:
         return self._messages[index]
 
     def pieces(self, wire: Wire) -> list[bytes]:
-        """The JSON array of what ``wire`` makes of the messages, to be sent piece by piece.
+        """The JSON array that ``wire`` makes of the messages, to be sent piece by piece.
 
-        What was written for an earlier request stays as it is, and all but its end is not even copied;
-        ``wire`` sees the messages since then only.
+        ``wire`` gets only the messages that are new since the last request; earlier pieces are neither
+        serialised nor copied again.
         """
         return self.so_far(wire).pieces()
 
     def so_far(self, wire: Wire) -> _Written:
-        """The same as it is kept; it grows with the next request."""
+        """The growing JSON array for ``wire``, up to date; the next request extends the same object."""
         written = self._written.setdefault(wire, _Written())
         if written.count < len(self._messages):
             written.add(to_json(item) for item in wire(self._messages[written.count :]))
@@ -175,11 +175,11 @@ class Messages:
         return written
 
     def written(self, wire: Wire) -> bytes:
-        """The same in one piece."""
+        """The JSON array for ``wire`` in one piece."""
         return b"".join(self.pieces(wire))
 
     def as_json(self) -> bytes:
-        """The JSON array of the messages as they are kept."""
+        """The JSON array of the neutral messages."""
         return self.written(as_kept)
 
 
@@ -188,7 +188,7 @@ def as_kept(new: Sequence[Message]) -> Sequence[Message]:
 
 
 def to_json(value: Any) -> bytes:
-    """Compact JSON, as it goes to a server."""
+    """Compact JSON, as it is sent to a server."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 

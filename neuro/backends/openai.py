@@ -20,8 +20,8 @@ THINKING = 4096  # tokens a reasoning model may think, for its limit counts thou
 
 
 class OpenAIBackend(HttpBackend):
-    """One model on one server. ``tool_role`` sends the results of text calls as ``tool`` messages; by default
-    they go as ``user``, for OpenAI refuses them without call ids."""
+    """One model on one server. ``tool_role`` sends the results of calls in text as ``tool`` messages; by
+    default they are ``user`` messages, because OpenAI refuses ``tool`` messages without call ids."""
 
     kind = "an OpenAI-compatible server"
 
@@ -98,7 +98,7 @@ class OpenAIBackend(HttpBackend):
         return _Stream(self)
 
     def chunk(self, data: str) -> tuple[dict[str, Any], Any]:
-        """The first choice in a piece of a stream, and the usage told with it."""
+        """The first choice in one event of a stream, and the token usage it reports, if any."""
         chunk = self._json(data)
         return self._choice(chunk) or {}, chunk.get("usage")
 
@@ -141,7 +141,7 @@ class _Stream:
 
 @dataclass
 class _Call:
-    """A call as far as it has come."""
+    """What has been received of a call so far."""
 
     id: str
     name: list[str] = field(default_factory=list)
@@ -149,7 +149,7 @@ class _Call:
 
 
 class _Calls:
-    """Puts tool calls together: whole ones, or pieces that say by ``index`` where they belong."""
+    """Collects tool calls: whole ones, or pieces that belong together by ``index``."""
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []

@@ -1,6 +1,6 @@
 """A backend that answers from a script: for tests of quoth and for users' tests of their own agents.
 
-Must not know tools, forms or the network. It keeps what it was shown, so a test can check the prefix law.
+Must not know tools, forms or the network. It records every request, so that a test can check the prefix law.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ class ScriptedBackend:
     """Replies one by one from a list, or from a function (plain or async) of the messages.
 
     A reply is a text, a Completion, or for native calls a mapping
-    ``{"text": "…", "tool_calls": [{"id": "c1", "name": "echo", "arguments": {"text": "hi"}}]}``
-    (text and id may be left out; arguments may be the JSON text itself, to script what cannot be read).
-    With ``whole`` the list begins where the conversation began: one that is carried on gets the reply it had
-    come to."""
+    ``{"text": "…", "tool_calls": [{"id": "c1", "name": "echo", "arguments": {"text": "hi"}}]}`` (text and id
+    may be left out; arguments may also be JSON text, to script invalid JSON). With ``whole`` the list covers
+    the conversation from its beginning: a resumed conversation gets the reply that comes next in it."""
 
     takes_grammar = False
     tool_view = "openai"
@@ -64,7 +63,7 @@ class ScriptedBackend:
         return completion
 
     async def aclose(self) -> None:
-        """Nothing to free."""
+        """Do nothing: a script holds no resources."""
 
 
 def _completion(reply: object, turn: int) -> Completion:

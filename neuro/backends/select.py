@@ -1,4 +1,4 @@
-"""Which model: from ``--model``, the environment or what is installed, to a backend.
+"""Chooses the model: from ``--model``, the environment or what is installed to a backend.
 
 Must not import a backend before it is chosen: choosing a script must not load httpx or llama.cpp.
 """
@@ -25,8 +25,8 @@ FORMS = (
 
 @dataclass(frozen=True)
 class Provider:
-    """A kind of model, the first word of its spec. ``backend`` is the module and class of one on a server,
-    ``url`` where that is (without: where the backend knows), ``key`` the variable of its key."""
+    """A kind of model, the first word of its spec. ``backend`` is the module and class for a server, ``url``
+    the server (None: the class knows it), ``key`` the environment variable of its key."""
 
     example: str = ""  # of a spec, where it needs a name after the colon
     backend: tuple[str, str] | None = None
@@ -61,7 +61,7 @@ def choose_backend(
     environ: Mapping[str, str] = os.environ,
     progress: Callable[[int, int], None] | None = None,
 ) -> Backend:
-    """The backend ``spec`` names; without one, the one the environment or the installation suggests."""
+    """The backend named by ``spec``, the environment or the installation. Raises UsageError."""
     spec = spec or environ.get("QUOTH_MODEL") or _default(base_url, environ)
     kind, _, model = spec.partition(":")
     provider = PROVIDERS.get(kind)
@@ -89,7 +89,7 @@ def _on_server(
     spec: str, model: str, provider: Provider, base_url: str | None, environ: Mapping[str, str]
 ) -> Backend:
     assert provider.backend is not None, "it is a server"
-    key = environ.get(provider.key)
+    key = environ.get(provider.key) if provider.key else None
     url = base_url or provider.url
     if provider.needs_url and not url:
         raise UsageError(f"{spec} needs the server's address: --base-url http://127.0.0.1:8080/v1")

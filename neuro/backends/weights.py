@@ -1,6 +1,6 @@
-"""Finds the file of an embedded model: already joined, in installed packages, or downloaded.
+"""Finds the file of an embedded model: joined before, in installed packages, or downloaded.
 
-Must not know llama.cpp, nor run a line of the packages that carry the weights: the hash alone is trusted.
+Must not know llama.cpp, nor run code of the packages that carry the weights: only the hash is trusted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class Weights:
-    """One known model: packages ``{package}1`` … carry its pieces, Qwen's own repository the whole."""
+    """One known model: packages ``{package}1`` … hold its parts, the repository ``repo`` the whole file."""
 
     package: str
     parts: int
@@ -57,7 +57,7 @@ KNOWN = {
 
 
 def find_weights(name: str, *, progress: Progress | None = None, cache_dir: Path | None = None) -> Path:
-    """The verified GGUF file of a known model; joined or downloaded into ``cache_dir`` when not there yet."""
+    """The verified GGUF file of a known model; a missing one is joined or downloaded into ``cache_dir``."""
     if name not in KNOWN:
         hint = did_you_mean(name, KNOWN) or f" Known: {', '.join(KNOWN)}."
         raise UsageError(f"There is no local model named {name}.{hint}")
@@ -92,7 +92,7 @@ def find_weights(name: str, *, progress: Progress | None = None, cache_dir: Path
 
 
 def explicit_weights(path: Path) -> Path:
-    """``path`` itself, once it is known to be a GGUF file."""
+    """``path`` with ``~`` expanded. Raises UsageError if it is not a GGUF file."""
     path = path.expanduser()
     try:
         with path.open("rb") as file:
@@ -107,7 +107,7 @@ def explicit_weights(path: Path) -> Path:
 
 
 def local_available() -> str | None:
-    """The best local model that could run now; cheap, and nothing of llama.cpp is imported."""
+    """The name of the best local model that is installed, or None; imports nothing of llama.cpp."""
     if importlib.util.find_spec("xllamacpp") is None:  # of a top-level name: looks, runs nothing
         return None
     for name, model in KNOWN.items():

@@ -1,4 +1,4 @@
-"""How a conversation is written for each kind of server: plain text, OpenAI's chat, Anthropic's messages.
+"""How a conversation is serialised for each kind of server: plain text, OpenAI's chat, Anthropic's messages.
 
 Knows how a call is spelt as a form, for servers without native calls; it knows no tool and sends nothing.
 """
@@ -17,7 +17,7 @@ Item = dict[str, Any]
 
 
 def text(new: Sequence[Message]) -> Iterator[Item]:
-    """For models that know text only: native calls become call forms, their results one tool message."""
+    """For models that take only text: native calls become call forms, a turn's results one tool message."""
     results: list[str] = []
     for message in new:
         if "call_id" in message:
@@ -32,7 +32,7 @@ def text(new: Sequence[Message]) -> Iterator[Item]:
 
 
 def text_as_user(new: Sequence[Message]) -> Iterator[Item]:
-    """The same for servers whose tool role wants call ids, as OpenAI's does."""
+    """The same with ``user`` for ``tool`` messages, which OpenAI refuses without call ids."""
     for item in text(new):
         yield {**item, "role": "user" if item["role"] == "tool" else item["role"]}
 
@@ -61,9 +61,9 @@ def openai(new: Sequence[Message]) -> Iterator[Item]:
 
 
 def anthropic(new: Sequence[Message]) -> Iterator[Item]:
-    """Anthropic's messages: the results of one turn, and what is said with them, are one user message.
+    """Anthropic's messages: the results of one turn, and the user's text with them, become one user message.
 
-    System messages are not among them: they are a field of the request.
+    System messages are left out: they are a field of the request.
     """
     user: list[Item] = []
     for message in new:
@@ -82,7 +82,7 @@ def anthropic(new: Sequence[Message]) -> Iterator[Item]:
 
 
 def anthropic_text(new: Sequence[Message]) -> Iterator[Item]:
-    """The same without tool blocks, which may stand only in requests that bring their tools."""
+    """The same as text, for requests without tools, in which Anthropic refuses tool blocks."""
     for item in text_as_user(new):
         if item["role"] != "system" and item["content"].strip():
             yield item
@@ -119,7 +119,7 @@ def _uses(message: Message) -> list[Item]:
 
 
 def as_object(arguments: str) -> dict[str, Any]:
-    """The arguments as the object they must be; nothing for those nobody could read."""
+    """The arguments as a JSON object; empty if they are not one."""
     try:
         read = json.loads(arguments)
     except (ValueError, RecursionError):

@@ -1,1 +1,1 @@
-"""What a model is shown: belt, schemas, grammar, dialects."""
+"""What a model is shown: tools, JSON schemas, grammars, rules, in the dialect it speaks."""

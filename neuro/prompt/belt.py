@@ -1,8 +1,8 @@
-"""The tool belt: views of the table for a model. Each is deterministic and the same for an equal table.
-A tool that is not to be shown stands in none of them but that of programs, and can be looked up.
+"""The tool belt: views of the table for a model. Equal tables give equal views, byte for byte. A hidden tool
+appears only in the view for programs; a model can still look it up.
 
 Knows the table's public face; it neither calls a tool nor reads a reply. The wording "AVAILABLE TOOLS:", the
-line of each tool and its "Parameters:" are the first seed's (001), the lines of tags another's (000).
+line of each tool and its "Parameters:" come from the first seed (001), the lines of tags from another (000).
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ SEARCH_TOOLS = ("describe", "search-tools")  # shown in full beside the bare lin
 
 
 def belt(table: ToolTable, view: str = "lisp") -> str:
-    """The belt as text; JSON for the views that are JSON. Raises UsageError for a view there is not."""
+    """The belt as text; JSON text for the JSON views. Raises UsageError for an unknown view."""
     if view in TEXT_VIEWS:
         return str(_view(table, view))
     return json.dumps(belt_data(table, view), ensure_ascii=False, indent=2) + "\n"
 
 
 def belt_data(table: ToolTable, view: str) -> list[dict[str, Any]]:
-    """A JSON view as data."""
+    """The belt of a JSON view as data. Raises UsageError for any other view."""
     data: list[dict[str, Any]] = json.loads(belt_bytes(table, view))
     return data
 
 
 def belt_bytes(table: ToolTable, view: str) -> bytes:
-    """A JSON view as it goes to a provider."""
+    """The belt of a JSON view, serialised for a provider. Raises UsageError for any other view."""
     if view in TEXT_VIEWS:
         raise UsageError(f"The view {view} is text, not JSON.")
     shown = _view(table, view)
@@ -61,7 +61,7 @@ def belt_bytes(table: ToolTable, view: str) -> bytes:
 
 
 def belt_json(table: ToolTable, view: str) -> dict[str, Any]:
-    """A view with the hash of the table it shows."""
+    """The belt of a view together with its name, the names of its tools and the hash of their schemas."""
     shown = belt(table, view) if view in TEXT_VIEWS else belt_data(table, view)
     seen = _seen(table, view)
     return {"view": view, "schema_hash": seen.schema_hash, "tools": seen.names(), "belt": shown}
@@ -185,18 +185,17 @@ def _one_line(text: str) -> str:
 
 
 class BeltCatalog:
-    """What the tools ``describe`` and ``search-tools`` may see of a table (tools/call/context.py,
-    Catalog)."""
+    """The table as the tools ``describe`` and ``search-tools`` see it (Catalog in tools/call/context.py)."""
 
     def __init__(self, table: ToolTable) -> None:
         self._table = table
 
     def describe(self, name: str) -> str:
-        """All a model may know of one tool. Raises UnknownToolError, which names the nearest."""
+        """The full description of one tool. Raises UnknownToolError, which names the nearest."""
         return _lisp_tool(self._table.get(name))
 
     def search(self, words: str, limit: int) -> list[str]:
-        """The lines of the tools that fit the words best; a word in a name counts most."""
+        """One line for each of the best matching tools, at most ``limit``; a match in a name counts most."""
         wanted = _stems(words)
         scored = [(_score(tool, wanted), tool) for tool in self._table if tool.name not in SEARCH_TOOLS]
         found = sorted((-score, tool.name) for score, tool in scored if score)

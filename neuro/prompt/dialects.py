@@ -1,6 +1,6 @@
-"""Dialects: how a model is shown the tools, how its reply becomes call forms, and which model speaks which.
+"""Dialects: how a model is shown the tools, how its reply becomes call forms, and which model uses which.
 
-Knows belts, readers and replies; it runs nothing and asks no model. All dialects end in the same CallForm.
+Knows belts, readers and replies; it runs nothing and asks no model. Every dialect ends in the same CallForm.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 @dataclass(frozen=True)
 class NativeFound(FoundCall):
-    """A native call that was read; ``id`` is the provider's, and its result goes back under it."""
+    """A readable native call; ``id`` is the provider's id, under which its result is sent back."""
 
     id: str = ""
 
 
 @dataclass(frozen=True)
 class NativeFault(Fault):
-    """A native call that could not be read; the provider wants a result for it too."""
+    """A native call that could not be read; the provider expects a result for its ``id`` too."""
 
     id: str = ""
 
@@ -52,7 +52,7 @@ def _dumps(value: Any) -> str:
 
 
 def _names(table: ToolTable) -> list[str]:
-    """The names that make a form in a text a call. A plain word that is shown to no model is none of them:
+    """The names that make a form in a text a call. A plain word that no model is shown is not one of them:
     (think about it) is prose."""
     return [tool.name for tool in table if tool.shown or "-" in tool.name]
 
@@ -61,8 +61,8 @@ def _names(table: ToolTable) -> list[str]:
 class Dialect:
     """One way of calling tools.
 
-    ``view`` is the belt in the system message, empty when tools travel beside it; ``native`` says whether
-    they do. ``reminds`` says whether the task is told again with every result, which small models need.
+    ``view`` is the belt in the system message, empty for a ``native`` dialect: its tools are a field of the
+    request. ``reminds`` repeats the task with every result, which small models need.
     """
 
     name: str
@@ -76,8 +76,8 @@ class Dialect:
     def opening(
         self, table: ToolTable, *, search: bool = False, view: str | None = None, rules: str | None = None
     ) -> str:
-        """The system message. With ``search`` each tool is shown with one line only. Empty where there is no
-        tool: then nothing is said of calls either."""
+        """The system message: the belt and the rules; empty for a table without visible tools. With
+        ``search`` most tools have one line only. ``view`` and ``rules`` replace the dialect's own."""
         if not table.shown:
             return ""
         if view is None:
@@ -86,38 +86,38 @@ class Dialect:
         return shown + (self.rules if rules is None else rules).rstrip()
 
     def tools(self, table: ToolTable, view: str) -> bytes | None:
-        """The tools that go beside the messages, as the backend wants them; None for none."""
+        """The tools as JSON for the backend's request; None without any, or for a dialect in text."""
         return belt_bytes(table, view) if self.native and view and table.shown else None
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
-        """What binds a model to this dialect; ``bounds`` are those of neuro/prompt/grammar.py."""
+        """The GBNF grammar of this dialect, if any; for ``bounds`` see neuro/prompt/grammar.py."""
         return None if self.spelling is None else grammar(table, spelling=self.spelling, **bounds)
 
     def read(self, completion: Completion, table: ToolTable) -> Reading:
-        """The calls of a reply. Never raises: what cannot be read is in ``errors``."""
+        """The calls of a reply. Never raises: ``errors`` of the Reading has what could not be read."""
         if completion.calls:
             return _read_native(completion, table)
         return self.read_text(completion.text, table, cut=completion.finish == "length")
 
     def read_text(self, text: str, table: ToolTable, *, cut: bool = False) -> Reading:
-        """The calls of a text; ``cut``: it was broken off by its length."""
+        """The calls of a text; ``cut``: the text was cut off at its maximal length."""
         reading = read_reply(text, *self._vocabulary(table), cut=cut)
         return replace(reading, calls=[self._meant(call, table) for call in reading.calls])
 
     def stream(self, table: ToolTable) -> Callable[[str], list[CallForm]]:
-        """What takes the pieces of a reply one by one, and answers with the calls that each has completed;
-        with none where calls travel beside the text."""
+        """A function that takes the pieces of a reply one by one and returns the calls that each completes;
+        always none for a native dialect, whose calls are not in the text."""
         if self.native:
             return lambda piece: []
         reply = ReplyStream(*self._vocabulary(table))
         return lambda piece: [self._meant(call, table).form for call in reply.feed(piece)]
 
     def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Mapping[str, str]]:
-        """The names that make a form a call, and the tools of response tags."""
+        """The names that make a form a call, and the tool of each response tag."""
         return _names(table), {}
 
     def _meant(self, call: FoundCall, table: ToolTable) -> FoundCall:
-        """A call that was found, as this dialect means it."""
+        """The call as this dialect interprets it."""
         return call
 
     def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
@@ -140,7 +140,7 @@ class _Tags(Dialect):
         return _names(table), {tag: tool.name for tag, tool in tagged(table).items()}
 
     def _meant(self, call: FoundCall, table: ToolTable) -> FoundCall:
-        """A tagged line with its words in the places of the tool's parameters; any other call as it is."""
+        """A tagged line as a call with its words as arguments; any other call unchanged."""
         if not call.tag:
             return call
         tool = tagged(table)[call.tag]
@@ -227,7 +227,7 @@ def named_dialect(name: str) -> Dialect:
 
 
 def dialect_named(name: str, *, in_text: bool) -> Dialect:
-    """The dialect that a run was begun with: of those that have two ways, the one in text or the other."""
+    """The dialect recorded for a run; ``in_text`` chooses the text version of a native one."""
     dialect = named_dialect(name)
     return without_tools(dialect) if in_text else dialect
 
@@ -235,10 +235,11 @@ def dialect_named(name: str, *, in_text: bool) -> Dialect:
 def choose_dialect(
     model: str, wanted: str | None = None, *, takes_tools: bool = True, search: bool = False
 ) -> tuple[Dialect, str]:
-    """The dialect for a model, and a note for the user when it is not the one that was wanted.
+    """The dialect for a model, and a note for the user when it is not the one that was ``wanted``.
 
-    ``search`` is the belt of one line a tool: a provider's tools are always shown in full, so there a model
-    that speaks natively is given ``run`` alone. Raises UsageError for a dialect there is not.
+    With ``search`` the model searches the tools instead of being shown them all. Native tools are always
+    shown in full, so the dialect ``run`` with its one tool then takes the place of ``native``. Raises
+    UsageError for an unknown or unsuitable dialect.
     """
     name = wanted or next(name for pattern, name in FAMILIES if re.match(pattern, model))
     dialect = named_dialect(name)
@@ -257,14 +258,14 @@ def choose_dialect(
 
 
 def without_tools(dialect: Dialect) -> Dialect:
-    """The dialect to fall back to where a server takes no tools."""
+    """The dialect to use instead where the server takes no native tools."""
     if not dialect.native:
         return dialect
     return RUN_TEXT if dialect.name == "run" else CALL_FORM
 
 
 def refusal_note(dialect: Dialect, reason: str) -> str:
-    """What the user is told when the tools of a dialect cannot be used."""
+    """The user's note that a dialect's native tools cannot be used, and what replaces it."""
     return f"{reason} It is asked for {_words(without_tools(dialect))}."
 
 
@@ -276,15 +277,15 @@ def _words(dialect: Dialect) -> str:
 
 
 def call_id(found: FoundCall | Fault) -> str:
-    """The provider's id of a native call, read or not; empty for what stood in text."""
+    """The provider's id of a native call or fault; empty for one in text."""
     return str(getattr(found, "id", ""))
 
 
-def answers(heard: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    """The messages that tell what came of the calls and faults of a turn, given as call ids and texts.
+def result_messages(heard: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """The messages that send the results and faults of a turn to the model, from pairs of call id and text.
 
-    Each is a role, a text and a call id, for Messages.append: every native call gets its own answer under its
-    id, and all others are told in one.
+    Each is a role, a text and a call id, for Messages.append: every native call gets a message with its id,
+    all others share one.
     """
     told = list(heard)
     rest = "\n\n".join(text for id, text in told if not id)
@@ -336,7 +337,7 @@ def _left_out(param: Param) -> bool:
 
 @cache
 def _run_table() -> ToolTable:
-    """The one tool of the dialect; nothing dispatches it, for it is read as a call of eval."""
+    """A table with the dialect's one tool; nothing dispatches it, for it is read as a call of eval."""
     program = Param("program", str, rules.RUN_PROGRAM)
     return ToolTable((CognitiveTool("run", rules.RUN_TOOL, (program,)),))
 

@@ -1,7 +1,7 @@
-"""A GBNF grammar from the belt, for servers of the llama.cpp family: a call in it is always readable.
+"""A GBNF grammar made from the belt, for servers of the llama.cpp family, so that every call can be read.
 
 Knows the table's public face and how calls are spelt, and no model. Required arguments come first, in the
-order of the signature; optional ones after them in any order, each at most once.
+order of the signature; optional ones follow in any order, each at most once.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ FREE_ORDER = 4
 
 @dataclass(frozen=True)
 class Spelling:
-    """How a dialect writes a call: what opens it, stands before the first argument and between two, names an
-    argument, and closes it; and whether values are JSON."""
+    """How a dialect writes a call: the text that opens it, that precedes the first argument, separates two,
+    names an argument, and closes the call. ``json`` says whether values are JSON."""
 
     opened: Callable[[CognitiveTool], str]
     first: str
@@ -100,11 +100,11 @@ def grammar(
     without: Collection[str] = (),
     programs: bool = False,
 ) -> str:
-    """One or several calls, or an answer in plain words; ``may_answer`` or ``may_call`` false forbids one.
-    With ``programs`` a call is a program for ``run``.
+    """The grammar for a reply: one or several calls, or an answer in plain words; ``may_answer`` or
+    ``may_call`` false forbids one of them. With ``programs`` a call is a program for ``run``.
 
-    Where the model may not answer yet, tools that can only give back its own words are left out too: small
-    models answer through them. ``without`` names tools that may not be called now."""
+    Where the model may not answer yet, tools that can only repeat its own words are left out as well, because
+    small models answer through them. ``without`` names tools that may not be called now."""
     tools = [tool for tool in table.shown if may_call and tool.name not in without]
     if not may_answer:
         tools = [tool for tool in tools if not _only_says(tool)] or tools
@@ -125,8 +125,8 @@ def grammar(
 
 
 def _only_says(tool: CognitiveTool) -> bool:
-    """No effects, and at most one text goes in: it can tell the model nothing but what the model told it.
-    With more arguments it is rather a tool whose author forgot to say what it does."""
+    """Whether a tool has no effects and takes at most one text: such a tool can only repeat what the model
+    wrote. One with more arguments rather has an author who forgot to declare effects."""
     return not tool.effects and len(tool.offered) <= 1 and all(param.type in TEXTS for param in tool.offered)
 
 
@@ -163,7 +163,7 @@ def _call(tool: CognitiveTool, number: int, spelling: Spelling) -> list[str]:
 
 
 def takes_line(tool: CognitiveTool) -> bool:
-    """Whether the rest of a tagged line is the one thing the tool needs, as in ``RESEARCH: query``."""
+    """Whether plain text after a tag can be a whole call: the tool needs exactly one text."""
     needed = [param for param in tool.offered if param.required]
     return len(needed) == 1 and needed[0].type in TEXTS and not needed[0].choices
 

@@ -1,6 +1,6 @@
-"""What a model is told of how to work, in each dialect. The texts are tuned: measure before changing one.
+"""The working rules for a model, in each dialect. The texts are tuned: measure before changing one.
 
-Knows how a call is spelt in a dialect, and no tool but those that ship, which the examples use.
+Knows how a dialect spells a call, and no tool but those that ship, which the examples use.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GREP = CallForm("grep-search", {"pattern": "green", "path": "b.txt"})
 
 
 def text_rules(spell: Callable[[CallForm], str]) -> str:
-    """The rules of a dialect in which calls are text, with an example spelt in it."""
+    """The rules of a dialect whose calls are text; ``spell`` writes the calls of the example."""
     return HOW + EXAMPLE.format(read=spell(READ), grep=spell(GREP))
 
 

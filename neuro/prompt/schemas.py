@@ -1,7 +1,7 @@
 """The belt as JSON Schema: for OpenAI, for Anthropic, for MCP, and one line a tool for a prompt.
 
-Knows the table's public face. Every schema is inline (no ``$ref``); names of tools are what the APIs accept,
-but for their length.
+Knows the table's public face. Every schema is inline (no ``$ref``). The APIs accept every tool name, unless
+it is too long.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ STRICT_KEYS = frozenset(
 
 
 def wire_name(name: str) -> str:
-    """The name of a tool as the APIs take it; a longer one is cut and told apart by its digest."""
+    """The name of a tool for the APIs; one over 64 characters is shortened and ends in a part of its hash."""
     if len(name) <= LONGEST_NAME:
         return name
     return f"{name[: LONGEST_NAME - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def openai_tools(tools: Iterable[CognitiveTool]) -> list[dict[str, Any]]:
-    """``strict`` where the schema allows it: every property required, what may be left out also null. A tool
-    whose arguments are open (any dict, any list) cannot be strict and keeps its own schema."""
+    """The tools for OpenAI, ``strict`` where the schema allows it: then every property is required, and an
+    optional one may be null. A tool with open arguments (any dict, any list) keeps its own schema."""
     return [{"type": "function", "function": _openai_function(tool)} for tool in tools]
 
 
@@ -55,7 +55,7 @@ def mcp_tools(tools: Iterable[CognitiveTool]) -> list[dict[str, Any]]:
 
 
 def json_lines(tools: Iterable[CognitiveTool]) -> list[str]:
-    """One tool a line: its name, description and schema."""
+    """One line of JSON for each tool: its name, description and schema."""
     return [
         json.dumps(
             {"name": tool.name, "description": tool.description, "parameters": tool.schema},
@@ -67,7 +67,7 @@ def json_lines(tools: Iterable[CognitiveTool]) -> list[str]:
 
 
 def hints(tool: CognitiveTool) -> dict[str, bool]:
-    """MCP's hints, from the effects. A program may call any tool, so a tool that takes one is open to all."""
+    """MCP's annotations, from the effects. A tool that takes a program may do all that any tool does."""
     effects = set(tool.effects)
     if any(param.type is Code for param in tool.offered):
         effects |= {"writes", "runs", "net"}
@@ -90,7 +90,7 @@ def _openai_function(tool: CognitiveTool) -> dict[str, Any]:
 
 
 def strict_schema(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """An object's schema by OpenAI's strict rules, or None when it cannot be told by them."""
+    """An object's schema by OpenAI's strict rules, or None when they cannot express it."""
     if schema.get("additionalProperties") is not False:
         return None
     required = schema.get("required", [])

@@ -1,8 +1,8 @@
 """Response tags, the first chat bot's dialect (seed 000): a line ``RESEARCH: some query`` is a call.
 
-Knows tools and their tags; where a tag stands in a reply is found by neuro/reading/reply.py. What a tool
-takes behind its tag: a JSON object with the names of its parameters; or else plain text, of which each
-required parameter but the last takes one word (or a text in double quotes) and the last the rest of the line.
+Knows tools and their tags; neuro/reading/reply.py finds the tags in a reply. A tag is followed by a JSON
+object of arguments, or by plain text: then each required parameter but the last gets one word (or a text in
+double quotes) and the last the rest of the line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WORD = re.compile(r'("(?:[^"\\]|\\.)*"|\S+)[ \t]*')
 
 
 def tagged(table: ToolTable) -> dict[str, CognitiveTool]:
-    """The tools that have a tag, by tag. Raises UsageError when two share one."""
+    """The tools that have a tag, by tag. Raises UsageError when two have the same."""
     found: dict[str, CognitiveTool] = {}
     for tool in table:
         if tool.tag in found:
@@ -31,8 +31,8 @@ def tagged(table: ToolTable) -> dict[str, CognitiveTool]:
 
 
 def tag_line(tool: CognitiveTool) -> str:
-    """``RESEARCH: [query]``: what a model writes to call the tool. Where several texts are needed, a model
-    that is shown one beside the other cannot tell where each ends; so it is shown their names."""
+    """The line that shows a model how to call the tool: ``RESEARCH: [query]``. For several free texts it is
+    JSON with their names, because a model cannot tell where one ends and the next begins."""
     slots = _slots(tool)
     if not all(param.choices for param in slots[:-1]):
         return f"{tool.tag}: {{" + ", ".join(f'"{param.name}": {_slot(param)}' for param in slots) + "}"
@@ -56,7 +56,7 @@ def _slot(param: Param) -> str:
 
 
 def tag_arguments(tool: CognitiveTool, rest: str) -> dict[str, Any]:
-    """What stands behind a tag as arguments."""
+    """The arguments of a call, read from the text after its tag."""
     if (named := _named(tool, rest)) is not None:
         return named
     slots = _slots(tool)

@@ -1,1 +1,1 @@
-"""A reply's text to calls; it runs nothing."""
+"""Reads the calls in a model's reply; it runs nothing."""

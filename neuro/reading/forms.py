@@ -1,4 +1,4 @@
-"""The form that begins at a place of a reply, in whatever language: Lisp, JSON, Python's way.
+"""Reads the form at one place of a reply, in any syntax: Lisp, JSON, or Python's.
 
 Knows the shapes of calls, not where in a reply one may stand; runs nothing. It can wait for more of a stream.
 """
@@ -61,10 +61,10 @@ LINE, OPENER = -1, -2
 
 
 class Wait(Exception):
-    """What comes next cannot be told before more of the text is there.
+    """More of a stream is needed to decide what comes next.
 
-    The form that begins at ``start`` is unfinished; or LINE: its line is; or OPENER: a form may yet begin on
-    this line; or None: one may follow the last.
+    ``start`` is where the unfinished form begins; or LINE: the line is unfinished; or OPENER: a form may
+    still begin on this line; or None: another form may follow the last one.
     """
 
     def __init__(self, start: int | None = None) -> None:
@@ -72,11 +72,11 @@ class Wait(Exception):
 
 
 class FormReader:
-    """Reads the form at ``position`` and moves behind it; keeps the calls and the faults.
+    """Reads the form at ``position`` and moves past it; collects the calls and the faults.
 
-    Time is linear in the text: a form that is read is passed over whole, one that fails up to its fault, and
-    reading in vain has a budget. ``text`` may be the rest of a longer one that begins at ``base``. As long as
-    it is not ``final``, Wait is raised where more text could change what is found.
+    Time is linear in the text: a form that is read is passed over whole, a faulty one up to its fault, and
+    failed attempts have a budget. ``text`` may be a later part of a longer one; it begins there at ``base``.
+    Unless it is ``final``, the reader raises Wait where more text could change the outcome.
     """
 
     def __init__(self, text: str, known: Collection[str], *, cut: bool, final: bool) -> None:

@@ -1,7 +1,7 @@
-"""JSON objects -> call forms, where an object can be nothing but a call.
+"""JSON objects -> call forms, where an object can only be a call.
 
-Knows the shapes that models are taught: ``{"tool", "args"}``, ``{"name", "arguments"}`` (arguments as JSON
-text too), OpenAI's ``{"function": {…}}`` and ``{"tool_calls": […]}``, and lists of these. Runs nothing.
+Knows the shapes that models are taught: ``{"tool", "args"}``, ``{"name", "arguments"}`` (also with arguments
+as JSON text), OpenAI's ``{"function": {…}}`` and ``{"tool_calls": […]}``, and lists of these. Runs nothing.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ _MEANT = re.compile(r"""["'](?:tool|name|function|tool_name|action)["']\s*:\s*["
 
 
 def is_meant(text: str, start: int, stop: int, known: Collection[str]) -> bool:
-    """Whether what stands there names a tool, so that it was meant as a call even if it cannot be read."""
+    """Whether ``text[start:stop]`` names a known tool, so that it is meant as a call even if unreadable."""
     found = _MEANT.search(text, start, min(stop, start + 400))
     return found is not None and kebab(found[1]).removeprefix(NAMESPACE) in known
 
 
 def json_calls(value: Any, known: Collection[str], marked: bool = False) -> list[CallForm] | None:
-    """The calls that a JSON value is; None when it is data. ``marked``: it stood where only calls stand.
+    """The calls that a JSON value represents; None when it is data. ``marked``: it stood where only calls
+    stand, as in a ``<tool_call>``.
 
     Raises InvalidCallError when it is a call with a fault.
     """

@@ -1,4 +1,4 @@
-"""JSON and Python text -> data: literals with the faults that models put in them, and ``name(key=value)``.
+"""JSON and Python text -> data: literals, even with models' mistakes in them, and ``name(key=value)``.
 
 Runs nothing and must not know tools or replies. Linear, bounded, and without recursion on the input's depth.
 """
@@ -34,7 +34,7 @@ def tail_repair(closers: str) -> str:
 
 
 class NotRead(QuothError):
-    """Why the text at ``offset`` is no literal. ``incomplete``: the text ended inside it."""
+    """Says why the text at ``offset`` is not a literal. ``incomplete``: the text ended inside it."""
 
     def __init__(self, message: str, offset: int, incomplete: bool = False) -> None:
         super().__init__(message)
@@ -44,7 +44,7 @@ class NotRead(QuothError):
 
 @dataclass(frozen=True)
 class Literal:
-    """A value, the offset behind it, what was mended, and, of a list, where its items stand."""
+    """A value, the offset of its end, the repairs that were made, and, for a list, the spans of its items."""
 
     value: Any
     end: int
@@ -100,13 +100,13 @@ _ITEM, _SEPARATOR, _KEY, _VALUE = range(4)  # what a frame expects next
 
 
 def smart_text(text: str, start: int, end: int) -> tuple[str, int] | None:
-    """The body of the text in curly quotes at ``start`` and the offset behind it; None when it never ends."""
+    """The content of the string in curly quotes at ``start`` and the offset after it; None if unclosed."""
     found = _BODIES[text[start]](text, start + 1, end)
     return None if found is None else (text[start + 1 : found.start(1)], found.end())
 
 
 def unescape(body: str) -> str:
-    """A string's body without the escapes of JSON and Python; an unknown one keeps its backslash."""
+    """A string's content with the escapes of JSON and Python replaced; unknown ones keep the backslash."""
     if "\\" not in body:
         return body
     if '"' not in body:
@@ -162,8 +162,8 @@ def read_literal(
 ) -> Literal:
     """The literal, or the call, that begins at ``text[start]``. A call inside a call is Code.
 
-    With ``tail``, brackets that are still open where the text ends are closed there, unless an inner one
-    holds a key in ``tail``: a key of an outer one, so that the inner could have ended before it. Raises
+    With ``tail``, brackets still open where the text ends are closed there, unless an inner one holds a key
+    in ``tail``: that is a key of an outer object, so the inner one could have ended before it. Raises
     NotRead.
     """
     return _Reader(text, len(text) if end is None else end).read(start, tail)

@@ -1,7 +1,7 @@
-"""A call form as models misspell it -> the Lisp text that was meant, and a sentence for each thing mended.
+"""Repairs call forms that models misspell: gives the intended Lisp text, and a sentence for each repair.
 
-Works on text: curly and single quotes, commas, ``key=value``, JSON inside a form, Common Lisp's ``#'f``, an
-end that is missing. Runs nothing and must not know tools. What has two readings is left as it is.
+Works on text: curly and single quotes, commas, ``key=value``, JSON inside a form, Common Lisp's ``#'f``, a
+missing end. Runs nothing and must not know tools. A form that could mean two things is left alone.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _TOP, _PLIST, _ARGS, _DATA, _CODE = range(
 
 @dataclass(frozen=True)
 class Mended:
-    """The form as Lisp text, the offset behind it in the text it was found in, and what was mended."""
+    """The repaired form as Lisp text, the offset of its end in the original text, and the repairs."""
 
     text: str
     end: int
@@ -98,7 +98,7 @@ class _Frame:
 
 
 def looks_odd(model: Any) -> bool:
-    """Whether a form, though it could be read, holds what is hardly Lisp: then it is worth mending."""
+    """Whether a readable form holds something that is hardly Lisp, so that a repair should be tried."""
     stack = [model]
     while stack:
         parent = stack.pop()
@@ -140,10 +140,10 @@ def _touch(one: Any, other: Any) -> bool:
 
 
 def mend(text: str, start: int, end: int, *, tail: bool = False, more: bool = False) -> Mended | None:
-    """The form that begins at ``text[start]``, mended; None when there is nothing to mend.
+    """The form that begins at ``text[start]``, repaired; None when nothing needs repair.
 
-    With ``tail``, what is still open at ``end`` is closed there, if that is the only reading. With ``more``,
-    the text may go on behind its end. Raises NotRead.
+    With ``tail``, brackets still open at ``end`` are closed there, if that is the only possible reading. With
+    ``more``, the text may continue after ``end``. Raises NotRead.
     """
     return _Mender(text, end, more).run(start, tail)
 

@@ -1,27 +1,28 @@
 """Model text -> the calls in it, in order, and what could not be read.
 
-Knows the shapes of calls and the names of the tools, and runs nothing. The rule of what is a call:
+Knows the shapes of calls and the names of the tools, and runs nothing. A call is a form for which all of this
+is true:
 
-- it begins a line (after blanks, a list mark, or a label such as ``Call:`` or ``Next step:``; not ``For
-  example:``) or follows another call; ``<tool_call>`` and its like may stand before it;
-- it is outside of quotation: not in ``inline code``, not in a line that begins with ``>``, not in a fence or
-  a block of Org that is marked with another language or as an example, and not announced as an example or as
-  somebody's words: by a line right before it, before its paragraph or before its fence, that ends in a colon
-  after "for example", "you could write", "you wrote" or the like;
-- it is shaped as a call. In Lisp: a plist that names its tool, or a list whose head is a known tool, or a
-  list whose arguments are all ``:key value`` (an unknown tool, which the door answers). In JSON: an object
-  that is nothing but a call (see json_calls.py). In Python's way, ``name(key=value)`` or ``[name(…), …]``:
-  known tools only, and nothing behind it on its line. A response tag, ``TAG: words``: outside of fences.
+- It begins a line (after blanks, a list mark, or a label such as ``Call:`` or ``Next step:``; not
+  ``For example:``) or follows another call; ``<tool_call>`` and its like may precede it.
+- It is not quoted: not in ``inline code``, not in a line that begins with ``>``, not in a fence or Org block
+  that is marked with another language or as an example, and not announced as an example or as somebody's
+  words. An announcement is a line right before the form, its paragraph or its fence that ends in a colon
+  after "for example", "you could write", "you wrote" or the like.
+- It has the shape of a call. In Lisp: a plist that names its tool, or a list whose head is a known tool, or a
+  list whose arguments are all ``:key value`` (the door answers for an unknown tool). In JSON: an object that
+  is nothing but a call (see json_calls.py). In Python's syntax, ``name(key=value)`` or ``[name(…), …]``:
+  known tools only, with nothing after it on its line. A response tag, ``TAG: words``: outside of fences.
 
-Any other form is text. A reply that is nothing but Lisp without a call in it, or that begins with a
-known tool's name and arguments in no such shape, is reported as an error.
+Any other form is text. A reply that consists only of Lisp without a call, or that begins with a known tool's
+name and arguments in none of these shapes, is reported as an error.
 
-What stands inside a form is never a call of its own, a fence or a form in a string least of all. So after a
-form that cannot be read only what begins no further to the right is read on (the convention of Lisp editors),
-and nothing at all when the fault lies in a string of a call, for then nobody knows where the string ends.
+A form inside another form is never a call of its own, least of all a fence or a form in a string. So after an
+unreadable form, reading goes on only at forms that begin no further to the right (the convention of Lisp
+editors), and not at all when the fault is in a string of a call, for then nobody knows where the string ends.
 
-What a model misspells is mended where there is one reading, and each call says what was mended in it. An end
-that is missing is one only at the end of the reply or of its fence, and never in a program.
+A misspelt call is repaired where only one reading is possible, and each call lists its repairs. A missing end
+is supplied only at the end of the reply or of its fence, and never in a program.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ MAX_REPLY = 8_000_000
 def read_reply(
     text: str, known: Collection[str] = (), tags: Mapping[str, str] | None = None, *, cut: bool = False
 ) -> Reading:
-    """Every call in ``text``, in order. Never raises: what cannot be read is in ``errors``.
+    """Every call in ``text``, in order. Never raises: ``errors`` of the Reading has what could not be read.
 
-    ``known`` are the names of the tools, ``tags`` the tool of each response tag. ``cut``: the reply was
-    broken off by its length, so that an end that is missing cannot be guessed.
+    ``known`` are the names of the tools, ``tags`` maps each response tag to its tool. ``cut``: the reply was
+    cut off at its maximal length, so a missing end is not guessed.
     """
     if len(text) > MAX_REPLY:
         message = f"The reply has {len(text)} characters, more than the {MAX_REPLY} that are read"

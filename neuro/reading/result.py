@@ -1,6 +1,6 @@
-"""What a reply of a model holds, as data: its calls, its text, its faults.
+"""The result of reading a model's reply: its calls, its text, its faults.
 
-Knows neither how they were found nor what becomes of them.
+Knows neither how they were found nor how they are used.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from quoth.tools.lisp.forms import CallForm, canonical
 
 @dataclass(frozen=True)
 class FoundCall:
-    """One call and where it stands (1-based line and column, character offsets of the text).
+    """One call and its position (1-based line and column, character offsets of the text).
 
-    ``repairs``: what was mended in it, a sentence each. ``tag`` is the response tag it was written with.
+    ``repairs`` has a sentence for each repair of its spelling; ``tag`` is its response tag, if any.
     """
 
     form: CallForm
@@ -42,7 +42,7 @@ class FoundCall:
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that could not be read: what, where, the line with a caret, and what would be right."""
+    """One unreadable part of a reply: the fault, its position, a hint, and the line with a caret."""
 
     message: str
     line: int

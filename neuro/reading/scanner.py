@@ -1,6 +1,6 @@
-"""The walk over a reply, from line start to line start: what is a call, by the rule that reader.py tells.
+"""The scan of a reply, line by line, for calls, by the rule in reply.py.
 
-Knows fences, labels and the shapes of calls; runs nothing. It can stop where a stream has no more text yet.
+Knows fences, labels and the shapes of calls; runs nothing. It can pause where a stream has no more text yet.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _events(tags: tuple[str, ...]) -> re.Pattern[str]:
 
 
 class Scan(FormReader):
-    """One walk over a reply; or, for a stream, over what is there of it, stopping where more could matter."""
+    """One scan of a reply. For a stream it scans the text so far and pauses where more text could matter."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""A reply that arrives in pieces: each call is reported as soon as its last bracket is there.
+"""A reply that arrives in pieces: each call is reported as soon as its last bracket has arrived.
 
-The same walk as over a whole reply (scan.py), over what is there of it; a watch that counts brackets says
-when it is worth walking on, so that the time is linear whatever the pieces are. It runs nothing.
+Runs the scan of scanner.py on the text so far. A watch counts brackets and says when scanning is worthwhile,
+so that the time is linear however the pieces are cut. It runs nothing.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _IN_DELIMITER = re.compile(r"[\[\]\n\r]").search
 
 
 class ReplyStream:
-    """Feed it the pieces of a reply; it answers with the calls that each piece has completed.
+    """Takes the pieces of a reply and returns the calls that each piece completes.
 
-    A call that ``feed`` reports is in the final Reading, in the same order. What can be told only at the end
-    (a call whose end is missing, one behind a form that is never closed) is in the final Reading alone: these
-    are its calls from number ``reported`` on.
+    A call that ``feed`` reports is in the final Reading, in the same order. A call that is certain only at
+    the end (its own end is missing, or it follows a form that is never closed) is in the final Reading alone,
+    after the first ``reported`` calls.
     """
 
     def __init__(self, known: Collection[str] = (), tags: Mapping[str, str] | None = None) -> None:

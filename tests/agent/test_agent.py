@@ -211,6 +211,9 @@ def test_the_same_tool_given_twice_is_once_and_another_of_its_name_is_refused(tm
     ("options", "sentence"),
     [
         ({"workspace": "/no/such/folder"}, "The workspace /no/such/folder is not a folder."),
+        ({"limits": 5}, "limits are RunLimits(steps=10, …), not 5."),
+        ({"model": 5}, "model is a spec, a Backend or ModelOptions(…), not 5."),
+        ({"tools": 5}, "tools are files of tools, CognitiveTools or a ToolTable, not 5."),
         ({"tools": ["x.py"]}, "x.py is no tool file; tools are written in files that end in .hy."),
         ({"tools": ["none.hy"]}, "There is no file none.hy."),
         ({"tools": [42]}, "42 is no tool; tools are .hy files, or tools made in Python."),

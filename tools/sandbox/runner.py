@@ -50,8 +50,8 @@ VALUES = "values"  # the function that lists what the session keeps
 # Makes an inner call; the name is that of this very use of the tool, the same however often the program is
 # carried on. Returns the value, or raises ToolFailure, and Pending where the program is to stand still.
 InnerCall = Callable[[CallForm, str], Awaitable[Any]]
-# Told what a program leaves behind: the sandbox's state, and name, type and length of each value.
 _Answer = dict[str, Any]  # what Monty is told a call came to
+# Told what a program leaves behind: the sandbox's state, and name, type and length of each value.
 KeepValues = Callable[[bytes, list[dict[str, Any]]], None]
 
 

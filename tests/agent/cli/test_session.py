@@ -16,7 +16,7 @@ from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.run import RunLimits
 from quoth.agent.session.drift import Changes, changes_of
-from quoth.agent.session.index import find_event, find_session, fork_session, last_session, take_in
+from quoth.agent.session.index import find_event, find_session, fork_session, import_session, last_session
 from quoth.agent.session.session import Session, alone
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import ToolError, UsageError
@@ -340,7 +340,7 @@ def test_what_was_imported_chooses_no_code_no_rules_and_no_server(store: Store) 
     assert {key: reaches_out(*key) for key in chosen} == chosen
     transcript = Transcript(lambda: store)
     transcript.add("s", "session", {"user": "ann"})
-    assert take_in(store, "t", list(transcript.events("s")))
+    assert import_session(store, "t", list(transcript.events("s")))
     assert (transcript.imported("s"), transcript.imported("t")) == (0, 1)
     new, _ = fork_session(store, "t")
     assert transcript.imported(new) == 2
@@ -357,7 +357,7 @@ def test_another_users_part_of_an_imported_session_stays_foreign_in_a_fork(store
     transcript = Transcript(lambda: store)
     for user in ("ann", "bob"):
         transcript.add("s", "session", {"user": user, "tools": ["/elsewhere/evil.hy"]})
-    assert take_in(store, "t", list(transcript.events("s")))
+    assert import_session(store, "t", list(transcript.events("s")))
     transcript.add("t", "session", {"user": "ann", "tools": []})  # chosen here
     new, _ = fork_session(store, "t")
     foreign = {user: Session(transcript, new, user, Path()).foreign() for user in ("ann", "bob")}
@@ -367,7 +367,7 @@ def test_another_users_part_of_an_imported_session_stays_foreign_in_a_fork(store
 def test_limits_of_elsewhere_and_unknown_ones_are_not_taken_over(store: Store) -> None:
     limits = {"steps": 7, "of-another-version": 1}
     Transcript(lambda: store).add("s", "session", {"user": "ann", "limits": limits})
-    take_in(store, "t", list(Transcript(lambda: store).events("s")))
+    import_session(store, "t", list(Transcript(lambda: store).events("s")))
     options = {session: take_over(Options(), store, session, "ann") for session in ("s", "t")}
     assert limits_of(options["s"], options["s"].limits) == RunLimits(steps=7)
     assert limits_of(options["t"], options["t"].limits) == RunLimits()

@@ -18,7 +18,7 @@ from loopback import KEY, failure, loopback, status
 from words import TalkingFunction, quoth, scripted, story, table_of, tool
 
 from quoth import Agent, HostServices, ModelOptions
-from quoth.agent.run.compaction import FULL, SUMMARY, Compaction, gauge_of, keep, task_text
+from quoth.agent.run.compaction import FULL, SUMMARY, Compaction, gauge_of, make_room, task_text
 from quoth.agent.run.run import Run, RunLimits
 from quoth.agent.terminal.progress import Progress
 from quoth.neuro.backends import wire
@@ -349,7 +349,7 @@ def test_the_model_still_knows_how_to_call_after_a_summary_if_it_was_told_later(
         for number in range(40):
             run.messages.append("assistant", f'(probe :text "{number}")')
             run.messages.append("tool", f'(probe :text "{number}") -> ok:\n{"x" * 60}')
-        await keep(run)
+        await make_room(run)
         assert [m["content"] for m in run.messages].count(opening) == 1
         with_store.close()
         return run
@@ -595,7 +595,7 @@ async def test_whatever_was_said_the_calls_stay_whole_and_the_task_and_the_newes
     full = gauge.tokens(old) > context * FULL // 100
     ended = ""
     try:
-        changed = await keep(run)
+        changed = await make_room(run)
     except ModelError as error:
         ended, changed = str(error), run.messages is not old
 

@@ -16,9 +16,9 @@ from quoth.neuro.backends.context_window import (
     UNKNOWN,
     Gauge,
     Window,
-    fewer,
     message_tokens,
     overflow,
+    reply_limit,
     tokens_in,
     window_of,
 )
@@ -140,7 +140,7 @@ FEWER = [
 
 @pytest.mark.parametrize(("message", "most"), FEWER)
 def test_a_server_may_say_that_it_gives_fewer_tokens(message: str, most: int) -> None:
-    assert fewer({"message": message}) == most
+    assert reply_limit({"message": message}) == most
 
 
 @pytest.mark.parametrize(("backend", "most"), [(OpenAIBackend, 9_000), (AnthropicBackend, 17_192)])

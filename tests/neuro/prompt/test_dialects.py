@@ -22,10 +22,10 @@ from quoth.neuro.prompt.dialects import (
     SEARCHED,
     Dialect,
     NativeFault,
-    answers,
     call_id,
     choose_dialect,
     refusal_note,
+    result_messages,
     without_tools,
 )
 from quoth.neuro.prompt.instructions import GREP, READ
@@ -229,12 +229,12 @@ def test_beside_native_calls_text_is_text() -> None:
 def test_native_calls_are_answered_each_by_its_id_and_all_else_in_one() -> None:
     reading = read(NATIVE, Completion("", calls=(native("probe", {}, "c1"), native("probe", "{", "c2"))))
     heard = [(call_id(reading.calls[0]), "eins"), (call_id(reading.errors[0]), "zwei")]
-    assert answers(heard) == [("tool", "eins", "c1"), ("tool", "zwei", "c2")]
+    assert result_messages(heard) == [("tool", "eins", "c1"), ("tool", "zwei", "c2")]
     in_text = read(CALL_FORM, Completion("(probe :a 1)\n(probe :a 2)\n(probe :a"))
     ids = [call_id(found) for found in [*in_text.calls, *in_text.errors]]
     told = zip(ids, ["eins", "zwei", "drei"], strict=True)
-    assert answers(told) == [("tool", "eins\n\nzwei\n\ndrei", "")]
-    assert answers([]) == []
+    assert result_messages(told) == [("tool", "eins\n\nzwei\n\ndrei", "")]
+    assert result_messages([]) == []
 
 
 # A reply that streams in
