@@ -24,6 +24,10 @@ _MEMORY = Path("/dev/shm")
 if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 4 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
+# Whoever runs this behind the scenes may have Ctrl-C ignored; what is started here must hear of it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # The Hy bytecode and the joined model are shared by all tests of a run; they hold nothing a test can change.
 _STATE = tempfile.mkdtemp(prefix="quoth-test-state-")
 os.environ["QUOTH_STATE"] = _STATE
