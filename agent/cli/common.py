@@ -207,16 +207,9 @@ def write_new(path: Path, text: str) -> None:
 
 def read_text(file: str) -> str:
     """Return the text of a file, or of stdin for ``-``. Raises UsageError."""
-    if file == "-":
-        return text_of("-")
-    try:
-        return Path(file).read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        raise UsageError(f"There is no file {file}.") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{file} is not UTF-8 text.") from None
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}.") from None
+    from quoth.agent.terminal.input import read_file
+
+    return text_of("-") if file == "-" else read_file(file)
 
 
 def text_of(argument: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from quoth.agent.run.conversation import Conversations
 from quoth.agent.run.options import ModelOptions, ToolOptions
+from quoth.agent.terminal.input import read_file
 from quoth.tools.errors import UsageError
 from quoth.tools.history.event import Event, TranscriptError
 from quoth.tools.history.transcript import Transcript
@@ -31,13 +32,7 @@ def session_in_store(store: Store, session: str) -> list[Event]:
 def session_in_file(path: Path) -> tuple[str, list[Event]]:
     """The id and events of a session file as written by ``quoth export``. Raises UsageError."""
     try:
-        session, events = read_written(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"There is no file {path}.") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is not UTF-8 text.") from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+        session, events = read_written(read_file(path).replace("\r\n", "\n").replace("\r", "\n"))
     except TranscriptError as error:
         raise TranscriptError(f"{path}: {error}") from None
     return session, events

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import termios
+from pathlib import Path
 from typing import Protocol
 
 from quoth.agent.terminal.output import is_dumb, is_terminal
@@ -29,6 +30,18 @@ def read_stdin() -> str:
         raise UsageError(f"Standard input is not UTF-8 text (byte {error.start}: {error.reason}).") from None
     except OSError as error:
         raise UsageError(f"Standard input cannot be read: {error.strerror}.") from None
+
+
+def read_file(path: str | Path) -> str:
+    """Return all of a file as text. Raises UsageError when it is not there, or is not UTF-8."""
+    try:
+        return Path(path).read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"There is no file {path}.") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text.") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 class Answers(Protocol):
