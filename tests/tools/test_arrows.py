@@ -25,10 +25,11 @@ ORDER = {
         "call",
         "policy history sandbox",
         "door dryrun",
-        "consent builtin",
+        "consent memory",
+        "builtin",
         "loading",
     ],
-    "neuro": ["reading backends", "prompt", "think"],
+    "neuro": ["reading backends embed", "prompt", "think"],
     "agent": [
         "reply plan",
         "terminal",

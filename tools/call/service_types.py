@@ -5,8 +5,9 @@ It knows no service, no store and no door.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Literal, get_args
 
 from quoth.tools.errors import ToolError
@@ -19,7 +20,14 @@ SearchDomain = Literal["archival_memory", "conversations", "all"]
 
 @dataclass(frozen=True)
 class Block:
-    """A named piece of memory. ``permission`` limits who may change it without a person's approval."""
+    """A named piece of memory, unique by ``label`` for its agent.
+
+    ``kind``: core blocks are shown to the model at the start of a conversation, working ones were loaded for
+    the work at hand, archival ones are found by search. ``permission`` limits what may be done without a
+    person's approval (tools/memory/acl.py). ``limit`` is the largest length of the text in characters; 0 is
+    the default of the kind. ``version`` counts the changes from 1. ``created`` and ``updated`` are RFC 3339
+    times in UTC, and ``by`` says who changed it last.
+    """
 
     label: str
     text: str = ""
@@ -27,29 +35,59 @@ class Block:
     permission: BlockPermission = "read_write"
     description: str = ""
     owner: str = ""  # the agent it belongs to, when it is shared
+    limit: int = 0
+    version: int = 1
+    created: str = ""
+    updated: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class BlockVersion:
+    """A text that a block had, from the time ``at`` (RFC 3339, UTC) until its next version."""
+
+    version: int
+    text: str
+    at: str = ""
+    by: str = ""
 
 
 @dataclass(frozen=True)
 class SearchHit:
-    """One search result; a higher ``score`` is a better match."""
+    """One search result; a higher ``score`` is a better match. ``at`` is its time (RFC 3339, UTC), ``owner``
+    the agent it belongs to when it is shared, and ``parts`` names what the score is the sum of."""
 
     label: str
     text: str
     score: float = 0.0
     source: str = ""  # "archival_memory", "conversations", or whatever else the searcher knows
+    at: str = ""
+    owner: str = ""
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+
+MAX_HITS = 100
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Options of a search. Raises ToolError for a limit below 1 or an unknown domain."""
+    """Options of a search. ``since`` (inclusive) and ``until`` (exclusive) bound the time of the hits: an ISO
+    8601 date or time, in UTC if it names no zone; empty is no bound. With ``semantic`` only the meaning
+    counts, not the words. Raises ToolError for a limit that is not 1 to 100, an unknown domain, or a time
+    that is none."""
 
     limit: int = 10
     domain: SearchDomain = "all"
+    since: str = ""
+    until: str = ""
+    semantic: bool = False
 
     def __post_init__(self) -> None:
-        if self.limit < 1:
-            raise ToolError(f"The limit of a search is at least 1, not {self.limit}.")
+        if not 1 <= self.limit <= MAX_HITS:
+            raise ToolError(f"The limit of a search is 1 to {MAX_HITS}, not {self.limit}.")
         _one_of("search domain", self.domain, get_args(SearchDomain))
+        for name in ("since", "until"):
+            object.__setattr__(self, name, utc_time(name, getattr(self, name)))
 
 
 @dataclass(frozen=True)
@@ -63,6 +101,21 @@ class Source:
 def check_scope(scope: str) -> None:
     """Raise ToolError unless ``scope`` is a SearchScope."""
     _one_of("search scope", scope, get_args(SearchScope))
+
+
+def utc_time(what: str, text: str) -> str:
+    """An ISO 8601 date or time as RFC 3339 in UTC, to the second; empty stays empty. Raises ToolError that
+    names ``what`` and the form wanted."""
+    if not text:
+        return ""
+    try:
+        time = datetime.fromisoformat(text.strip())
+        time = time.replace(tzinfo=time.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ToolError(
+            f"{what} is a date or a time such as 2026-01-31 or 2026-01-31T09:30, not {text[:40]!r}."
+        ) from None
+    return time.isoformat(timespec="seconds")
 
 
 def _one_of(what: str, word: str, known: Sequence[str]) -> None:

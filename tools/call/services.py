@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # what they hand over is imported when there is something to 
         Block,
         BlockKind,
         BlockPermission,
+        BlockVersion,
         SearchHit,
         SearchOptions,
         SearchScope,
@@ -29,7 +30,12 @@ Caller: TypeAlias = Any  # the ToolContext of a call, which holds these services
 
 
 class MemoryStore(Protocol):
-    """The memory blocks of one agent. An unknown label raises ToolError; only ``get_block`` returns None."""
+    """The memory blocks of one agent, which the store itself protects by tools/memory/acl.py.
+
+    An unknown label raises ToolError; only ``get_block`` returns None. An operation that the permission of a
+    block forbids raises ToolFailure, ``denied``; one that needs a person asks ``ctx.permission`` first, and
+    changes nothing before. Every operation is one transaction.
+    """
 
     async def create_block(
         self,
@@ -39,20 +45,67 @@ class MemoryStore(Protocol):
         kind: BlockKind = "working",
         permission: BlockPermission = "read_write",
         description: str = "",
-    ) -> Block: ...
+        limit: int = 0,
+    ) -> Block:
+        """A new block. ``limit`` 0 is the default of its kind. Raises ToolError when the label is taken."""
+        ...
 
     async def get_block(self, label: str) -> Block | None: ...
 
-    async def list_blocks(self) -> Sequence[Block]: ...
+    async def list_blocks(self, kind: BlockKind | None = None) -> Sequence[Block]:
+        """The agent's own blocks in the order of their labels, all or those of one kind."""
+        ...
 
-    async def update_block_text(self, label: str, text: str) -> None: ...
+    async def update_block_text(self, label: str, text: str) -> Block: ...
 
-    async def append_to_block(self, label: str, text: str) -> None: ...
+    async def append_to_block(self, label: str, text: str) -> Block:
+        """Add text as a new line: a newline stands between what is there and what is added."""
+        ...
+
+    async def replace_in_block(self, label: str, old: str, new: str) -> Block:
+        """Replace every occurrence of ``old``. Raises ToolError when it is not in the text."""
+        ...
+
+    async def move_block(self, label: str, kind: BlockKind, *, to: str = "") -> Block:
+        """Give a block another kind, in place; with ``to`` write its text to the block of that label, and
+        return that. A block moved to the archive under another label is deleted at its own, which needs
+        ``admin``; one that is loaded from the archive stays there."""
+        ...
+
+    async def swap_blocks(self, archive_label: str, load_label: str, *, to: str = "") -> Block:
+        """Archive one block and load another from the archive, both or neither; returns the one loaded."""
+        ...
+
+    async def delete_block(self, label: str) -> None: ...
+
+    async def history(self, label: str) -> Sequence[BlockVersion]:
+        """The earlier texts of a block, the newest first."""
+        ...
+
+    async def undo(self, label: str) -> Block:
+        """Take back the last change of a block's text, as a new version. Raises ToolError without one."""
+        ...
 
     async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]: ...
 
     async def persist_block(self, label: str) -> None:
         """Return when the block is safe on disk."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors that are close to each other for texts that are close in meaning."""
+
+    @property
+    def name(self) -> str:
+        """The model with its version. Vectors of different names are never compared."""
+        ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
+        """A vector of length 1 for each text: little-endian float32. Raises ToolError when it cannot."""
+        ...
 
 
 class Router(Protocol):

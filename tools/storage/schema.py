@@ -211,4 +211,38 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     """
     ALTER TABLE plan_steps ADD COLUMN seen TEXT NOT NULL DEFAULT '[]';
     """,
+    """
+    CREATE TABLE blocks (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        agent TEXT NOT NULL,
+        label TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        permission TEXT NOT NULL,
+        description TEXT NOT NULL,
+        text TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        version INTEGER NOT NULL,
+        created TEXT NOT NULL,
+        updated TEXT NOT NULL,
+        writer TEXT NOT NULL,
+        UNIQUE (agent, label)
+    ) STRICT;
+    CREATE INDEX blocks_kind ON blocks (agent, kind, label) WHERE kind != 'archival';
+    CREATE TABLE block_versions (
+        block INTEGER NOT NULL,
+        version INTEGER NOT NULL,
+        head INTEGER NOT NULL,
+        tail INTEGER NOT NULL,
+        middle TEXT NOT NULL,
+        at TEXT NOT NULL,
+        writer TEXT NOT NULL,
+        PRIMARY KEY (block, version)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE block_shares (
+        block INTEGER NOT NULL,
+        agent TEXT NOT NULL,
+        permission TEXT NOT NULL,
+        PRIMARY KEY (agent, block)
+    ) STRICT, WITHOUT ROWID;
+    """,
 )

@@ -1,0 +1,45 @@
+"""The ACL of memory blocks: what each permission lets an agent do, as data.
+
+The stores ask it, so that no caller goes round it (seed 004). It must not know stores, tools or people.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+from quoth.tools.call.call import ALLOW, Verdict, ask, deny
+from quoth.tools.call.service_types import BlockPermission
+
+Access = Literal["read", "append", "overwrite", "delete"]
+
+# From the strictest. For each permission: read, append, overwrite, delete.
+TABLE: Final[dict[BlockPermission, tuple[str, str, str, str]]] = {
+    "read_only": ("allow", "deny", "deny", "deny"),
+    "partner": ("allow", "ask", "ask", "deny"),
+    "human": ("allow", "ask", "ask", "deny"),
+    "append": ("allow", "allow", "deny", "deny"),
+    "read_write": ("allow", "allow", "allow", "deny"),
+    "admin": ("allow", "allow", "allow", "allow"),
+}
+ACCESSES: Final[tuple[Access, ...]] = get_args(Access)
+FROM_STRICTEST: Final = tuple(TABLE)
+BY_PERSON: Final[frozenset[BlockPermission]] = frozenset({"partner", "human", "admin"})  # only a person sets
+
+
+def judge(permission: BlockPermission, access: Access) -> Verdict:
+    """What a block's permission says of one access; the reason of a denial says what would be allowed."""
+    row = TABLE[permission]
+    word = row[ACCESSES.index(access)]
+    if word == "allow":
+        return ALLOW
+    if word == "ask":
+        return ask(f"Requires {permission} approval to {access}")
+    allowed = [one for one, answer in zip(ACCESSES, row, strict=True) if answer == "allow"]
+    asked = [one for one, answer in zip(ACCESSES, row, strict=True) if answer == "ask"]
+    may = " and ".join(allowed) + (f", and with a person's approval {' and '.join(asked)}" if asked else "")
+    return deny(f"its permission is {permission}, which does not let you {access}; you may {may}")
+
+
+def stricter(one: BlockPermission, other: BlockPermission) -> BlockPermission:
+    """The stricter of two permissions."""
+    return min(one, other, key=FROM_STRICTEST.index)
