@@ -150,9 +150,8 @@ def contents(make: Make, *agents: str) -> list[Any]:
         for agent in agents or ("a",):
             memory = make(agent, person=True)
             for block in await memory.list_blocks():
-                found.append(
-                    (agent, block, await memory.history(block.label), await memory.shares(block.label))
-                )
+                past, shares = await memory.history(block.label), await memory.shares(block.label)
+                found.append((agent, block, past, shares))
         return found
 
     return asyncio.run(look())

@@ -59,7 +59,15 @@ async def _all(make_store: MakeStore) -> None:
         case = _Case(make_store)
         store = await case.store()
         if check is not _shares or any(hasattr(store, name) for name in SHARING):
-            await check(case, store)
+            try:
+                await check(case, store)
+            except AssertionError:
+                raise
+            except Exception as error:
+                raise AssertionError(
+                    f"What this checks should be done ({check.__name__.strip('_')}), and it raised"
+                    f" {type(error).__name__}: {error}"
+                ) from error
 
 
 @dataclass
@@ -177,19 +185,19 @@ async def _reads(case: _Case, store: Any) -> None:
 async def _writes(case: _Case, store: Any) -> None:
     await store.create_block("notes")
     for what, work, text in (
-        ("append_to_block of an empty block", store.append_to_block("notes", "one one"), "one one"),
-        ("append_to_block", store.append_to_block("notes", "two\nlines"), "one one\ntwo\nlines"),
-        ("replace_in_block", store.replace_in_block("notes", "one", "1"), "1 1\ntwo\nlines"),
-        ("update_block_text", store.update_block_text("notes", "new"), "new"),
+        ("append_to_block of an empty block", lambda: store.append_to_block("notes", "one one"), "one one"),
+        ("append_to_block", lambda: store.append_to_block("notes", "two\nlines"), "one one\ntwo\nlines"),
+        ("replace_in_block", lambda: store.replace_in_block("notes", "one", "1"), "1 1\ntwo\nlines"),
+        ("update_block_text", lambda: store.update_block_text("notes", "new"), "new"),
     ):
         before = (await store.get_block("notes")).version
-        block = await work
+        block = await work()
         _same(block.text, text, f"The text that {what} returns")
         _same(await store.get_block("notes"), block, f"The block after {what}")
         _same(block.version, before + 1, f"The version after {what}")
     await _refused(
         store,
-        "replace_in_block of a text that is not there",
+        "replace_in_block of a text not there",
         store.replace_in_block("notes", "old", "x"),
         "old",
     )
@@ -204,17 +212,17 @@ async def _writes(case: _Case, store: Any) -> None:
 async def _names(case: _Case, store: Any) -> None:
     await store.create_block("preferences", "Dark mode.")
     for name, work in (
-        ("update_block_text", store.update_block_text("preference", "x")),
-        ("append_to_block", store.append_to_block("preference", "x")),
-        ("replace_in_block", store.replace_in_block("preference", "a", "b")),
-        ("move_block", store.move_block("preference", "archival")),
-        ("swap_blocks", store.swap_blocks("preference", "preferences")),
-        ("delete_block", store.delete_block("preference")),
-        ("history", store.history("preference")),
-        ("undo", store.undo("preference")),
-        ("persist_block", store.persist_block("preference")),
+        ("update_block_text", lambda: store.update_block_text("preference", "x")),
+        ("append_to_block", lambda: store.append_to_block("preference", "x")),
+        ("replace_in_block", lambda: store.replace_in_block("preference", "a", "b")),
+        ("move_block", lambda: store.move_block("preference", "archival")),
+        ("swap_blocks", lambda: store.swap_blocks("preference", "preferences")),
+        ("delete_block", lambda: store.delete_block("preference")),
+        ("history", lambda: store.history("preference")),
+        ("undo", lambda: store.undo("preference")),
+        ("persist_block", lambda: store.persist_block("preference")),
     ):
-        await _refused(store, f"{name} of a label that is not there", work, "preferences")
+        await _refused(store, f"{name} of a label that is not there", work(), "preferences")
 
 
 async def _limits(case: _Case, store: Any) -> None:
@@ -222,11 +230,11 @@ async def _limits(case: _Case, store: Any) -> None:
     _same(made.limit, 10, "The limit of a block that was created with limit=10")
     await store.append_to_block("notes", "6789")
     for doing, work in (
-        ("append_to_block beyond the limit", store.append_to_block("notes", "12")),
-        ("update_block_text beyond the limit", store.update_block_text("notes", "x" * 13)),
-        ("replace_in_block beyond the limit", store.replace_in_block("notes", "5", "5678")),
+        ("append_to_block beyond the limit", lambda: store.append_to_block("notes", "12")),
+        ("update_block_text beyond the limit", lambda: store.update_block_text("notes", "x" * 13)),
+        ("replace_in_block beyond the limit", lambda: store.replace_in_block("notes", "5", "5678")),
     ):
-        await _refused(store, doing, work, "10", "3")
+        await _refused(store, doing, work(), "10", "3")
     await _refused(store, "create_block beyond the limit", store.create_block("other", "12", limit=1), "1")
 
 
