@@ -6,7 +6,6 @@ Knows the memory rooms; it must not know models or commands.
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -40,7 +39,7 @@ class DictMemory(BlockMemory):
         self.tables = tables
 
     async def _atomically(self, work: Callable[[Blocks], T]) -> T:
-        tables = copy.deepcopy(self.tables)
+        tables = {name: dict(table) for name, table in self.tables.items()}
         done = work(DictBlocks(tables, self.agent_id))
         self.tables.update(tables)
         return done
@@ -73,7 +72,7 @@ class DictBlocks:
         key = block.owner or self._agent, block.label
         self._blocks[key] = replace(block, owner="")
         if before is not None:
-            self._versions.setdefault(key, []).insert(0, before)
+            self._versions[key] = [before, *self._versions.get(key, [])]
 
     def remove(self, label: str, owner: str = "") -> None:
         for table in (self._blocks, self._versions, self._shares):
@@ -93,10 +92,8 @@ class DictBlocks:
         return dict(self._shares.get((self._agent, label), {}))
 
     def share(self, label: str, agent: str, permission: BlockPermission | None) -> None:
-        bounds = self._shares.setdefault((self._agent, label), {})
-        bounds.pop(agent, None)
-        if permission is not None:
-            bounds[agent] = permission
+        bounds = {name: bound for name, bound in self.shares(label).items() if name != agent}
+        self._shares[self._agent, label] = bounds | ({agent: permission} if permission else {})
 
 
 # What is done, and what comes of it
