@@ -6,6 +6,7 @@ Knows the memory rooms; it must not know models or commands.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -99,13 +100,16 @@ class DictBlocks:
 # What is done, and what comes of it
 
 
-def done(work: Awaitable[T]) -> T:
+_LOOP = asyncio.Runner()  # one for all tests of a process: there are thousands of small works
+
+
+def done(work: Awaitable[T], context: contextvars.Context | None = None) -> T:
     """The result of work that is awaited."""
 
     async def go() -> T:
         return await work
 
-    return asyncio.run(go())
+    return _LOOP.run(go(), context=context)
 
 
 def said(work: Awaitable[Any]) -> str:
@@ -136,7 +140,7 @@ class Approver:
 def in_a_call(work: Callable[[], Coroutine[Any, Any, T]], person: Any, **given: Any) -> T:
     """Do the work as the body of a call does, where ``person`` is asked for permissions."""
     context = ToolContext(Workspace(Path.cwd()), permission=person, **given)
-    return enter_context(context).run(lambda: asyncio.run(work()))
+    return done(work(), enter_context(context))
 
 
 def contents(make: Make, *agents: str) -> list[Any]:
@@ -151,7 +155,7 @@ def contents(make: Make, *agents: str) -> list[Any]:
                 found.append((agent, block, past, shares))
         return found
 
-    return asyncio.run(look())
+    return done(look())
 
 
 @contextmanager
