@@ -143,17 +143,11 @@ def in_a_call(work: Callable[[], Coroutine[Any, Any, T]], person: Any, **given: 
     return done(work(), enter_context(context))
 
 
-def contents(make: Make, *agents: str) -> list[Any]:
-    """All that the memories of these agents hold."""
+def contents(make: Make, *agents: str) -> list[Block]:
+    """All blocks of these agents; each change shows in the version of a block."""
 
-    async def look() -> list[Any]:
-        found = []
-        for agent in agents or ("a",):
-            memory = make(agent, person=True)
-            for block in await memory.list_blocks():
-                past, shares = await memory.history(block.label), await memory.shares(block.label)
-                found.append((agent, block, past, shares))
-        return found
+    async def look() -> list[Block]:
+        return [block for agent in agents for block in await make(agent).list_blocks()]
 
     return done(look())
 

@@ -40,10 +40,10 @@ def test_a_person_is_asked_once_and_the_change_is_done_once(make: Make, permissi
 
 def test_what_a_person_refuses_is_not_done(make: Make) -> None:
     human(make, "x")
-    before = contents(make)
+    before = contents(make, "a")
     with pytest.raises(ToolFailure, match="the person said no"):
         in_a_call(lambda: make("a").append_to_block("x", "two"), Approver(answer=False))
-    assert contents(make) == before
+    assert contents(make, "a") == before
 
 
 def test_without_anybody_to_ask_it_is_denied(make: Make) -> None:
