@@ -14,7 +14,14 @@ from quoth.neuro.backends.messages import Message, Messages, NativeCall
 from quoth.tools.call.call import ToolResult
 from quoth.tools.history.event import Event, read_form
 
-GOING_ON = ("memory", "request", "reply", "call", "receipt", "fault")  # none of them is the last event of a run
+GOING_ON = (
+    "memory",
+    "request",
+    "reply",
+    "call",
+    "receipt",
+    "fault",
+)  # none of them is the last event of a run
 
 
 def _native(call: Mapping[str, Any]) -> NativeCall:

@@ -228,6 +228,8 @@ def _opened(event: Event) -> str:
     parts += [f"tools {file}" for file in said.get("tools") or ()]
     if said.get("policy"):
         parts.append(f"policy {said['policy']}")
+    if said.get("memory"):
+        parts.append(f"memory {said['memory']}")
     if said.get("from"):
         parts.append(f"forked from {said['from']['session']} at {said['from']['at']}")
     return ", ".join(parts)

@@ -11,9 +11,14 @@ import json
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    NotRequired,  # pydantic asks for these before Python 3.12
+)
 
-from typing_extensions import NotRequired, TypedDict  # pydantic asks for these before Python 3.12
+from typing_extensions import TypedDict
 
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.errors import InvalidCallError
@@ -196,7 +201,7 @@ NEEDED: Final[dict[Kind, dict[str, Any]]] = {
 # and what it may say beside that, or leave empty.
 POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
     "session": {
-        **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt"), str),
+        **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt", "memory"), str),
         "tools": list[str],
         "limits": dict[str, int | float | None],
         "versions": dict[str, str],
