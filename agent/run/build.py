@@ -52,7 +52,7 @@ def build_run(
     """The run that ``log`` records: ``past`` answers what has happened before, new events are written to
     ``log``. Without ``backend`` the run ends where ``past`` ends, and nothing is written. ``door`` has the
     tools of the run, ``services`` gives what its calls may use, and ``caller`` is the call that a sub-agent
-    works for. The model is shown the core blocks of ``memory`` that differ from those it has ``known``. For the
+    works for. The model is shown what is new in ``memory``, beside the blocks that it has ``known``. For the
     other parameters see Run and RecordedBackend."""
     live = backend is not None
     recorded = RecordedBackend(backend, past, log, differs=differs, note=note)

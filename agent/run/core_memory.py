@@ -44,6 +44,8 @@ async def _news(run: Run) -> str:
     run.looked = len(run.calls)
     if said is None:
         return ""
+    if said.get("unread"):
+        raise NoMemoryError(said["unread"])
     text = memory_text(said, first=not run.known)
     remember(run.known, said)
     return text
@@ -76,8 +78,7 @@ async def _look(run: Run) -> dict[str, Any] | None:
         if not run.known:
             said |= await _beside(run)
     except Exception as error:
-        _tell_unread(run, error)
-        return None
+        return _unread(run, error)
     results = run.calls[run.looked :]
     told = [data["label"] for data in new if _is_told(data, run, results)]
     told += [label for label in gone if any(_named(label, record) for record in results)]
@@ -93,7 +94,7 @@ async def _beside(run: Run) -> dict[str, Any]:
     return {name: value for name, value in (("working", working), ("archival", archival)) if value}
 
 
-def _tell_unread(run: Run, error: Exception) -> None:
+def _unread(run: Run, error: Exception) -> dict[str, Any] | None:
     """A conversation does not begin without its memory: its answers would be made up. One that goes on has
     what it was shown, and a person is told."""
     reason = str(error) if isinstance(error, QuothError) else f"({type(error).__name__})"
@@ -101,8 +102,9 @@ def _tell_unread(run: Run, error: Exception) -> None:
         if not run.unread:
             run.tell("note", f"The memory could not be read; the model goes on with what it knows. {reason}")
         run.unread = True
-        return
-    raise NoMemoryError(f"The memory could not be read, so the model was not asked. {reason}") from None
+        return None
+    why = f"The memory could not be read, so the model was not asked. {reason}"
+    return {"step": run.step, "blocks": [], "unread": why}
 
 
 # What the model knows from its own calls

@@ -118,8 +118,6 @@ class Host:
         self.models = Models(model_options(model), search=tooling.searched)
         self._memory = OwnMemory(lambda: self._open_memory(given))
         self.services = with_own(given.for_tools, self._memory)
-        if given.memory_url and self.services.memory is self._memory:
-            self._memory.opened()  # what is wrong with the URL is said now
         if self.services.model is NO_MODEL:
             self.services = replace(self.services, model=OwnModel(self.models.backend))
         self.user = user or user_name()
@@ -143,6 +141,8 @@ class Host:
         }
         if memory := "given" if self.services.memory is not self._memory else given.memory_kind:
             self._options["memory"] = memory
+        if given.memory_url:
+            self._memory.opened()  # what is wrong with the URL is said now
 
     def _open_records(self, audit: Audit | None) -> None:
         """Open the records of calls and runs, the broker of approvals, and the sandbox."""

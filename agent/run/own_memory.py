@@ -36,15 +36,15 @@ class OwnMemory:
         return self._memory
 
     async def aclose(self) -> None:
-        """Close the memory, if it was opened and can be closed."""
+        """Close the memory, if it was opened and has anything to close."""
         memory, self._memory = self._memory, None
-        if (close := getattr(memory, "aclose", None)) is not None:
-            await close()
+        if (close := getattr(memory, "close", None)) is not None:
+            close()
 
 
 def with_own(given: Services, own: Any) -> Services:
-    """The services with ``own`` as memory, and as search and shared blocks where the host gave none; unchanged
-    if it gave a memory, for ``own`` could not search that."""
+    """The services with ``own`` as memory, and as search and shared blocks where the host gave none. Beside
+    a memory of the host's they stay as they are: ``own`` could not search that."""
     if given.memory is not NO_MEMORY:
         return given
     search = own if given.search is NO_SEARCH else given.search

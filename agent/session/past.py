@@ -122,9 +122,11 @@ class Past:
         return past
 
     def without_failures(self) -> Past:
-        """Remove the model's failures at the end, so that it is asked again; returns itself."""
+        """Remove the failures of model and memory at the end, to ask them again; returns itself."""
         while self.exchanges and self.exchanges[-1][1].data.get("raised") == "model":
             self.exchanges.pop()
+        for step in [step for step, event in self.memory.items() if event.data.get("unread")]:
+            del self.memory[step]
         return self
 
     @property

@@ -63,8 +63,8 @@ def words(text: str) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """A text that a model was shown in event ``seq``; ``call`` is its call's event, 0 for a task's data or for
-    a memory block, whose ``label`` it has."""
+    """A text that a model was shown in event ``seq``; ``call`` is its call's event, 0 for a task's data and
+    for a memory block, whose ``label`` it has."""
 
     seq: int
     call: int

@@ -208,7 +208,7 @@ POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
         "from": _Fork,
     },
     "stimulus": {"after": str, "tool-view": str, "tools": list[str]},
-    "memory": {**dict.fromkeys(("gone", "working", "told"), list[str]), "archival": int},
+    "memory": {**dict.fromkeys(("gone", "working", "told"), list[str]), "archival": int, "unread": str},
     "call": {"version": str, "does": list[str]},
     "receipt": {"stage": str, "message": str, "effects": list[str]},
     "end": {"talk": int, "from": int, "messages": list[_Message]},
