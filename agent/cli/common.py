@@ -66,7 +66,7 @@ def agent_of(
     more.setdefault("limits", limits_of(options))
     agent = AsyncAgent(
         workspace=options.folder,
-        tools=ToolOptions(options.tools, options.belt or "full"),
+        tools=ToolOptions(options.tools, options.belt or "full", options.without),
         model=ModelOptions(options.model, options.base_url, options.dialect),
         policy=options.policy,
         user=options.user,
@@ -145,7 +145,7 @@ def tools_of(options: Options) -> ToolTable:
     from quoth.tools.loading import load_tools
 
     with results_only():
-        return load_tools(options.tools)
+        return load_tools(options.tools, without=options.without)
 
 
 # What is shown

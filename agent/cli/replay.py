@@ -104,6 +104,7 @@ async def _replayed(options: ReplayOptions, session: str, events: list[Event], f
 
     def again(given: Opening, live: bool = False) -> Conversations:
         own: dict[str, Any] = {"dialect": options.dialect, "belt": options.belt, "policy": options.policy}
+        own["without"] = options.without
         files = list(options.tools) or None
         return rebuilt_agent(
             given, notes, workspace=options.folder, session=session, tools=files, live=live, **own
