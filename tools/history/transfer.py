@@ -178,6 +178,7 @@ NEEDED: Final[dict[Kind, dict[str, Any]]] = {
     "reply": {"text": str},
     "call": {"id": str, "form": CallForm},
     "receipt": {"status": str},
+    "sent": {"text": str, "to": str},
     "spent": {"usage": dict[str, int], "steps": int, "calls": int},
     "approval": {"said": str},
     "end": {"status": str, "text": str},
