@@ -18,8 +18,8 @@ from typing import Any, Protocol
 from quoth.agent.reply import Inner, Listener, Reply, SubAgent
 from quoth.agent.run.budget import Budget, SpentError
 from quoth.agent.run.build import build_run, stimulus
-from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.messages import RunRouter, answer_of
+from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
 from quoth.agent.run.recorder import RecordedBackend
 from quoth.agent.run.run import Run, RunDoor, RunLimits

@@ -15,7 +15,6 @@ from quoth.tools.call.call import ToolResult
 from quoth.tools.history.event import Event, read_form
 
 
-
 @dataclass(frozen=True)
 class Sent:
     """A message that a call of a run has sent. ``key`` is that of the loop's own call in which it was sent;

@@ -189,7 +189,7 @@ POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
         **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt"), str),
         "tools": list[str],
         "limits": dict[str, int | float | None],
-        "versions": dict[str, str],
+        **dict.fromkeys(("versions", "sources", "channels"), dict[str, str]),
         "from": _Fork,
     },
     "stimulus": {"after": str, "tool-view": str, "tools": list[str]},
