@@ -98,7 +98,9 @@ class Postgres:
                 "The URL of the memory cannot be read; it is postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with "
                 "%40 for an @ in the password, %2F for a / and so on."
             ) from None
-        return [str(parts[name]) for name in ("password", "user", "passfile", "sslpassword") if parts.get(name)]
+        return [
+            str(parts[name]) for name in ("password", "user", "passfile", "sslpassword") if parts.get(name)
+        ]
 
     def run(self, work: Callable[[psycopg.Connection[Any], bool], tuple[T, bool]]) -> T:
         """What ``work`` returns, in one transaction; with it, it says whether anything was written. It is done
