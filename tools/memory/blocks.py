@@ -16,7 +16,8 @@ from quoth.tools.call.current import running_context
 from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, BlockVersion, SearchHit
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.memory import checks
-from quoth.tools.memory.operations import Asked, Blocks, NeedsConsent, Operations, Writer
+from quoth.tools.memory.operations import Asked, NeedsConsent, Operations, Writer
+from quoth.tools.memory.operations import Blocks as Blocks
 
 T = TypeVar("T")
 
@@ -90,7 +91,7 @@ class BlockMemory(ABC):
         await self._write(lambda blocks: blocks.delete(label))
 
     async def history(self, label: str) -> Sequence[BlockVersion]:
-        return await self._read(lambda blocks: blocks.history(label))
+        return await self._write(lambda blocks: blocks.history(label))  # text and ways back as of one moment
 
     async def undo(self, label: str) -> Block:
         return await self._write(lambda blocks: blocks.undo(label))
@@ -108,7 +109,7 @@ class BlockMemory(ABC):
 
     async def persist_block(self, label: str) -> None:
         """Every write is on disk already when it returns, so this only makes sure that there is the block."""
-        await self.history(label)
+        await self._write(lambda blocks: blocks.find(label))
 
     # SharedBlocks
 
@@ -164,13 +165,13 @@ class BlockMemory(ABC):
     # How it is done
 
     async def _read(self, work: Callable[[Operations], T]) -> T:
-        return await self._reading(lambda blocks: work(Operations(blocks, Writer("", "", self.person))))
+        return await self._reading(lambda blocks: work(Operations(blocks, Writer(person=self.person))))
 
     async def _write(self, work: Callable[[Operations], T]) -> T:
         """Do an operation. Where a person must approve something, nothing is written: they are asked, and it
         is done from its beginning, with all its checks."""
         now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
-        writer = Writer(self._writer(), now, self.person)
+        writer = Writer(self._writer(), now, self.agent_id, self.person)
         while True:
             given = writer
             try:
