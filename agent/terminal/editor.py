@@ -25,15 +25,22 @@ def edited(text: str, name: str, use: Callable[[str], object]) -> None:
     The scratch file stays when ``use`` refuses the text, and the error says where. Raises UsageError."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
     if not editor and not (is_terminal(sys.stdin) and shutil.which(USUAL)):
-        raise UsageError("There is no editor here: set EDITOR, or give the text with --text TEXT (- is stdin).")
+        raise UsageError(
+            "There is no editor here: set EDITOR, or give the text with --text TEXT (- is stdin)."
+        )
     folder = Path(tempfile.mkdtemp(prefix="quoth-"))
-    scratch = folder / f"{''.join(char if char.isalnum() or char in '-_.' else '_' for char in name)[:50]}.txt"
+    scratch = (
+        folder / f"{''.join(char if char.isalnum() or char in '-_.' else '_' for char in name)[:50]}.txt"
+    )
     scratch.write_bytes(f"{text}\n".encode() if text else b"")
     try:
         # A shell reads the editor's words, as in EDITOR="emacsclient -t".
-        code = subprocess.run(["sh", "-c", f'{editor or USUAL} "$@"', "sh", str(scratch)], check=False).returncode
+        words = ["sh", "-c", f'{editor or USUAL} "$@"', "sh", str(scratch)]
+        code = subprocess.run(words, check=False).returncode  # noqa: S603
         if code:
-            raise UsageError(f"The editor {editor or USUAL} ended with exit code {code}; nothing was changed.")
+            raise UsageError(
+                f"The editor {editor or USUAL} ended with exit code {code}; nothing was changed."
+            )
         use(read_file(scratch).removesuffix("\n"))
     except QuothError as error:
         if scratch.exists() and scratch.read_bytes().removesuffix(b"\n") not in (text.encode(), b""):

@@ -22,7 +22,9 @@ class Traces:
 def traces(store: Store, label: str) -> Traces:
     """Where a label still stands as a word of its own."""
     word = re.compile(rf"(?<![\w-]){re.escape(label)}(?![\w-])")
-    audit = store.execute("SELECT form || ' ' || message FROM audit WHERE instr(form || message, ?)", (label,))
+    audit = store.execute(
+        "SELECT form || ' ' || message FROM audit WHERE instr(form || message, ?)", (label,)
+    )
     events = store.execute(
         "SELECT session, coalesce(shown, form) FROM events WHERE instr(coalesce(shown, form), ?)", (label,)
     )

@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, get_args
 
 from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, BlockVersion, utc_time
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
+from quoth.tools.memory import checks
+from quoth.tools.memory.operations import Blocks
+from quoth.tools.memory.versions import delta
 from quoth.tools.org.document import Entry, Org, load
 from quoth.tools.org.edit import escape, unescape
 from quoth.tools.text import excerpt
@@ -63,6 +66,8 @@ def _section(level: int, name: str, of: Block | BlockVersion, fields: Sequence[s
     values = {field: getattr(of, field) for field in fields}
     if title == name and _title_of(title) == name:
         values.pop("label", None)
+    if isinstance(of, Block) and of.limit == checks.LIMITS[of.kind]:
+        values.pop("limit")
     lines = [f"{'*' * level} {title}", ":PROPERTIES:"]
     lines += [f":{field.upper()}: {_property(value)}" for field, value in values.items() if value]
     # Where lines are indented, -i tells Org that this is part of the text.
@@ -116,7 +121,7 @@ def _of_json(text: str, name: str) -> Iterator[tuple[str, Carried]]:
         if not isinstance(versions, list) or not all(isinstance(each, dict) for each in versions):
             raise UsageError(f"{where}: versions is an array of objects with version and text.")
         fields = {key: value for key, value in one.items() if key != "versions"}
-        yield where, Carried(_block(fields, where), [_version(each, where) for each in versions])
+        yield where, _carried(_block(fields, where), [_version(each, where) for each in versions], where)
 
 
 def _of_org(text: str, name: str) -> Iterator[tuple[str, Carried]]:
@@ -131,11 +136,11 @@ def _of_org(text: str, name: str) -> Iterator[tuple[str, Carried]]:
             where = f"{name}:{entry.row + 1}"
             fields = _fields(org, entry, FIELDS, where)
             block = _block({"label": org.entries[index].title} | fields, where)
-            yield where, Carried(block, [_version_of_org(org, one, name) for one in below])
+            yield where, _carried(block, [_version_of_org(org, one, name) for one in below], where)
         elif entry.level > 1 and org.entries[entry.parent].level != 1:
             raise UsageError(
-                f"{name}:{entry.row + 1}: A headline of one star is a block, one of two stars below it an earlier"
-                " version of its text; there is no other."
+                f"{name}:{entry.row + 1}: A headline of one star is a block, one of two stars below it an"
+                " earlier version of its text; there is no other."
             )
 
 
@@ -153,7 +158,9 @@ def _fields(org: Org, entry: Entry, known: Sequence[str], where: str) -> dict[st
             found[field] = _value(field, one.value, where)
         elif near := did_you_mean(one.name, [known.upper() for known in known]):
             raise UsageError(f"{where}: A block has no property {one.name}.{near}")
-    blocks = [one for one in entry.elements if one.kind == "block" and one.name == "EXAMPLE" and not one.depth]
+    blocks = [
+        one for one in entry.elements if one.kind == "block" and one.name == "EXAMPLE" and not one.depth
+    ]
     if len(blocks) != 1:
         raise UsageError(
             f"{where}: The text of a block stands between one #+begin_example and its #+end_example; here are"
@@ -176,6 +183,48 @@ def _value(field: str, text: str, where: str) -> Any:
         raise UsageError(f"{where}: {field.upper()} begins with a quote and is no JSON string.") from None
 
 
+# Taking in
+
+
+def take_in(
+    stored: Blocks, every: Sequence[Carried], now: str, by: str, replace_them: bool
+) -> tuple[list[str], list[str]]:
+    """Store all of them, in one transaction: the labels that are new, and those whose block was replaced.
+    A block that is the same already stays. Raises UsageError when others are taken, or ToolError for one
+    that cannot be stored; then nothing is changed."""
+    wanted = [(_whole(one.block, now, by), one.versions) for one in every]
+    there = {block.label: found for block, _ in wanted if (found := stored.get(block.label))}
+    wanted = [one for one in wanted if there.get(one[0].label) != one[0]]
+    taken = [block.label for block, _ in wanted if block.label in there]
+    if taken and not replace_them:
+        are, their = ("are blocks", "their") if len(taken) > 1 else ("is a block", "its")
+        raise UsageError(
+            f"There {are} {', '.join(taken)} already. Nothing was changed; --replace puts those of the file"
+            f" in {their} place."
+        )
+    for block, versions in wanted:
+        shares = stored.shares(block.label) if block.label in there else {}
+        if block.label in there:
+            stored.remove(block.label)
+        texts = [*reversed(versions), BlockVersion(block.version, block.text, block.updated, block.by)]
+        for older, newer in zip([None, *texts], texts, strict=False):
+            step = replace(block, text=newer.text, version=newer.version, updated=newer.at, by=newer.by)
+            stored.put(step, delta(older, newer.text) if older else None)
+        for agent, permission in shares.items():
+            stored.share(block.label, agent, permission)
+    return [block.label for block, _ in wanted if block.label not in there], taken
+
+
+def _whole(block: Block, now: str, by: str) -> Block:
+    checks.checked_label(block.label)
+    given = {name: getattr(block, name) for name in ("text", "limit", "description")}
+    checks.checked_changes(given)
+    checks.fits(block)
+    limit = 0 if block.limit == checks.LIMITS[block.kind] else block.limit  # as stores keep it
+    made = block.created or block.updated or now
+    return replace(block, limit=limit, created=made, updated=block.updated or made, by=block.by or by)
+
+
 # Checking
 
 
@@ -188,6 +237,19 @@ def _block(given: Mapping[str, Any], where: str) -> Block:
     return Block(**_checked(given, (*FIELDS, "text"), where))
 
 
+def _carried(block: Block, versions: list[BlockVersion], where: str) -> Carried:
+    versions.sort(key=lambda one: -one.version)
+    newer = block.version
+    for older in versions:
+        if not 0 < older.version < newer:
+            raise UsageError(
+                f"{where}: {excerpt(block.label)} is version {block.version}; earlier ones are numbered from"
+                f" 1 to {block.version - 1}, each once, not {older.version}."
+            )
+        newer = older.version
+    return Carried(block, versions)
+
+
 def _version(given: Mapping[str, Any], where: str) -> BlockVersion:
     if "version" not in given:
         raise UsageError(f"{where}: An earlier version of a text has no number.")
@@ -195,14 +257,14 @@ def _version(given: Mapping[str, Any], where: str) -> BlockVersion:
 
 
 def _checked(given: Mapping[str, Any], names: Sequence[str], where: str) -> dict[str, Any]:
-    found = dict(given)
+    found: dict[str, Any] = dict(given)
     for name, value in given.items():
         if name not in names:
             hint = did_you_mean(name, names) or f" There are {', '.join(names)}."
             raise UsageError(f"{where}: A block has no {excerpt(name)}.{hint}")
-        wanted = int if name in NUMBERS else str
-        if type(value) is not wanted or (wanted is int and value < 0):
-            kind = "a whole number" if wanted is int else "text"
+        number = name in NUMBERS
+        if isinstance(value, bool) or not isinstance(value, int if number else str) or (number and value < 0):
+            kind = "a whole number" if number else "text"
             raise UsageError(f"{where}: {name} is {kind}, not {_shown(value)}.")
         if name in KNOWN and value not in KNOWN[name]:
             hint = did_you_mean(value, KNOWN[name]) or f" There are {', '.join(KNOWN[name])}."
