@@ -53,7 +53,7 @@ def agent_of(
     """Create an agent from the options. It takes over the ``store`` and closes it. ``asked`` may wrap the
     AskTerminal, and ``more`` goes to AsyncAgent."""
     from quoth.agent.client import AsyncAgent
-    from quoth.agent.run.options import ModelOptions, ToolOptions
+    from quoth.agent.run.options import HostServices, ModelOptions, ToolOptions
 
     consent: Any = None
     if options.yes:
@@ -64,6 +64,7 @@ def agent_of(
 
         consent = asked(AskTerminal(user=options.asker, workspace=options.folder))
     more.setdefault("limits", limits_of(options))
+    more.setdefault("services", HostServices(memory_url=options.memory_url))
     agent = AsyncAgent(
         workspace=options.folder,
         tools=ToolOptions(options.tools, options.belt or "full"),

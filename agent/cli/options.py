@@ -6,6 +6,7 @@ Each field of an options class is an option of the command line. Knows no single
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -85,6 +86,11 @@ class Options:
         "--tools", "FILE.hy", "a file of tools; may be repeated", action="append", default=()
     )
     policy: str | None = option("--policy", "FILE", "rules for this run, beside yours and the workspace's")
+    memory: str | None = option(
+        "--memory",
+        "URL",
+        "postgresql://…, the memory (default: QUOTH_MEMORY, or that of the workspace)",
+    )
     user: str | None = option("--user", "NAME", "who is asking (default: the login name)")
     session: str | None = option("--session", "ID", "the session the calls belong to (default: a new one)")
     json: bool = switch("--json", "machine-readable, on stdout alone")
@@ -99,6 +105,11 @@ class Options:
     def folder(self) -> Path:
         """The path of the workspace."""
         return Path("." if self.workspace is None else self.workspace)
+
+    @property
+    def memory_url(self) -> str | None:
+        """The URL of the memory's database; None for that of the workspace."""
+        return self.memory or os.environ.get("QUOTH_MEMORY") or None
 
     @property
     def asker(self) -> str:

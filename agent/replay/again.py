@@ -13,6 +13,7 @@ from typing import Any, Literal
 from quoth.agent.run.conversation import Conversations
 from quoth.agent.run.options import ModelOptions, ToolOptions
 from quoth.agent.terminal.input import read_file
+from quoth.tools.call.services import Services
 from quoth.tools.errors import UsageError
 from quoth.tools.history.event import Event, TranscriptError
 from quoth.tools.history.transcript import Transcript
@@ -61,10 +62,12 @@ def rebuilt_agent(
     belt: Literal["full", "search"] | None = None,
     policy: str | None = None,
     live: bool = False,
+    services: Services | None = None,
 ) -> Conversations:
     """An agent with the session's options, without a model; ``tools``, ``dialect``, ``belt`` and ``policy``
     replace the session's own unless they are None. ``notes`` gets a sentence for everything that cannot be
-    restored. With ``live`` the policy must be found, else it raises UsageError."""
+    restored. With ``live`` the policy must be found, else it raises UsageError, and its calls may use
+    ``services``."""
     said = given.said
     if tools is None:
         named: list[str] = list(said.get("tools") or ())
@@ -84,6 +87,7 @@ def rebuilt_agent(
         policy=(policy or rules) if live else None,  # otherwise no call is judged
         session=session,
         user=str(said.get("user", "")),
+        services=services,
     )
 
 

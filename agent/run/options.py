@@ -7,14 +7,14 @@ an agent is put together from them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
 from quoth.agent.run.run import RunLimits
 from quoth.neuro.backends.base import PlainBackend
 from quoth.tools.call.ports import Audit, Gate
-from quoth.tools.call.services import Services
+from quoth.tools.call.services import NO_MEMORY, Embedder, Services
 from quoth.tools.errors import UsageError
 from quoth.tools.loading import ToolSource, load_tools, with_search
 from quoth.tools.policy.quotas import Rule
@@ -116,12 +116,17 @@ class HostServices(Services):
     Beside the fields of Services, tools may read ``knowledge``, what the host knows of the matter;
     ``confidence=0.9``, how sure it is, from 0 to 1; and ``agent_id="librarian"``, who calls. ``audit``
     records the calls in place of the store, ``audit=MemoryAudit()``.
+
+    Without ``memory`` the agent has that of its workspace; with ``memory_url="postgresql://…"`` that of a
+    database, which is part of no record. ``embedder`` turns its texts into vectors, ``embedder=MyModel()``.
     """
 
     knowledge: str | None = None
     confidence: float | None = None
     agent_id: str = "agent"
     audit: Audit | None = None
+    memory_url: str | None = field(default=None, repr=False)  # it may hold a password
+    embedder: Embedder | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -132,6 +137,15 @@ class HostServices(Services):
             raise UsageError(f"confidence is a number from 0 to 1 or None, not {sure!r}.")
         if not (isinstance(self.agent_id, str) and self.agent_id):
             raise UsageError(f"agent_id is a text that is not empty, not {self.agent_id!r}.")
+        if self.memory_url is not None and not isinstance(self.memory_url, str):
+            raise UsageError("memory_url is the URL of a database or None.")
+        if self.memory_url and self.memory is not NO_MEMORY:
+            raise UsageError("An agent has one memory: give memory or memory_url, not both.")
+
+    @property
+    def memory_kind(self) -> str:
+        """The kind of database in which the memory is; empty for that of the workspace."""
+        return "postgresql" if self.memory_url else ""
 
     @property
     def for_tools(self) -> Services:

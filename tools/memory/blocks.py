@@ -75,6 +75,10 @@ class BlockMemory(ABC):
     async def list_blocks(self, kind: BlockKind | None = None) -> Sequence[Block]:
         return await self._read(lambda blocks: blocks.all(kind))
 
+    async def count_blocks(self, kind: BlockKind) -> int:
+        """How many blocks of a kind there are; stores that can count need not read them."""
+        return len(await self.list_blocks(kind))
+
     async def update_block_text(self, label: str, text: str) -> Block:
         return await self._write(lambda blocks: blocks.update(label, text))
 
