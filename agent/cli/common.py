@@ -67,7 +67,7 @@ def agent_of(
     more.setdefault("services", HostServices(memory_url=options.memory_url))
     agent = AsyncAgent(
         workspace=options.folder,
-        tools=ToolOptions(options.tools, options.belt or "full"),
+        tools=ToolOptions(options.tools, options.belt or "full", options.without),
         model=ModelOptions(options.model, options.base_url, options.dialect),
         policy=options.policy,
         user=options.user,
@@ -146,7 +146,7 @@ def tools_of(options: Options) -> ToolTable:
     from quoth.tools.loading import load_tools
 
     with results_only():
-        return load_tools(options.tools)
+        return load_tools(options.tools, without=options.without)
 
 
 # What is shown

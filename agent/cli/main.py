@@ -41,7 +41,7 @@ FILES = (run, call, tools, program, flight, audit, policy, consent, memory, sess
 def parser() -> Parser:
     """Return the parser of the whole command line. Common options may precede or follow the command."""
     whole = Parser(prog="quoth", description="A homoiconic agent loop. Without a command: the REPL.")
-    whole.add_fields(Options, "tools_before")
+    whole.add_fields(Options, "before")
     whole.add_argument(
         "--version", dest="instead", action="store_const", const=version, help="print the version"
     )

@@ -132,6 +132,7 @@ class Host:
         self.door = self._make_door(policies)
         self._options = {
             "tools": tooling.files,
+            **({"without": list(tooling.without)} if tooling.without else {}),
             "model": self.models.options.spec,
             "base-url": self.models.options.base_url,
             "policy": None if policies.file is None else str(Path(policies.file).resolve()),

@@ -27,11 +27,13 @@ class ToolOptions:
 
     ``tools`` are ``.hy`` files or CognitiveTools beside those that ship, ``["shop.hy", double]``; or a
     ToolTable in place of them all. ``belt="search"`` shows the model one line a tool, for a table that is too
-    large to show; the default, ``"full"``, shows it all.
+    large to show; the default, ``"full"``, shows it all. ``without`` names tools that ship and are left out,
+    ``without=["block", "recall"]``.
     """
 
     tools: str | Path | Iterable[ToolSource] | ToolTable = ()
     belt: Literal["full", "search"] = "full"
+    without: Iterable[str] = ()
 
     def __post_init__(self) -> None:
         if self.belt not in ("full", "search"):
@@ -41,6 +43,8 @@ class ToolOptions:
         if not isinstance(self.tools, ToolTable):
             tools = [self.tools] if isinstance(self.tools, str | Path) else self.tools
             object.__setattr__(self, "tools", tuple(tools))
+        names = (self.without,) if isinstance(self.without, str) else tuple(self.without)
+        object.__setattr__(self, "without", names)
 
     @property
     def searched(self) -> bool:
@@ -54,7 +58,8 @@ class ToolOptions:
 
     def load(self) -> ToolTable:
         """The table of these tools. Raises UsageError for anything that is not a tool."""
-        table = load_tools(self._sources(), self.tools if isinstance(self.tools, ToolTable) else None)
+        table = self.tools if isinstance(self.tools, ToolTable) else None
+        table = load_tools(self._sources(), table, tuple(self.without))
         return with_search(table) if self.searched else table
 
     def _sources(self) -> Iterable[ToolSource]:

@@ -203,6 +203,7 @@ POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
     "session": {
         **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt", "memory"), str),
         "tools": list[str],
+        "without": list[str],
         "limits": dict[str, int | float | None],
         "versions": dict[str, str],
         "from": _Fork,
