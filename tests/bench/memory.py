@@ -2,10 +2,10 @@
 
 python tests/bench/memory.py [retrieval] [sizes] [writes] [--entries 1000 10000] [--rounds N] [--data DIR]
 
-retrieval: the questions of five LoCoMo conversations (../shared/data/locomo; it says so when they are missing),
-put to the product's own search over the transcripts' events, one turn an event. A question is answered when a
-turn of its evidence is among the first k hits (any@k), or all are (all@k). The weights were tuned on the first
-three conversations; the other two tell whether that was luck.
+retrieval: the questions of five LoCoMo conversations (../shared/data/locomo; it says so when they are
+missing), put to the product's own search over the transcripts' events, one turn an event. A question is
+answered when a turn of its evidence is among the first k hits (any@k), or all are (all@k). The weights were
+tuned on the first three conversations; the other two tell whether that was luck.
 sizes: search and append beside raw FTS5 and raw sqlite-vec on the same data, in the same run.
 writes: appends to blocks beside raw transactions, all of them synced.
 """
@@ -106,9 +106,8 @@ async def retrieval(data: Path) -> None:
     if embedder is not None:
         ways += [("meaning", embedder, True), ("both", embedder, False)]
     columns = [f"{kind}@{k}" for kind in ("any", "all") for k in AT]
-    print(
-        f"| conversations | questions | search by | {' | '.join(columns)} |\n|{'---+' * (len(columns) + 2)}---|"
-    )
+    print(f"| conversations | questions | search by | {' | '.join(columns)} |")
+    print(f"|{'---+' * (len(columns) + 2)}---|")
     with tempfile.TemporaryDirectory(prefix="quoth-memory-") as folder:
         talks = {name: read(data, name, Path(folder)) for name in (*TUNED, *OTHERS)}
         found = {

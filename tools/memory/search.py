@@ -1,15 +1,15 @@
 """Searches memory blocks and conversations in the store of a workspace, by words and by meaning.
 
-A hit's score is the sum of two parts between 0 and 1: how well its words match, beside the best match there is,
-and how near it is in meaning. The words are its own and, for less, those of its neighbours. The weights are
-those that tests/bench/memory.py measured best. It must not know tools, models or the ACL; whoever may read a
+A hit's score is the sum of two parts between 0 and 1: how well its words match, beside the best match there
+is, and how near it is in meaning. The words are its own and, for less, those of its neighbours. The weights
+are those that tests/bench/memory.py measured best. It must not know tools, models or the ACL: who may read a
 block or a conversation here is decided by agent, user and shares, in one condition.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -35,7 +35,7 @@ NO_MEANING: Final = (
 
 BY_WORDS: Final = f"""
     SELECT rowid AS id, -bm25(passage_words, {WEIGHTS}) AS score FROM passage_words
-    WHERE passage_words MATCH ?"""
+    WHERE passage_words MATCH ?"""  # noqa: S608
 VISIBLE: Final = """
     SELECT passages.id FROM passages LEFT JOIN blocks ON blocks.id = passages.block
     LEFT JOIN indexed_sessions ON indexed_sessions.id = passages.session"""
@@ -96,14 +96,16 @@ async def _nearest(
             raise ToolError(NO_MEANING)
         return None
     try:
-        await vectors.embed_new(
-            store, embedder, lambda ids: {one.id: one.embedded for one in read_passages(store, ids)}
-        )
+        await vectors.embed_new(store, embedder, lambda ids: _texts(store, ids))
         return await vectors.Nearest.to(store, " ".join(words), embedder, older)
     except ToolError:
         if needed:
             raise
         return None
+
+
+def _texts(store: Store, ids: Sequence[int]) -> dict[int, str]:
+    return {one.id: one.embedded for one in read_passages(store, ids)}
 
 
 # Which passages may be seen

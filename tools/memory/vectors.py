@@ -1,9 +1,9 @@
 """Keeps a vector for each passage and finds those that are nearest to a query in meaning.
 
-It must not know words, scores or where a model comes from. A vector takes a byte for each dimension, scaled to
-its largest part: the angle between two stays what it was. A model that is new embeds again what another has
-embedded, in the order of the passages and a bounded time at each search; until it is done, the vectors of the
-old model are asked with the old model.
+It must not know words, scores or where a model comes from. A vector takes a byte for each dimension, scaled
+to its largest part: the angle between two stays what it was. A model that is new embeds again what another
+has embedded, in the order of the passages and a bounded time at each search; until it is done, the vectors of
+the old model are asked with the old model.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _next(store: Store, embedder: Embedder) -> tuple[VectorModel, list[int]]:
             (embedder.name, embedder.dimensions),
         )
         known = models(store)
-    rows = store.execute(f"SELECT id FROM passages WHERE id > ? ORDER BY id LIMIT {BATCH}", (known[0].upto,))
+    rows = store.execute("SELECT id FROM passages WHERE id > ? ORDER BY id LIMIT ?", (known[0].upto, BATCH))
     if not rows and known[1:]:  # every passage has a vector of the new model
         with store.transaction() as run:
             run("DELETE FROM passage_vectors WHERE model < ?", (known[0].id,))
