@@ -96,7 +96,7 @@ async def _nearest(
             raise ToolError(NO_MEANING)
         return None
     try:
-        await vectors.embed_new(store, embedder, lambda ids: _texts(store, ids))
+        await vectors.embed_new(store, embedder, lambda ids: texts_of(store, ids))
         return await vectors.Nearest.to(store, " ".join(words), embedder, older)
     except ToolError:
         if needed:
@@ -104,7 +104,8 @@ async def _nearest(
         return None
 
 
-def _texts(store: Store, ids: Sequence[int]) -> dict[int, str]:
+def texts_of(store: Store, ids: Sequence[int]) -> dict[int, str]:
+    """What is embedded of these passages."""
     return {one.id: one.embedded for one in read_passages(store, ids)}
 
 
