@@ -226,6 +226,7 @@ def _opened(event: Event) -> str:
     if said.get("model"):
         parts.append(f"model {said['model']}")
     parts += [f"tools {file}" for file in said.get("tools") or ()]
+    parts += [f"without {name}" for name in said.get("without") or ()]
     if said.get("policy"):
         parts.append(f"policy {said['policy']}")
     if said.get("memory"):

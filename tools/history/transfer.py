@@ -194,6 +194,7 @@ NEEDED: Final[dict[Kind, dict[str, Any]]] = {
     "reply": {"text": str},
     "call": {"id": str, "form": CallForm},
     "receipt": {"status": str},
+    "sent": {"text": str, "to": str},
     "spent": {"usage": dict[str, int], "steps": int, "calls": int},
     "approval": {"said": str},
     "end": {"status": str, "text": str},
@@ -203,8 +204,9 @@ POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
     "session": {
         **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt", "memory"), str),
         "tools": list[str],
+        "without": list[str],
         "limits": dict[str, int | float | None],
-        "versions": dict[str, str],
+        **dict.fromkeys(("versions", "sources", "channels"), dict[str, str]),
         "from": _Fork,
     },
     "stimulus": {"after": str, "tool-view": str, "tools": list[str]},
