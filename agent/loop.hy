@@ -9,6 +9,7 @@ thousand turns use no more stack than ten."
   asyncio
   dataclasses [dataclass replace]
   quoth.agent.run.compaction [ask-within-window reply-tokens]
+  quoth.agent.run.core-memory [NoMemoryError with-memory]
   quoth.agent.reply [CallRecord]
   quoth.agent.run.observation [call-observation complaint cut-off empty-reply reminder unreadable]
   quoth.agent.run.run [Turn]
@@ -39,7 +40,7 @@ thousand turns use no more stack than ten."
   (while (isinstance turn Bounce)
     (setv turn (try
                  (await (cognitive-loop turn run))
-                 (except [error StoreError]
+                 (except [error [StoreError NoMemoryError]]
                    (.end run "failed" (str error))))))
   turn)
 
@@ -54,17 +55,18 @@ thousand turns use no more stack than ten."
       (.end run "failed" f"The run was stopped after {run.budget.steps-taken} steps without an answer.")
     True
       (do
-        (perceive stimulus run)
+        (await (perceive stimulus run))
         (setv thought (await (one-thought run)))
         (if (isinstance thought Ending)
             (.end run thought.status thought.reason)
             (await (act thought run))))))
 
-(defn perceive [stimulus run]
-  "Append the stimulus to the conversation; nothing said before is ever changed."
+(defn :async perceive [stimulus run]
+  "Append the stimulus and what is new in the memory to the conversation; nothing said before is ever
+  changed."
   (+= run.step 1)
   (+= run.budget.steps-taken 1)
-  (for [message stimulus.messages]
+  (for [message (await (with-memory stimulus.messages run))]
     (.append run.messages #* message)))
 
 (defclass [(dataclass :frozen True)] Ending []

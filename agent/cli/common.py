@@ -70,13 +70,14 @@ def agent_of(
         consent = asked(AskTerminal(user=options.asker, workspace=options.folder))
     more.setdefault("limits", limits_of(options))
     services = HostServices(
+        memory_url=options.memory_url,
         sources=sources_of(options.sources),
         channels=channels_of(options.channels, os.environ.get(VARIABLE, "")),
         channel=channel or ("json" if options.json else "terminal"),
     )
     agent = AsyncAgent(
         workspace=options.folder,
-        tools=ToolOptions(options.tools, options.belt or "full"),
+        tools=ToolOptions(options.tools, options.belt or "full", options.without),
         model=ModelOptions(options.model, options.base_url, options.dialect),
         policy=options.policy,
         user=options.user,
@@ -158,7 +159,7 @@ def tools_of(options: Options) -> ToolTable:
     from quoth.tools.loading import load_tools
 
     with results_only():
-        return load_tools(options.tools)
+        return load_tools(options.tools, without=options.without)
 
 
 # What is shown

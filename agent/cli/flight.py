@@ -183,6 +183,7 @@ def _as_begun(options: OptionsT, store: Store | None, file: PlanFile) -> Options
 def _as_given(options: Options) -> str:
     """The options that the next command needs, too."""
     words = [f" --tools {shlex.quote(file)}" for file in options.tools]
+    words += [f" --without {shlex.quote(name)}" for name in options.without]
     if options.policy:
         words.append(f" --policy {shlex.quote(options.policy)}")
     return "".join(words)

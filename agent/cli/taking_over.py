@@ -50,6 +50,8 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
                 f" --channel {missing[0]}=URL, or in {VARIABLE}."
             )
         more["channels"] = [word for word in more["channels"] if word not in lost]
+    if given.get("without") and not options.without:
+        more["without"] = given["without"]
     if foreign and (outside := [name for name in more if reaches_out(name, more[name])]):
         chosen = " ".join(_as_typed(name, one) for name in outside for one in _listed(more[name]))
         raise UsageError(

@@ -28,6 +28,7 @@ from quoth.agent.run.options import (
     service_options,
     tool_options,
 )
+from quoth.agent.run.own_memory import OwnMemory, with_own
 from quoth.agent.run.run import RunLimits
 from quoth.agent.run.subagents import services_for
 from quoth.agent.session.index import new_session
@@ -99,7 +100,8 @@ class Host:
         decision, and ``resume`` goes on.
         ``limits`` are those of each run: ``limits=RunLimits(steps=10, tokens=2000)``.
         ``services`` are what tools may use beside the workspace: ``services=Services(memory=notes)``; or
-        ``services=HostServices(memory=notes, knowledge="It is blue.")`` for what the host knows.
+        ``services=HostServices(memory=notes, knowledge="It is blue.")`` for what the host knows. Without a
+        memory it has that of the workspace.
         ``session`` names the session to go on with or to begin, ``session="monday"``; None is a new one.
         ``user`` is who speaks, ``user="ann"``; None is the user of this machine.
         ``on_event`` is told what happens in a run: ``on_event=lambda event, data: print(event)``.
@@ -116,7 +118,8 @@ class Host:
         self.policy = load_policy(self.workspace.root, policies.file)
         self.table = _with_sources(tooling.load(), given)
         self.models = Models(model_options(model), search=tooling.searched)
-        self.services = given.for_tools
+        self._memory = OwnMemory(lambda: self._open_memory(given))
+        self.services = with_own(given.for_tools, self._memory)
         self.channel = given.channel
         self.deliver: Callable[[str], None] | None = None  # brings a message to the user
         if self.services.router is NO_ROUTER:
@@ -136,6 +139,7 @@ class Host:
         self.door = self._make_door(policies)
         self._options = {
             "tools": tooling.files,
+            **({"without": list(tooling.without)} if tooling.without else {}),
             "model": self.models.options.spec,
             "base-url": self.models.options.base_url,
             "policy": None if policies.file is None else str(Path(policies.file).resolve()),
@@ -144,6 +148,10 @@ class Host:
             "belt": tooling.belt,
             **given.kept,
         }
+        if memory := "given" if self.services.memory is not self._memory else given.memory_kind:
+            self._options["memory"] = memory
+        if given.memory_url:
+            self._memory.opened()  # what is wrong with the URL is said now
 
     def _to_user(self, text: str) -> None:
         """Bring a message to the user: tell the listener, whose errors are ignored, then deliver it."""
@@ -172,6 +180,14 @@ class Host:
         self.transcript = Transcript(self._opened_store)
         self.call_log = StoreCallLog(self.transcript, self.table.secrets)
         self._session = Session(self.transcript, self.session, self.user, store_path(self.workspace.root))
+
+    def _open_memory(self, given: HostServices) -> Any:
+        """The memory of this agent: in the workspace's store, or where the host said."""
+        from quoth.tools.memory.opening import open_memory  # here: most calls use none
+
+        return open_memory(
+            given.memory_url, self._opened_store, self.agent_id, user=self.user, embedder=given.embedder
+        )
 
     def _make_door(self, policies: PolicyOptions) -> Door:
         counted = [limit.counts for limit in self.policy.limits]
@@ -312,10 +328,11 @@ class Host:
             raise UsageError("This agent is closed.")
 
     async def aclose(self) -> None:
-        """Close the sandbox, the models and the store. May be called twice."""
+        """Close the sandbox, the models, the memory and the store. May be called twice."""
         self._closed = True
         async with contextlib.AsyncExitStack() as ending:
             ending.callback(self._close_store)
+            ending.push_async_callback(self._memory.aclose)
             ending.push_async_callback(self.models.aclose)
             ending.push_async_callback(self._sandbox.aclose)
 

@@ -27,6 +27,7 @@ from quoth.tools.history.receipts import WINDOW_SECONDS
 if TYPE_CHECKING:
     from quoth.agent.session.past import Past, Sent
     from quoth.agent.session.run_log import RunLog
+    from quoth.tools.call.services import MemoryStore
     from quoth.tools.door.door import Door
     from quoth.tools.errors import Status
     from quoth.tools.history.long_results import Texts
@@ -123,6 +124,10 @@ class Run:
     interrupted: bool = False
     thinking: asyncio.Task[Any] | None = None
     children: list[Run] = field(default_factory=list)  # the sub-agents at work
+    memory: MemoryStore | None = None  # whose core blocks the model is shown
+    known: dict[str, Any] = field(default_factory=dict)  # the blocks it knows, as it knows them, by label
+    looked: int = 0  # how many calls had been made when the memory was looked at last
+    unread: bool = False  # a person was told that it cannot be read
     pages: Texts | None = None  # keeps what the model is not shown whole
     gauge: Gauge | None = None  # how full the model's window is
     reply_tokens: int = 0  # how long a reply may be, the last that was asked for

@@ -26,7 +26,14 @@ class Sent:
     told: bool = False
 
 
-GOING_ON = ("request", "reply", "call", "receipt", "fault")  # none of them is the last event of a run
+GOING_ON = (
+    "memory",
+    "request",
+    "reply",
+    "call",
+    "receipt",
+    "fault",
+)  # none of them is the last event of a run
 
 
 def _native(call: Mapping[str, Any]) -> NativeCall:
@@ -41,6 +48,7 @@ class Talk:
     messages: Messages
     count: int = 0
     reply: str | None = None
+    known: dict[str, Any] | None = None  # the memory blocks it holds; None: as the transcript tells
 
     def new(self) -> tuple[int, list[Message]]:
         """The place of the first message that is not recorded yet, and the messages from there on."""
@@ -91,6 +99,7 @@ class Past:
     faults: set[str] = field(default_factory=set)
     spent: dict[str, Event] = field(default_factory=dict)
     sent: list[Sent] = field(default_factory=list)
+    memory: dict[int, Event] = field(default_factory=dict)  # what was shown of it, by turn
     end: Event | None = None
     place: int = 0  # of the next exchange
     unused: int = 0  # finished calls that nobody has asked for yet
@@ -120,6 +129,8 @@ class Past:
                     past.spent[event.key] = event
                 case "sent":
                     past.sent.append(Sent(event.key, event.data["text"], event.data["to"]))
+                case "memory":
+                    past.memory[event.data["step"]] = event
                 case "end":
                     past.end = event
                     past.sent = [replace(one, told=True) for one in past.sent]
@@ -127,9 +138,11 @@ class Past:
         return past
 
     def without_failures(self) -> Past:
-        """Remove the model's failures at the end, so that it is asked again; returns itself."""
+        """Remove the failures of model and memory at the end, to ask them again; returns itself."""
         while self.exchanges and self.exchanges[-1][1].data.get("raised") == "model":
             self.exchanges.pop()
+        for step in [step for step, event in self.memory.items() if event.data.get("unread")]:
+            del self.memory[step]
         return self
 
     @property
@@ -148,6 +161,13 @@ class Past:
             return None
         self.place += 1
         return self.exchanges[self.place - 1]
+
+
+def remember(known: dict[str, Any], said: Mapping[str, Any]) -> None:
+    """Bring the blocks that a model knows, by label, up to date with the data of a ``memory`` event."""
+    known.update({block["label"]: block for block in said.get("blocks", ())})
+    for label in said.get("gone", ()):
+        known.pop(label, None)
 
 
 def completion_of(data: Mapping[str, Any]) -> Completion:

@@ -213,7 +213,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     """,
     """
     CREATE TABLE blocks (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        id INTEGER PRIMARY KEY,
         agent TEXT NOT NULL,
         label TEXT NOT NULL,
         kind TEXT NOT NULL,

@@ -1,0 +1,193 @@
+"""``SqliteMemory``: memory blocks in the SQLite file of a workspace.
+
+It knows the tables of blocks; what may be done with a block is decided in operations.py, how blocks are
+searched in search.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from typing import Any, TypeVar
+
+from quoth.tools.call.service_types import (
+    Block,
+    BlockKind,
+    BlockPermission,
+    SearchHit,
+    SearchOptions,
+    SearchScope,
+)
+from quoth.tools.call.services import Embedder
+from quoth.tools.errors import StoreError, ToolError
+from quoth.tools.memory.blocks import BlockMemory
+from quoth.tools.memory.operations import Blocks
+from quoth.tools.memory.versions import Delta
+from quoth.tools.storage.database import Statement, Store
+
+T = TypeVar("T")
+
+# The column ``size`` is the limit, and ``writer`` is Block.by.
+GET = """
+    SELECT id, label, text, kind, permission, description, size, version, created, updated, writer FROM blocks
+    WHERE agent = ?"""
+ADD = """
+    INSERT INTO blocks (label, text, kind, permission, description, size, version, created, updated, writer,
+    agent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+CHANGE_TEXT = "UPDATE blocks SET text = ?, version = ?, updated = ?, writer = ? WHERE id = ?"
+CHANGE_REST = "UPDATE blocks SET kind = ?, permission = ?, description = ?, size = ? WHERE id = ?"
+SHARED = """
+    SELECT blocks.agent, block_shares.permission, label, text, kind, blocks.permission, description, size,
+    version, created, updated, writer FROM block_shares JOIN blocks ON blocks.id = block
+    WHERE block_shares.agent = ?"""
+
+
+class SqliteMemory(BlockMemory):
+    """MemoryStore, Search and SharedBlocks of one agent in the store of a workspace. Without an ``embedder``
+    it searches by words alone."""
+
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        agent_id: str,
+        *,
+        user: str = "",
+        embedder: Embedder | None = None,
+        person: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(agent_id, user=user, person=person, **options)
+        self.store = store
+        self.embedder = embedder
+
+    async def _atomically(self, work: Callable[[Blocks], T]) -> T:
+        with self.store().transaction() as run:
+            return work(SqliteBlocks(run, self.agent_id))
+
+    async def _reading(self, work: Callable[[Blocks], T]) -> T:
+        return work(SqliteBlocks(self.store().execute, self.agent_id))
+
+    async def count_blocks(self, kind: BlockKind) -> int:
+        sql, which = "SELECT count(*) FROM blocks WHERE agent = ?", " AND kind = ? AND kind != 'archival'"
+        values: tuple[str, ...] = (self.agent_id, kind)
+        if kind == "archival":  # all but the others: it has no index of its own
+            sql, which = f"SELECT ({sql}) - ({sql}", " AND kind != 'archival')"
+            values = (self.agent_id, self.agent_id)
+        ((count,),) = self.store().execute(sql + which, values)
+        return int(count)
+
+    async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]:
+        return await self.search(query, "agent", SearchOptions(limit, "archival_memory"))
+
+    async def search(self, query: str, scope: SearchScope, options: SearchOptions) -> Sequence[SearchHit]:
+        try:
+            searching = import_module("quoth.tools.memory.search")  # here: most processes never search
+        except ModuleNotFoundError:
+            raise ToolError("There is no search in this memory yet.") from None
+        hits: Sequence[SearchHit] = await searching.search(
+            self.store, self.agent_id, query, scope, options, self.embedder
+        )
+        return hits
+
+    async def forget(self, label: str) -> None:
+        await super().forget(label)
+        with contextlib.suppress(StoreError):  # another process reads: SQLite does it later
+            self.store().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+class SqliteBlocks:
+    """``Blocks`` in the tables ``blocks``, ``block_versions`` and ``block_shares``."""
+
+    def __init__(self, run: Statement, agent: str) -> None:
+        self._run = run
+        self._agent = agent
+        self._rows: dict[tuple[str, str], tuple[int, Block]] = {}  # what was read, and its row
+
+    def get(self, label: str, owner: str = "") -> Block | None:
+        rows = self._run(GET + " AND label = ?", (owner or self._agent, label))
+        if not rows:
+            return None
+        ((row, *fields),) = rows
+        block = _block(fields, owner)
+        self._rows[owner, label] = row, block
+        return block
+
+    def _row(self, label: str, owner: str = "") -> tuple[int, Block]:
+        """The row of a block that there is, and what it holds."""
+        if (owner, label) not in self._rows:
+            self.get(label, owner)
+        return self._rows[owner, label]
+
+    def all(self, kind: BlockKind | None = None) -> list[Block]:
+        where, values = "", [self._agent]
+        if kind is not None:
+            where = " AND kind = ?" + (" AND kind != 'archival'" if kind != "archival" else "")  # its index
+            values.append(kind)
+        rows = self._run(GET + where, values)
+        return [_block(fields) for _, *fields in rows]
+
+    def labels(self, beginning: str, most: int) -> list[str]:
+        rows = self._run(
+            "SELECT label FROM blocks WHERE agent = ? AND label >= ? AND substr(label, 1, ?) = ?"
+            " ORDER BY label LIMIT ?",
+            (self._agent, beginning, len(beginning), beginning, most),
+        )
+        return [str(label) for (label,) in rows]
+
+    def put(self, block: Block, before: Delta | None = None) -> None:
+        rest = (block.kind, block.permission, block.description, block.limit)
+        if before is None:
+            values = (block.label, block.text, *rest, block.version, block.created, block.updated, block.by)
+            self._run(ADD, (*values, block.owner or self._agent))
+            return
+        row, held = self._row(block.label, block.owner)
+        if rest != (held.kind, held.permission, held.description, held.limit):  # else no index need change
+            self._run(CHANGE_REST, (*rest, row))
+        self._run(CHANGE_TEXT, (block.text, block.version, block.updated, block.by, row))
+        self._run(
+            "INSERT INTO block_versions (block, version, head, tail, middle, at, writer)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (row, before.version, before.head, before.tail, before.middle, before.at, before.by),
+        )
+        self._rows[block.owner, block.label] = row, block
+
+    def remove(self, label: str, owner: str = "") -> None:
+        row, _ = self._row(label, owner)
+        del self._rows[owner, label]
+        self._run("DELETE FROM blocks WHERE id = ?", (row,))
+        self._run("DELETE FROM block_versions WHERE block = ?", (row,))
+        self._run("DELETE FROM block_shares WHERE block = ?", (row,))
+
+    def versions(self, label: str, owner: str = "") -> list[Delta]:
+        row, _ = self._row(label, owner)
+        rows = self._run(
+            "SELECT version, head, tail, middle, at, writer FROM block_versions WHERE block = ?"
+            " ORDER BY version DESC",
+            (row,),
+        )
+        return [Delta(*row) for row in rows]
+
+    def shared(self, label: str = "") -> list[tuple[Block, BlockPermission]]:
+        where, values = (" AND label = ?", [label]) if label else ("", [])
+        rows = self._run(SHARED + where, (self._agent, *values))
+        return [(_block(row, owner), bound) for owner, bound, *row in rows]
+
+    def shares(self, label: str) -> dict[str, BlockPermission]:
+        row, _ = self._row(label)
+        rows = self._run("SELECT agent, permission FROM block_shares WHERE block = ? ORDER BY agent", (row,))
+        return dict(rows)
+
+    def share(self, label: str, agent: str, permission: BlockPermission | None) -> None:
+        row, _ = self._row(label)
+        self._run("DELETE FROM block_shares WHERE block = ? AND agent = ?", (row, agent))
+        if permission is not None:
+            self._run(
+                "INSERT INTO block_shares (block, agent, permission) VALUES (?, ?, ?)",
+                (row, agent, permission),
+            )
+
+
+def _block(row: Iterable[Any], owner: str = "") -> Block:
+    label, text, kind, permission, description, limit, version, created, updated, by = row
+    return Block(label, text, kind, permission, description, owner, limit, version, created, updated, by)
