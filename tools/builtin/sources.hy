@@ -8,7 +8,8 @@ Must not open a path by itself: what a source is stays behind ctx.sources."
 
 (defn :async listed [name ctx]
   (when name
-    (raise (ToolFailure "invalid" f"list takes no name; (sources :operation \"read\" :name \"{name}\") shows what is in it.")))
+    (raise (ToolFailure "invalid" (+ "list takes no name; "
+                                     f"(sources :operation \"read\" :name \"{name}\") shows what is in it."))))
   (lfor  source (await (.list-sources ctx.sources))
          {"name" source.name  "description" source.description}))
 
