@@ -74,6 +74,7 @@ def agent_of(
         channels=channels_of(options.channels, os.environ.get(VARIABLE, "")),
         channel=channel or ("json" if options.json else "terminal"),
     )
+    more.setdefault("services", services)
     agent = AsyncAgent(
         workspace=options.folder,
         tools=ToolOptions(options.tools, options.belt or "full", options.without),
@@ -82,7 +83,6 @@ def agent_of(
         user=options.user,
         session=options.session,
         consent=consent,
-        services=services,
         **more,
     )
     agent.deliver = None if options.json else print_line

@@ -39,6 +39,8 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
     }
     if given.get("tools") and not options.tools:
         more["tools"] = [file for file in given["tools"] if foreign or Path(file).exists()]
+    if given.get("without") and not options.without:
+        more["without"] = given["without"]
     for name in ("sources", "channels"):
         if given.get(name) and not vars(options)[name]:
             more[name] = [f"{one}={where}" for one, where in given[name].items()]
@@ -50,8 +52,6 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
                 f" --channel {missing[0]}=URL, or in {VARIABLE}."
             )
         more["channels"] = [word for word in more["channels"] if word not in lost]
-    if given.get("without") and not options.without:
-        more["without"] = given["without"]
     if foreign and (outside := [name for name in more if reaches_out(name, more[name])]):
         chosen = " ".join(_as_typed(name, one) for name in outside for one in _listed(more[name]))
         raise UsageError(

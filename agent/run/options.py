@@ -136,11 +136,11 @@ class HostServices(Services):
     confidence: float | None = None
     agent_id: str = "agent"
     audit: Audit | None = None
+    memory_url: str | None = field(default=None, repr=False)  # it may hold a password
+    embedder: Embedder | None = None
     sources: Any = NO_SOURCES  # a SourceManager, or paths by name
     channels: Mapping[str, str | Path] = field(default_factory=dict)
     channel: str = "python"
-    memory_url: str | None = field(default=None, repr=False)  # it may hold a password
-    embedder: Embedder | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.sources, Mapping):

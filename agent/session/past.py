@@ -26,14 +26,8 @@ class Sent:
     told: bool = False
 
 
-GOING_ON = (
-    "memory",
-    "request",
-    "reply",
-    "call",
-    "receipt",
-    "fault",
-)  # none of them is the last event of a run
+# None of them is the last event of a run.
+GOING_ON = ("memory", "request", "reply", "call", "receipt", "fault")
 
 
 def _native(call: Mapping[str, Any]) -> NativeCall:
@@ -98,8 +92,8 @@ class Past:
     calls: dict[str, PastCall] = field(default_factory=dict)
     faults: set[str] = field(default_factory=set)
     spent: dict[str, Event] = field(default_factory=dict)
-    sent: list[Sent] = field(default_factory=list)
     memory: dict[int, Event] = field(default_factory=dict)  # what was shown of it, by turn
+    sent: list[Sent] = field(default_factory=list)
     end: Event | None = None
     place: int = 0  # of the next exchange
     unused: int = 0  # finished calls that nobody has asked for yet
@@ -127,10 +121,10 @@ class Past:
                     past.faults.add(event.key)
                 case "spent":
                     past.spent[event.key] = event
-                case "sent":
-                    past.sent.append(Sent(event.key, event.data["text"], event.data["to"]))
                 case "memory":
                     past.memory[event.data["step"]] = event
+                case "sent":
+                    past.sent.append(Sent(event.key, event.data["text"], event.data["to"]))
                 case "end":
                     past.end = event
                     past.sent = [replace(one, told=True) for one in past.sent]

@@ -95,8 +95,9 @@ CHANGE = """
 SHARED = f"""
     SELECT blocks.agent, block_shares.permission, {COLUMNS} FROM quoth.block_shares
     JOIN quoth.blocks ON blocks.id = block WHERE block_shares.agent = %s"""  # noqa: S608
-STORED = attrgetter(*"label text kind permission description limit version created updated by".split())
-ID = "SELECT id FROM quoth.blocks WHERE agent = %s AND label = %s"
+STORED = attrgetter(
+    *("label", "text", "kind", "permission", "description", "limit", "version", "created", "updated", "by")
+)
 
 
 class PostgresMemory(BlockMemory):
@@ -116,7 +117,7 @@ class PostgresMemory(BlockMemory):
         **options: Any,
     ) -> None:
         super().__init__(agent_id, user=user, person=person, **options)
-        self.server = Postgres(url, "quoth", MIGRATIONS)
+        self.server = Postgres(url, MIGRATIONS)
         self.store = store
         self.embedder = embedder
 
@@ -217,8 +218,8 @@ class PostgresBlocks:
 
     def versions(self, label: str, owner: str = "") -> list[Delta]:
         rows = self._run(
-            f"SELECT version, head, tail, middle, at, writer FROM quoth.block_versions WHERE block = ({ID})"
-            " ORDER BY version DESC",
+            "SELECT v.version, head, tail, middle, at, v.writer FROM quoth.block_versions AS v"
+            " JOIN quoth.blocks ON id = block WHERE agent = %s AND label = %s ORDER BY v.version DESC",
             *(owner or self._agent, label),
         )
         return [Delta(*row) for row in rows]
@@ -230,7 +231,8 @@ class PostgresBlocks:
 
     def shares(self, label: str) -> dict[str, BlockPermission]:
         rows = self._run(
-            f"SELECT agent, permission FROM quoth.block_shares WHERE block = ({ID}) ORDER BY agent",
+            "SELECT s.agent, s.permission FROM quoth.block_shares AS s JOIN quoth.blocks AS b ON id = block"
+            " WHERE b.agent = %s AND label = %s ORDER BY s.agent",
             *(self._agent, label),
         )
         return dict(rows)
@@ -238,16 +240,18 @@ class PostgresBlocks:
     def share(self, label: str, agent: str, permission: BlockPermission | None) -> None:
         if permission is None:
             self._write(
-                f"DELETE FROM quoth.block_shares WHERE block = ({ID}) AND agent = %s",
+                "DELETE FROM quoth.block_shares AS s USING quoth.blocks AS b WHERE id = block"
+                " AND b.agent = %s AND label = %s AND s.agent = %s",
                 *(self._agent, label, agent),
             )
             return
         self._write(
-            f"INSERT INTO quoth.block_shares (block, agent, permission) VALUES (({ID}), %s, %s)"
+            "INSERT INTO quoth.block_shares (block, agent, permission)"
+            " SELECT id, %s, %s FROM quoth.blocks WHERE agent = %s AND label = %s"
             " ON CONFLICT (agent, block) DO UPDATE SET permission = excluded.permission",
-            *(self._agent, label, agent, permission),
+            *(agent, permission, self._agent, label),
         )
 
 
 def _block(row: Sequence[Any], owner: str = "") -> Block:
-    return Block(*row[:5], owner, *row[5:])
+    return Block(*(*row[:5], owner, *row[5:]))

@@ -1,4 +1,4 @@
-"""One connection to a PostgreSQL server: opened at first use, its schema migrated, its failures told in sentences.
+"""One connection to a PostgreSQL server, opened and migrated at first use, and how it fails.
 
 It runs transactions of a synchronous function. It must not know blocks, agents or tools, and it never says the
 user or the password that a URL holds.
@@ -11,7 +11,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from quoth.tools.errors import StoreError, UsageError
@@ -55,7 +55,13 @@ TROUBLE: Final[dict[str, str]] = {
     "58": "the disk of the server has failed",
     "XX": "it is damaged",
 }
-AGAIN: Final = ("40001", "40P01", "23505")  # somebody was quicker: do it once more, on what is there now
+AGAIN: Final = (
+    "40001",
+    "40P01",
+    "23505",
+    "42710",
+    "42P07",
+)  # somebody was quicker: do it once more, on what is there now
 
 
 def shown_url(url: str) -> str:
@@ -73,14 +79,14 @@ def shown_url(url: str) -> str:
 
 class Postgres:
     """A PostgreSQL database. Raises UsageError for a URL that cannot be one, or without psycopg; StoreError,
-    later, when the server cannot be used. ``schema`` is the name of the schema, ``steps`` the migrations."""
+    later, when the server cannot be used. ``steps`` are the migrations of its schema ``quoth``."""
 
-    def __init__(self, url: str, schema: str, steps: tuple[str, ...]) -> None:
+    def __init__(self, url: str, steps: tuple[str, ...]) -> None:
         if find_spec("psycopg") is None:
             raise UsageError(
                 "A memory in PostgreSQL needs psycopg, which is not installed: pip install 'quoth[postgres]'."
             )
-        self._url, self._schema, self._steps = url, schema, steps
+        self._url, self._steps = url, steps
         self.shown = shown_url(url)
         self._lock = threading.Lock()
         self._connection: psycopg.Connection[Any] | None = None
@@ -95,15 +101,17 @@ class Postgres:
             parts = conninfo_to_dict(self._url)
         except (psycopg.Error, UnicodeError, ValueError):
             raise UsageError(
-                "The URL of the memory cannot be read; it is postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with "
-                "%40 for an @ in the password, %2F for a / and so on."
+                "The URL of the memory cannot be read; it is postgresql://USER:PASSWORD@HOST:PORT/DATABASE,"
+                " with %40 for an @ in the password, %2F for a / and so on."
             ) from None
-        return [str(parts[name]) for name in ("password", "user", "passfile", "sslpassword") if parts.get(name)]
+        return [
+            str(parts[name]) for name in ("password", "user", "passfile", "sslpassword") if parts.get(name)
+        ]
 
     def run(self, work: Callable[[psycopg.Connection[Any], bool], tuple[T, bool]]) -> T:
-        """What ``work`` returns, in one transaction; with it, it says whether anything was written. It is done
-        again when another transaction was quicker, then with its second argument true: it must lock what it
-        reads. It is done again once when the connection was lost before anything was kept."""
+        """What ``work`` returns, in one transaction; beside it, it says whether anything was written. It is
+        done again when another transaction was quicker, then with its second argument true: it must lock what
+        it reads. It is done again once when the connection was lost before anything was kept."""
         import psycopg
         from psycopg import IsolationLevel
 
@@ -194,7 +202,7 @@ class Postgres:
         connection.execute(
             f"SET statement_timeout = '{STATEMENT_SECONDS}s'; SET lock_timeout = '{STATEMENT_SECONDS}s';"
             f"SET idle_in_transaction_session_timeout = '{STATEMENT_SECONDS}s';"
-            f"SET search_path = {self._schema}, public; SET client_min_messages = error"
+            "SET search_path = quoth, public; SET client_min_messages = error"
         )
         self._migrate(connection)
 
@@ -206,18 +214,21 @@ class Postgres:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", [MIGRATING])
             version = self._version(connection)  # another process may have been quicker
             if version == 0:
-                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
-                connection.execute(f"CREATE TABLE {self._schema}.versions (version integer PRIMARY KEY)")
+                connection.execute("CREATE SCHEMA IF NOT EXISTS quoth")
+                connection.execute("CREATE TABLE quoth.versions (version integer PRIMARY KEY)")
             for number, step in enumerate(self._steps[version:], version + 1):
                 connection.execute(step)
-                connection.execute(f"INSERT INTO {self._schema}.versions VALUES (%s)", [number])
+                connection.execute("INSERT INTO quoth.versions VALUES (%s)", [number])
 
     def _version(self, connection: psycopg.Connection[Any]) -> int:
-        table = f"{self._schema}.versions"
-        (there,) = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [table]).fetchone() or (False,)
+        (there,) = connection.execute("SELECT to_regclass('quoth.versions') IS NOT NULL").fetchone() or (
+            False,
+        )
         if not there:
             return 0
-        (version,) = connection.execute(f"SELECT coalesce(max(version), 0) FROM {table}").fetchone() or (0,)
+        (version,) = connection.execute(
+            "SELECT coalesce(max(version), 0) FROM quoth.versions"
+        ).fetchone() or (0,)
         if version > len(self._steps):
             raise StoreError(
                 f"The memory at {self.shown} cannot be used", "it was made by a newer quoth; use that one"
@@ -254,3 +265,9 @@ class Postgres:
             said = said.replace(secret, "…")
         lines = said.strip().splitlines() or ["it does not say why"]
         return lines[0].rpartition("failed: ")[2].rstrip(".")
+
+
+def _row(connection: psycopg.Connection[Any], sql: LiteralString) -> tuple[Any, ...]:
+    """The only row of a statement."""
+    (row,) = connection.execute(sql).fetchall()
+    return tuple(row)
