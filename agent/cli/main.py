@@ -24,7 +24,7 @@ from quoth.agent.cli import (
     tools,
 )
 from quoth.agent.cli.common import interrupted
-from quoth.agent.cli.options import DONE, FAILED, USAGE, Commands, Options, Parser, parsed
+from quoth.agent.cli.options import BEFORE, DONE, FAILED, USAGE, Commands, Options, Parser, parsed
 from quoth.agent.terminal.output import (
     OutputError,
     complain,
@@ -41,7 +41,7 @@ FILES = (run, call, tools, program, flight, audit, policy, consent, memory, sess
 def parser() -> Parser:
     """Return the parser of the whole command line. Common options may precede or follow the command."""
     whole = Parser(prog="quoth", description="A homoiconic agent loop. Without a command: the REPL.")
-    whole.add_fields(Options, "before")
+    whole.add_fields(Options, BEFORE)
     whole.add_argument(
         "--version", dest="instead", action="store_const", const=version, help="print the version"
     )

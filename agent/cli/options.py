@@ -88,6 +88,20 @@ class Options:
     without: Sequence[str] = option(
         "--without", "NAME", "leave out a tool that ships; may be repeated", action="append", default=()
     )
+    sources: Sequence[str] = option(
+        "--source",
+        "NAME=PATH",
+        "a folder or file that tools may read; may be repeated",
+        action="append",
+        default=(),
+    )
+    channels: Sequence[str] = option(
+        "--channel",
+        "NAME=WHERE",
+        "a file or web address that messages can be sent to; may be repeated",
+        action="append",
+        default=(),
+    )
     policy: str | None = option("--policy", "FILE", "rules for this run, beside yours and the workspace's")
     memory: str | None = option(
         "--memory",
@@ -169,6 +183,8 @@ def limits_of(options: Options, before: Mapping[str, Any] | None = None) -> RunL
 
 # The parser
 
+BEFORE, AFTER = "_before", "_after"  # the command: where an option stands that may be repeated
+
 
 def is_repeated(one: Field[Any]) -> bool:
     """Whether an option may be given several times, before and after the command."""
@@ -196,8 +212,8 @@ class Parser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
     def add_fields(self, kind: type[Options], place: str) -> None:
-        """Add the options of ``kind``. ``place`` ends the attribute of one that may be repeated: it differs
-        before and after the command, because the later list would replace the earlier one."""
+        """Add the options of ``kind``. ``place`` ends the attribute of an option that may be repeated: it
+        differs before and after the command, because the later list would replace the earlier one."""
         common = self.add_argument_group("common options")
         rivals: dict[str, Any] = {}
         shared = {one.name for one in fields(Options)}
@@ -211,7 +227,7 @@ class Parser(argparse.ArgumentParser):
                     rivals[group] = self.add_mutually_exclusive_group()
                 where = rivals[group]
             if flags := one.metadata["flags"]:
-                kept = f"{one.name} {place}" if is_repeated(one) else one.name
+                kept = f"{one.name}{place}" if is_repeated(one) else one.name
                 where.add_argument(*flags, dest=kept, **more)
             else:
                 where.add_argument(one.name, **more)
@@ -229,7 +245,7 @@ class Commands:
     def add(self, name: str, help: str, kind: type[OptionsT], do: Callable[[OptionsT], int]) -> None:
         """Add a command that parses its options as ``kind`` and runs ``do``, which returns the exit code."""
         parser = self._parsers.add_parser(name, help=help, description=help)
-        parser.add_fields(kind, "after")
+        parser.add_fields(kind, AFTER)
         parser.set_defaults(kind=kind, do=do)
 
     def group(self, name: str, help: str) -> Commands:
@@ -245,7 +261,7 @@ def parsed(parser: Parser, words: Sequence[str]) -> tuple[Callable[[Any], int], 
     if extra:
         _refuse(extra[0], " ".join(["quoth", *filter(None, [given.get("command")])]))
     for one in filter(is_repeated, fields(found.kind)):
-        given[one.name] = [*given.get(f"{one.name} before", ()), *given.get(f"{one.name} after", ())]
+        given[one.name] = [*given.pop(one.name + BEFORE, ()), *given.pop(one.name + AFTER, ())]
     names = {one.name for one in fields(found.kind)}
     return given.get("instead", found.do), found.kind(
         **{name: value for name, value in given.items() if name in names}

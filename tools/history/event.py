@@ -28,6 +28,7 @@ Kind = Literal[
     "fault",  # what could not be read
     "approval",  # what a person said of a call
     "spent",  # what a call cost beside itself
+    "sent",  # a message that a call has sent
     "cleared",  # old results that are no longer shown in full
     "summary",  # what the model goes on with in place of what was said
     "interrupt",  # a person stopped the run
