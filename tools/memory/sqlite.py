@@ -78,6 +78,14 @@ class SqliteMemory(BlockMemory):
         ((count,),) = self.store().execute(sql + which, values)
         return int(count)
 
+    async def usage(self) -> list[tuple[str, str, int, int]]:
+        """Of each agent in this store and each kind, how many blocks and characters there are."""
+        rows = self.store().execute(
+            "SELECT agent, kind, count(*), sum(length(text)) FROM blocks GROUP BY agent, kind"
+            " ORDER BY agent, instr('core working archival', kind)"
+        )
+        return [(str(agent), str(kind), int(blocks), int(chars)) for agent, kind, blocks, chars in rows]
+
     async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]:
         if find_spec("quoth.tools.memory.search") is None:
             return await super().search_blocks(query, limit)
