@@ -131,6 +131,8 @@ class ToolContext:
     confidence: float | None = None
     services: Services = NO_SERVICES
     permission: PermissionBroker = NO_PERMISSION
+    tool: str = ""  # the tool that runs, and the route of its call, so that a store can say who changed it
+    route: str = ""
 
     @property
     def chat_id(self) -> str:

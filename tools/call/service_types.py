@@ -85,7 +85,7 @@ class SearchOptions:
     def __post_init__(self) -> None:
         if not 1 <= self.limit <= MAX_HITS:
             raise ToolError(f"The limit of a search is 1 to {MAX_HITS}, not {self.limit}.")
-        _one_of("search domain", self.domain, get_args(SearchDomain))
+        one_of("search domain", self.domain, get_args(SearchDomain))
         for name in ("since", "until"):
             object.__setattr__(self, name, utc_time(name, getattr(self, name)))
 
@@ -100,7 +100,7 @@ class Source:
 
 def check_scope(scope: str) -> None:
     """Raise ToolError unless ``scope`` is a SearchScope."""
-    _one_of("search scope", scope, get_args(SearchScope))
+    one_of("search scope", scope, get_args(SearchScope))
 
 
 def utc_time(what: str, text: str) -> str:
@@ -118,6 +118,7 @@ def utc_time(what: str, text: str) -> str:
     return time.isoformat(timespec="seconds")
 
 
-def _one_of(what: str, word: str, known: Sequence[str]) -> None:
+def one_of(what: str, word: str, known: Sequence[str]) -> None:
+    """Raise ToolError unless ``word`` is known."""
     if word not in known:
         raise ToolError(f"There is no {what} {word}; use {', '.join(known[:-1])} or {known[-1]}.")

@@ -120,6 +120,8 @@ class Door(Parts):
             written=[*given.written],
             tool_names=tuple(self.table.names()),
             inner_clocks=(*given.clocks, state.clock),
+            tool=call.tool,
+            route=call.route,
             shown=self._shown,
             may_list=lambda path: walk().may_list(path),
             may_read=lambda path: walk().may_read(path),

@@ -20,7 +20,7 @@ from quoth.tools.registry.parameters import NAME, Param, build_model, json_schem
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-EFFECTS = ("reads", "writes", "runs", "net", "memory")
+EFFECTS = ("reads", "writes", "runs", "net", "memory", "messages")
 COSTS = ("free", "cheap", "expensive")
 
 

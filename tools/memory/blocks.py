@@ -1,0 +1,205 @@
+"""``BlockMemory``: the memory of one agent over any store that can do a few things in one transaction.
+
+ACL, limits, versions and consent are the same for every store. It must not know SQL, tools or models.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from quoth.tools.call.current import running_context
+from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, BlockVersion, SearchHit
+from quoth.tools.errors import ToolError, ToolFailure
+from quoth.tools.memory import checks
+from quoth.tools.memory.operations import Asked, Blocks, NeedsConsent, Operations, Writer
+
+T = TypeVar("T")
+
+
+class BlockMemory(ABC):
+    """A MemoryStore with SharedBlocks for ``agent_id``; a store of yours needs one method more.
+
+    A ``person`` uses it directly: the ACL does not bind them, they alone set the permissions partner, human
+    and admin, and may edit and forget. ``user`` is their name. ``clock`` gives seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        agent_id: str,
+        *,
+        user: str = "",
+        person: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.agent_id = agent_id
+        self.user = user
+        self.person = person
+        self._clock = clock
+
+    @abstractmethod
+    async def _atomically(self, work: Callable[[Blocks], T]) -> T:
+        """Run ``work`` in one transaction that excludes other writers and is on disk when this returns. When
+        it raises, nothing of it stays. ``work`` may be run again."""
+
+    async def _reading(self, work: Callable[[Blocks], T]) -> T:
+        """Run ``work``, which changes nothing."""
+        return await self._atomically(work)
+
+    # MemoryStore
+
+    async def create_block(
+        self,
+        label: str,
+        text: str = "",
+        *,
+        kind: BlockKind = "working",
+        permission: BlockPermission = "read_write",
+        description: str = "",
+        limit: int = 0,
+    ) -> Block:
+        block = Block(label, text, kind, permission, description, limit=limit)
+        return await self._write(lambda blocks: blocks.create(block))
+
+    async def get_block(self, label: str) -> Block | None:
+        return await self._read(lambda blocks: blocks.get(label))
+
+    async def list_blocks(self, kind: BlockKind | None = None) -> Sequence[Block]:
+        return await self._read(lambda blocks: blocks.all(kind))
+
+    async def update_block_text(self, label: str, text: str) -> Block:
+        return await self._write(lambda blocks: blocks.update(label, text))
+
+    async def append_to_block(self, label: str, text: str) -> Block:
+        return await self._write(lambda blocks: blocks.append(label, text))
+
+    async def replace_in_block(self, label: str, old: str, new: str) -> Block:
+        return await self._write(lambda blocks: blocks.replace(label, old, new))
+
+    async def move_block(self, label: str, kind: BlockKind, *, to: str = "") -> Block:
+        return await self._write(lambda blocks: blocks.move(label, kind, to))
+
+    async def swap_blocks(self, archive_label: str, load_label: str, *, to: str = "") -> Block:
+        return await self._write(lambda blocks: blocks.swap(archive_label, load_label, to))
+
+    async def delete_block(self, label: str) -> None:
+        await self._write(lambda blocks: blocks.delete(label))
+
+    async def history(self, label: str) -> Sequence[BlockVersion]:
+        return await self._read(lambda blocks: blocks.history(label))
+
+    async def undo(self, label: str) -> Block:
+        return await self._write(lambda blocks: blocks.undo(label))
+
+    async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]:
+        """The blocks that hold every word of the query; stores that have an index do better."""
+        words = query.casefold().split()
+        found = []
+        for block in await self.list_blocks():
+            text = f"{block.label}\n{block.text}".casefold()
+            if words and all(word in text for word in words):
+                score = float(sum(map(text.count, words)))
+                found.append(SearchHit(block.label, block.text, score, f"{block.kind} memory", block.updated))
+        return sorted(found, key=lambda hit: -hit.score)[:limit]
+
+    async def persist_block(self, label: str) -> None:
+        """Every write is on disk already when it returns, so this only makes sure that there is the block."""
+        await self.history(label)
+
+    # SharedBlocks
+
+    async def share_block(self, label: str, agent_id: str, permission: BlockPermission = "read_only") -> None:
+        if agent_id == self.agent_id or not self.agent_id:
+            raise ToolError("Blocks are shared with another agent, by one that has a name (agent_id).")
+        await self._write(lambda blocks: blocks.share(label, agent_id, permission))
+
+    async def unshare_block(self, label: str, agent_id: str) -> None:
+        await self._write(lambda blocks: blocks.unshare(label, agent_id))
+
+    async def list_shared_blocks(self) -> Sequence[Block]:
+        return await self._read(lambda blocks: blocks.shared())
+
+    async def shares(self, label: str) -> dict[str, BlockPermission]:
+        """The agents with which this one shares a block, each with its bound."""
+        return await self._read(lambda blocks: blocks.shares(label))
+
+    # For a person
+
+    async def edit_block(
+        self,
+        label: str,
+        *,
+        text: str | None = None,
+        permission: BlockPermission | None = None,
+        kind: BlockKind | None = None,
+        limit: int | None = None,
+        description: str | None = None,
+    ) -> Block:
+        """Change what is given, as one version; ``limit`` 0 is that of the kind."""
+        self._by_person("edit")
+        given = {
+            "text": text,
+            "permission": permission,
+            "kind": kind,
+            "limit": limit,
+            "description": description,
+        }
+        changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        checks.checked_changes(changes)
+        return await self._write(lambda blocks: blocks.edit(label, changes))
+
+    async def forget(self, label: str) -> None:
+        """Remove a block with all its earlier texts, whatever its permission is."""
+        self._by_person("forget")
+        await self.delete_block(label)
+
+    def _by_person(self, what: str) -> None:
+        if not self.person:
+            raise ToolError(f"Only a person can {what} blocks this way: quoth memory {what} LABEL.")
+
+    # How it is done
+
+    async def _read(self, work: Callable[[Operations], T]) -> T:
+        return await self._reading(lambda blocks: work(Operations(blocks, Writer("", "", self.person))))
+
+    async def _write(self, work: Callable[[Operations], T]) -> T:
+        """Do an operation. Where a person must approve something, nothing is written: they are asked, and it
+        is done from its beginning, with all its checks."""
+        now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
+        writer = Writer(self._writer(), now, self.person)
+        while True:
+            given = writer
+            try:
+                return await self._atomically(lambda blocks: work(Operations(blocks, given)))  # noqa: B023
+            except NeedsConsent as needed:
+                asked = await _consented(needed)
+            writer = replace(writer, granted={*writer.granted, asked})
+
+    def _writer(self) -> str:
+        """Who is writing, for people and models that ask where a text comes from."""
+        if self.person:
+            return f"a person ({self.user})" if self.user else "a person"
+        context = running_context()
+        if context is None:
+            return f"the host, for {self.user}" if self.user else "the host"
+        user, session = context.user or self.user, context.session
+        who = " in ".join(part for part in (user, session and f"session {session}") if part)
+        how = ", ".join(part for part in (context.tool, context.route) if part)
+        return f"{who or 'a call'} ({how})" if how else who or "a call"
+
+
+async def _consented(needed: NeedsConsent) -> Asked:
+    """Return once a person has approved it. Raises ToolFailure."""
+    context = running_context()
+    if context is None:
+        raise ToolFailure(
+            "denied",
+            f"{needed.name} was not changed: it {needed.reason[0].lower()}{needed.reason[1:]}, and no person"
+            " can be asked here, outside of a call.",
+        ) from None
+    await context.permission.request(f"MemoryEdit {needed.label}", needed.reason)
+    return needed.asked

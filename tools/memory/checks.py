@@ -1,0 +1,106 @@
+"""What may be stored in a block, and the sentences that say why something cannot be.
+
+It knows texts, labels and limits; it must not know stores, permissions or calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, get_args
+
+from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, one_of
+from quoth.tools.errors import ToolError, did_you_mean
+from quoth.tools.text import excerpt, number_of
+
+LIMITS: Final[dict[BlockKind, int]] = {"core": 5_000, "working": 20_000, "archival": 100_000}
+MAX_LIMIT = 10_000_000  # characters
+MAX_LABEL = 100
+LISTED = 20  # labels that an error message lists
+COMPARED = 1_000  # labels that a misspelt one is compared with
+
+
+def limit_of(block: Block) -> int:
+    """The largest length of a block's text, in characters."""
+    return block.limit or LIMITS[block.kind]
+
+
+def checked_label(label: str, what: str = "A label") -> None:
+    """Raise ToolError unless ``label`` can name a block."""
+    if not label or label != label.strip() or not label.isprintable() or len(label) > MAX_LABEL:
+        raise ToolError(
+            f"{what} is 1 to {MAX_LABEL} printable characters without a space at its ends, not"
+            f" {label[:40]!a}."
+        )
+
+
+def checked_text(text: str) -> None:
+    """Raise ToolError unless a store can hold ``text``."""
+    if "\0" in text:
+        raise ToolError(f"A block cannot hold a NUL character, which character {text.index(chr(0)) + 1} is.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ToolError(
+            f"A block cannot hold half a character (a lone surrogate), which character {error.start + 1} is."
+        ) from None
+
+
+def checked_kind(kind: str) -> None:
+    one_of("kind of block", kind, get_args(BlockKind))
+
+
+def checked_permission(permission: str) -> None:
+    one_of("permission", permission, get_args(BlockPermission))
+
+
+def checked_limit(limit: int) -> None:
+    if not 0 <= limit <= MAX_LIMIT:
+        raise ToolError(f"The limit of a block is 1 to {MAX_LIMIT:,} characters, not {limit:,}.")
+
+
+def fits(block: Block) -> None:
+    """Raise ToolError when the text of a block is longer than its limit."""
+    limit, length = limit_of(block), len(block.text)
+    if length > limit:
+        raise ToolError(
+            f"{block.label} holds at most {limit:,} characters, and this would make it {length:,}:"
+            f" {number_of(length - limit, 'character')} too many. Nothing was changed."
+        )
+
+
+def unknown(label: str, near: Sequence[str], known: Sequence[str]) -> ToolError:
+    """That there is no such block: ``near`` are labels it may have meant, ``known`` the first of all."""
+    shown = excerpt(label, MAX_LABEL)
+    if not known:
+        return ToolError(f"There is no block named {shown}; there are no blocks yet.")
+    listed, more = ", ".join(known[:LISTED]), " and more" if len(known) > LISTED else ""
+    return ToolError(
+        f"There is no block named {shown}.{did_you_mean(label, near)} The blocks are: {listed}{more}."
+    )
+
+
+def taken(block: Block) -> ToolError:
+    return ToolError(
+        f"There is already a block named {block.label} ({block.kind}); change that one, or take another"
+        " label."
+    )
+
+
+def not_there(label: str, old: str) -> ToolError:
+    return ToolError(f"{label} does not hold the text {excerpt(old)!r}, so nothing was replaced.")
+
+
+def checked_changes(changes: Mapping[str, Any]) -> None:
+    """Raise ToolError unless each field can have its new value."""
+    for name, check in CHECKS.items():
+        if name in changes:
+            check(changes[name])
+
+
+CHECKS: Final[dict[str, Callable[[Any], None]]] = {
+    "text": checked_text,
+    "description": checked_text,
+    "kind": checked_kind,
+    "permission": checked_permission,
+    "limit": checked_limit,
+}
