@@ -9,7 +9,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from quoth.agent.cli import audit, call, consent, flight, policy, program, replay, resume, run, session, tools
+from quoth.agent.cli import (
+    audit,
+    call,
+    consent,
+    flight,
+    policy,
+    program,
+    remind,
+    replay,
+    resume,
+    run,
+    session,
+    tools,
+)
 from quoth.agent.cli.common import interrupted
 from quoth.agent.cli.options import DONE, FAILED, USAGE, Commands, Options, Parser, parsed
 from quoth.agent.terminal.output import (
@@ -22,7 +35,7 @@ from quoth.agent.terminal.output import (
 )
 from quoth.tools.errors import QuothError, StoreError
 
-FILES = (run, call, tools, program, flight, audit, policy, consent, session, resume, replay)
+FILES = (run, call, tools, program, flight, audit, policy, consent, session, resume, replay, remind)
 
 
 def parser() -> Parser:

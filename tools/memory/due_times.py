@@ -16,11 +16,14 @@ from quoth.tools.text import excerpt
 When = datetime | date
 FORM = "2026-12-01 09:00, 2026-12-01T09:00+01:00, in 2 hours or tomorrow 9:00"
 _CLOCK = r"(\d{1,2}):(\d\d)(?::(\d\d))?"
-_AT = re.compile(rf"(\d{{4}}-\d\d-\d\d|today|tomorrow)(?:(?:T| +at +| +){_CLOCK} *(Z|[+-]\d\d:?\d\d)?)?", re.I)
+_AT = re.compile(
+    rf"(\d{{4}}-\d\d-\d\d|today|tomorrow)(?:(?:T| +at +| +){_CLOCK} *(Z|[+-]\d\d:?\d\d)?)?", re.I
+)
 _IN = re.compile(r"in (\d{1,5}) ?(minute|min|hour|h|day|d|week|w)s?", re.I)
 _UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _STAMP = re.compile(
-    r"<(\d{4}-\d\d-\d\d)(?: [^\s\d<>+.-]+)?(?: (\d{1,2}):(\d\d)(?:-\d{1,2}:\d\d)?)?((?: [.+-]+\d+[hdwmy]\S*)*)>"
+    r"<(\d{4}-\d\d-\d\d)(?: [^\s\d<>+.-]+)?(?: (\d{1,2}):(\d\d)(?:-\d{1,2}:\d\d)?)?"
+    r"((?: [.+-]+\d+[hdwmy]\S*)*)>"
 )
 
 
@@ -97,7 +100,10 @@ def _settled(clock: datetime, zone: tzinfo | None) -> tuple[datetime, str]:
     first = clock.replace(tzinfo=zone)
     exact = first.astimezone(UTC).astimezone(zone)
     if exact.replace(tzinfo=None) != clock:
-        return exact, f"{clock:%H:%M} is left out on that day, when the clocks change; it is {exact:%H:%M} then."
+        return (
+            exact,
+            f"{clock:%H:%M} is left out on that day, when the clocks change; it is {exact:%H:%M} then.",
+        )
     if first.utcoffset() != first.replace(fold=1).utcoffset():
         return exact, f"{clock:%H:%M} comes twice on that day; the first is meant, at {exact:%H:%M%z}."
     return exact, ""
