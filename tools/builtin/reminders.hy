@@ -77,7 +77,7 @@ Must not know the disk or Org: files are reached through ctx.workspace, headline
     [(.set-done tasks task done who) [task.title same]])
   (setv [title same] (changed ctx file change))
   {"success" True
-   "message" f"{title} {(if same "was already" "is")} {(if done "done" "open")}{(if (or same done) "" " again")}."})
+   "message" f"{title} {(if same "was" "is")} {(if done "done" "open")}{(if same " already" "")}."})
 
 (defn noted [words text file call ctx]
   (setv who (by call ctx))
