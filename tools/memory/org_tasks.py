@@ -220,7 +220,7 @@ class TaskFile:
         said = {"ID": id, "CREATED": stamp(local, "[]")}
         if isinstance(due, datetime):
             said["AT"] = exact_text(due)
-        said |= {"BY": by.user, "SESSION": by.session, "CALL": by.call}
+        said |= {"BY": by.user, "IN_SESSION": by.session, "CALL": by.call}  # Babel has a SESSION of its own
         lines += [":PROPERTIES:", *(f":{name}: {_line(value)}" for name, value in said.items() if value)]
         return add_lines(self.org, [*self._opening(), *lines, ":END:"]), id
 
