@@ -13,6 +13,7 @@ from typing import Any, Literal
 from quoth.agent.run.conversation import Conversations
 from quoth.agent.run.options import ModelOptions, ToolOptions
 from quoth.agent.terminal.input import read_file
+from quoth.tools.call.services import Services
 from quoth.tools.errors import UsageError
 from quoth.tools.history.event import Event, TranscriptError
 from quoth.tools.history.transcript import Transcript
@@ -62,10 +63,12 @@ def rebuilt_agent(
     policy: str | None = None,
     without: Sequence[str] = (),
     live: bool = False,
+    services: Services | None = None,
 ) -> Conversations:
-    """An agent with the session's options, without a model; ``tools``, ``dialect``, ``belt``, ``policy``
-    and ``without`` replace the session's own unless they are None or empty. ``notes`` gets a sentence for everything that cannot be
-    restored. With ``live`` the policy must be found, else it raises UsageError."""
+    """An agent with the session's options, without a model; ``tools``, ``dialect``, ``belt``, ``policy`` and
+    ``without`` replace the session's own unless they are None or empty. ``notes`` gets a sentence for
+    everything that cannot be restored. With ``live`` the policy must be found, else it raises UsageError, and
+    its calls may use ``services``."""
     said = given.said
     if tools is None:
         named: list[str] = list(said.get("tools") or ())
@@ -85,6 +88,7 @@ def rebuilt_agent(
         policy=(policy or rules) if live else None,  # otherwise no call is judged
         session=session,
         user=str(said.get("user", "")),
+        services=services,
     )
 
 

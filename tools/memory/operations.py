@@ -231,9 +231,11 @@ class Operations:
         self._may_reshare(label, agent)
         self._blocks.share(label, agent, None)
 
-    def edit(self, label: str, changes: dict[str, Any]) -> Block:
-        """Change anything of an own block, as a person may."""
+    def edit(self, label: str, changes: dict[str, Any], version: int | None = None) -> Block:
+        """Change anything of an own block, as a person may, if it still has the ``version`` they saw."""
         found = Found(self._own(label, "edit it"), "admin")
+        if version not in (None, found.block.version):
+            raise ToolError(f"{label} was changed meanwhile, by {found.block.by}. Nothing was changed.")
         if "limit" in changes:
             changes = {**changes, "limit": _limit(changes["limit"], changes.get("kind", found.block.kind))}
         return self._change(found, **changes)

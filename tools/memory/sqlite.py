@@ -68,6 +68,15 @@ class SqliteMemory(BlockMemory):
     async def _reading(self, work: Callable[[Blocks], T]) -> T:
         return work(SqliteBlocks(self.store().execute, self.agent_id))
 
+    async def count_blocks(self, kind: BlockKind) -> int:
+        sql, which = "SELECT count(*) FROM blocks WHERE agent = ?", " AND kind = ? AND kind != 'archival'"
+        values: tuple[str, ...] = (self.agent_id, kind)
+        if kind == "archival":  # all but the others: it has no index of its own
+            sql, which = f"SELECT ({sql}) - ({sql}", " AND kind != 'archival')"
+            values = (self.agent_id, self.agent_id)
+        ((count,),) = self.store().execute(sql + which, values)
+        return int(count)
+
     async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]:
         return await self.search(query, "agent", SearchOptions(limit, "archival_memory"))
 

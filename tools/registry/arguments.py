@@ -148,8 +148,10 @@ def _faults(details: Iterable[Any], by_name: Mapping[str, Param]) -> list[str]:
 
 def _meant(detail: Any, param: Param | None) -> str:
     """The choice that comes nearest to what was given, in brackets."""
-    given, choices = detail["input"], param.choices if param is not None and not param.secret else ()
-    close = nearest(given, [one for one in choices if isinstance(one, str)]) if isinstance(given, str) else None
+    given = detail["input"]
+    if param is None or param.secret or not isinstance(given, str):
+        return ""
+    close = nearest(given, [one for one in param.choices if isinstance(one, str)])
     return f" (did you mean {print_value(close)}?)" if close else ""
 
 

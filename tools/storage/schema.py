@@ -245,4 +245,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         PRIMARY KEY (agent, block)
     ) STRICT, WITHOUT ROWID;
     """,
+    """
+    ALTER TABLE requests ADD COLUMN channel TEXT NOT NULL DEFAULT '';
+    """,
 )
