@@ -4,7 +4,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
   quoth.tools.call.service-types [SearchOptions]
-  quoth.tools.call.services [NO-SHARED-BLOCKS]
+  quoth.tools.call.services [NO-MEMORY NO-SEARCH NO-SHARED-BLOCKS]
   quoth.tools.errors [ToolError ToolFailure]
   quoth.tools.lisp.forms [CallForm]
   quoth.tools.text [number-of short])
@@ -145,13 +145,15 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   (when (!= block.label load-label)
     (setv stays (await (.get-block ctx.memory load-label)))
     (+= message (if stays
-                    f" It is a copy: {load-label} stays archival, for to delete it needs the permission admin."
+                    f" It is a copy: {load-label} stays archival, for deleting it needs the permission admin."
                     f" {load-label} was moved there.")))
   (whole message block))
 
 (defn :async list-block [ctx]
   (setv own (await (.list-blocks ctx.memory))
-        shared (if (is ctx.shared-blocks NO-SHARED-BLOCKS)  []  (await (.list-shared-blocks ctx.shared-blocks)))
+        shared (if (is ctx.shared-blocks NO-SHARED-BLOCKS)
+                   []
+                   (await (.list-shared-blocks ctx.shared-blocks)))
         order ["core" "working" "archival"]
         every (sorted [#* own #* shared] :key (fn [block] (.index order block.kind)))
         seen (lfor block (cut every LISTED)
@@ -168,7 +170,8 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
 
 (defn :async insert-recall [ctx label content]
   (must-hold content "content")
-  (changed f"Put {label} into the archive." (await (.create-block ctx.memory label content :kind "archival"))))
+  (setv block (await (.create-block ctx.memory label content :kind "archival")))
+  (changed f"Put {label} into the archive." block))
 
 (defn :async append-recall [ctx label content]
   (await (in-archive ctx label))
@@ -230,9 +233,18 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   {"label" hit.label  "text" text  "source" hit.source  "score" (round hit.score 3)
    #** (dfor [name value] (.items more)  :if value  name value)})
 
+(defn :async hits-for [ctx query scope options]
+  "What is found; by the memory itself where a host gave that and no search."
+  (if (and (is ctx.services.search NO-SEARCH)
+           (is-not ctx.memory NO-MEMORY)
+           (!= options.domain "conversations")
+           (not (or options.since options.until options.semantic)))
+      (await (.search-blocks ctx.memory query options.limit))
+      (await (.search ctx query scope options))))
+
 (defn :async searched [ctx query scope #** options]
   (must-hold query "query")
-  (setv hits (await (.search ctx query scope (SearchOptions #** options)))
+  (setv hits (await (hits-for ctx query scope (SearchOptions #** options)))
         known {}
         seen (lfor hit hits  :if (await (readable? ctx hit known))  (hit-of hit))
         hidden (- (len hits) (len seen)))
