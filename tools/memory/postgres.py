@@ -152,6 +152,14 @@ class PostgresMemory(BlockMemory):
         """Close the connection to the server. May be called twice."""
         self.server.close()
 
+    async def count_blocks(self, kind: BlockKind) -> int:
+        def counted(connection: Connection[Any], _: bool) -> tuple[int, bool]:
+            sql = "SELECT count(*) FROM quoth.blocks WHERE agent = %s AND kind = %s"
+            row = connection.execute(sql, (self.agent_id, kind)).fetchone()
+            return int(row[0]) if row else 0, False
+
+        return await self.in_thread(counted)
+
     async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]:
         return await self.search(query, "agent", SearchOptions(limit, "archival_memory"))
 
