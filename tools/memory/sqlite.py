@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from quoth.tools.call.service_types import (
@@ -78,6 +79,8 @@ class SqliteMemory(BlockMemory):
         return int(count)
 
     async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]:
+        if find_spec("quoth.tools.memory.search") is None:
+            return await super().search_blocks(query, limit)
         return await self.search(query, "agent", SearchOptions(limit, "archival_memory"))
 
     async def search(self, query: str, scope: SearchScope, options: SearchOptions) -> Sequence[SearchHit]:
