@@ -158,6 +158,10 @@ class Postgres:
         with self._lock:
             self._drop()
 
+    def __del__(self) -> None:
+        if getattr(self, "_connection", None) is not None:  # nobody has closed it
+            self._drop()
+
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
