@@ -166,13 +166,13 @@ def contents(make: Make, *agents: str) -> list[Block]:
 
 
 @contextmanager
-def writes_of(memory: BlockMemory) -> Iterator[list[str]]:
-    """The changes that reach what is stored, while this lasts."""
+def writes_of(memory: BlockMemory, room: int = 1000) -> Iterator[list[str]]:
+    """The changes that reach what is stored, while this lasts. After ``room`` of them it breaks."""
     seen: list[str] = []
     real = memory._atomically
 
     async def watched(work: Callable[[Blocks], T]) -> T:
-        return await real(lambda blocks: work(_Watched(blocks, seen)))  # type: ignore[arg-type]
+        return await real(lambda blocks: work(_Watched(blocks, seen, room)))  # type: ignore[arg-type]
 
     memory._atomically = watched  # type: ignore[method-assign]
     try:
@@ -184,10 +184,12 @@ def writes_of(memory: BlockMemory) -> Iterator[list[str]]:
 class _Watched:
     """Blocks that remember what is changed in them."""
 
-    def __init__(self, blocks: Blocks, seen: list[str]) -> None:
-        self._blocks, self._seen = blocks, seen
+    def __init__(self, blocks: Blocks, seen: list[str], room: int) -> None:
+        self._blocks, self._seen, self._room = blocks, seen, room
 
     def __getattr__(self, name: str) -> Any:
         if name in ("put", "remove", "share"):
+            if len(self._seen) >= self._room:
+                raise RuntimeError("the power is gone")
             self._seen.append(name)
         return getattr(self._blocks, name)

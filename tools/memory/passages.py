@@ -71,7 +71,7 @@ _BREAK = re.compile(r"\s\S*\Z")
 
 
 def split(text: str) -> Iterator[tuple[int, int]]:
-    """Where the passages of a text start, and how long they are: whole lines if possible, else whole words."""
+    """Where the passages of a text start, and how long they are: whole lines, if possible, or words."""
     start = 0
     while len(text) - start > LONGEST:
         end = start + LONGEST
@@ -90,7 +90,7 @@ def catch_up(store: Store) -> None:
         return
     while store.execute("SELECT 1 FROM unindexed_blocks LIMIT 1"):
         with store.transaction() as run:
-            for (block,) in run(f"SELECT block FROM unindexed_blocks LIMIT {BATCH}"):
+            for (block,) in run("SELECT block FROM unindexed_blocks LIMIT ?", (BATCH,)):
                 _index_block(run, block)
     for (session,) in store.execute(NEW_EVENTS):
         while _index_session(store, session):
@@ -176,8 +176,8 @@ def _last(run: Statement, id: int, session: str) -> list[_Passage]:
     """The last indexed passages of a session: as many as the neighbours of those that get new neighbours."""
     rows = run(
         "SELECT id, seq, start, length FROM passages WHERE session = ? AND session != 0"
-        f" ORDER BY seq DESC, start DESC LIMIT {2 * AROUND}",
-        (id,),
+        " ORDER BY seq DESC, start DESC LIMIT ?",
+        (id, 2 * AROUND),
     )
     said = {turn.seq: turn for turn in turns_at(run, session, [row[1] for row in rows])}
     return [

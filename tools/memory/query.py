@@ -16,11 +16,12 @@ LONGEST_WORD: Final = 100
 
 # English words that say nothing of what is meant. They are dropped from queries only: they stay in the index,
 # and a query of nothing else is searched for them. Measured by tests/bench/memory.py.
-STOP_WORDS: Final = frozenset(
-    """a about after am an and are as at be been before by can could did do does for from had has have he her his
+_STOP: Final = """
+    a about after am an and are as at be been before by can could did do does for from had has have he her his
     how i if in into is it its my no not of on or our s she should so t than that the their then there these
-    they this those to was we were what when where which who whose why will with would you your""".split()
-)
+    they this those to was we were what when where which who whose why will with would you your
+"""
+STOP_WORDS: Final = frozenset(_STOP.split())
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -30,7 +31,8 @@ def words_of(query: str) -> list[str]:
         raise ToolError('The query is empty; say what to search for, such as "project deadline".')
     if len(query) > MOST_CHARS:
         raise ToolError(
-            f"The query has {len(query):,} characters; at most {MOST_CHARS:,} can be searched for. Use a few words."
+            f"The query has {len(query):,} characters; at most {MOST_CHARS:,} can be searched for. "
+            "Use a few words."
         )
     said = [word for word in dict.fromkeys(_WORD.findall(query.lower())) if len(word) <= LONGEST_WORD]
     if not said:
