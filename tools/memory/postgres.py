@@ -10,7 +10,7 @@ import asyncio
 import contextvars
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
 
 from quoth.tools.call.service_types import (
     Block,
@@ -153,24 +153,20 @@ class PostgresMemory(BlockMemory):
         self.server.close()
 
     async def count_blocks(self, kind: BlockKind) -> int:
-        def counted(connection: Connection[Any], _: bool) -> tuple[int, bool]:
-            sql = "SELECT count(*) FROM quoth.blocks WHERE agent = %s AND kind = %s"
-            row = connection.execute(sql, (self.agent_id, kind)).fetchone()
-            return int(row[0]) if row else 0, False
-
-        return await self.in_thread(counted)
+        ((count,),) = await self._rows(
+            "SELECT count(*) FROM quoth.blocks WHERE agent = %s AND kind = %s", self.agent_id, kind
+        )
+        return int(count)
 
     async def usage(self) -> list[tuple[str, str, int, int]]:
         """Of each agent in this database and each kind, how many blocks and characters there are."""
+        return await self._rows(
+            "SELECT agent, kind, count(*), sum(length(text)) FROM quoth.blocks GROUP BY agent, kind"
+            " ORDER BY agent, strpos('core working archival', kind)"
+        )
 
-        def counted(connection: Connection[Any], _: bool) -> tuple[list[tuple[str, str, int, int]], bool]:
-            sql = (
-                "SELECT agent, kind, count(*), sum(length(text)) FROM quoth.blocks GROUP BY agent, kind"
-                " ORDER BY agent, strpos('core working archival', kind)"
-            )
-            return [(str(row[0]), str(row[1]), int(row[2]), int(row[3])) for row in connection.execute(sql)], False
-
-        return await self.in_thread(counted)
+    async def _rows(self, sql: LiteralString, *values: Any) -> list[Any]:
+        return await self.in_thread(lambda connection, _: (connection.execute(sql, values).fetchall(), False))
 
     async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]:
         return await self.search(query, "agent", SearchOptions(limit, "archival_memory"))

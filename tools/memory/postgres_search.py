@@ -17,6 +17,8 @@ from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope
 from quoth.tools.call.services import Embedder
 from quoth.tools.errors import ToolError
 from quoth.tools.memory.query import words_of
+from quoth.tools.memory.search import MEANING, NEAR, NO_MEANING, POOL
+from quoth.tools.memory.vectors import BATCH, SECONDS
 
 if TYPE_CHECKING:
     from pgvector import Vector
@@ -24,12 +26,8 @@ if TYPE_CHECKING:
 
     from quoth.tools.memory.postgres import PostgresMemory
 
-INSTALL: Final = "pip install 'quoth[vectors]'"
-MEANING: Final = 0.3  # what nearness in meaning weighs beside words; measured
-NEAR: Final = 0.3  # a passage with none of the words must be so near to be a hit
-POOL: Final = 200  # the best passages by words, and those by meaning, whose scores are added up
-BATCH: Final = 256  # passages that are embedded in one transaction
-SECONDS: Final = 0.5  # of one search that may be spent on embedding what is new
+
+NO_EXTENSION: Final = "The database cannot compare meanings, so that only words can be searched: {}."
 
 STEMS = "SELECT lexeme FROM unnest(to_tsvector('quoth.words', %s))"
 VISIBLE = """
@@ -39,19 +37,25 @@ VISIBLE = """
     AND (%(any)s OR kind = 'archival') AND (%(since)s = '' OR updated >= %(since)s)
     AND (%(until)s = '' OR updated < %(until)s)"""
 # Each gives the best passages of as many blocks.
+# The best passages of as many blocks, one of each.
 BY_WORDS = f"""
-    SELECT id, score FROM (SELECT DISTINCT ON (blocks.id) passages.id, ts_rank(words, %(stems)s::tsquery) AS score
-    {VISIBLE} AND words @@ %(stems)s::tsquery ORDER BY blocks.id, score DESC) AS best
-    ORDER BY score DESC, id DESC LIMIT %(pool)s"""  # noqa: S608
+    SELECT id, score FROM (
+        SELECT DISTINCT ON (blocks.id) passages.id, ts_rank(words, %(stems)s::tsquery) AS score
+        {VISIBLE} AND words @@ %(stems)s::tsquery ORDER BY blocks.id, score DESC
+    ) AS best ORDER BY score DESC, id DESC LIMIT %(pool)s"""  # noqa: S608
+WITH_VECTOR = "JOIN quoth.vectors ON passage = passages.id WHERE model = %(model)s AND"
+EMBEDDED = VISIBLE.replace("WHERE", WITH_VECTOR, 1)
 BY_MEANING = f"""
-    SELECT id, score FROM (SELECT DISTINCT ON (blocks.id) passages.id, -(vector <#> %(vector)s) AS score
-    {VISIBLE.replace("WHERE", "JOIN quoth.vectors ON passage = passages.id WHERE model = %(model)s AND", 1)}
-    ORDER BY blocks.id, score DESC) AS best ORDER BY score DESC, id DESC LIMIT %(pool)s"""  # noqa: S608
+    SELECT passage, score FROM (
+        SELECT DISTINCT ON (blocks.id) passage, -(vector <#> %(vector)s) AS score
+        {EMBEDDED}
+        ORDER BY blocks.id, score DESC
+    ) AS best ORDER BY score DESC, passage DESC LIMIT %(pool)s"""  # noqa: S608
 MEANINGS = """
     SELECT passage, -(vector <#> %(vector)s) FROM quoth.vectors WHERE model = %(model)s
     AND passage = ANY(%(ids)s)"""
 CHOSEN = """
-    SELECT passages.id, block, agent, label, substr(text, start + 1, length), kind, updated
+    SELECT passages.id, block, agent, label, substr(text, start + 1, length), updated
     FROM quoth.passages JOIN quoth.blocks ON blocks.id = block WHERE passages.id = ANY(%s)"""
 PATH = """
     SELECT set_config('search_path', 'quoth, public, ' || quote_ident(nspname), false)
@@ -89,9 +93,9 @@ async def search(
 
 
 async def missing(memory: PostgresMemory) -> str:
-    """What the search for meaning lacks; empty when it lacks nothing."""
+    """What the search by meaning lacks, as a sentence; empty when it lacks nothing."""
     if memory.embedder is None:
-        return f"a model of meanings: {INSTALL}"
+        return NO_MEANING
     return await memory.in_thread(lambda connection, _: (_prepared(connection), False))
 
 
@@ -134,7 +138,7 @@ async def _blocks(
     text, meaning = " ".join(words), None
     try:
         if lack := await missing(memory):
-            raise ToolError(f"The search for meaning lacks {lack}. Search for words instead.")
+            raise ToolError(lack)
         meaning = await _meaning(memory, text, asked)
     except ToolError:
         if options.semantic:
@@ -191,11 +195,9 @@ def _found(
 
 
 def _hit(row: tuple[Any, ...], parts: dict[str, float], agent: str) -> SearchHit:
-    _, _, owner, label, text, kind, updated = row
-    source = "archival_memory" if kind == "archival" else f"{kind} memory"
-    return SearchHit(
-        label, text, sum(parts.values()), source, updated, owner if owner != agent else "", parts
-    )
+    _, _, owner, label, text, updated = row
+    shown = owner if owner != agent else ""
+    return SearchHit(label, text, sum(parts.values()), "archival_memory", updated, shown, parts)
 
 
 def _any_of(stems: Sequence[tuple[str]]) -> str:
@@ -208,8 +210,8 @@ def _any_of(stems: Sequence[tuple[str]]) -> str:
 
 
 def _prepared(connection: Connection[Any]) -> str:
-    """Make the table of vectors if it is not there, and vectors known to the connection. What is missing for
-    that; empty when nothing is."""
+    """Make the table of vectors if it is not there, and vectors known to the connection. Returns what is
+    missing for that, as a sentence; empty when nothing is."""
     from pgvector.psycopg import register_vector
     from psycopg import errors
 
@@ -223,9 +225,9 @@ def _prepared(connection: Connection[Any]) -> str:
                 connection.execute(VECTORS)
                 connection.execute(REFERENCES)
     except (errors.UndefinedFile, errors.FeatureNotSupported):
-        return "the extension vector, which the server does not have (pgvector)"
+        return NO_EXTENSION.format("the server does not have pgvector")
     except errors.InsufficientPrivilege:
-        return "the extension vector, which the owner of the database adds: CREATE EXTENSION vector"
+        return NO_EXTENSION.format("a person who owns the database must do CREATE EXTENSION vector")
     register_vector(connection)
     return ""
 

@@ -1,6 +1,6 @@
 """One connection to a PostgreSQL server, opened and migrated at first use, and how it fails.
 
-It runs transactions of a synchronous function. It must not know blocks, agents or tools, and it never says the
+It runs transactions of a synchronous function. It must not know blocks, agents or tools, and never says the
 user or the password that a URL holds.
 """
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SCHEMES: Final = ("postgresql", "postgres")
 OLDEST: Final = 130000  # PostgreSQL 13, as the server counts
 CONNECT_SECONDS: Final = 5
 STATEMENT_SECONDS: Final = 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from memory import Make, dict_memory, postgres_memory, sqlite_memory
 
+
 @pytest.fixture(params=["sqlite", "postgres", "dict"])
 def make(request: pytest.FixtureRequest) -> Make:
     """Makes the memory of an agent: ``make("a")``, and of a person: ``make("a", person=True)``."""
