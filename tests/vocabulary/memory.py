@@ -45,6 +45,14 @@ def postgres_memory(url: str) -> Make:
     return make
 
 
+@dataclass
+class Place:
+    """Where memory is kept that several processes use: each opens it anew."""
+
+    open: Callable[[], Make]
+    settled: Callable[[], None] = lambda: None  # returns when nothing that a killed process began goes on
+
+
 class DictMemory(BlockMemory):
     """Blocks in a dict, as a user's own store may keep them."""
 
