@@ -362,13 +362,18 @@ def test_a_url_chooses_the_store(store: Store) -> None:
 
 @pytest.mark.parametrize(
     ("url", "what"),
-    [("mysql://ann:secret@host/db", "mysql"), ("host", "it"), ("postgresql:/x", "it")],
+    [
+        ("mysql://ann:secret@host/db", "mysql://"),
+        ("host", "a text without ://"),
+        ("postgresql:/x", "a text without ://"),
+    ],
 )
 def test_a_url_of_no_store_is_told_without_its_password(store: Store, url: str, what: str) -> None:
     with pytest.raises(UsageError) as caught:
         open_memory(url, lambda: store, "a")
     assert str(caught.value) == (
-        f"The memory is a URL such as postgresql://USER@HOST/DATABASE; {what} is not known."
+        "The memory is in PostgreSQL, postgresql://USER:PASSWORD@HOST/DATABASE (or postgres://…), or, when no"
+        f" URL is given, in the workspace; {what} is neither."
     )
 
 
