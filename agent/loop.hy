@@ -9,16 +9,19 @@ thousand turns use no more stack than ten."
   asyncio
   dataclasses [dataclass replace]
   quoth.agent.run.compaction [ask-within-window reply-tokens]
+  quoth.agent.run.core-memory [NoMemoryError with-memory]
   quoth.agent.reply [CallRecord]
   quoth.agent.run.observation [call-observation complaint cut-off empty-reply reminder unreadable]
   quoth.agent.run.run [Turn]
+  quoth.agent.terminal.text [show-value]
   quoth.neuro.backends.base [ModelError]
   quoth.neuro.prompt.dialects [call-id result-messages]
   quoth.neuro.think [think]
   quoth.tools.call.call [new-call]
   quoth.tools.errors [StoreError]
   quoth.tools.lisp.forms [CallForm]
-  quoth.tools.call.redaction [Redactor])
+  quoth.tools.call.redaction [Redactor]
+  quoth.tools.call.services [USER])
 
 (setv MUST-LOOK-TURNS 3)
   ; After so many turns without any success the model may answer anyway.
@@ -37,7 +40,7 @@ thousand turns use no more stack than ten."
   (while (isinstance turn Bounce)
     (setv turn (try
                  (await (cognitive-loop turn run))
-                 (except [error StoreError]
+                 (except [error [StoreError NoMemoryError]]
                    (.end run "failed" (str error))))))
   turn)
 
@@ -52,17 +55,18 @@ thousand turns use no more stack than ten."
       (.end run "failed" f"The run was stopped after {run.budget.steps-taken} steps without an answer.")
     True
       (do
-        (perceive stimulus run)
+        (await (perceive stimulus run))
         (setv thought (await (one-thought run)))
         (if (isinstance thought Ending)
             (.end run thought.status thought.reason)
             (await (act thought run))))))
 
-(defn perceive [stimulus run]
-  "Append the stimulus to the conversation; nothing said before is ever changed."
+(defn :async perceive [stimulus run]
+  "Append the stimulus and what is new in the memory to the conversation; nothing said before is ever
+  changed."
   (+= run.step 1)
   (+= run.budget.steps-taken 1)
-  (for [message stimulus.messages]
+  (for [message (await (with-memory stimulus.messages run))]
     (.append run.messages #* message)))
 
 (defclass [(dataclass :frozen True)] Ending []
@@ -81,7 +85,7 @@ thousand turns use no more stack than ten."
                                 :search run.search
                                 :must-act (and (not must-answer) (must-look? run))
                                 :must-answer must-answer
-                                :without run.avoided
+                                :without (| run.avoided (unlooked run))
                                 :max-tokens (reply-tokens run)
                                 :on-text (when run.listener (hearing run)))))))
   (try
@@ -116,6 +120,11 @@ thousand turns use no more stack than ten."
        (<= run.step MUST-LOOK-TURNS)
        (not (any (gfor record run.calls (telling? record))))))
 
+(defn unlooked [run]
+  "The tools that end a run, while the model has to look at something first and has other tools for that."
+  (setv ending (sfor  tool run.door.table.shown  :if tool.ends-turn  tool.name))
+  (if (and ending (must-look? run) (< (len ending) (len run.door.table.shown)))  ending  (set)))
+
 (defn telling? [record]
   "Whether a result is informative: it is ok and not empty."
   (and record.result.ok (not-in record.result.value [None "" [] {}])))
@@ -148,7 +157,8 @@ thousand turns use no more stack than ten."
         heard (lfor record records
                     #(record.call-id (call-observation record run (in-vain? record run))))
         told (result-messages (+ heard faults)))
-  (when (or run.interrupted waiting stuck)
+  (setv last (when (not (or run.interrupted waiting stuck)) (last-words turn run)))
+  (when (or run.interrupted waiting stuck last)
     ; The conversation may go on another time: no call in it is left without its result.
     (for [message told]
       (.append run.messages #* message)))
@@ -156,6 +166,7 @@ thousand turns use no more stack than ten."
     run.interrupted  (.end run "interrupted" "The run was interrupted.")
     waiting  (.end run "pending" (.join "\n" waiting))
     stuck  (.end run "failed" (stopped stuck run))
+    last  (.end run "done" #* last)
     records  (do (setv run.faults 0) (results told run turn.cut))
     faults  (complain (.join "\n" (lfor [_ fault] faults fault)) run told)
     turn.cut  (complain f"Your reply was {turn.cut}. Be brief." run)
@@ -179,6 +190,37 @@ thousand turns use no more stack than ten."
     (when (>= (get run.repeated digest) run.limits.repeats)
       (setv stuck record)))
   stuck)
+
+(defn last-words [turn run]
+  "How a turn ends the run, in which a call of a tool that ends it was ok: its reply, and the part of it that
+  the user has not had as a message (None: all). None for any other turn."
+  (setv said []  unsent []  told #{})
+  (for [[place record] (enumerate turn.records)]
+    (when (and (ends? record run) (not-in record.form.digest told))
+      (.add told record.form.digest)
+      (setv sent (lfor  one run.sent  :if (= one.key f"{run.name}/{run.step}.{place}")  one))
+      (+= run.last-words sent)
+      (for [one sent]
+        (.append said one.text)
+        (when (!= one.to USER)
+          (.append unsent one.text)))
+      (setv own (own-words record turn))
+      (when (not (or sent (in own said)))
+        (.append said own)
+        (.append unsent own))))
+  (when said
+    #((.join "\n\n" said) (if (= said unsent)  None  (.join "\n\n" unsent)))))
+
+(defn own-words [record turn]
+  "What a call that ends the run and sends no message leaves to say: the words around it, or its value."
+  (or turn.text
+      (if (telling? record)  (show-value record.result.value)  record.result.message)
+      "Done."))
+
+(defn ends? [record run]
+  "Whether a call ends the run."
+  (setv table run.door.table)
+  (and record.result.ok (in record.form.tool table) (. (.get table record.form.tool) ends-turn)))
 
 (defn stopped [record run]
   "The reason why a run ends at a call that was repeated too often; it is written to the audit too."

@@ -33,7 +33,9 @@ class CallRecord:
 
 @dataclass(frozen=True)
 class Reply:
-    """How a run ended. ``text`` is never empty: it is the answer, or a sentence why there is none."""
+    """How a run ended. ``text`` is never empty: it is the answer, or a sentence why there is none.
+    ``messages`` are those to the user that no earlier Reply of the run has told of. ``unsent`` is the part of
+    ``text`` that the user has not had as a message; None is all of it."""
 
     session: str
     status: RunStatus
@@ -41,6 +43,8 @@ class Reply:
     calls: tuple[CallRecord, ...] = ()
     usage: Usage = field(default_factory=Usage)
     steps: int = 0  # those of sub-agents are among them
+    messages: tuple[str, ...] = ()
+    unsent: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         usage = {
@@ -56,6 +60,7 @@ class Reply:
             "reply": self.text,
             "calls": [call.to_json() for call in self.calls],
             "usage": usage,
+            **({"messages": list(self.messages)} if self.messages else {}),
         }
 
 

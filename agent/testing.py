@@ -1,6 +1,6 @@
-"""For users' tests: turns the file of an exported session into a test.
+"""For users' tests: turns the file of an exported session into a test, and checks a memory store.
 
-Knows replays only; it needs no test framework, only ``assert``.
+Knows replays and the protocol of memory; it needs no test framework, only ``assert``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from quoth.agent.replay.again import Opening, rebuilt_agent, session_in_file
 from quoth.agent.replay.replay import Replay, replay
 from quoth.agent.run.conversation import Conversations
 from quoth.tools.loading import ToolSource
+from quoth.tools.memory.conformance import memory_conforms as memory_conforms
 from quoth.tools.registry.table import ToolTable
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from servers import PostgresServer, postgres_server, redis_server
 
 from quoth.tools.storage.database import Store
 
@@ -32,7 +33,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The Hy bytecode and the joined model are shared by all tests of a run; they hold nothing a test can change.
 _STATE = tempfile.mkdtemp(prefix="quoth-test-state-")
 os.environ["QUOTH_STATE"] = _STATE
-for variable in ("QUOTH_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY"):
+for variable in ("QUOTH_MODEL", "QUOTH_MEMORY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY"):
     os.environ.pop(variable, None)
 
 
@@ -51,3 +52,24 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened = Store(tmp_path / "s.sqlite")
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server, one for all tests of this process, started for the first."""
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> Iterator[str]:
+    """The URL of a PostgreSQL database of the test's own."""
+    with postgres.database() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[str]:
+    """The URL of a Redis server, one for all tests of this process."""
+    with redis_server() as url:
+        yield url

@@ -5,23 +5,29 @@ It knows how tools are loaded and nothing of what runs them, so that listing too
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.hy_loader import load_hy_file
 from quoth.tools.registry.define import registering_in
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+from quoth.tools.text import short
 
 ToolSource = str | Path | CognitiveTool
 
 
-def load_tools(sources: Iterable[ToolSource], table: ToolTable | None = None) -> ToolTable:
-    """``table``, or a new one of the tools that ship, with those of ``sources`` added. Raises UsageError."""
+def load_tools(
+    sources: Iterable[ToolSource], table: ToolTable | None = None, without: Sequence[str] = ()
+) -> ToolTable:
+    """``table``, or a new one of the tools that ship, with those of ``sources`` added. Tools named in
+    ``without`` are left out first, so that one of the sources may have the name. Raises UsageError."""
     if table is None:
         import_module("quoth.tools.builtin")
         table = cognitive_tools.copy()
+    if without:
+        table = _left_out(table, without)
     for source in sources:
         if isinstance(source, CognitiveTool):
             table.register(source, replace=source.name in table and table.get(source.name) is source)
@@ -34,6 +40,17 @@ def load_tools(sources: Iterable[ToolSource], table: ToolTable | None = None) ->
         with registering_in(table):
             load_hy_file(path)
     return table
+
+
+def _left_out(table: ToolTable, without: Sequence[str]) -> ToolTable:
+    """A copy of the table without the tools of these names."""
+    for name in without:
+        if name not in table:
+            names = ", ".join(table.names())
+            hint = did_you_mean(name, table.names()) or f" The tools that ship are {names}."
+            raise UsageError(f"There is no shipped tool {short(name, 80)} to leave out.{hint}")
+    gone = {table.get(name).name for name in without}
+    return ToolTable(tuple(tool for tool in table if tool.name not in gone))
 
 
 def with_search(table: ToolTable) -> ToolTable:

@@ -5,7 +5,8 @@ Knows no single command; the commands import it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import os
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,12 +49,15 @@ def agent_of(
     *,
     store: Store | None = None,
     asked: Callable[[Any], Any] = lambda person: person,
+    channel: str = "",
     **more: Any,
 ) -> AsyncAgent:
     """Create an agent from the options. It takes over the ``store`` and closes it. ``asked`` may wrap the
-    AskTerminal, and ``more`` goes to AsyncAgent."""
+    AskTerminal, ``channel`` says where the user is met (by default terminal or json), and ``more`` goes to
+    AsyncAgent."""
     from quoth.agent.client import AsyncAgent
-    from quoth.agent.run.options import ModelOptions, ToolOptions
+    from quoth.agent.run.channels import VARIABLE, channels_of
+    from quoth.agent.run.options import HostServices, ModelOptions, ToolOptions
 
     consent: Any = None
     if options.yes:
@@ -64,9 +68,16 @@ def agent_of(
 
         consent = asked(AskTerminal(user=options.asker, workspace=options.folder))
     more.setdefault("limits", limits_of(options))
+    services = HostServices(
+        memory_url=options.memory_url,
+        sources=_sources(options.sources),
+        channels=channels_of(options.channels, os.environ.get(VARIABLE, "")),
+        channel=channel or ("json" if options.json else "terminal"),
+    )
+    more.setdefault("services", services)
     agent = AsyncAgent(
         workspace=options.folder,
-        tools=ToolOptions(options.tools, options.belt or "full"),
+        tools=ToolOptions(options.tools, options.belt or "full", options.without),
         model=ModelOptions(options.model, options.base_url, options.dialect),
         policy=options.policy,
         user=options.user,
@@ -74,9 +85,18 @@ def agent_of(
         consent=consent,
         **more,
     )
+    agent.deliver = None if options.json else print_line
     if store is not None and not store.read_only:
         agent.use_store(store)
     return agent
+
+
+def _sources(words: Sequence[str]) -> dict[str, str]:
+    if not words:
+        return {}
+    from quoth.tools.call.sources import sources_of
+
+    return sources_of(words)
 
 
 def with_agent(
@@ -133,7 +153,8 @@ def run_call(options: Options, work: Callable[[AsyncAgent], Coroutine[Any, Any, 
     from quoth.agent.terminal.progress import Progress
 
     async def shown(agent: AsyncAgent) -> int:
-        code = show_result(await work(agent), options.json)
+        sent = messages_of(agent, options.json)
+        code = show_result(await work(agent), options.json, sent)
         tell_what_waits(agent, options)
         return code
 
@@ -145,16 +166,25 @@ def tools_of(options: Options) -> ToolTable:
     from quoth.tools.loading import load_tools
 
     with results_only():
-        return load_tools(options.tools)
+        return load_tools(options.tools, without=options.without)
 
 
 # What is shown
 
 
-def show_result(result: ToolResult, as_json: bool) -> int:
-    """Print the result of a call and return the exit code."""
+def messages_of(agent: AsyncAgent, as_json: bool) -> list[str]:
+    """The list of the messages that the agent sends to the user from now on, if they are to be a part of the
+    JSON that a command prints; else they are printed at once, and the list stays empty."""
+    sent: list[str] = []
     if as_json:
-        print_json(result.to_json())
+        agent.deliver = sent.append
+    return sent
+
+
+def show_result(result: ToolResult, as_json: bool, messages: Sequence[str] = ()) -> int:
+    """Print the result of a call and return the exit code. ``messages`` become a part of the JSON."""
+    if as_json:
+        print_json(result.to_json() | ({"messages": list(messages)} if messages else {}))
         return EXIT_OF.get(result.status, FAILED)
     from quoth.agent.terminal.text import failure_text, show_value
 
@@ -169,13 +199,13 @@ def show_result(result: ToolResult, as_json: bool) -> int:
 
 
 def show_reply(reply: Reply, as_json: bool) -> int:
-    """Print the reply of a run and return the exit code."""
+    """Print the reply of a run, without what was printed as a message, and return the exit code."""
     from quoth.agent.cli.options import EXIT_OF_RUN
 
     if as_json:
         print_json(reply.to_json())
-    elif reply.status == "done":
-        print_line(reply.text)
+    elif reply.status == "done" and (text := reply.text if reply.unsent is None else reply.unsent):
+        print_line(text)
     return EXIT_OF_RUN[reply.status]
 
 

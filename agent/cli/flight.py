@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.common import open_store, tools_of, with_agent
+from quoth.agent.cli.common import messages_of, open_store, tools_of, with_agent
 from quoth.agent.cli.options import (
     DONE,
     EXIT_OF_RUN,
@@ -99,6 +99,13 @@ def _fly(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
     again = options.typed("fly", options.plan, also=_as_given(options))
 
     async def work(agent: AsyncAgent) -> int:
+        def deliver(text: str) -> None:
+            with look.paused():
+                print_line(text)
+
+        sent = messages_of(agent, options.json)
+        if not options.json:
+            agent.deliver = deliver
         for change in agent.changes():
             complain(change)
         try:
@@ -108,13 +115,18 @@ def _fly(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
             raise
         finally:
             look("landed", None)
-        _show(options, agent, report)
+        _show(options, agent, report, sent)
         if report.status == "interrupted":
             tell_next("To go on", again)
         return EXIT_OF_RUN[report.status]
 
     return with_agent(
-        options, work, on_event=look, store=store, asked=lambda person: AskWhilePaused(person, look)
+        options,
+        work,
+        on_event=look,
+        store=store,
+        channel="flight",
+        asked=lambda person: AskWhilePaused(person, look),
     )
 
 
@@ -134,11 +146,11 @@ def _wanted(options: FlyOptions) -> Wanted:
     return Wanted(options.start, options.only, options.until, options.parallel, options.again)
 
 
-def _show(options: FlyOptions, agent: AsyncAgent, report: FlightReport) -> None:
+def _show(options: FlyOptions, agent: AsyncAgent, report: FlightReport, sent: list[str]) -> None:
     from quoth.agent.terminal.text import shortened
 
     if options.json:
-        print_json(report.to_json())
+        print_json(report.to_json() | ({"messages": sent} if sent else {}))
     else:
         for step in report.steps:
             text = shortened(step.text, TEXT_CHARS).replace("\n", "\n    ")
@@ -171,6 +183,7 @@ def _as_begun(options: OptionsT, store: Store | None, file: PlanFile) -> Options
 def _as_given(options: Options) -> str:
     """The options that the next command needs, too."""
     words = [f" --tools {shlex.quote(file)}" for file in options.tools]
+    words += [f" --without {shlex.quote(name)}" for name in options.without]
     if options.policy:
         words.append(f" --policy {shlex.quote(options.policy)}")
     return "".join(words)

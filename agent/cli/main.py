@@ -9,9 +9,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from quoth.agent.cli import audit, call, consent, flight, policy, program, replay, resume, run, session, tools
+from quoth.agent.cli import (
+    audit,
+    call,
+    consent,
+    flight,
+    memory,
+    policy,
+    program,
+    remind,
+    replay,
+    resume,
+    run,
+    session,
+    tools,
+)
 from quoth.agent.cli.common import interrupted
-from quoth.agent.cli.options import DONE, FAILED, USAGE, Commands, Options, Parser, parsed
+from quoth.agent.cli.options import BEFORE, DONE, FAILED, USAGE, Commands, Options, Parser, parsed
 from quoth.agent.terminal.output import (
     OutputError,
     complain,
@@ -22,13 +36,13 @@ from quoth.agent.terminal.output import (
 )
 from quoth.tools.errors import QuothError, StoreError
 
-FILES = (run, call, tools, program, flight, audit, policy, consent, session, resume, replay)
+FILES = (run, call, tools, program, flight, audit, policy, consent, memory, remind, session, resume, replay)
 
 
 def parser() -> Parser:
     """Return the parser of the whole command line. Common options may precede or follow the command."""
     whole = Parser(prog="quoth", description="A homoiconic agent loop. Without a command: the REPL.")
-    whole.add_fields(Options, "tools_before")
+    whole.add_fields(Options, BEFORE)
     whole.add_argument(
         "--version", dest="instead", action="store_const", const=version, help="print the version"
     )

@@ -6,9 +6,10 @@ Each field of an options class is an option of the command line. Knows no single
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
@@ -84,7 +85,29 @@ class Options:
     tools: Sequence[str] = option(
         "--tools", "FILE.hy", "a file of tools; may be repeated", action="append", default=()
     )
+    without: Sequence[str] = option(
+        "--without", "NAME", "leave out a tool that ships; may be repeated", action="append", default=()
+    )
+    sources: Sequence[str] = option(
+        "--source",
+        "NAME=PATH",
+        "a folder or file that tools may read; may be repeated",
+        action="append",
+        default=(),
+    )
+    channels: Sequence[str] = option(
+        "--channel",
+        "NAME=WHERE",
+        "a file or web address that messages can be sent to; may be repeated",
+        action="append",
+        default=(),
+    )
     policy: str | None = option("--policy", "FILE", "rules for this run, beside yours and the workspace's")
+    memory: str | None = option(
+        "--memory",
+        "URL",
+        "postgresql://…, the memory (default: QUOTH_MEMORY, or that of the workspace)",
+    )
     user: str | None = option("--user", "NAME", "who is asking (default: the login name)")
     session: str | None = option("--session", "ID", "the session the calls belong to (default: a new one)")
     json: bool = switch("--json", "machine-readable, on stdout alone")
@@ -99,6 +122,11 @@ class Options:
     def folder(self) -> Path:
         """The path of the workspace."""
         return Path("." if self.workspace is None else self.workspace)
+
+    @property
+    def memory_url(self) -> str | None:
+        """The URL of the memory's database; None for that of the workspace."""
+        return self.memory or os.environ.get("QUOTH_MEMORY") or None
 
     @property
     def asker(self) -> str:
@@ -155,6 +183,13 @@ def limits_of(options: Options, before: Mapping[str, Any] | None = None) -> RunL
 
 # The parser
 
+BEFORE, AFTER = "_before", "_after"  # the command: where an option stands that may be repeated
+
+
+def is_repeated(one: Field[Any]) -> bool:
+    """Whether an option may be given several times, before and after the command."""
+    return one.metadata.get("action") == "append"
+
 
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser that raises UsageError for a mistake, and returns only the options given."""
@@ -177,8 +212,8 @@ class Parser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
     def add_fields(self, kind: type[Options], place: str) -> None:
-        """Add the options of ``kind``. ``place`` is the attribute for ``--tools``: it differs before and
-        after the command, because the later list would replace the earlier one."""
+        """Add the options of ``kind``. ``place`` ends the attribute of an option that may be repeated: it
+        differs before and after the command, because the later list would replace the earlier one."""
         common = self.add_argument_group("common options")
         rivals: dict[str, Any] = {}
         shared = {one.name for one in fields(Options)}
@@ -192,7 +227,8 @@ class Parser(argparse.ArgumentParser):
                     rivals[group] = self.add_mutually_exclusive_group()
                 where = rivals[group]
             if flags := one.metadata["flags"]:
-                where.add_argument(*flags, dest=place if one.name == "tools" else one.name, **more)
+                kept = f"{one.name}{place}" if is_repeated(one) else one.name
+                where.add_argument(*flags, dest=kept, **more)
             else:
                 where.add_argument(one.name, **more)
 
@@ -209,7 +245,7 @@ class Commands:
     def add(self, name: str, help: str, kind: type[OptionsT], do: Callable[[OptionsT], int]) -> None:
         """Add a command that parses its options as ``kind`` and runs ``do``, which returns the exit code."""
         parser = self._parsers.add_parser(name, help=help, description=help)
-        parser.add_fields(kind, "tools_after")
+        parser.add_fields(kind, AFTER)
         parser.set_defaults(kind=kind, do=do)
 
     def group(self, name: str, help: str) -> Commands:
@@ -224,7 +260,8 @@ def parsed(parser: Parser, words: Sequence[str]) -> tuple[Callable[[Any], int], 
     given = vars(found)
     if extra:
         _refuse(extra[0], " ".join(["quoth", *filter(None, [given.get("command")])]))
-    given["tools"] = [*given.pop("tools_before", ()), *given.pop("tools_after", ())]
+    for one in filter(is_repeated, fields(found.kind)):
+        given[one.name] = [*given.pop(one.name + BEFORE, ()), *given.pop(one.name + AFTER, ())]
     names = {one.name for one in fields(found.kind)}
     return given.get("instead", found.do), found.kind(
         **{name: value for name, value in given.items() if name in names}

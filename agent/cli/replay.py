@@ -99,12 +99,15 @@ async def _replayed(options: ReplayOptions, session: str, events: list[Event], f
 
     from quoth.agent.replay.again import Opening, rebuilt_agent
     from quoth.agent.replay.replay import replay as replay_session
+    from quoth.agent.run.options import HostServices
 
     notes: list[str] = []
 
     def again(given: Opening, live: bool = False) -> Conversations:
         own: dict[str, Any] = {"dialect": options.dialect, "belt": options.belt, "policy": options.policy}
+        own["without"] = options.without
         files = list(options.tools) or None
+        own["services"] = HostServices(memory_url=options.memory_url if live else None)
         return rebuilt_agent(
             given, notes, workspace=options.folder, session=session, tools=files, live=live, **own
         )

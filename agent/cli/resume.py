@@ -7,9 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from quoth.agent.cli.common import open_store, show_reply, show_result, tell_what_waits, with_agent
+from quoth.agent.cli.common import (
+    messages_of,
+    open_store,
+    show_reply,
+    show_result,
+    tell_what_waits,
+    with_agent,
+)
 from quoth.agent.cli.options import DONE, Commands, Options, RunOptions, argument, limits_of, switch
 from quoth.agent.cli.taking_over import take_over
 from quoth.agent.terminal.output import complain
@@ -67,20 +74,30 @@ class _Continuation:
         if not self.text and not agent.resumable():
             self._refuse(agent)
         if unfinished or not self.text:
-            for one in await agent.resume():
-                self._show(one)
+            sent = messages_of(agent, self.options.json)
+            done = await agent.resume()
+            for one in done:
+                for text in getattr(one, "messages", ()):  # a run tells of its own
+                    sent.remove(text) if text in sent else None
+            for one in done:
+                self._show(one, sent)
         if self.text and agent.unfinished():
             complain(f"Session {self.session} still waits, so this was not said: {self.text}")
         elif self.text:
-            self._show(await agent.follow(self.text))
+            self._show(await agent.follow(self.text), [])
         tell_what_waits(agent, self.options)
         return self.code
 
-    def _show(self, one: Reply | ToolResult) -> None:
+    def _show(self, one: Reply | ToolResult, sent: list[str]) -> None:
         from quoth.tools.call.call import ToolResult
 
-        show: Any = show_result if isinstance(one, ToolResult) else show_reply
-        self.code = max(self.code, show(one, self.options.json))
+        as_json = self.options.json
+        if isinstance(one, ToolResult):
+            code = show_result(one, as_json, sent)
+            sent.clear()
+        else:
+            code = show_reply(one, as_json)
+        self.code = max(self.code, code)
 
     def _refuse(self, agent: AsyncAgent) -> None:
         """Raise UsageError with what can be done instead, if anything is known."""

@@ -57,7 +57,9 @@ def repl(options: Options) -> int:
         def work(agent: AsyncAgent) -> Coroutine[Any, Any, int]:
             return Repl(agent, options.json, said).run()
 
-        return with_agent(chosen, work, draws=True, store=store, limits=limits_of(chosen, chosen.limits))
+        return with_agent(
+            chosen, work, draws=True, store=store, channel="repl", limits=limits_of(chosen, chosen.limits)
+        )
 
 
 def _pick_up(options: Options, store: Store | None) -> tuple[Options, str]:

@@ -5,6 +5,7 @@ Knows sessions and options; runs nothing.
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
     """Return the options, with those of the session for the ones not given now. Missing files of tools are
     left out; AsyncAgent.changes reports them. Raises UsageError if an imported session would choose code,
     rules or a server, or if the address of the server held a secret."""
+    from quoth.agent.run.channels import VARIABLE, channels_of
     from quoth.agent.session.session import Session
     from quoth.tools.call.redaction import SECRET
     from quoth.tools.history.transcript import Transcript
@@ -37,6 +39,19 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
     }
     if given.get("tools") and not options.tools:
         more["tools"] = [file for file in given["tools"] if foreign or Path(file).exists()]
+    if given.get("without") and not options.without:
+        more["without"] = given["without"]
+    for name in ("sources", "channels"):
+        if given.get(name) and not vars(options)[name]:
+            more[name] = [f"{one}={where}" for one, where in given[name].items()]
+    if lost := [word for word in more.get("channels", ()) if word.endswith("=")]:
+        named = channels_of((), os.environ.get(VARIABLE, ""))
+        if missing := [word.rstrip("=") for word in lost if word.rstrip("=") not in named]:
+            raise UsageError(
+                f"Session {session} had the channel {missing[0]}, whose address is not kept. Give it again:"
+                f" --channel {missing[0]}=URL, or in {VARIABLE}."
+            )
+        more["channels"] = [word for word in more["channels"] if word not in lost]
     if foreign and (outside := [name for name in more if reaches_out(name, more[name])]):
         chosen = " ".join(_as_typed(name, one) for name in outside for one in _listed(more[name]))
         raise UsageError(
@@ -61,7 +76,7 @@ def reaches_out(name: str, value: Any) -> bool:
 
     if name == "model":
         return value not in EMBEDDED
-    return name in ("tools", "policy", "base_url") and bool(value)
+    return name in ("tools", "policy", "base_url", "sources", "channels") and bool(value)
 
 
 def _listed(value: Any) -> list[str]:
@@ -69,4 +84,5 @@ def _listed(value: Any) -> list[str]:
 
 
 def _as_typed(name: str, value: str) -> str:
+    name = {"sources": "source", "channels": "channel"}.get(name, name)
     return f"--{name.replace('_', '-')} {shlex.quote(value)}"

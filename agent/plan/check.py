@@ -196,6 +196,7 @@ def _does(tool: CognitiveTool) -> str:
         "runs": "runs programs",
         "net": "uses the network",
         "memory": "changes memory",
+        "messages": "sends messages",
     }
     return " and ".join(said[effect] for effect in tool.effects if effect in said)
 

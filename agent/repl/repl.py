@@ -64,6 +64,8 @@ class Repl:
         self._picked_up = picked_up
         agent.on_event = Progress()
         self.as_json = as_json
+        self._sent: list[str] = []  # messages that go into the JSON of what is being done
+        agent.deliver = self._sent.append if as_json else print_line
         self.interactive = sys.stdin.isatty() and sys.stdout.isatty()
         self._edits = self.interactive and not is_dumb()
         self._prompt: Any = None
@@ -142,10 +144,11 @@ class Repl:
     def _show(self, done: ToolResult | Reply) -> None:
         """What came of a line."""
         if self.as_json:
-            print_json(done.to_json())
+            print_json({"messages": self._sent} | done.to_json() if self._sent else done.to_json())
+            self._sent.clear()
         elif isinstance(done, Reply):
-            if done.status == "done":
-                self._write(done.text)
+            if done.status == "done" and (text := done.text if done.unsent is None else done.unsent):
+                self._write(text)
         elif done.ok:
             if done.message:
                 self._complain(done.message)

@@ -5,7 +5,7 @@ Knows the store, files of sessions and how agents are made; it must not know wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +13,7 @@ from typing import Any, Literal
 from quoth.agent.run.conversation import Conversations
 from quoth.agent.run.options import ModelOptions, ToolOptions
 from quoth.agent.terminal.input import read_file
+from quoth.tools.call.services import Services
 from quoth.tools.errors import UsageError
 from quoth.tools.history.event import Event, TranscriptError
 from quoth.tools.history.transcript import Transcript
@@ -60,11 +61,14 @@ def rebuilt_agent(
     dialect: str | None = None,
     belt: Literal["full", "search"] | None = None,
     policy: str | None = None,
+    without: Sequence[str] = (),
     live: bool = False,
+    services: Services | None = None,
 ) -> Conversations:
-    """An agent with the session's options, without a model; ``tools``, ``dialect``, ``belt`` and ``policy``
-    replace the session's own unless they are None. ``notes`` gets a sentence for everything that cannot be
-    restored. With ``live`` the policy must be found, else it raises UsageError."""
+    """An agent with the session's options, without a model; ``tools``, ``dialect``, ``belt``, ``policy`` and
+    ``without`` replace the session's own unless they are None or empty. ``notes`` gets a sentence for
+    everything that cannot be restored. With ``live`` the policy must be found, else it raises UsageError, and
+    its calls may use ``services``."""
     said = given.said
     if tools is None:
         named: list[str] = list(said.get("tools") or ())
@@ -79,11 +83,12 @@ def rebuilt_agent(
         raise UsageError(f"The policy file {rules} {why}; name the one that counts: --policy FILE")
     return Conversations(
         workspace=workspace,
-        tools=ToolOptions(tools, belt or said.get("belt") or "full"),
+        tools=ToolOptions(tools, belt or said.get("belt") or "full", without or said.get("without") or ()),
         model=ModelOptions(dialect=dialect or said.get("dialect")),
         policy=(policy or rules) if live else None,  # otherwise no call is judged
         session=session,
         user=str(said.get("user", "")),
+        services=services,
     )
 
 

@@ -164,7 +164,7 @@ class _Replayed:
 
     def _last_end(self) -> Event | None:
         """The end of the run, unless it was resumed and then broken off."""
-        last = [e for e in self._events if e.kind in ("end", "request", "reply", "call", "receipt")]
+        last = [e for e in self._events if e.kind in ("end", "memory", "request", "reply", "call", "receipt")]
         return last[-1] if last and last[-1].kind == "end" else None
 
     async def go(self) -> None:

@@ -19,7 +19,7 @@ from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect
 from quoth.tools.call.call import Call
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.services import Services
+from quoth.tools.call.services import MemoryStore, Services
 from quoth.tools.door.door import Door
 from quoth.tools.history.long_results import Texts
 
@@ -46,11 +46,14 @@ def build_run(
     spent: Callable[[Usage], None] | None = None,
     differs: Differs | None = None,
     note: str = "",
+    memory: MemoryStore | None = None,
+    known: dict[str, Any] | None = None,
 ) -> Run:
     """The run that ``log`` records: ``past`` answers what has happened before, new events are written to
     ``log``. Without ``backend`` the run ends where ``past`` ends, and nothing is written. ``door`` has the
     tools of the run, ``services`` gives what its calls may use, and ``caller`` is the call that a sub-agent
-    works for. For the other parameters see Run and RecordedBackend."""
+    works for. The model is shown what is new in ``memory``, beside the blocks that it has ``known``. For the
+    other parameters see Run and RecordedBackend."""
     live = backend is not None
     recorded = RecordedBackend(backend, past, log, differs=differs, note=note)
     recorded_door = RecordedDoor(door, past, log, live=live, differs=differs)
@@ -77,6 +80,8 @@ def build_run(
         past=past,
         log=log if live else None,
         pages=pages,
+        memory=memory if live else None,
+        known={} if known is None else known,
     )
     recorded.run = recorded_door.run = run
     run.context = replace(context, services=services(run))

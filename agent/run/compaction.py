@@ -21,6 +21,7 @@ from quoth.agent.run.observation import LINE, cleared, cleared_head
 from quoth.neuro.backends.base import ContextFullError, ModelError, Usage
 from quoth.neuro.backends.context_window import Gauge, longest_reply, message_tokens, tokens_in, window_of
 from quoth.neuro.backends.messages import Message, Messages
+from quoth.neuro.prompt.memory import all_blocks_text, is_memory
 from quoth.tools.text import count, number_of
 
 if TYPE_CHECKING:
@@ -273,11 +274,13 @@ def _rebuilt(run: Run, begin: int, cut: int, summary: str) -> Messages:
     for place in range(cut):  # also what told a model how to call tools in text, when it came later
         if old[place]["role"] == "system" or old[place]["content"] == opening:
             new.add(old[place])
+    if run.known:  # as they are now, in place of all that was said of them
+        new.append("user", all_blocks_text(run.known.values()))
     task = task_text(run)
     told = any(
         old[place]["role"] == "user" and old[place]["content"] == task for place in range(cut, len(old))
     )
-    firsts = [old[place]["content"] for place in range(begin) if old[place]["role"] == "user"]
+    firsts = [old[place]["content"] for place in range(begin) if _is_said(old[place])]
     earlier = next((text[at:] for text in firsts if (at := text.find(SUMMARY)) >= 0), "")
     if summary:
         said = f"{SUMMARY}\n{summary}"
@@ -290,6 +293,11 @@ def _rebuilt(run: Run, begin: int, cut: int, summary: str) -> Messages:
     _copy(old, cut, len(old), new)
     new.before = max(0, old.turn - len(new))
     return new
+
+
+def _is_said(message: Message) -> bool:
+    """Whether a message is a person's, or stands for it; one of the memory may hold any words."""
+    return message["role"] == "user" and not is_memory(message["content"])
 
 
 def _left_out(number: int) -> str:
@@ -310,13 +318,16 @@ def _no_room(run: Run, gauge: Gauge) -> str:
     """The sentence that says which part is too long, and what helps."""
     system = sum(message_tokens(message) for message in run.messages if message["role"] == "system")
     task = tokens_in(task_text(run))
+    memory = sum(message_tokens(message) for message in run.messages if is_memory(message["content"]))
     parts = {
         "the tools": gauge.beside + system,
+        "the memory": memory,
         "the task": task,
     }
-    parts["the newest turn"] = sum(map(message_tokens, run.messages)) - system - task
+    parts["the newest turn"] = sum(map(message_tokens, run.messages)) - system - memory - task
     helps = {
         "the tools": "Show them with one line each (--belt search), or give fewer",
+        "the memory": "Archive or shorten its core blocks",
         "the task": "Give a shorter task, or put what it holds into a file",
         "the newest turn": "Ask for less at once",
     }

@@ -247,13 +247,21 @@ class Conversations(Host):
             listener=None if ends else self.on_event,
             differs=differs,
             note=self._note(name) if live and past.left else "",
+            memory=self.services.memory,
+            known=self._known(name, messages),
         )
         with self.stoppable(run):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
         if ends:
             waits = any(call.result.status == "pending" for call in reply.calls)
             log.ended(replace(reply, status="pending" if waits else "failed", text=BROKEN_OFF), run.messages)
+        self._session.talk_of(run.messages).known = run.known
         return reply, run.messages
+
+    def _known(self, run: str, messages: Messages) -> dict[str, Any]:
+        """The memory blocks that the model of a run knows from its conversation so far."""
+        known = self._session.talk_of(messages).known
+        return dict(known) if known is not None else self._session.known_before(run)
 
     def table_of(self, told: Mapping[str, Any]) -> ToolTable:
         """The tools of a run with this stimulus; a sub-agent may have only some of the agent's."""

@@ -6,16 +6,18 @@ Knows what a call needs; it must not know conversations, flights, replays or the
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
 from quoth.agent.reply import Listener
+from quoth.agent.run.channels import HostRouter
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
 from quoth.agent.run.options import (
+    HostServices,
     ModelChoice,
     PolicyChoice,
     PolicyOptions,
@@ -26,6 +28,7 @@ from quoth.agent.run.options import (
     service_options,
     tool_options,
 )
+from quoth.agent.run.own_memory import OwnMemory, with_own
 from quoth.agent.run.run import RunLimits
 from quoth.agent.run.subagents import services_for
 from quoth.agent.session.index import new_session
@@ -35,7 +38,7 @@ from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Audit
-from quoth.tools.call.services import NO_MODEL, Services
+from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SOURCES, Services
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Person, SayYes
@@ -51,6 +54,7 @@ from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.policy.files import load_policy, policy_files
 from quoth.tools.policy.limits import StoreLimits
+from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
@@ -96,7 +100,8 @@ class Host:
         decision, and ``resume`` goes on.
         ``limits`` are those of each run: ``limits=RunLimits(steps=10, tokens=2000)``.
         ``services`` are what tools may use beside the workspace: ``services=Services(memory=notes)``; or
-        ``services=HostServices(memory=notes, knowledge="It is blue.")`` for what the host knows.
+        ``services=HostServices(memory=notes, knowledge="It is blue.")`` for what the host knows. Without a
+        memory it has that of the workspace.
         ``session`` names the session to go on with or to begin, ``session="monday"``; None is a new one.
         ``user`` is who speaks, ``user="ann"``; None is the user of this machine.
         ``on_event`` is told what happens in a run: ``on_event=lambda event, data: print(event)``.
@@ -111,9 +116,15 @@ class Host:
         self.limits = run_limits(limits)
         self.workspace = _workspace(workspace, policies)
         self.policy = load_policy(self.workspace.root, policies.file)
-        self.table = tooling.load()
+        self.table = _with_sources(tooling.load(), given)
         self.models = Models(model_options(model), search=tooling.searched)
-        self.services = given.for_tools
+        self._memory = OwnMemory(lambda: self._open_memory(given))
+        self.services = with_own(given.for_tools, self._memory)
+        self.channel = given.channel
+        self.deliver: Callable[[str], None] | None = None  # brings a message to the user
+        if self.services.router is NO_ROUTER:
+            router = HostRouter(self._to_user, given.channels, self.agent_id)
+            self.services = replace(self.services, router=router)
         if self.services.model is NO_MODEL:
             self.services = replace(self.services, model=OwnModel(self.models.backend))
         self.user = user or user_name()
@@ -128,13 +139,27 @@ class Host:
         self.door = self._make_door(policies)
         self._options = {
             "tools": tooling.files,
+            **({"without": list(tooling.without)} if tooling.without else {}),
             "model": self.models.options.spec,
             "base-url": self.models.options.base_url,
             "policy": None if policies.file is None else str(Path(policies.file).resolve()),
             "limits": vars(self.limits),
             "dialect": self.models.options.dialect,
             "belt": tooling.belt,
+            **given.kept,
         }
+        if memory := "given" if self.services.memory is not self._memory else given.memory_kind:
+            self._options["memory"] = memory
+        if given.memory_url:
+            self._memory.opened()  # what is wrong with the URL is said now
+
+    def _to_user(self, text: str) -> None:
+        """Bring a message to the user: tell the listener, whose errors are ignored, then deliver it."""
+        if self.on_event is not None:
+            with contextlib.suppress(Exception):
+                self.on_event("message", text)
+        if self.deliver is not None:
+            self.deliver(text)
 
     def _open_records(self, audit: Audit | None) -> None:
         """Open the records of calls and runs, the broker of approvals, and the sandbox."""
@@ -144,10 +169,25 @@ class Host:
         self.pages = StorePages(self._opened_store, self.session, self.user, self.limits.result_chars)
         self.audit = audit or StoreAudit(self._opened_store)
         person = SayYes() if self._consent == "yes" else self._consent
-        self.broker = Broker(self._opened_store, self.table, self.workspace, person=person, audit=self.audit)
+        self.broker = Broker(
+            self._opened_store,
+            self.table,
+            self.workspace,
+            person=person,
+            audit=self.audit,
+            channel=self.channel,
+        )
         self.transcript = Transcript(self._opened_store)
         self.call_log = StoreCallLog(self.transcript, self.table.secrets)
         self._session = Session(self.transcript, self.session, self.user, store_path(self.workspace.root))
+
+    def _open_memory(self, given: HostServices) -> Any:
+        """The memory of this agent: in the workspace's store, or where the host said."""
+        from quoth.tools.memory.opening import open_memory  # here: most calls use none
+
+        return open_memory(
+            given.memory_url, self._opened_store, self.agent_id, user=self.user, embedder=given.embedder
+        )
 
     def _make_door(self, policies: PolicyOptions) -> Door:
         counted = [limit.counts for limit in self.policy.limits]
@@ -288,10 +328,11 @@ class Host:
             raise UsageError("This agent is closed.")
 
     async def aclose(self) -> None:
-        """Close the sandbox, the models and the store. May be called twice."""
+        """Close the sandbox, the models, the memory and the store. May be called twice."""
         self._closed = True
         async with contextlib.AsyncExitStack() as ending:
             ending.callback(self._close_store)
+            ending.push_async_callback(self._memory.aclose)
             ending.push_async_callback(self.models.aclose)
             ending.push_async_callback(self._sandbox.aclose)
 
@@ -307,6 +348,15 @@ class Host:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+def _with_sources(table: ToolTable, given: HostServices) -> ToolTable:
+    """The table with the tool ``sources`` shown, if there are any."""
+    if given.sources is NO_SOURCES or "sources" not in table or table.get("sources").shown:
+        return table
+    more = table.copy()
+    more.register(replace(table.get("sources"), shown=True), replace=True)
+    return more
 
 
 def _workspace(folder: str | Path, policies: PolicyOptions) -> Workspace:

@@ -6,15 +6,15 @@ an agent is put together from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from quoth.agent.run.run import RunLimits
 from quoth.neuro.backends.base import PlainBackend
 from quoth.tools.call.ports import Audit, Gate
-from quoth.tools.call.services import Services
+from quoth.tools.call.services import NO_MEMORY, NO_ROUTER, NO_SOURCES, Embedder, Services, SourceManager
 from quoth.tools.errors import UsageError
 from quoth.tools.loading import ToolSource, load_tools, with_search
 from quoth.tools.policy.quotas import Rule
@@ -27,11 +27,13 @@ class ToolOptions:
 
     ``tools`` are ``.hy`` files or CognitiveTools beside those that ship, ``["shop.hy", double]``; or a
     ToolTable in place of them all. ``belt="search"`` shows the model one line a tool, for a table that is too
-    large to show; the default, ``"full"``, shows it all.
+    large to show; the default, ``"full"``, shows it all. ``without`` names tools that ship and are left out,
+    ``without=["block", "recall"]``.
     """
 
     tools: str | Path | Iterable[ToolSource] | ToolTable = ()
     belt: Literal["full", "search"] = "full"
+    without: Iterable[str] = ()
 
     def __post_init__(self) -> None:
         if self.belt not in ("full", "search"):
@@ -41,6 +43,8 @@ class ToolOptions:
         if not isinstance(self.tools, ToolTable):
             tools = [self.tools] if isinstance(self.tools, str | Path) else self.tools
             object.__setattr__(self, "tools", tuple(tools))
+        names = (self.without,) if isinstance(self.without, str) else tuple(self.without)
+        object.__setattr__(self, "without", names)
 
     @property
     def searched(self) -> bool:
@@ -54,7 +58,8 @@ class ToolOptions:
 
     def load(self) -> ToolTable:
         """The table of these tools. Raises UsageError for anything that is not a tool."""
-        table = load_tools(self._sources(), self.tools if isinstance(self.tools, ToolTable) else None)
+        table = self.tools if isinstance(self.tools, ToolTable) else None
+        table = load_tools(self._sources(), table, tuple(self.without))
         return with_search(table) if self.searched else table
 
     def _sources(self) -> Iterable[ToolSource]:
@@ -113,18 +118,40 @@ class HostServices(Services):
     """The services that a host gives the tools of an agent, and its knowledge:
     ``HostServices(memory=notes, knowledge="It is blue.")``.
 
+    ``sources`` may also be folders and files by name, ``sources={"manual": "docs/manual"}``. Where no
+    ``router`` is given, messages to the user are events named ``message`` and stand in the Reply, and
+    ``channels`` are the other names that a message can be sent to, files or web addresses
+    (agent/run/channels.py): ``channels={"ops": "ops.jsonl"}``. ``channel="discord"`` says where the user is
+    met; requests for approval show it.
+
     Beside the fields of Services, tools may read ``knowledge``, what the host knows of the matter;
     ``confidence=0.9``, how sure it is, from 0 to 1; and ``agent_id="librarian"``, who calls. ``audit``
     records the calls in place of the store, ``audit=MemoryAudit()``.
+
+    Without ``memory`` the agent has that of its workspace; with ``memory_url="postgresql://…"`` that of a
+    database, which is part of no record. ``embedder`` turns its texts into vectors, ``embedder=MyModel()``.
     """
 
     knowledge: str | None = None
     confidence: float | None = None
     agent_id: str = "agent"
     audit: Audit | None = None
+    memory_url: str | None = field(default=None, repr=False)  # it may hold a password
+    embedder: Embedder | None = None
+    sources: Any = NO_SOURCES  # a SourceManager, or paths by name
+    channels: Mapping[str, str | Path] = field(default_factory=dict)
+    channel: str = "python"
 
     def __post_init__(self) -> None:
+        if isinstance(self.sources, Mapping):
+            object.__setattr__(self, "sources", _folders(self.sources))
         super().__post_init__()
+        if not isinstance(self.channels, Mapping):
+            raise UsageError(f"channels are places by name, {{'ops': 'ops.jsonl'}}, not {self.channels!r}.")
+        if self.channels and self.router is not NO_ROUTER:
+            raise UsageError("A router brings every message; leave channels or router out.")
+        if not isinstance(self.channel, str):
+            raise UsageError(f"channel is a text, not {self.channel!r}.")
         sure, number = self.confidence, isinstance(self.confidence, int | float)
         if not (self.knowledge is None or isinstance(self.knowledge, str)):
             raise UsageError(f"knowledge is a text or None, not {self.knowledge!r}.")
@@ -132,11 +159,40 @@ class HostServices(Services):
             raise UsageError(f"confidence is a number from 0 to 1 or None, not {sure!r}.")
         if not (isinstance(self.agent_id, str) and self.agent_id):
             raise UsageError(f"agent_id is a text that is not empty, not {self.agent_id!r}.")
+        if self.memory_url is not None and not isinstance(self.memory_url, str):
+            raise UsageError("memory_url is the URL of a database or None.")
+        if self.memory_url and self.memory is not NO_MEMORY:
+            raise UsageError("An agent has one memory: give memory or memory_url, not both.")
+
+    @property
+    def memory_kind(self) -> str:
+        """The kind of database in which the memory is; empty for that of the workspace."""
+        return "postgresql" if self.memory_url else ""
+
+    @property
+    def kept(self) -> dict[str, dict[str, str]]:
+        """The folders and channels for the opening of a session; of a web address only the name, because any
+        part of it may be secret."""
+        from quoth.agent.run.channels import channel
+
+        kept = {}
+        if isinstance(paths := getattr(self.sources, "paths", None), Mapping):
+            kept["sources"] = {name: str(path) for name, path in paths.items()}
+        if self.channels:
+            made = [channel(name, where) for name, where in self.channels.items()]
+            kept["channels"] = {one.name: "" if one.is_web else one.where for one in made}
+        return kept
 
     @property
     def for_tools(self) -> Services:
         """Only the fields of Services."""
         return Services(**{one.name: getattr(self, one.name) for one in fields(Services)})
+
+
+def _folders(paths: Mapping[str, str | Path]) -> SourceManager:
+    from quoth.tools.call.sources import FolderSources  # here: few agents have sources
+
+    return FolderSources(paths) if paths else NO_SOURCES
 
 
 ToolChoice = str | Path | Iterable[ToolSource] | ToolTable | ToolOptions

@@ -223,6 +223,9 @@ class RecordedDoor:
 
     async def dispatch(self, call: Call, context: ToolContext) -> ToolResult:
         past = self._past.calls.get(key_in(call))
+        if self.run is not None:
+            self.run.calling = key_in(call)
+            self.run.sent += self._past.sent_in(key_in(call))
         if past is not None and past.finished:
             return self._recalled(past, call)
         if not self._live:

@@ -21,11 +21,13 @@ from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, NativeFound
 from quoth.neuro.reading.result import FoundCall
 from quoth.tools.call.call import Call, Route, ToolResult
 from quoth.tools.call.context import ToolContext
+from quoth.tools.call.services import USER
 from quoth.tools.history.receipts import WINDOW_SECONDS
 
 if TYPE_CHECKING:
-    from quoth.agent.session.past import Past
+    from quoth.agent.session.past import Past, Sent
     from quoth.agent.session.run_log import RunLog
+    from quoth.tools.call.services import MemoryStore
     from quoth.tools.door.door import Door
     from quoth.tools.errors import Status
     from quoth.tools.history.long_results import Texts
@@ -109,6 +111,9 @@ class Run:
     past: Past | None = None  # what the transcript answers
     log: RunLog | None = None  # what is written there; None where nothing is
     calls: list[CallRecord] = field(default_factory=list)
+    calling: str = ""  # the key of the call that the loop is making
+    sent: list[Sent] = field(default_factory=list)
+    last_words: list[Sent] = field(default_factory=list)  # those the reply consists of
     usage: Usage = field(default_factory=Usage)
     step: int = 0
     faults: int = 0
@@ -119,6 +124,10 @@ class Run:
     interrupted: bool = False
     thinking: asyncio.Task[Any] | None = None
     children: list[Run] = field(default_factory=list)  # the sub-agents at work
+    memory: MemoryStore | None = None  # whose core blocks the model is shown
+    known: dict[str, Any] = field(default_factory=dict)  # the blocks it knows, as it knows them, by label
+    looked: int = 0  # how many calls had been made when the memory was looked at last
+    unread: bool = False  # a person was told that it cannot be read
     pages: Texts | None = None  # keeps what the model is not shown whole
     gauge: Gauge | None = None  # how full the model's window is
     reply_tokens: int = 0  # how long a reply may be, the last that was asked for
@@ -164,8 +173,17 @@ class Run:
             with contextlib.suppress(Exception):
                 self.listener(event, data)
 
-    def end(self, status: RunStatus, text: str) -> Reply:
-        reply = Reply(self.session, status, text, tuple(self.calls), self.usage, self.budget.steps_taken)
+    def end(self, status: RunStatus, text: str, unsent: str | None = None) -> Reply:
+        reply = Reply(
+            self.session,
+            status,
+            text,
+            tuple(self.calls),
+            self.usage,
+            self.budget.steps_taken,
+            tuple(one.text for one in self.sent if one.to == USER and not one.told),
+            unsent,
+        )
         if self.log is not None:
             try:
                 self.log.ended(reply, self.messages)

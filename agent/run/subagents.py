@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from quoth.agent.reply import Inner, Listener, Reply, SubAgent
 from quoth.agent.run.budget import Budget, SpentError
 from quoth.agent.run.build import build_run, stimulus
+from quoth.agent.run.messages import RunRouter, answer_of
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
 from quoth.agent.run.recorder import RecordedBackend
@@ -68,7 +69,8 @@ def services_for(agent: TeamHost, run: Run | None = None) -> Services:
     backend = agent.models.backend if run is None else lambda: model_of(run)
     model = OwnModel(backend, spend) if isinstance(given.model, OwnModel) else given.model
     team = Team(agent, run, spend) if given.team is NO_TEAM else given.team
-    return replace(given, model=model, team=team)
+    router = given.router if run is None else RunRouter(run, given.router)
+    return replace(given, model=model, team=team, router=router)
 
 
 def model_of(run: Run) -> Backend:
@@ -159,7 +161,7 @@ class Team:
             message = "Nothing is left for a sub-agent: the run has taken its steps. Answer now."
             raise ToolFailure("limited", message) from None
         if reply.status == "done":
-            return reply.text
+            return answer_of(run, reply.text)
         raise ToolFailure(STATUS_OF[reply.status], reply.text)
 
     @contextlib.contextmanager

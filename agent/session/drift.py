@@ -1,4 +1,4 @@
-"""What has changed between two openings of a session: its tools, their files, its policy.
+"""What has changed between two openings of a session: its tools, their files, its policy, its memory.
 
 Knows the data of an opening (``given`` in agent/run/host.py); it must not know transcripts, doors or
 terminals. The person and the model are told of every tool that has changed or vanished.
@@ -16,13 +16,15 @@ from quoth.tools.registry.table import ToolTable
 
 @dataclass(frozen=True)
 class Changes:
-    """The changed, vanished and new tools by name, sorted; whether the policy changed; missing tool files."""
+    """The changed, vanished and new tools by name, sorted; whether the policy changed; missing tool files;
+    the memory."""
 
     changed: tuple[str, ...] = ()
     vanished: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
     policy: bool = False
     files: tuple[str, ...] = ()
+    memory: tuple[str, str] = ("", "")  # which it was and is; empty: that of the workspace
 
     def __iter__(self) -> Iterator[str]:
         """One sentence for each, for a person."""
@@ -32,6 +34,10 @@ class Changes:
         yield from (f"The tool {name} is new since then." for name in self.new)
         if self.policy:
             yield "The policy has changed since then."
+        then, now = (f"another ({kind})" if kind else "that of the workspace" for kind in self.memory)
+        if then != now:
+            again = " To use that one again: --memory URL, or QUOTH_MEMORY." if not self.memory[1] else ""
+            yield f"The memory is {now}; then it was {then}.{again}"
 
     def told(self, table: ToolTable) -> str:
         """The sentences that the model needs to go on; empty if its tools are what they were."""
@@ -55,4 +61,5 @@ def changes_of(then: Mapping[str, Any], now: Mapping[str, Any]) -> Changes:
         tuple(sorted(after.keys() - before.keys())),
         then.get("rules", now["rules"]) != now["rules"],
         tuple(file for file in then.get("tools") or () if not Path(file).exists()),
+        (str(then.get("memory") or ""), str(now.get("memory") or "")),
     )

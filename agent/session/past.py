@@ -6,7 +6,7 @@ Knows events; it must not know doors, models or terminals.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from quoth.neuro.backends.base import Completion, Usage
@@ -14,7 +14,20 @@ from quoth.neuro.backends.messages import Message, Messages, NativeCall
 from quoth.tools.call.call import ToolResult
 from quoth.tools.history.event import Event, read_form
 
-GOING_ON = ("request", "reply", "call", "receipt", "fault")  # none of them is the last event of a run
+
+@dataclass(frozen=True)
+class Sent:
+    """A message that a call of a run has sent. ``key`` is that of the loop's own call in which it was sent;
+    ``told`` says that a Reply of the run has told of it before."""
+
+    key: str
+    text: str
+    to: str
+    told: bool = False
+
+
+# None of them is the last event of a run.
+GOING_ON = ("memory", "request", "reply", "call", "receipt", "fault")
 
 
 def _native(call: Mapping[str, Any]) -> NativeCall:
@@ -29,6 +42,7 @@ class Talk:
     messages: Messages
     count: int = 0
     reply: str | None = None
+    known: dict[str, Any] | None = None  # the memory blocks it holds; None: as the transcript tells
 
     def new(self) -> tuple[int, list[Message]]:
         """The place of the first message that is not recorded yet, and the messages from there on."""
@@ -78,6 +92,8 @@ class Past:
     calls: dict[str, PastCall] = field(default_factory=dict)
     faults: set[str] = field(default_factory=set)
     spent: dict[str, Event] = field(default_factory=dict)
+    memory: dict[int, Event] = field(default_factory=dict)  # what was shown of it, by turn
+    sent: list[Sent] = field(default_factory=list)
     end: Event | None = None
     place: int = 0  # of the next exchange
     unused: int = 0  # finished calls that nobody has asked for yet
@@ -105,15 +121,22 @@ class Past:
                     past.faults.add(event.key)
                 case "spent":
                     past.spent[event.key] = event
+                case "memory":
+                    past.memory[event.data["step"]] = event
+                case "sent":
+                    past.sent.append(Sent(event.key, event.data["text"], event.data["to"]))
                 case "end":
                     past.end = event
+                    past.sent = [replace(one, told=True) for one in past.sent]
         past.unused = sum(1 for call in past.calls.values() if call.finished and call.own)
         return past
 
     def without_failures(self) -> Past:
-        """Remove the model's failures at the end, so that it is asked again; returns itself."""
+        """Remove the failures of model and memory at the end, to ask them again; returns itself."""
         while self.exchanges and self.exchanges[-1][1].data.get("raised") == "model":
             self.exchanges.pop()
+        for step in [step for step, event in self.memory.items() if event.data.get("unread")]:
+            del self.memory[step]
         return self
 
     @property
@@ -121,11 +144,24 @@ class Past:
         """Whether a recorded reply or call is still unused."""
         return self.place < len(self.exchanges) or self.unused > 0
 
+    def sent_in(self, key: str) -> list[Sent]:
+        """Take out the messages that were sent in the call with this key."""
+        found = [one for one in self.sent if one.key == key]
+        self.sent = [one for one in self.sent if one.key != key]
+        return found
+
     def next(self) -> tuple[Event, Event] | None:
         if self.place >= len(self.exchanges):
             return None
         self.place += 1
         return self.exchanges[self.place - 1]
+
+
+def remember(known: dict[str, Any], said: Mapping[str, Any]) -> None:
+    """Bring the blocks that a model knows, by label, up to date with the data of a ``memory`` event."""
+    known.update({block["label"]: block for block in said.get("blocks", ())})
+    for label in said.get("gone", ()):
+        known.pop(label, None)
 
 
 def completion_of(data: Mapping[str, Any]) -> Completion:

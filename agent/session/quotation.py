@@ -30,6 +30,7 @@ from quoth.tools.policy.effects import only_reads
 from quoth.tools.registry.arguments import bind
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.text import short
+from quoth.tools.visible import visible
 
 MAX_INNER = 100  # calls of one program that are looked for by themselves
 SHOWN = 60  # characters of what a result is called
@@ -62,11 +63,13 @@ def words(text: str) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """A text that a model was shown in event ``seq``; ``call`` is its call's event, 0 for a task's data."""
+    """A text that a model was shown in event ``seq``; ``call`` is its call's event, 0 for a task's data and
+    for a memory block, whose ``label`` it has."""
 
     seq: int
     call: int
     text: str
+    label: str = ""
 
     @cached_property
     def close(self) -> str:
@@ -79,13 +82,13 @@ class Source:
 
 class Sources:
     """All texts read in a session, from its transcript: the results of calls, also those of sub-agents and
-    programs, and data that came with a task. Events are read only when needed, and once."""
+    programs, data that came with a task, and memory blocks. Events are read only when needed, and once."""
 
     def __init__(self, transcript: Transcript, session: str) -> None:
         self._transcript = transcript
         self._session = session
         self._found: list[Source] = []
-        self._seen = {"receipt": 0, "stimulus": 0}
+        self._seen = {"receipt": 0, "stimulus": 0, "memory": 0}
 
     def before(self, seq: int) -> Iterator[Source]:
         """The texts of events before ``seq``, in order."""
@@ -94,7 +97,7 @@ class Sources:
 
     def read(self) -> None:
         """Read the new events, before their secrets are deleted, for the model still remembers them."""
-        new = [*self._read("receipt"), *self._read("stimulus")]
+        new = [*self._read("receipt"), *self._read("stimulus"), *self._read_memory()]
         if new:
             self._found = sorted([*self._found, *new], key=lambda source: source.seq)
 
@@ -109,6 +112,13 @@ class Sources:
             if texts:
                 yield Source(event.seq, event.parent if kind == "receipt" else 0, "\n".join(texts))
 
+    def _read_memory(self) -> Iterator[Source]:
+        for event in self._transcript.events(self._session, kind="memory", after=self._seen["memory"]):
+            self._seen["memory"] = event.seq
+            for block in event.data["blocks"]:
+                words = " ".join(filter(None, [block.get("description", ""), block["text"]]))
+                yield Source(event.seq, 0, words, block["label"])
+
     def _is_refused_program(self, event: Event) -> bool:
         """Whether a receipt is of a program that was not run: it has only the model's words."""
         if event.kind != "receipt" or event.data.get("status") != "invalid" or not event.parent:
@@ -118,6 +128,8 @@ class Sources:
 
     def name(self, source: Source, table: ToolTable) -> str:
         """The name of a text, for a person."""
+        if source.label:
+            return f"the memory block {short(visible(source.label), SHOWN)}"
         if not source.call:
             return "what was given with the task"
         event = next(self._transcript.events(self._session, after=source.call - 1))

@@ -6,12 +6,13 @@ declared secrets. Inner calls and the events of a sub-agent are indented under t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from quoth.agent.terminal.output import colored, shown
 from quoth.agent.terminal.text import show_value
+from quoth.neuro.prompt.memory import memory_text
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.history.event import LIMITS, Event, TranscriptError, read_form
 from quoth.tools.lisp.forms import CallForm, from_model
@@ -182,6 +183,8 @@ def _told(event: Event) -> tuple[str, str]:
         case "receipt":
             sign = {"ok": "←", "pending": "…"}.get(event.status, "×")
             return sign, f"{event.status}: {result_text(event)}".rstrip("\n")
+        case "memory":
+            return ("◦", _memory(said)) if memory_text(said, first=True) else ("", "")
         case "repair":
             return "~", f"mended: {'; '.join(said['what'])}"
         case "fault":
@@ -205,14 +208,29 @@ def _told(event: Event) -> tuple[str, str]:
             return "!", f"{event.kind}: {said.get('text') or event.shown}"
 
 
+def _memory(said: Mapping[str, Any]) -> str:
+    """What a model was shown of its memory, each block on lines of its own."""
+    told = said.get("told", ())
+    blocks = [
+        visible(f"{block['label']}: {block['text']}", lines=True)
+        for block in said["blocks"]
+        if block["label"] not in told
+    ]
+    gone = [f"{visible(label)} is no longer shown" for label in said.get("gone", ()) if label not in told]
+    return "\n".join(["the model was shown its memory", *blocks, *gone])
+
+
 def _opened(event: Event) -> str:
     said = event.said
     parts = [f"{said.get('user') or 'somebody'}, {minute(event.at)}"]
     if said.get("model"):
         parts.append(f"model {said['model']}")
     parts += [f"tools {file}" for file in said.get("tools") or ()]
+    parts += [f"without {name}" for name in said.get("without") or ()]
     if said.get("policy"):
         parts.append(f"policy {said['policy']}")
+    if said.get("memory"):
+        parts.append(f"memory {said['memory']}")
     if said.get("from"):
         parts.append(f"forked from {said['from']['session']} at {said['from']['at']}")
     return ", ".join(parts)
@@ -256,6 +274,8 @@ def _sections(nodes: Sequence[Node], level: int, full: bool) -> Iterator[str]:
             case "call":
                 yield from _call(node, within, full)
             case "request" | "spent":
+                pass
+            case "memory" if not _told(event)[0]:  # its own calls have told it
                 pass
             case "end":
                 yield from _headline(inside, f"End: {event.status}", event)

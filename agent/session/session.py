@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from quoth.agent.session.past import GOING_ON, Past, Talk, _native
+from quoth.agent.session.past import GOING_ON, Past, Talk, _native, remember
 from quoth.agent.session.quotation import Sources
 from quoth.neuro.backends.messages import Message, Messages
 from quoth.tools.errors import UsageError
@@ -203,13 +203,25 @@ class Session:
 
     def conversation(self, run: str) -> list[Message]:
         """The messages of a run that has ended, after those of the runs that it continued."""
+        told: list[Message] = []
+        for name in self._chain(run):
+            self._tell(told, name)
+        return told
+
+    def known_before(self, run: str) -> dict[str, Any]:
+        """The memory blocks, by label, that the model knew when a run began."""
+        known: dict[str, Any] = {}
+        for name in self._chain(run)[:-1]:
+            for event in self.transcript.events(self.id, run=name, kind="memory"):
+                remember(known, event.data)
+        return known
+
+    def _chain(self, run: str) -> list[str]:
+        """The runs of a conversation in order, up to this one."""
         chain = [run]
         while after := self._after(chain[-1]):
             chain.append(after)
-        told: list[Message] = []
-        for name in reversed(chain):
-            self._tell(told, name)
-        return told
+        return chain[::-1]
 
     def messages_before(self, run: str) -> list[Message]:
         """The messages with which a run began; for a new conversation only its system message, and none if

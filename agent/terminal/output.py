@@ -94,6 +94,15 @@ def as_json(data: Any) -> str:
     return json.dumps(data, ensure_ascii=encoding.lower().replace("-", "") != "utf8")
 
 
+def can_print(text: str) -> bool:
+    """Whether stdout takes every character as it is, so that what reads it gets the same text."""
+    try:
+        text.encode(getattr(_results or sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def complain(text: str, name: str = "quoth: ") -> None:
     """Print a message on stderr, after ``name``. A failure to write is ignored."""
     try:

@@ -99,9 +99,13 @@ def _brief(request: Request) -> str:
         f"{request.id}  {_told(shortened(request.form, SHOWN_CHARS), 7)}",
         _told(f"{request.reason}{touches}", 7),
         mixed(f"{request.form}{touches}"),
-        _told(f"{request.user}, {request.session}, {request.route}, {when(request.asked)}", 7),
+        _told(f"{_origin(request)}, {request.session}, {request.route}, {when(request.asked)}", 7),
     ]
     return "\n       ".join(filter(None, lines))
+
+
+def _origin(request: Request) -> str:
+    return f"{request.user} ({request.channel})" if request.channel else request.user
 
 
 def _told(text: str, by: int) -> str:
@@ -115,7 +119,7 @@ def page(request: Request, now: float, plan: str = "") -> str:
         "because": request.reason,
         "look out": mixed(f"{request.form} {request.reason} {' '.join(request.touches)} {plan}"),
         "touches": ", ".join(request.touches) or "no file it names",
-        "asked by": f"{request.user}, session {request.session}, route {request.route}",
+        "asked by": f"{_origin(request)}, session {request.session}, route {request.route}",
         "asked at": when(request.asked),
         "in answer to": request.message,
         "the plan": plan,

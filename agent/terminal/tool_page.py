@@ -23,6 +23,7 @@ def tool_page(tool: CognitiveTool) -> str:
         "cooldown": f"{tool.cooldown:g} s" if tool.cooldown else "none",
         "daily limit": str(tool.daily_limit) if tool.daily_limit else "none",
         "timeout": f"{tool.timeout:g} s",
+        **({"ends turn": "yes, its text is the reply"} if tool.ends_turn else {}),
         **({} if tool.shown else {"shown": "to programs only"}),
     }
     parts = [

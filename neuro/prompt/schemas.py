@@ -75,7 +75,7 @@ def hints(tool: CognitiveTool) -> dict[str, bool]:
     return {
         "readOnlyHint": not changes,
         "destructiveHint": bool(effects & {"writes", "runs"}),
-        "openWorldHint": bool(effects & {"runs", "net"}),
+        "openWorldHint": bool(effects & {"runs", "net", "messages"}),
     }
 
 

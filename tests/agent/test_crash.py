@@ -173,7 +173,7 @@ def story(folder: Path, disk: disks.FullDisk, when: str) -> Any:
         if (when, event) in (("after a result", "result"), ("after a reply", "thought")):
             disk.fill()
 
-    table = ToolTable((tool("mark", mark, effects=["memory"]),))
+    table = ToolTable((tool("mark", mark, effects=["writes"]),))
     from quoth.neuro.backends.scripted import ScriptedBackend
 
     with Agent(
@@ -200,7 +200,7 @@ def test_a_run_on_a_full_disk_ends_with_a_sentence_and_goes_on_when_there_is_roo
     reply = story(tmp_path, disk, when)
     assert (reply.status, reply.text) == ("failed", said)
     disk.room = None
-    table = ToolTable((tool("mark", lambda: "marked", effects=["memory"]),))
+    table = ToolTable((tool("mark", lambda: "marked", effects=["writes"]),))
     model = scripted("Done.") if when != "while the model answers" else scripted("(mark)", "Done.")
     with Agent(workspace=tmp_path, session="s", user="ann", tools=table, model=model, consent="yes") as agent:
         (again,) = agent.resume()
@@ -274,7 +274,7 @@ def marker(folder: Path, done: list[int], *replies: str, **more: Any) -> Agent:
         done.append(text)
         return f"marked {text}"
 
-    table = ToolTable((tool("mark", mark, params={"text": {"type": int}}, effects=["memory"]),))
+    table = ToolTable((tool("mark", mark, params={"text": {"type": int}}, effects=["writes"]),))
     given = {"model": scripted(*replies), "consent": "yes", **more}
     return Agent(**grouped(workspace=folder, session="s", user="ann", tools=table, **given))
 

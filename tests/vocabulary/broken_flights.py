@@ -105,7 +105,7 @@ class World:
         """A flight in this process."""
         number = {"x": {"type": int}}
         tools = [
-            tool("put", self.put, params=number, effects=["memory"]),
+            tool("put", self.put, params=number, effects=["writes"]),
             tool("look", lambda: "seen", effects=["reads"]),
         ]
         model = ScriptedBackend(by_the_place)

@@ -223,10 +223,10 @@ def actors() -> list[CognitiveTool]:
                 **more,
             )
             for name, effect, answer, more in (
-                ("mark", "memory", lambda text: f"marked {text}", {}),
+                ("mark", "writes", lambda text: f"marked {text}", {}),
                 ("sign", "writes", lambda text: f"signed {text}", {}),
-                ("scarce", "memory", lambda text: f"used {text}", {"daily_limit": 1}),
-                ("fail", "memory", fails, {}),
+                ("scarce", "writes", lambda text: f"used {text}", {"daily_limit": 1}),
+                ("fail", "writes", fails, {}),
             )
         ] + [define_tool("peek", "A tool that reads.", parameters=text, body=_peek, effects=["reads"])]
 

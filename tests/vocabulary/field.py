@@ -48,7 +48,7 @@ class Field:
     def tools(self) -> list[CognitiveTool]:
         number = {"x": {"type": int, "default": 0}}
         return [
-            tool("put", self.put, params=number, effects=["memory"]),
+            tool("put", self.put, params=number, effects=["writes"]),
             tool("look", lambda: "seen", effects=["reads"]),
             tool("shaky", self.shaky),
             tool("meet", self.meet),

@@ -108,10 +108,17 @@ class Embedder(Protocol):
         ...
 
 
+USER = "user"  # the channel to the user of the session
+
+
 class Router(Protocol):
     """Delivers messages to people and other agents. Raises ToolError if that is not possible."""
 
-    async def send_message(self, message: str, *, to: str = "user") -> None: ...
+    async def send_message(self, message: str, *, to: str = USER) -> None: ...
+
+    async def list_channels(self) -> Sequence[str]:
+        """The names, beside ``user``, to which messages can be sent."""
+        ...
 
 
 class ModelProvider(Protocol):
@@ -171,7 +178,10 @@ class SourceManager(Protocol):
 
     async def list_sources(self) -> Sequence[Source]: ...
 
-    async def read_source(self, name: str) -> str: ...
+    async def read_source(self, name: str) -> str:
+        """The text of a source, or of a part of it, ``NAME/part``; of one with parts, the list of these.
+        Raises ToolError that names the nearest."""
+        ...
 
 
 class SharedBlocks(Protocol):

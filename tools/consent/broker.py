@@ -62,7 +62,7 @@ class Broker(Decisions):
     """The door's Consent, stored for one workspace.
 
     ``person`` is asked at once. Without one, a call is pending until somebody has decided and it is made
-    again. ``clock`` gives seconds since 1970.
+    again. ``clock`` gives seconds since 1970; ``channel`` is where the users of these calls are met.
     """
 
     def __init__(
@@ -74,8 +74,9 @@ class Broker(Decisions):
         person: Person | None = None,
         audit: Audit | None = None,
         clock: Callable[[], float] = time.time,
+        channel: str = "",
     ) -> None:
-        super().__init__(store, table, workspace, audit=audit, clock=clock)
+        super().__init__(store, table, workspace, audit=audit, clock=clock, channel=channel)
         self._person = person
         self._asking: set[str] = set()  # the requests a person is being asked about just now
 

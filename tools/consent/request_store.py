@@ -52,7 +52,9 @@ class RequestStore:
         *,
         audit: Audit | None = None,
         clock: Callable[[], float] = time.time,
+        channel: str = "",
     ) -> None:
+        self.channel = channel  # of the users whose calls ask here
         self._store = store
         self._table = table
         self._workspace = workspace
@@ -117,6 +119,7 @@ class RequestStore:
             "asked": now,
             "expires": now + seconds,
             "state": "pending",
+            "channel": self.channel,
             **more,
         }
         marks = ", ".join("?" * len(values))

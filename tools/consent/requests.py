@@ -23,7 +23,7 @@ Kind = Literal["once", "duration", "scope", "edit", "deny"]
 
 _SHOWN = (
     "id, tool, shown, reason, touches, user, session, route, call, parent, message, rule, asked, expires, "
-    "state, decision, decided, decider, why"
+    "state, decision, decided, decider, why, channel"
 )
 
 
@@ -81,10 +81,17 @@ class Request:
     decided: float | None
     decider: str
     why: str
+    channel: str = ""  # where the user was met, by the host's own mark
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """Where the call came from, as the host marked it: channel, chat and user."""
+        return {"channel": self.channel, "chat": self.session, "user": self.user}
 
     def to_json(self) -> dict[str, Any]:
         times = {name: _iso(getattr(self, name)) for name in ("asked", "expires", "decided")}
-        return vars(self) | times | {"touches": list(self.touches)}
+        said = {name: value for name, value in vars(self).items() if name != "channel"}
+        return said | times | {"touches": list(self.touches), "origin": self.origin}
 
 
 def request_digest(

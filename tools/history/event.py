@@ -19,6 +19,7 @@ from quoth.tools.lisp.reader import Limits, ReadError, read_one
 Kind = Literal[
     "session",  # who opened it, with which tools, policy and model
     "stimulus",  # a task, and how its run was begun
+    "memory",  # the blocks that a model was shown, or that were changed since
     "request",  # the messages that were new to the model
     "reply",  # what it said, or why it did not
     "call",  # a call whose body is about to begin, or that was refused
@@ -27,6 +28,7 @@ Kind = Literal[
     "fault",  # what could not be read
     "approval",  # what a person said of a call
     "spent",  # what a call cost beside itself
+    "sent",  # a message that a call has sent
     "cleared",  # old results that are no longer shown in full
     "summary",  # what the model goes on with in place of what was said
     "interrupt",  # a person stopped the run

@@ -11,9 +11,14 @@ import json
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    NotRequired,  # pydantic asks for these before Python 3.12
+)
 
-from typing_extensions import TypedDict  # pydantic asks for this one before Python 3.12
+from typing_extensions import TypedDict
 
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.errors import InvalidCallError
@@ -166,6 +171,16 @@ class _Fork(TypedDict):
     at: int
 
 
+class _Block(TypedDict):
+    label: str
+    text: str
+    permission: NotRequired[str]
+    description: NotRequired[str]
+    owner: NotRequired[str]
+    by: NotRequired[str]
+    updated: NotRequired[str]
+
+
 # What an event must say, for a file may have been written by hand,
 NEEDED: Final[dict[Kind, dict[str, Any]]] = {
     "session": {"user": str},
@@ -174,10 +189,12 @@ NEEDED: Final[dict[Kind, dict[str, Any]]] = {
         **dict.fromkeys(("in-text", "search", "must-act"), bool),
         "limits": dict[str, int | float | None],
     },
+    "memory": {"step": int, "blocks": list[_Block]},
     "request": {"talk": int, "from": int, "messages": list[_Message]},
     "reply": {"text": str},
     "call": {"id": str, "form": CallForm},
     "receipt": {"status": str},
+    "sent": {"text": str, "to": str},
     "spent": {"usage": dict[str, int], "steps": int, "calls": int},
     "approval": {"said": str},
     "end": {"status": str, "text": str},
@@ -185,13 +202,15 @@ NEEDED: Final[dict[Kind, dict[str, Any]]] = {
 # and what it may say beside that, or leave empty.
 POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
     "session": {
-        **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt"), str),
+        **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt", "memory"), str),
         "tools": list[str],
+        "without": list[str],
         "limits": dict[str, int | float | None],
-        "versions": dict[str, str],
+        **dict.fromkeys(("versions", "sources", "channels"), dict[str, str]),
         "from": _Fork,
     },
     "stimulus": {"after": str, "tool-view": str, "tools": list[str]},
+    "memory": {**dict.fromkeys(("gone", "working", "told"), list[str]), "archival": int, "unread": str},
     "call": {"version": str, "does": list[str]},
     "receipt": {"stage": str, "message": str, "effects": list[str]},
     "end": {"talk": int, "from": int, "messages": list[_Message]},

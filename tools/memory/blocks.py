@@ -10,13 +10,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from quoth.tools.call.current import running_context
 from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, BlockVersion, SearchHit
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.memory import checks
-from quoth.tools.memory.operations import Asked, Blocks, NeedsConsent, Operations, Writer
+from quoth.tools.memory.operations import Asked, NeedsConsent, Operations, Writer
+from quoth.tools.memory.operations import Blocks as Blocks
+
+if TYPE_CHECKING:
+    from quoth.tools.memory.transfer import Carried
 
 T = TypeVar("T")
 
@@ -71,6 +75,10 @@ class BlockMemory(ABC):
     async def list_blocks(self, kind: BlockKind | None = None) -> Sequence[Block]:
         return await self._read(lambda blocks: blocks.all(kind))
 
+    async def count_blocks(self, kind: BlockKind) -> int:
+        """How many blocks of a kind there are; stores that can count need not read them."""
+        return len(await self.list_blocks(kind))
+
     async def update_block_text(self, label: str, text: str) -> Block:
         return await self._write(lambda blocks: blocks.update(label, text))
 
@@ -90,7 +98,7 @@ class BlockMemory(ABC):
         await self._write(lambda blocks: blocks.delete(label))
 
     async def history(self, label: str) -> Sequence[BlockVersion]:
-        return await self._read(lambda blocks: blocks.history(label))
+        return await self._write(lambda blocks: blocks.history(label))  # text and ways back as of one moment
 
     async def undo(self, label: str) -> Block:
         return await self._write(lambda blocks: blocks.undo(label))
@@ -108,7 +116,7 @@ class BlockMemory(ABC):
 
     async def persist_block(self, label: str) -> None:
         """Every write is on disk already when it returns, so this only makes sure that there is the block."""
-        await self.history(label)
+        await self._write(lambda blocks: blocks.find(label))
 
     # SharedBlocks
 
@@ -138,8 +146,10 @@ class BlockMemory(ABC):
         kind: BlockKind | None = None,
         limit: int | None = None,
         description: str | None = None,
+        version: int | None = None,
     ) -> Block:
-        """Change what is given, as one version; ``limit`` 0 is that of the kind."""
+        """Change what is given, as one version; ``limit`` 0 is that of the kind. Raises ToolError when
+        ``version`` is no longer that of the block."""
         self._by_person("edit")
         given = {
             "text": text,
@@ -150,12 +160,23 @@ class BlockMemory(ABC):
         }
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         checks.checked_changes(changes)
-        return await self._write(lambda blocks: blocks.edit(label, changes))
+        return await self._write(lambda blocks: blocks.edit(label, changes, version))
 
     async def forget(self, label: str) -> None:
         """Remove a block with all its earlier texts, whatever its permission is."""
         self._by_person("forget")
         await self.delete_block(label)
+
+    async def import_blocks(
+        self, every: Sequence[Carried], *, replace: bool = False
+    ) -> tuple[list[str], list[str]]:
+        """Take in blocks with their versions, all or none. Returns the labels that are new, and those whose
+        blocks were replaced. Raises UsageError when some are taken, without ``replace``."""
+        from quoth.tools.memory.transfer import take_in  # here: Org is not needed for anything else
+
+        self._by_person("import")
+        now, by = self._now(), self._writer()
+        return await self._atomically(lambda blocks: take_in(blocks, every, now, by, replace))
 
     def _by_person(self, what: str) -> None:
         if not self.person:
@@ -164,13 +185,12 @@ class BlockMemory(ABC):
     # How it is done
 
     async def _read(self, work: Callable[[Operations], T]) -> T:
-        return await self._reading(lambda blocks: work(Operations(blocks, Writer("", "", self.person))))
+        return await self._reading(lambda blocks: work(Operations(blocks, Writer(person=self.person))))
 
     async def _write(self, work: Callable[[Operations], T]) -> T:
         """Do an operation. Where a person must approve something, nothing is written: they are asked, and it
         is done from its beginning, with all its checks."""
-        now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
-        writer = Writer(self._writer(), now, self.person)
+        writer = Writer(self._writer(), self._now(), self.agent_id, self.person)
         while True:
             given = writer
             try:
@@ -178,6 +198,9 @@ class BlockMemory(ABC):
             except NeedsConsent as needed:
                 asked = await _consented(needed)
             writer = replace(writer, granted={*writer.granted, asked})
+
+    def _now(self) -> str:
+        return datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
 
     def _writer(self) -> str:
         """Who is writing, for people and models that ask where a text comes from."""

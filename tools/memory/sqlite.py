@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from quoth.tools.call.service_types import (
@@ -28,14 +29,13 @@ T = TypeVar("T")
 
 # The column ``size`` is the limit, and ``writer`` is Block.by.
 GET = """
-    SELECT label, text, kind, permission, description, size, version, created, updated, writer FROM blocks
+    SELECT id, label, text, kind, permission, description, size, version, created, updated, writer FROM blocks
     WHERE agent = ?"""
 ADD = """
     INSERT INTO blocks (label, text, kind, permission, description, size, version, created, updated, writer,
     agent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-CHANGE = """
-    UPDATE blocks SET text = ?, kind = ?, permission = ?, description = ?, size = ?, version = ?, created = ?,
-    updated = ?, writer = ? WHERE agent = ? AND label = ? RETURNING id"""
+CHANGE_TEXT = "UPDATE blocks SET text = ?, version = ?, updated = ?, writer = ? WHERE id = ?"
+CHANGE_REST = "UPDATE blocks SET kind = ?, permission = ?, description = ?, size = ? WHERE id = ?"
 SHARED = """
     SELECT blocks.agent, block_shares.permission, label, text, kind, blocks.permission, description, size,
     version, created, updated, writer FROM block_shares JOIN blocks ON blocks.id = block
@@ -69,7 +69,26 @@ class SqliteMemory(BlockMemory):
     async def _reading(self, work: Callable[[Blocks], T]) -> T:
         return work(SqliteBlocks(self.store().execute, self.agent_id))
 
+    async def count_blocks(self, kind: BlockKind) -> int:
+        sql, which = "SELECT count(*) FROM blocks WHERE agent = ?", " AND kind = ? AND kind != 'archival'"
+        values: tuple[str, ...] = (self.agent_id, kind)
+        if kind == "archival":  # all but the others: it has no index of its own
+            sql, which = f"SELECT ({sql}) - ({sql}", " AND kind != 'archival')"
+            values = (self.agent_id, self.agent_id)
+        ((count,),) = self.store().execute(sql + which, values)
+        return int(count)
+
+    async def usage(self) -> list[tuple[str, str, int, int]]:
+        """Of each agent in this store and each kind, how many blocks and characters there are."""
+        rows = self.store().execute(
+            "SELECT agent, kind, count(*), sum(length(text)) FROM blocks GROUP BY agent, kind"
+            " ORDER BY agent, instr('core working archival', kind)"
+        )
+        return [(str(agent), str(kind), int(blocks), int(chars)) for agent, kind, blocks, chars in rows]
+
     async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]:
+        if find_spec("quoth.tools.memory.search") is None:
+            return await super().search_blocks(query, limit)
         return await self.search(query, "agent", SearchOptions(limit, "archival_memory"))
 
     async def search(self, query: str, scope: SearchScope, options: SearchOptions) -> Sequence[SearchHit]:
@@ -97,10 +116,22 @@ class SqliteBlocks:
     def __init__(self, run: Statement, agent: str) -> None:
         self._run = run
         self._agent = agent
+        self._rows: dict[tuple[str, str], tuple[int, Block]] = {}  # what was read, and its row
 
     def get(self, label: str, owner: str = "") -> Block | None:
         rows = self._run(GET + " AND label = ?", (owner or self._agent, label))
-        return _block(rows[0], owner) if rows else None
+        if not rows:
+            return None
+        ((row, *fields),) = rows
+        block = _block(fields, owner)
+        self._rows[owner, label] = row, block
+        return block
+
+    def _row(self, label: str, owner: str = "") -> tuple[int, Block]:
+        """The row of a block that there is, and what it holds."""
+        if (owner, label) not in self._rows:
+            self.get(label, owner)
+        return self._rows[owner, label]
 
     def all(self, kind: BlockKind | None = None) -> list[Block]:
         where, values = "", [self._agent]
@@ -108,7 +139,7 @@ class SqliteBlocks:
             where = " AND kind = ?" + (" AND kind != 'archival'" if kind != "archival" else "")  # its index
             values.append(kind)
         rows = self._run(GET + where, values)
-        return [_block(row) for row in rows]
+        return [_block(fields) for _, *fields in rows]
 
     def labels(self, beginning: str, most: int) -> list[str]:
         rows = self._run(
@@ -119,31 +150,35 @@ class SqliteBlocks:
         return [str(label) for (label,) in rows]
 
     def put(self, block: Block, before: Delta | None = None) -> None:
-        owner = block.owner or self._agent
-        values = _values(block)
+        rest = (block.kind, block.permission, block.description, block.limit)
         if before is None:
-            self._run(ADD, (*values, owner))
+            values = (block.label, block.text, *rest, block.version, block.created, block.updated, block.by)
+            self._run(ADD, (*values, block.owner or self._agent))
             return
-        ((row,),) = self._run(CHANGE, (*values[1:], owner, block.label))
+        row, held = self._row(block.label, block.owner)
+        if rest != (held.kind, held.permission, held.description, held.limit):  # else no index need change
+            self._run(CHANGE_REST, (*rest, row))
+        self._run(CHANGE_TEXT, (block.text, block.version, block.updated, block.by, row))
         self._run(
             "INSERT INTO block_versions (block, version, head, tail, middle, at, writer)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
             (row, before.version, before.head, before.tail, before.middle, before.at, before.by),
         )
+        self._rows[block.owner, block.label] = row, block
 
     def remove(self, label: str, owner: str = "") -> None:
-        ((row,),) = self._run(
-            "DELETE FROM blocks WHERE agent = ? AND label = ? RETURNING id", (owner or self._agent, label)
-        )
+        row, _ = self._row(label, owner)
+        del self._rows[owner, label]
+        self._run("DELETE FROM blocks WHERE id = ?", (row,))
         self._run("DELETE FROM block_versions WHERE block = ?", (row,))
         self._run("DELETE FROM block_shares WHERE block = ?", (row,))
 
     def versions(self, label: str, owner: str = "") -> list[Delta]:
+        row, _ = self._row(label, owner)
         rows = self._run(
-            "SELECT block_versions.version, head, tail, middle, at, block_versions.writer FROM block_versions"
-            " JOIN blocks ON blocks.id = block WHERE agent = ? AND label = ?"
-            " ORDER BY block_versions.version DESC",
-            (owner or self._agent, label),
+            "SELECT version, head, tail, middle, at, writer FROM block_versions WHERE block = ?"
+            " ORDER BY version DESC",
+            (row,),
         )
         return [Delta(*row) for row in rows]
 
@@ -153,15 +188,12 @@ class SqliteBlocks:
         return [(_block(row, owner), bound) for owner, bound, *row in rows]
 
     def shares(self, label: str) -> dict[str, BlockPermission]:
-        rows = self._run(
-            "SELECT block_shares.agent, block_shares.permission FROM block_shares"
-            " JOIN blocks ON blocks.id = block WHERE blocks.agent = ? AND label = ? ORDER BY 1",
-            (self._agent, label),
-        )
+        row, _ = self._row(label)
+        rows = self._run("SELECT agent, permission FROM block_shares WHERE block = ? ORDER BY agent", (row,))
         return dict(rows)
 
     def share(self, label: str, agent: str, permission: BlockPermission | None) -> None:
-        ((row,),) = self._run("SELECT id FROM blocks WHERE agent = ? AND label = ?", (self._agent, label))
+        row, _ = self._row(label)
         self._run("DELETE FROM block_shares WHERE block = ? AND agent = ?", (row, agent))
         if permission is not None:
             self._run(
@@ -173,18 +205,3 @@ class SqliteBlocks:
 def _block(row: Iterable[Any], owner: str = "") -> Block:
     label, text, kind, permission, description, limit, version, created, updated, by = row
     return Block(label, text, kind, permission, description, owner, limit, version, created, updated, by)
-
-
-def _values(block: Block) -> tuple[Any, ...]:
-    return (
-        block.label,
-        block.text,
-        block.kind,
-        block.permission,
-        block.description,
-        block.limit,
-        block.version,
-        block.created,
-        block.updated,
-        block.by,
-    )

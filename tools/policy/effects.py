@@ -12,17 +12,22 @@ from quoth.tools.call.call import Call, Verdict, ask
 from quoth.tools.call.context import ToolContext
 from quoth.tools.registry.table import CognitiveTool
 
-SILENT_EFFECTS = frozenset({"reads"})
+READING = frozenset({"reads"})
+# Silent effects say in their own words why nobody is asked where no rule decides.
+SILENT = {
+    "memory": "it changes memory, as far as the blocks' permissions let it",
+    "messages": "it sends a message",
+}
 IN_WORDS = {
     "writes": "it writes files",
     "runs": "it runs a program",
     "net": "it uses the network",
-    "memory": "it changes memory",
 }
 
 
 class EffectsPolicy:
-    """The default policy: a tool that only reads, or has no effect, is allowed; any other needs approval."""
+    """The default policy: a tool that reads, changes memory, sends messages, or has no effect is allowed; any
+    other needs approval."""
 
     def judge(
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext
@@ -37,12 +42,13 @@ class EffectsPolicy:
 
 def by_effects(tool: CognitiveTool) -> Verdict:
     """The default verdict on any call of this tool."""
-    felt = [IN_WORDS[effect] for effect in tool.effects if effect not in SILENT_EFFECTS]
-    if felt:
+    if felt := [IN_WORDS[effect] for effect in tool.effects if effect in IN_WORDS]:
         return ask(" and ".join(felt))
+    if quiet := [SILENT[effect] for effect in tool.effects if effect in SILENT]:
+        return Verdict("allow", " and ".join(quiet))
     return Verdict("allow", "it only reads" if tool.effects else "it touches nothing")
 
 
 def only_reads(tool: CognitiveTool) -> bool:
     """Whether a dry run may make a call of this tool: it only reads, and is not expensive."""
-    return set(tool.effects) <= SILENT_EFFECTS and tool.cost != "expensive"
+    return READING.issuperset(tool.effects) and tool.cost != "expensive"

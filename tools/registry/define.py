@@ -24,7 +24,7 @@ from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 # The options of a definition besides :parameters, :guard and :body, in the order they are documented.
 OPTIONS = (
     "effects", "cost", "gate", "gate-failure", "cooldown", "daily-limit",
-    "timeout", "tag", "allow-repeat", "shown", "examples", "replace",
+    "timeout", "tag", "allow-repeat", "ends-turn", "shown", "examples", "replace",
 )  # fmt: skip
 
 _target: contextvars.ContextVar[ToolTable] = contextvars.ContextVar("quoth_table", default=cognitive_tools)

@@ -20,7 +20,7 @@ from quoth.tools.registry.parameters import NAME, Param, build_model, json_schem
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-EFFECTS = ("reads", "writes", "runs", "net", "memory")
+EFFECTS = ("reads", "writes", "runs", "net", "memory", "messages")
 COSTS = ("free", "cheap", "expensive")
 
 
@@ -30,8 +30,9 @@ class CognitiveTool:
 
     ``effects`` lists what the body may touch, of EFFECTS; none means a pure function. ``timeout`` is in
     seconds, ``cooldown`` in seconds per user, ``daily_limit`` in calls per user and day; 0 means no limit. A
-    tool that is not ``shown`` is in no belt, but can be looked up and called. ``source`` is the definition as
-    written, ``form`` the same as one canonical form, ``code`` a hash of its files when it was defined
+    tool that is not ``shown`` is in no belt, but can be looked up and called. When a call of one that
+    ``ends_turn`` is ok, the run ends with that reply of the model. ``source`` is the definition as written,
+    ``form`` the same as one canonical form, ``code`` a hash of its files when it was defined
     (code_version.py)."""
 
     name: str
@@ -46,6 +47,7 @@ class CognitiveTool:
     timeout: float = 30.0
     tag: str = ""
     allow_repeat: bool = False
+    ends_turn: bool = False
     shown: bool = True
     examples: tuple[CallForm, ...] = ()
     source: str = ""
@@ -77,7 +79,7 @@ class CognitiveTool:
         limits = (self.cooldown, self.daily_limit)
         yield all(map(_is_number, limits)), ": :cooldown and :daily-limit are numbers."
         yield all(limit >= 0 for limit in limits), ": :cooldown and :daily-limit are not negative."
-        for option in ("gate", "allow_repeat", "shown", "replace"):
+        for option in ("gate", "allow_repeat", "ends_turn", "shown", "replace"):
             flag = isinstance(getattr(self, option), bool)
             yield flag, f": :{option.replace('_', '-')} is True or False."
         yield isinstance(self.tag, str), ": :tag is a text."
@@ -147,6 +149,7 @@ class CognitiveTool:
             "tag": self.tag,
             "allow_repeat": self.allow_repeat,
             "examples": [canonical(example) for example in self.examples],
+            **({"ends_turn": True} if self.ends_turn else {}),
             **({} if self.shown else {"shown": False}),
         }
 

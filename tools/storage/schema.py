@@ -213,7 +213,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     """,
     """
     CREATE TABLE blocks (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        id INTEGER PRIMARY KEY,
         agent TEXT NOT NULL,
         label TEXT NOT NULL,
         kind TEXT NOT NULL,
@@ -244,6 +244,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         permission TEXT NOT NULL,
         PRIMARY KEY (agent, block)
     ) STRICT, WITHOUT ROWID;
+    """,
+    """
+    ALTER TABLE requests ADD COLUMN channel TEXT NOT NULL DEFAULT '';
     """,
     """
     CREATE TABLE passages (

@@ -19,7 +19,7 @@ TOOLS = """
 (import os signal time pathlib [Path])
 (def-cognitive-tool put "Write a number down."
   :parameters [x {:type int}]
-  :effects    [:memory]
+  :effects    [:writes]
   :body       (do (with [out (open (/ ctx.workspace.root "puts") "a")] (.write out f"{x}\\n")) x))
 (def-cognitive-tool mortal "Die, the first time."
   :effects    [:reads]
@@ -250,7 +250,7 @@ def test_a_dry_run_shows_each_call_with_its_verdict_and_does_nothing(desk: Desk)
     said = desk.fly("--dry-run")
     assert said.out == lines(
         "plan.org:1: one",
-        "  (put :x 1)  ; ask: it changes memory; :memory",
+        "  (put :x 1)  ; ask: it writes files; :writes",
         "plan.org:5: two",
         "  ; a model may use: read-file",
         "  ; must be true: (= 1 1)",

@@ -33,7 +33,7 @@ COUNT = """
 (require quoth [def-cognitive-tool])
 (import pathlib [Path])
 (def-cognitive-tool count-up "Add one to a number in a file."
-  :effects [:memory]
+  :effects [:writes]
   :body (do (setv file (Path "HERE/count")
                   number (+ 1 (if (.exists file) (int (.read-text file)) 0)))
             (.write-text file (str number))
@@ -565,7 +565,7 @@ def test_a_model_whose_run_is_resumed_is_told_after_the_result(tmp_path: Path) -
 
 
 def waiting(here: Path, name: str) -> dict[str, Any]:
-    put = tool("put", lambda: "put", effects=["memory"])
+    put = tool("put", lambda: "put", effects=["writes"])
     peek = tool("peek", lambda **_: "seen", params={name: {"type": str}}, effects=["reads"])
     return {"workspace": here, "session": "s", "user": "ann", "tools": [put, peek]}
 

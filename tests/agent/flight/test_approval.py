@@ -167,7 +167,7 @@ def note(field: Field) -> CognitiveTool:
     def write(text: str, ctx: ToolContext) -> None:
         ctx.effect(f"note:{text}")
 
-    return tool("note", write, params={"text": {"type": str}}, effects=["memory"])
+    return tool("note", write, params={"text": {"type": str}}, effects=["writes"])
 
 
 def policy(field: Field, rules: str) -> Path:

@@ -64,7 +64,7 @@ class Shop:
         pin = {"pin": {"type": str, "secret": True}}
         made = [
             tool("look", self.look, effects=["reads"]),
-            tool("sell", self.sell, params=params, effects=["memory"]),
+            tool("sell", self.sell, params=params, effects=["writes"]),
             tool("unlock", lambda pin: "open", params=pin),
         ]
         return [described(made[0], about), *made[1:]]

@@ -65,7 +65,7 @@ class Office:
         text = {"text": {"type": str}}
         return [
             tool("look", lambda text: f"seen {text}", params=text, effects=["reads"]),
-            tool("mark", self.mark, params=text, effects=["memory"]),
+            tool("mark", self.mark, params=text, effects=["writes"]),
             tool("note", self.mark, params=text),
         ]
 
@@ -489,7 +489,7 @@ async def test_a_sub_agent_that_waits_is_carried_on_where_it_was(office: Office)
     helper = ['(note :text "a")', '(mark :text "b")', '(note :text "c")', "Helped."]
     reply = await office.run(cast(lead=[LEAD, "Done."], help=helper))
     assert reply.status == "pending"
-    assert reply.text.startswith("mark waits for a person's approval: it changes memory")
+    assert reply.text.startswith("mark waits for a person's approval: it writes files")
     assert (office.done, office.kept()) == (["a"], 1)
     await office.decide()
     model = cast(lead=[LEAD, "Done."], help=helper)

@@ -59,7 +59,7 @@ class Town:
         number = {"x": {"type": int, "default": 0}}
         return [
             tool("look", self.looks, effects=["reads"]),
-            tool("put", self.put, params=number, effects=["memory"]),
+            tool("put", self.put, params=number, effects=["writes"]),
             tool("note", self.put, params=number),
         ]
 
@@ -130,7 +130,7 @@ def one_prefix(requests: list[bytes]) -> bool:
 def test_a_run_waits_is_approved_and_goes_on_from_that_call(town: Town) -> None:
     begun = town.begins("(look) (note 1)", "(look) (put 2) (note 3)")
     assert (begun.status, begun.session) == ("pending", "s")
-    assert begun.text.startswith("put waits for a person's approval: it changes memory (request ")
+    assert begun.text.startswith("put waits for a person's approval: it writes files (request ")
     assert (town.looks.calls, town.puts) == (2, [1, 3])
     assert town.decide() == "(put :x 2)"
     ended = town.ends("Done.")
@@ -356,7 +356,7 @@ def test_a_body_that_asks_twice_is_asked_about_once_each(town: Town) -> None:
         await ctx.permission.request("b", "two")
         return "both"
 
-    made = tool("probe", body, effects=["memory"])
+    made = tool("probe", body, effects=["writes"])
     with town.agent(tools=[made]) as it:
         it.call("(probe)")
     asked = []
@@ -449,7 +449,7 @@ def live(folder, point):
 
     with registering_in(ToolTable()):
         made = [
-            define_tool("put", "Put.", parameters={"x": {"type": int}}, body=put, effects=["memory"]),
+            define_tool("put", "Put.", parameters={"x": {"type": int}}, body=put, effects=["writes"]),
             define_tool("look", "Look.", parameters={}, body=lambda: "seen", effects=["reads"]),
         ]
     options = dict(workspace=folder / "w", session="s", user="ann", tools=made, policy=folder / "policy.hy")
@@ -526,7 +526,7 @@ def test_who_says_yes_to_everything_says_it_to_what_waited(town: Town) -> None:
 
 def test_an_agent_without_a_store_of_its_own_waits_as_any(tmp_path: Path) -> None:
     put = Spy("put")
-    options: dict[str, Any] = {"session": "s", "user": "ann", "tools": [tool("put", put, effects=["memory"])]}
+    options: dict[str, Any] = {"session": "s", "user": "ann", "tools": [tool("put", put, effects=["writes"])]}
     with agent(tmp_path, "(put)", **options) as it:
         assert it.run("Do it.").status == "pending"
         it.broker.decide(it.broker.requests()[0].id, Decision(by="ann"))

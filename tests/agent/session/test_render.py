@@ -34,7 +34,7 @@ def tools() -> list[CognitiveTool]:
     secret = {"pin": {"type": str, "secret": True}}
     return [
         tool("look", lambda: LONG, effects=["reads"]),
-        tool("put", put, params=number, effects=["memory"]),
+        tool("put", put, params=number, effects=["writes"]),
         tool("pay", lambda pin: f"paid with {pin}", params=secret),
         tool("odd", lambda: "* a star\n#+end_example\n  ,* another\nplain"),
     ]
@@ -121,7 +121,7 @@ def test_what_waited_and_was_approved_is_told_where_it_happened(tmp_path: Path) 
         agent.resume()
 
     text = shown(session(tmp_path, "(put 1)", "Done.", then=approve))
-    waits = "pending: put waits for a person's approval: it changes memory (request ID)."
+    waits = "pending: put waits for a person's approval: it writes files (request ID)."
     assert [line[3:] for line in text.splitlines()][2:] == [
         "→ (put :x 1)",
         f"… {waits}",
@@ -141,8 +141,8 @@ def test_what_went_wrong_is_told(tmp_path: Path) -> None:
     assert told == [
         "! not read: line 1, column 10: this ] does not close the ( at line 1, column 1; write ) instead",
         "× invalid: put takes 1 argument; 2 is one too many. It is called as (put [:x int = 0]).",
-        "… pending: put waits for a person's approval: it changes memory (request ID).",
-        "■ pending: put waits for a person's approval: it changes memory (request ID).",
+        "… pending: put waits for a person's approval: it writes files (request ID).",
+        "■ pending: put waits for a person's approval: it writes files (request ID).",
     ]
 
 

@@ -33,7 +33,7 @@ class Diary:
     def agent(self, *replies: Any, **options: Any) -> Agent:
         tools = [
             tool("look", self.looks, effects=["reads"]),
-            tool("put", self.put, effects=["memory"]),
+            tool("put", self.put, effects=["writes"]),
             tool("login", Spy("in"), params={"pin": {"secret": True}}, effects=["net"]),
         ]
         given = {"session": "s", "user": "ann", "tools": tools, "model": scripted(*replies), "consent": "yes"}
@@ -97,7 +97,7 @@ def test_what_a_model_sees_and_what_a_body_does_is_on_disk_before(diary: Diary) 
         at_body.append(diary.kinds())
         return "put"
 
-    put = tool("put", body, effects=["memory"])
+    put = tool("put", body, effects=["writes"])
     with diary.agent(model=TalkingFunction(reply), tools=[put]) as it:
         it.run("Do it.")
     assert at_model[0] == ["session", "stimulus", "request"]

@@ -214,6 +214,7 @@ def test_the_anthropic_view() -> None:
         ({"effects": ["reads"]}, True, False, False),
         ({"effects": ["reads", "writes"]}, False, True, False),
         ({"effects": ["memory"]}, False, False, False),
+        ({"effects": ["messages"]}, False, False, True),
         ({"effects": ["net"]}, False, False, True),
         ({"effects": ["runs"]}, False, True, True),
         ({"params": {"form": {"type": Code}}}, False, True, True),

@@ -1251,7 +1251,7 @@ def test_a_body_that_begins_again_does_not_do_again_what_it_had_done(store: Stor
         await ctx.permission.request("more", "it is much")
         return made
 
-    tools = [tool("write", wrote, effects=["memory"]), tool("look", read, effects=["reads"])]
+    tools = [tool("write", wrote, effects=["writes"]), tool("look", read, effects=["reads"])]
     here = desk(store, tool("probe", body), *tools, person=Answers([ALLOW] * 3))
     result = here.pass_through("(probe)")
     assert (result.value, result.message) == (["wrote", "read", "wrote"], "Working.")

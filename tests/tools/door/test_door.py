@@ -350,10 +350,14 @@ def test_the_questions_of_policy_guard_and_gate_reach_the_person_together() -> N
         (["reads", "writes"], "pending"),
         (["runs"], "pending"),
         (["net"], "pending"),
-        (["memory"], "pending"),
+        (["memory"], "ok"),
+        (["reads", "messages"], "ok"),
+        (["memory", "net"], "pending"),
     ],
 )
-def test_what_can_change_something_asks_and_what_only_reads_does_not(effects: list[str], status: str) -> None:
+def test_what_can_change_something_asks_but_memory_and_messages_have_permissions_of_their_own(
+    effects: list[str], status: str
+) -> None:
     body = Spy("done")
     result = gateway(tool(body=body, effects=effects)).pass_through("(probe)")
     assert result.status == status

@@ -194,7 +194,7 @@ def test_any_change_in_the_session_makes_every_receipt_old(
         change(),
         tool("outer", outer),
         tool("breaks", breaks),
-        tool("hangs", hangs, effects=["memory"], timeout=0.05),
+        tool("hangs", hangs, effects=["writes"], timeout=0.05),
         tool("quiet", Spy(), effects=["writes"]),  # says nothing of what it did
         tool("runs", Spy(), effects=["runs", "reads"]),
     ]
@@ -374,8 +374,8 @@ class Counted:
         self.wrote, self.failed, self.read = Spy("wrote"), Spy(OSError("no")), Spy("read")
         self.asked = Spy("asked")
         self.tools = [
-            tool("put", self.wrote, params={"x": {"type": int, "default": 0}}, effects=["memory"]),
-            tool("fail", self.failed, effects=["memory"]),
+            tool("put", self.wrote, params={"x": {"type": int, "default": 0}}, effects=["writes"]),
+            tool("fail", self.failed, effects=["writes"]),
             tool("look", self.read, effects=["reads"]),
             tool("send", self.asked, params={"to": {"default": ""}}, effects=["net"]),
         ]
@@ -453,7 +453,7 @@ def test_a_body_that_calls_tools_and_is_carried_on_does_nothing_twice(store: Sto
         await ctx.permission.request("more", "it is much")
         return made
 
-    here = desk(store, tool("probe", body), tool("put", wrote, effects=["memory"]), policy=Allow("put"))
+    here = desk(store, tool("probe", body), tool("put", wrote, effects=["writes"]), policy=Allow("put"))
     assert carry_on(here, "(probe)") == ["pending", "ok", ["wrote", "wrote"]]
     assert wrote.calls == 2
 

@@ -321,6 +321,7 @@ SAYING = {
     "reply": {"text": "Done."},
     "call": {"id": "c", "form": Code("(look)"), "user": "ann"},
     "receipt": {"id": "c", "status": "ok"},
+    "sent": {"text": "Hello.", "to": "user"},
     "spent": {"usage": {"calls": 1}, "steps": 1, "calls": 1},
     "approval": {"said": "yes"},
     "end": {"status": "done", "text": "Done."},

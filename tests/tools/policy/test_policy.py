@@ -47,7 +47,10 @@ FREE = tool(
 READS = tool("reads", params={"path": {}}, effects=["reads"])
 WRITES = tool("writes", params={"path": {}}, effects=["writes"], cost="expensive")
 EDITS = tool("edits", params={"path": {}}, effects=["reads", "writes"])
-TOOLS = {made.name: made for made in (FREE, READS, WRITES, EDITS)}
+KEEPS = tool("keeps", params={"path": {}}, effects=["reads", "memory"])
+SENDS = tool("sends", params={"path": {}}, effects=["messages"])
+KEEPS_ALL = tool("keeps-all", params={"path": {}}, effects=["memory", "runs"])
+TOOLS = {made.name: made for made in (FREE, READS, WRITES, EDITS, KEEPS, SENDS, KEEPS_ALL)}
 
 
 def policy(*texts: str, kind: LayerKind = "given") -> RulesPolicy:
@@ -398,6 +401,11 @@ def test_without_rules_the_effects_decide() -> None:
         assert judged(rules, '(reads "a")') == Verdict("allow", "it only reads")
         assert judged(rules, '(writes "a")') == Verdict("ask", "it writes files")
         assert judged(rules, '(edits "a")') == Verdict("ask", "it writes files")
+        assert judged(rules, '(keeps "a")') == Verdict(
+            "allow", "it changes memory, as far as the blocks' permissions let it"
+        )
+        assert judged(rules, '(sends "a")') == Verdict("allow", "it sends a message")
+        assert judged(rules, '(keeps-all "a")') == Verdict("ask", "it runs a program")
 
 
 def test_a_verdict_names_the_rule_as_written_and_its_place() -> None:

@@ -1,0 +1,174 @@
+"""The commands that change what is remembered: ``quoth memory edit``, ``forget`` and ``import``.
+
+Knows options, questions and output; the work is in tools/memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from quoth.agent.cli.common import read_text, text_of
+from quoth.agent.cli.memory_access import (
+    LABEL,
+    MemoryOptions,
+    as_listed,
+    asked_of,
+    block_of,
+    in_words,
+    opened,
+    whole_number,
+)
+from quoth.agent.cli.options import DONE, FAILED, argument, option, switch
+from quoth.agent.terminal.output import complain, print_json, print_line
+from quoth.tools.errors import UsageError
+from quoth.tools.text import number_of
+
+if TYPE_CHECKING:
+    from quoth.tools.call.service_types import Block
+
+
+@dataclass(init=False, repr=False, eq=False)
+class EditOptions(MemoryOptions):
+    label: str = argument("LABEL", LABEL)
+    text: str | None = option("--text", "TEXT", "the new text; - reads it from stdin (default: your editor)")
+    permission: str | None = option(
+        "--permission", "NAME", "read_only, partner, human, append, read_write or admin"
+    )
+    of_kind: str | None = option("--kind", "KIND", "core: in every prompt; working; archival: only found")
+    limit: str | None = option("--limit", "N", "the most characters it may have (0: as its kind)")
+    description: str | None = option("--description", "TEXT", "what it is for")
+    new: bool = switch("--new", "make it; without --kind a core block")
+
+
+@dataclass(init=False, repr=False, eq=False)
+class ForgetOptions(MemoryOptions):
+    labels: Sequence[str] = argument("LABEL", LABEL, nargs="+")
+
+
+@dataclass(init=False, repr=False, eq=False)
+class ImportOptions(MemoryOptions):
+    file: str = argument("FILE", "what quoth memory export wrote, or a person; - reads stdin")
+    replace: bool = switch("--replace", "in place of the blocks that are there")
+
+
+def edit(options: EditOptions) -> int:
+    """Change a block, or make one; without any option its text is edited in the person's editor."""
+    typed = {"permission": options.permission, "kind": options.of_kind, "description": options.description}
+    given: dict[str, Any] = {name: value for name, value in typed.items() if value is not None}
+    if options.limit is not None:
+        given["limit"] = whole_number("--limit", options.limit)
+    if options.text is not None:
+        given["text"] = text_of(options.text).removesuffix("\n" if options.text == "-" else "")
+    with opened(options, changes=True) as (memory, _):
+        if options.new:
+            return _make(options, memory, given)
+        before = asyncio.run(block_of(memory, options.label))
+        if before.owner:
+            raise UsageError(f"{before.label} belongs to {before.owner}: --agent {before.owner}")
+        if given:
+            return _changed(options, memory, before, given)
+        code = DONE
+
+        def use(text: str) -> None:
+            nonlocal code
+            if text.strip() and text != before.text:
+                code = _changed(options, memory, before, {"text": text, "version": before.version})
+            else:
+                complain(
+                    "The text is empty; nothing was changed." if not text.strip() else "Nothing was changed."
+                )
+
+        from quoth.agent.terminal.editor import edited
+
+        edited(before.text, before.label, use)
+        return code
+
+
+def _make(options: EditOptions, memory: Any, given: dict[str, Any]) -> int:
+    from quoth.agent.terminal.editor import edited
+
+    given = {"kind": "core"} | given
+    if asyncio.run(memory.get_block(options.label)) is not None:
+        raise UsageError(f"There is a block {options.label} already; leave --new out to edit it.")
+
+    def use(text: str) -> None:
+        if not text.strip():
+            complain("The text is empty; no block was made.")
+            return
+        block = asyncio.run(memory.create_block(options.label, **given | {"text": text}))
+        _say("Made", block, options.json)
+
+    use(given["text"]) if "text" in given else edited("", options.label, use)
+    return DONE
+
+
+def _changed(options: EditOptions, memory: Any, before: Block, given: dict[str, Any]) -> int:
+    block = asyncio.run(memory.edit_block(before.label, **given))
+    _say("Changed" if block.version != before.version else "It is so already:", block, options.json)
+    return DONE
+
+
+def _say(what: str, block: Block, as_json: bool) -> None:
+    if as_json:
+        print_json(as_listed(block))
+    else:
+        print_line(f"{what} {block.label}: {in_words(block)}.")
+
+
+def forget(options: ForgetOptions) -> int:
+    """Remove blocks, after a person has confirmed it, and say what the records still hold of them."""
+    from quoth.agent.terminal.ask import confirmed
+    from quoth.tools.memory.traces import traces
+    from quoth.tools.visible import visible
+
+    labels = list(dict.fromkeys(options.labels))
+    with opened(options, changes=True) as (memory, store):
+        for label in labels:
+            block = asyncio.run(block_of(memory, label))
+            if block.owner:
+                raise UsageError(f"{label} belongs to {block.owner}: --agent {block.owner}")
+        what = f"{', '.join(visible(label) for label in labels)}, with all earlier texts"
+        if not (options.yes or confirmed(f"Forget {what}?", no_input=options.no_input)):
+            complain("Nothing was forgotten.")
+            return FAILED
+        for label in labels:
+            asyncio.run(memory.forget(label))
+        left = {label: traces(store, label) for label in labels}
+    if options.json:
+        found = [
+            {"label": label, "calls": of.calls, "sessions": [*of.sessions]} for label, of in left.items()
+        ]
+        print_json({"forgotten": found})
+        return DONE
+    print_line(f"Forgot {what}.")
+    for label, of in left.items():
+        if of.sessions:
+            complain(
+                f"The transcripts of {number_of(len(of.sessions), 'session')} still name {label}; to remove"
+                f" them: {options.typed('rm', *of.sessions)}"
+            )
+        if of.calls:
+            complain(
+                f"The audit still names {label} in {number_of(of.calls, 'call')}; it is kept whole, and goes"
+                f" only with all else that is in {store.path}."
+            )
+    return DONE
+
+
+def import_blocks(options: ImportOptions) -> int:
+    """Take in the blocks of a file."""
+    from quoth.tools.memory.transfer import read_carried
+
+    every = read_carried(read_text(options.file), "stdin" if options.file == "-" else options.file)
+    new, replaced = asked_of(
+        options, lambda memory: memory.import_blocks(every, replace=options.replace), changes=True
+    )
+    if options.json:
+        print_json({"new": new, "replaced": replaced})
+        return DONE
+    said = [number_of(len(new), "new block")] if new or not replaced else []
+    print_line(" and ".join([*said, *([f"{len(replaced)} replaced"] if replaced else [])]) + ".")
+    return DONE

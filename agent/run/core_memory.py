@@ -1,0 +1,139 @@
+"""What a run tells its model of the memory: its core blocks at the start of a conversation, and later what
+others have changed.
+
+Each time is an event of the transcript, from which a run that is resumed or replayed is answered, so that it
+needs no memory. Knows a run and its memory; it must not know how a store keeps blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from quoth.agent.reply import CallRecord
+from quoth.agent.session.past import remember
+from quoth.neuro.prompt.memory import as_data, differs, memory_text
+from quoth.tools.errors import QuothError
+
+if TYPE_CHECKING:
+    from quoth.agent.run.run import Run
+    from quoth.tools.call.service_types import Block
+
+
+class NoMemoryError(QuothError):
+    """The memory of a conversation that begins cannot be read."""
+
+
+async def with_memory(messages: Sequence[tuple[str, ...]], run: Run) -> list[tuple[str, ...]]:
+    """The messages of a stimulus with what is new in the memory: before a person's words, but behind the
+    results of calls, which a provider wants right after the calls. Raises NoMemoryError."""
+    news = await _news(run)
+    if not news:
+        return list(messages)
+    place = next((i for i, message in enumerate(messages) if message[0] == "user"), len(messages))
+    return [*messages[:place], ("user", news), *messages[place:]]
+
+
+async def _news(run: Run) -> str:
+    """The message on the memory at this turn; empty if the model knows all of it."""
+    said = _recorded(run)
+    if said is None and run.memory is not None and not _is_recorded(run):
+        said = await _look(run)
+        if said is not None and run.log is not None:
+            run.log.add("memory", said, parent=run.log.reply)
+    run.looked = len(run.calls)
+    if said is None:
+        return ""
+    if said.get("unread"):
+        raise NoMemoryError(said["unread"])
+    text = memory_text(said, first=not run.known)
+    remember(run.known, said)
+    return text
+
+
+def _recorded(run: Run) -> Mapping[str, Any] | None:
+    """What was said of the memory at this turn, as the transcript tells."""
+    event = run.past.memory.get(run.step) if run.past is not None else None
+    return None if event is None else event.data
+
+
+def _is_recorded(run: Run) -> bool:
+    """Whether the transcript has the model's reply to this turn."""
+    return run.past is not None and run.past.place < len(run.past.exchanges)
+
+
+async def _look(run: Run) -> dict[str, Any] | None:
+    """The data of an event on what the model does not know; None if there is nothing."""
+    assert run.memory is not None, "a run without a memory has nothing to look at"
+    try:
+        core: Sequence[Block] = await run.memory.list_blocks("core")
+        now = {block.label: as_data(block) for block in core}
+        new = [data for label, data in now.items() if differs(data, run.known.get(label, {"text": None}))]
+        gone = [label for label in run.known if label not in now]
+        if not new and not gone:
+            return None
+        said: dict[str, Any] = {"step": run.step, "blocks": new}
+        if gone:
+            said["gone"] = gone
+        if not run.known:
+            said |= await _beside(run)
+    except Exception as error:
+        return _unread(run, error)
+    results = run.calls[run.looked :]
+    told = [data["label"] for data in new if _is_told(data, run, results)]
+    told += [label for label in gone if any(_named(label, record) for record in results)]
+    return {**said, "told": told} if told else said
+
+
+async def _beside(run: Run) -> dict[str, Any]:
+    """The working blocks by label, and the number of archival ones."""
+    assert run.memory is not None, "it was just read"
+    working = [block.label for block in await run.memory.list_blocks("working")]
+    counted = getattr(run.memory, "count_blocks", None)  # a store of one's own may not have it
+    archival = await counted("archival") if counted else len(await run.memory.list_blocks("archival"))
+    return {name: value for name, value in (("working", working), ("archival", archival)) if value}
+
+
+def _unread(run: Run, error: Exception) -> dict[str, Any] | None:
+    """A conversation does not begin without its memory: its answers would be made up. One that goes on has
+    what it was shown, and a person is told."""
+    reason = str(error) if isinstance(error, QuothError) else f"({type(error).__name__})"
+    if run.known or any(message["role"] == "assistant" for message in run.messages):
+        if not run.unread:
+            run.tell("note", f"The memory could not be read; the model goes on with what it knows. {reason}")
+        run.unread = True
+        return None
+    why = f"The memory could not be read, so the model was not asked. {reason}"
+    return {"step": run.step, "blocks": [], "unread": why}
+
+
+# What the model knows from its own calls
+
+
+def _is_told(data: Mapping[str, Any], run: Run, results: Sequence[CallRecord]) -> bool:
+    """Whether the result of one of its own calls has just told the model this text of the block."""
+    before = run.known.get(data["label"], {})
+    if before.get("text") == data["text"] or len(data["text"]) > run.limits.result_chars:
+        return False
+    return any(
+        _named(data["label"], record)
+        and any(data["text"] in text for text in _texts([record.result.value, record.result.message]))
+        for record in results
+    )
+
+
+def _named(label: str, record: CallRecord) -> bool:
+    """Whether a call that was made and is ok names a block."""
+    form = record.form
+    return record.result.ok and label in (*form.positional, *form.args.values())
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)

@@ -1,0 +1,57 @@
+"""The messages that the calls of a run send: recorded with the result of their call, so that a run that is
+resumed knows what has been sent, and sends none twice.
+
+Knows runs and routers; it must not know how a message is delivered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quoth.agent.run.run import Run
+from quoth.agent.session.past import Sent
+from quoth.tools.call.current import running_context
+from quoth.tools.call.services import USER, Router
+
+
+class RunRouter:
+    """The router of one run, in front of the host's. The user of a sub-agent is its caller, who gets the
+    message with the sub-agent's answer."""
+
+    def __init__(self, run: Run, router: Router) -> None:
+        self._run = run
+        self._router = router
+
+    async def send_message(self, message: str, *, to: str = USER) -> None:
+        run = self._run
+        sent = Sent(run.calling, message, to)
+        if any(_said_twice(sent, one) for one in run.sent):
+            return
+        if not (to == USER and run.parent is not None):
+            await self._router.send_message(message, to=to)
+        run.sent.append(sent)
+
+        def record() -> str:
+            if run.log is not None:
+                said = {"text": sent.text, "to": sent.to}
+                run.log.add("sent", said, parent=run.log.reply, key=sent.key)
+            return ""
+
+        if (context := running_context()) is not None:
+            context.written.append(record)
+
+    async def list_channels(self) -> Sequence[str]:
+        return await self._router.list_channels()
+
+
+def _said_twice(sent: Sent, before: Sent) -> bool:
+    """Whether two calls of one reply of the model say the same."""
+    step, key = sent.key.rpartition(".")[0], before.key
+    return (sent.text, sent.to) == (before.text, before.to) and key != sent.key and key.startswith(f"{step}.")
+
+
+def answer_of(run: Run, text: str) -> str:
+    """The answer of a sub-agent to its caller: the messages it sent, and ``text``, in which the last of them
+    may stand already."""
+    earlier = [one.text for one in run.sent if one.to == USER and one not in run.last_words]
+    return "\n\n".join([*earlier, text])

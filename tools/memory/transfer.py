@@ -1,0 +1,286 @@
+"""Memory blocks as an Org or JSON text that another workspace takes in, and such a text as blocks again.
+
+It knows both formats, and that a person may have written or edited the text; it must not know stores.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, get_args
+
+from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, BlockVersion, utc_time
+from quoth.tools.errors import ToolError, UsageError, did_you_mean
+from quoth.tools.memory import checks
+from quoth.tools.memory.operations import Blocks
+from quoth.tools.memory.versions import delta
+from quoth.tools.org.document import Entry, Org, load
+from quoth.tools.org.edit import escape, unescape
+from quoth.tools.text import excerpt
+
+TITLE: Final = "Memory"
+# What is said of a block beside its text, in the order it is written; a version has the last three of it.
+FIELDS: Final = ("label", "description", "kind", "permission", "limit", "version", "created", "updated", "by")
+OF_VERSION: Final = ("version", "at", "by")
+NUMBERS: Final = ("limit", "version")
+TIMES: Final = ("created", "updated", "at")
+KNOWN: Final = {"kind": get_args(BlockKind), "permission": get_args(BlockPermission)}
+HEADING = re.compile(r"[^\w .,-]")  # what could be a link, a tag, a priority or a keyword of Org
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A block on its way between two memories, with its earlier texts, the newest first."""
+
+    block: Block
+    versions: Sequence[BlockVersion] = ()
+
+
+# Writing
+
+
+def as_json(carried: Carried) -> dict[str, Any]:
+    """A block as JSON data, with the keys of ``FIELDS``, its text and, if it has any, its versions."""
+    data = {name: getattr(carried.block, name) for name in FIELDS} | {"text": carried.block.text}
+    if carried.versions:
+        data["versions"] = [
+            {name: getattr(one, name) for name in OF_VERSION} | {"text": one.text} for one in carried.versions
+        ]
+    return data
+
+
+def as_org(every: Sequence[Carried]) -> str:
+    """The blocks as an Org file: a headline each, its properties, and the text in an example block."""
+    lines = [f"#+TITLE: {TITLE}"]
+    for one in every:
+        lines += ["", *_section(1, one.block.label, one.block, FIELDS, one.block.text)]
+        for version in one.versions:
+            lines += ["", *_section(2, f"Version {version.version}", version, OF_VERSION, version.text)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _section(level: int, name: str, of: Block | BlockVersion, fields: Sequence[str], text: str) -> list[str]:
+    title = re.sub(r"\s+", " ", HEADING.sub("_", name))
+    values = {field: getattr(of, field) for field in fields}
+    if title == name and _title_of(title) == name:
+        values.pop("label", None)
+    if isinstance(of, Block) and of.limit == checks.LIMITS[of.kind]:
+        values.pop("limit")
+    lines = [f"{'*' * level} {title}", ":PROPERTIES:"]
+    lines += [f":{field.upper()}: {_property(value)}" for field, value in values.items() if value]
+    # Where lines are indented, -i tells Org that this is part of the text.
+    keep = " -i" if re.search(r"^[ \t]", text, re.MULTILINE) else ""
+    return [*lines, ":END:", f"#+begin_example{keep}", *_lines(escape(text)), "#+end_example"]
+
+
+def _title_of(title: str) -> str:
+    """What Org takes for the title of such a headline."""
+    return load(f"* {title}".encode()).entries[1].title
+
+
+def _property(value: str | int) -> str:
+    """A value that Org gives back as it is; what has line ends or blanks at its ends is written as JSON."""
+    text = str(value)
+    plain = text.isprintable() and text == text.strip() and not text.startswith('"')
+    return text if plain else json.dumps(text)
+
+
+def _lines(text: str) -> list[str]:
+    return text.split("\n") if text else []
+
+
+# Reading
+
+
+def read_carried(text: str, name: str) -> list[Carried]:
+    """The blocks in a text that ``as_org`` or ``as_json`` wrote, or a person; ``name`` is that of its file.
+    Raises UsageError that says where it cannot be read."""
+    found = [*(_of_json(text, name) if text.lstrip()[:1] in ("[", "{") else _of_org(text, name))]
+    seen: dict[str, str] = {}
+    for where, one in found:
+        label = one.block.label
+        if label in seen:
+            raise UsageError(f"{where}: There is a block {label} already, at {seen[label]}.")
+        seen[label] = where
+    return [one for _, one in found]
+
+
+def _of_json(text: str, name: str) -> Iterator[tuple[str, Carried]]:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        place = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise UsageError(f"{name}{place} is not JSON, though it begins like it.") from None
+    for number, one in enumerate(data if isinstance(data, list) else [data], 1):
+        where = f"{name}, block {number}"
+        if not isinstance(one, dict):
+            raise UsageError(f"{where}: A block is an object with label, kind and text, not {_shown(one)}.")
+        versions = one.get("versions", [])
+        if not isinstance(versions, list) or not all(isinstance(each, dict) for each in versions):
+            raise UsageError(f"{where}: versions is an array of objects with version and text.")
+        fields = {key: value for key, value in one.items() if key != "versions"}
+        yield where, _carried(_block(fields, where), [_version(each, where) for each in versions], where)
+
+
+def _of_org(text: str, name: str) -> Iterator[tuple[str, Carried]]:
+    org = load(text.encode())
+    if len(org.entries) == 1 and not any(one.value == TITLE for one in org.keywords("TITLE")):
+        raise UsageError(
+            f"{name} holds no memory: that is a headline for each block, as quoth memory export writes it."
+        )
+    for index, entry in enumerate(org.entries):
+        if entry.level == 1:
+            below = [one for one in org.entries if entry.row < one.row < entry.end]
+            where = f"{name}:{entry.row + 1}"
+            fields = _fields(org, entry, FIELDS, where)
+            block = _block({"label": org.entries[index].title} | fields, where)
+            yield where, _carried(block, [_version_of_org(org, one, name) for one in below], where)
+        elif entry.level > 1 and org.entries[entry.parent].level != 1:
+            raise UsageError(
+                f"{name}:{entry.row + 1}: A headline of one star is a block, one of two stars below it an"
+                " earlier version of its text; there is no other."
+            )
+
+
+def _version_of_org(org: Org, entry: Entry, name: str) -> BlockVersion:
+    where = f"{name}:{entry.row + 1}"
+    return _version(_fields(org, entry, OF_VERSION, where), where)
+
+
+def _fields(org: Org, entry: Entry, known: Sequence[str], where: str) -> dict[str, Any]:
+    """What a headline's properties and its example block say."""
+    found: dict[str, Any] = {}
+    for one in entry.properties:
+        field = one.name.lower()
+        if field in known:
+            found[field] = _value(field, one.value, where)
+        elif len(field) > 3 and (near := did_you_mean(one.name, [name.upper() for name in known])):
+            raise UsageError(f"{where}: A block has no property {one.name}.{near}")
+    blocks = [
+        one for one in entry.elements if one.kind == "block" and one.name == "EXAMPLE" and not one.depth
+    ]
+    if len(blocks) != 1:
+        raise UsageError(
+            f"{where}: The text of a block stands between one #+begin_example and its #+end_example; here are"
+            f" {len(blocks) or 'none'}."
+        )
+    rows = range(blocks[0].first + 1, blocks[0].last)
+    ends = org.ends[blocks[0].first]  # a file whose lines all end in CR LF was converted as a whole
+    text = "".join(org.lines[row] + ("\n" if org.ends[row] == ends else org.ends[row]) for row in rows)
+    return found | {"text": unescape(text.removesuffix("\n"))}
+
+
+def _value(field: str, text: str, where: str) -> Any:
+    if field in NUMBERS:
+        return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else text
+    if not text.startswith('"'):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise UsageError(f"{where}: {field.upper()} begins with a quote and is no JSON string.") from None
+
+
+# Taking in
+
+
+def take_in(
+    stored: Blocks, every: Sequence[Carried], now: str, by: str, replace_them: bool
+) -> tuple[list[str], list[str]]:
+    """Store all of them, in one transaction: the labels that are new, and those whose block was replaced.
+    A block that is the same already stays. Raises UsageError when others are taken, or ToolError for one
+    that cannot be stored; then nothing is changed."""
+    wanted = [(_whole(one.block, now, by), one.versions) for one in every]
+    there = {block.label: found for block, _ in wanted if (found := stored.get(block.label))}
+    wanted = [one for one in wanted if there.get(one[0].label) != one[0]]
+    taken = [block.label for block, _ in wanted if block.label in there]
+    if taken and not replace_them:
+        are, their = ("are blocks", "their") if len(taken) > 1 else ("is a block", "its")
+        raise UsageError(
+            f"There {are} {', '.join(taken)} already. Nothing was changed; --replace puts those of the file"
+            f" in {their} place."
+        )
+    for block, versions in wanted:
+        shares = stored.shares(block.label) if block.label in there else {}
+        if block.label in there:
+            stored.remove(block.label)
+        texts = [*reversed(versions), BlockVersion(block.version, block.text, block.updated, block.by)]
+        for older, newer in zip([None, *texts], texts, strict=False):
+            step = replace(block, text=newer.text, version=newer.version, updated=newer.at, by=newer.by)
+            stored.put(step, delta(older, newer.text) if older else None)
+        for agent, permission in shares.items():
+            stored.share(block.label, agent, permission)
+    return [block.label for block, _ in wanted if block.label not in there], taken
+
+
+def _whole(block: Block, now: str, by: str) -> Block:
+    checks.checked_label(block.label)
+    given = {name: getattr(block, name) for name in ("text", "limit", "description")}
+    checks.checked_changes(given)
+    checks.fits(block)
+    limit = 0 if block.limit == checks.LIMITS[block.kind] else block.limit  # as stores keep it
+    made = block.created or block.updated or now
+    return replace(block, limit=limit, created=made, updated=block.updated or made, by=block.by or by)
+
+
+# Checking
+
+
+def _block(given: Mapping[str, Any], where: str) -> Block:
+    if "label" not in given:
+        raise UsageError(f"{where}: The block has no label.")
+    where = f"{where}: {excerpt(str(given['label']))}"
+    if "kind" not in given:
+        raise UsageError(f"{where} has no kind; it is core, working or archival.")
+    return Block(**_checked(given, (*FIELDS, "text"), where))
+
+
+def _carried(block: Block, versions: list[BlockVersion], where: str) -> Carried:
+    versions.sort(key=lambda one: -one.version)
+    newer = block.version
+    for older in versions:
+        if not 0 < older.version < newer:
+            raise UsageError(
+                f"{where}: {excerpt(block.label)} is version {block.version}; earlier ones are numbered from"
+                f" 1 to {block.version - 1}, each once, not {older.version}."
+            )
+        newer = older.version
+    return Carried(block, versions)
+
+
+def _version(given: Mapping[str, Any], where: str) -> BlockVersion:
+    if "version" not in given:
+        raise UsageError(f"{where}: An earlier version of a text has no number.")
+    return BlockVersion(**_checked({"text": ""} | dict(given), (*OF_VERSION, "text"), where))
+
+
+def _checked(given: Mapping[str, Any], names: Sequence[str], where: str) -> dict[str, Any]:
+    found: dict[str, Any] = dict(given)
+    for name, value in given.items():
+        if name not in names:
+            hint = did_you_mean(name, names) or f" There are {', '.join(names)}."
+            raise UsageError(f"{where}: A block has no {excerpt(name)}.{hint}")
+        if not _fits(name, value):
+            kind = "a whole number" if name in NUMBERS else "text"
+            raise UsageError(f"{where}: {name} is {kind}, not {_shown(value)}.")
+        if name in KNOWN and value not in KNOWN[name]:
+            hint = did_you_mean(value, KNOWN[name]) or f" There are {', '.join(KNOWN[name])}."
+            raise UsageError(f"{where}: There is no {name} {excerpt(value)}.{hint}")
+        if name in TIMES:
+            try:
+                found[name] = utc_time(name, value)
+            except ToolError as error:
+                raise UsageError(f"{where}: {error}") from None
+    return found
+
+
+def _fits(name: str, value: Any) -> bool:
+    if name in NUMBERS:
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, str)
+
+
+def _shown(value: Any) -> str:
+    return excerpt(json.dumps(value, ensure_ascii=False))
