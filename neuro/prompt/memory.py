@@ -7,12 +7,15 @@ Knows the data of a ``memory`` event (tools/history/event.py); it must not know 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from quoth.tools.call.service_types import Block
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.text import number_of
 
+if TYPE_CHECKING:
+    from quoth.tools.call.service_types import Block
+
+FROM_MEMORY = "From memory: "
 # Tuned with the embedded models: measure before changing it.
 HEAD = (
     "MEMORY: notes about the user, kept from earlier sessions. If they answer the question, answer in plain "
