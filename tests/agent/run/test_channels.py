@@ -81,7 +81,7 @@ LOST = [
 def test_what_an_address_does_not_take_is_told_without_its_secrets(
     answer: Any, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quoth.agent.run.channels.POST_SECONDS", 0.2)
+    monkeypatch.setattr("quoth.agent.run.channels.POST_SECONDS", 0.2 if answer is silence else 10)
     with loopback(answer) as server:
         url = server.base_url.replace("http://", f"http://{SECRET}") + "/T0K3N"
         said = complaint(ToolError, lambda: send({"ops": url}, "Hi.", "ops"))
