@@ -5,6 +5,7 @@ Knows options and output; the work is in tools/memory. What only looks makes no 
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,11 @@ from quoth.agent.cli.memory_access import (
     LABEL,
     MemoryOptions,
     as_listed,
+    as_row,
     asked_of,
     block_of,
-    as_row,
     in_words,
+    opened,
     table,
     whole_number,
 )
@@ -37,6 +39,7 @@ from quoth.tools.text import number_of
 if TYPE_CHECKING:
     from quoth.tools.call.service_types import Block, SearchHit
     from quoth.tools.memory.transfer import Carried
+    from quoth.tools.storage.database import Store
 
 BEGIN = (
     'Nothing is remembered here yet. An agent does it with (block :operation "append" :label "preferences"'
@@ -139,7 +142,9 @@ def search(options: SearchOptions) -> int:
     wanted = Wanted(whole_number("--limit", options.limit), options.domain, options.since, options.until)  # type: ignore[arg-type]
     check_scope(options.scope)
     query = text_of(options.query)
-    hits: list[SearchHit] = asked_of(options, lambda memory: memory.search(query, options.scope, wanted))
+    hits: list[SearchHit] = asked_of(
+        options, lambda memory: memory.search(query, options.scope, wanted), searches=True
+    )
     if options.json:
         print_json([_hit(hit) for hit in hits])
         return DONE
@@ -169,7 +174,49 @@ def _line(hit: SearchHit, explained: bool) -> str:
 
 
 def status(options: MemoryOptions) -> int:
-    raise NotImplementedError
+    """Print how much each agent remembers, how it is searched, and where it is kept."""
+
+    async def found() -> tuple[list[tuple[str, str, int, int]], dict[str, Any]]:
+        with opened(options, searches=True) as (memory, store):
+            return [*await memory.usage()], await how_kept(memory, store, options.memory_url)
+
+    usage, kept = asyncio.run(found())
+    if options.json:
+        names = ("agent", "kind", "blocks", "characters")
+        print_json({"agents": [dict(zip(names, one, strict=True)) for one in usage], **kept})
+        return DONE
+    if not usage:
+        print_line("Nothing is remembered here yet.")
+    rows = [
+        [agent, kind, number_of(blocks, "block"), f"{number_of(chars, 'character')}"]
+        for agent, kind, blocks, chars in usage
+    ]
+    for line in table(rows) if rows else ():
+        print_line(line)
+    print_line(f"It is kept in {kept['place']}.")
+    model = f" and by meaning ({kept['model']})" if kept["model"] and not kept["missing"] else ""
+    print_line(f"It is searched by words{model}.")
+    if "passages" in kept:
+        told = f"{kept['passages']:,} passages, {kept['embedded']:,} of them with a vector"
+        waiting = f"; {number_of(kept['waiting'], 'block')} to be indexed by the next search"
+        print_line(f"Index: {told}{waiting if kept['waiting'] else ''}.")
+    if kept["missing"]:
+        complain(kept["missing"])
+    return DONE
+
+
+async def how_kept(memory: Any, store: Store, url: str | None) -> dict[str, Any]:
+    """Where the memory is, and the state of its index, as JSON data."""
+    if url:
+        from quoth.tools.memory.postgres_search import missing
+        from quoth.tools.memory.postgres_server import shown_url
+
+        model = memory.embedder.name if memory.embedder is not None else ""
+        return {"place": shown_url(url), "model": model, "missing": await missing(memory)}
+    from quoth.tools.memory.search import status as status_of
+
+    place = "no store yet" if store.path == ":memory:" else str(store.path)
+    return {"place": place, **vars(status_of(store, memory.embedder))}
 
 
 # Taking elsewhere

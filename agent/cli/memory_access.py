@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,7 +30,9 @@ class MemoryOptions(Options):
 
 
 @contextmanager
-def opened(options: MemoryOptions, *, changes: bool = False) -> Iterator[tuple[Any, Store]]:
+def opened(
+    options: MemoryOptions, *, changes: bool = False, searches: bool = False
+) -> Iterator[tuple[Any, Store]]:
     """The memory of the agent, for a person, and the store of the workspace. Where that has none, one that
     only looks gets an empty one. Raises UsageError."""
     from quoth.tools.memory.opening import open_memory
@@ -39,19 +41,38 @@ def opened(options: MemoryOptions, *, changes: bool = False) -> Iterator[tuple[A
 
     if changes and is_inside():
         raise UsageError("A program that a tool runs cannot change what is remembered this way.")
-    with open_store(options) as found:
-        store = found or Store(store_path(options.folder) if changes else ":memory:")
-        try:
-            yield open_memory(None, lambda: store, options.agent, user=options.asker, person=True), store
-        finally:
-            store.close()
+    with open_store(options) as found, ExitStack() as ending:
+        store = found
+        if store is None:
+            makes = changes and not options.memory_url
+            store = Store(store_path(options.folder) if makes else ":memory:")
+            ending.callback(store.close)
+        opened_store = store
+        embedder = _embedder() if searches else None
+        memory = open_memory(
+            options.memory_url,
+            lambda: opened_store,
+            options.agent,
+            user=options.asker,
+            embedder=embedder,
+            person=True,
+        )
+        if close := getattr(memory, "close", None):
+            ending.callback(close)
+        yield memory, store
 
 
-def asked_of(options: MemoryOptions, work: Callable[[Any], Awaitable[T]], *, changes: bool = False) -> T:
+def _embedder() -> Any:
+    from quoth.neuro.embed.select import choose_embedder
+
+    return choose_embedder()
+
+
+def asked_of(options: MemoryOptions, work: Callable[[Any], Awaitable[T]], **how: bool) -> T:
     """What ``work`` gets of the memory."""
 
     async def done() -> T:
-        with opened(options, changes=changes) as (memory, _):
+        with opened(options, **how) as (memory, _):
             return await work(memory)
 
     return asyncio.run(done())

@@ -154,6 +154,18 @@ class PostgresMemory(BlockMemory):
 
         return await self.in_thread(counted)
 
+    async def usage(self) -> list[tuple[str, str, int, int]]:
+        """Of each agent in this database and each kind, how many blocks and characters there are."""
+
+        def counted(connection: Connection[Any], _: bool) -> tuple[list[tuple[str, str, int, int]], bool]:
+            sql = (
+                "SELECT agent, kind, count(*), sum(length(text)) FROM quoth.blocks GROUP BY agent, kind"
+                " ORDER BY agent, strpos('core working archival', kind)"
+            )
+            return [(str(row[0]), str(row[1]), int(row[2]), int(row[3])) for row in connection.execute(sql)], False
+
+        return await self.in_thread(counted)
+
     async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]:
         return await self.search(query, "agent", SearchOptions(limit, "archival_memory"))
 

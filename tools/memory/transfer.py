@@ -156,7 +156,7 @@ def _fields(org: Org, entry: Entry, known: Sequence[str], where: str) -> dict[st
         field = one.name.lower()
         if field in known:
             found[field] = _value(field, one.value, where)
-        elif near := did_you_mean(one.name, [known.upper() for known in known]):
+        elif len(field) > 3 and (near := did_you_mean(one.name, [name.upper() for name in known])):
             raise UsageError(f"{where}: A block has no property {one.name}.{near}")
     blocks = [
         one for one in entry.elements if one.kind == "block" and one.name == "EXAMPLE" and not one.depth
@@ -262,9 +262,8 @@ def _checked(given: Mapping[str, Any], names: Sequence[str], where: str) -> dict
         if name not in names:
             hint = did_you_mean(name, names) or f" There are {', '.join(names)}."
             raise UsageError(f"{where}: A block has no {excerpt(name)}.{hint}")
-        number = name in NUMBERS
-        if isinstance(value, bool) or not isinstance(value, int if number else str) or (number and value < 0):
-            kind = "a whole number" if number else "text"
+        if not _fits(name, value):
+            kind = "a whole number" if name in NUMBERS else "text"
             raise UsageError(f"{where}: {name} is {kind}, not {_shown(value)}.")
         if name in KNOWN and value not in KNOWN[name]:
             hint = did_you_mean(value, KNOWN[name]) or f" There are {', '.join(KNOWN[name])}."
@@ -275,6 +274,12 @@ def _checked(given: Mapping[str, Any], names: Sequence[str], where: str) -> dict
             except ToolError as error:
                 raise UsageError(f"{where}: {error}") from None
     return found
+
+
+def _fits(name: str, value: Any) -> bool:
+    if name in NUMBERS:
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, str)
 
 
 def _shown(value: Any) -> str:

@@ -51,8 +51,12 @@ def private_folder(folder: Path) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Create a file that only its user can read (0600), or make an existing one so. Raises OSError."""
-    os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    """Create a file that only its user can read (0600), or make an existing one so. Raises OSError.
+
+    One that can be used is not opened: closing it would end all locks that this process has on it, also those
+    of another connection, whose write-ahead log another process may then delete."""
+    if path.is_dir() or not os.access(path, os.W_OK):
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     _close(path, 0o600)
 
 
@@ -251,6 +255,25 @@ class Store:
     def read_only(self) -> bool:
         """Whether the store was opened read-only."""
         return bool(self._looking)
+
+    def load_extension(self, path: str) -> None:
+        """Load a SQLite extension into this connection. Raises StoreError."""
+        with self._lock, self._told():
+            self._db.enable_load_extension(True)
+            try:
+                self._db.load_extension(path)
+            except apsw.ExtensionLoadingError as error:
+                raise StoreError(f"SQLite cannot load {path}", str(error)) from None
+            finally:
+                self._db.enable_load_extension(False)
+
+    def compact(self) -> None:
+        """Rewrite the file without what was deleted, also where SQLite only marks it as free, and empty the
+        log. Raises StoreError, for example while another process uses the store."""
+        with self._lock, self._told():
+            if not self._depth:
+                self._db.execute("VACUUM")
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         with self._lock:
