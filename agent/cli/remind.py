@@ -6,23 +6,29 @@ and marked then: who is killed in between is told it again, which is better than
 
 from __future__ import annotations
 
+import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, switch
+from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
 from quoth.agent.terminal.output import complain, print_json, print_line
-from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.errors import ToolError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.memory.org_tasks import Task, TaskFile
 
 LOOK_SECONDS = 1.0  # between two looks at the file
+RETRY_SECONDS = 30  # after which what could not be told is tried again
+
+
+class UndeliveredError(ToolError):
+    """A channel did not take a reminder, which therefore is not marked."""
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -30,6 +36,7 @@ class RemindOptions(Options):
     """Options of ``quoth remind``."""
 
     file: str | None = argument("FILE", "an Org file of the workspace (default: memory.org)", nargs="?")
+    to: str | None = option("--to", "NAME", "send it to this channel too (see --channel)")
     watch: bool = switch("--watch", "stay, and tell what comes due, until Ctrl-C")
 
 
@@ -43,12 +50,15 @@ def remind(options: RemindOptions) -> int:
     from quoth.tools.memory.org_tasks import FILE
 
     try:
-        reminders = Reminders(Workspace(options.folder), options.file or FILE, options.json)
+        reminders = Reminders(Workspace(options.folder), options.file or FILE, options.json, _sender(options))
         if options.file and not reminders.real.exists():
             raise UsageError(f"There is no file {options.file}.")
         if options.watch:
             reminders.watch()
         file = reminders.deliver()
+    except UndeliveredError as error:
+        complain(str(error))
+        return FAILED
     except ToolError as error:
         raise UsageError(str(error)) from None
     if not reminders.told:
@@ -56,6 +66,29 @@ def remind(options: RemindOptions) -> int:
         first = f" Next: {file.words_of(coming[0], now())}." if coming else ""
         complain(f"Nothing is due.{first}")
     return FAILED if file.faults else DONE
+
+
+def _sender(options: RemindOptions) -> Callable[[str], None] | None:
+    """What sends a text to the channel of ``--to``, or None. Raises UsageError for an unknown one."""
+    if options.to is None:
+        return None
+    import asyncio
+
+    from quoth.agent.run.channels import VARIABLE, HostRouter, channels_of
+
+    channels, name = channels_of(options.channels, os.environ.get(VARIABLE, "")), options.to
+    if name not in channels:
+        known = f"The channels are {', '.join(channels)}." if channels else "Name it: --channel NAME=WHERE."
+        raise UsageError(f"There is no channel {name}.{did_you_mean(name, channels)} {known}")
+    router = HostRouter(print_line, channels, "quoth remind")
+
+    def send(text: str) -> None:
+        try:
+            asyncio.run(router.send_message(text, to=name))
+        except ToolError as error:
+            raise UndeliveredError(str(error)) from None
+
+    return send
 
 
 def now() -> datetime:
@@ -66,8 +99,9 @@ class Reminders:
     """The reminders of one file; ``told`` counts those that were delivered. Raises ToolError for a path that
     leads out of the workspace."""
 
-    def __init__(self, workspace: Workspace, path: str, as_json: bool = False) -> None:
-        self._workspace, self._path, self._as_json = workspace, path, as_json
+    def __init__(self, workspace: Workspace, path: str, as_json: bool = False, send: Callable[[str], None] | None = None) -> None:
+        self._workspace, self._path = workspace, path
+        self._as_json, self._send = as_json, send
         self.real = workspace.resolve(path)
         self._complained: tuple[str, ...] = ()
         self.told = 0
@@ -100,6 +134,8 @@ class Reminders:
 
     def _tell(self, file: TaskFile, task: Task) -> None:
         at = now()
+        if self._send is not None:
+            self._send(file.words_of(task, at))
         if self._as_json:
             print_json({**file.shown(task, at), "file": file.name})
         else:
@@ -140,7 +176,7 @@ class Reminders:
                         coming, seen = self._coming(), version
                     except (ToolError, UsageError) as error:
                         self._complain(str(error))
-                        coming, seen = [], version
+                        coming, seen = [now() + timedelta(seconds=RETRY_SECONDS)], version
                 wait = (coming[0] - now()).total_seconds() if coming else LOOK_SECONDS
                 pause(min(max(wait, 0.01), LOOK_SECONDS))
 

@@ -117,6 +117,43 @@ def test_what_can_be_read_is_told_beside_what_cannot(home: Path) -> None:
     assert (said.code, said.out) == (1, "Call mum, due 2026-03-10 Tue 09:00\n")
 
 
+# Sent to a channel too
+
+
+def test_it_is_sent_to_a_channel_too(home: Path) -> None:
+    said = quoth("remind", "--to", "ops", "--channel", "ops=ops.jsonl", cwd=home)
+    assert (said.code, said.out.splitlines()[0]) == (0, "Pay, due 2026-03-09 Mon")
+    sent = [json.loads(line) for line in (home / "ops.jsonl").read_text().splitlines()]
+    assert [(one["from"], one["to"], one["text"]) for one in sent] == [
+        ("quoth remind", "ops", "Pay, due 2026-03-09 Mon"),
+        ("quoth remind", "ops", "Call mum, due 2026-03-10 Tue 09:00"),
+    ]
+
+
+def test_what_a_channel_does_not_take_is_not_marked(home: Path) -> None:
+    said = quoth("remind", "--to", "ops", "--channel", "ops=http://127.0.0.1:9/secret", cwd=home)
+    assert (said.code, said.out) == (1, "")
+    assert said.err == (
+        "quoth: The message did not reach the channel ops: http://127.0.0.1 cannot be reached (ConnectError).\n"
+    )
+    assert "DELIVERED" not in text(home)
+
+
+@pytest.mark.parametrize(
+    ("channels", "sentence"),
+    [
+        ([], "There is no channel opps. Name it: --channel NAME=WHERE."),
+        (
+            ["--channel", "ops=ops.jsonl"],
+            "There is no channel opps. Did you mean ops? The channels are ops.",
+        ),
+    ],
+)
+def test_a_channel_that_there_is_not(home: Path, channels: list[str], sentence: str) -> None:
+    said = quoth("remind", "--to", "opps", *channels, cwd=home)
+    assert (said.code, said.out, said.err) == (2, "", f"quoth: {sentence}\n")
+
+
 # Two at once, and killed in between
 
 
