@@ -162,7 +162,9 @@ class PostgresMemory(BlockMemory):
                 "SELECT agent, kind, count(*), sum(length(text)) FROM quoth.blocks GROUP BY agent, kind"
                 " ORDER BY agent, strpos('core working archival', kind)"
             )
-            return [(str(row[0]), str(row[1]), int(row[2]), int(row[3])) for row in connection.execute(sql)], False
+            return [
+                (str(row[0]), str(row[1]), int(row[2]), int(row[3])) for row in connection.execute(sql)
+            ], False
 
         return await self.in_thread(counted)
 
