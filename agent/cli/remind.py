@@ -99,7 +99,13 @@ class Reminders:
     """The reminders of one file; ``told`` counts those that were delivered. Raises ToolError for a path that
     leads out of the workspace."""
 
-    def __init__(self, workspace: Workspace, path: str, as_json: bool = False, send: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        path: str,
+        as_json: bool = False,
+        send: Callable[[str], None] | None = None,
+    ) -> None:
         self._workspace, self._path = workspace, path
         self._as_json, self._send = as_json, send
         self.real = workspace.resolve(path)

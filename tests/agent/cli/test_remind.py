@@ -133,9 +133,8 @@ def test_it_is_sent_to_a_channel_too(home: Path) -> None:
 def test_what_a_channel_does_not_take_is_not_marked(home: Path) -> None:
     said = quoth("remind", "--to", "ops", "--channel", "ops=http://127.0.0.1:9/secret", cwd=home)
     assert (said.code, said.out) == (1, "")
-    assert said.err == (
-        "quoth: The message did not reach the channel ops: http://127.0.0.1 cannot be reached (ConnectError).\n"
-    )
+    sentence = "The message did not reach the channel ops: http://127.0.0.1 cannot be reached (ConnectError)."
+    assert said.err == f"quoth: {sentence}\n"
     assert "DELIVERED" not in text(home)
 
 
