@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from words import complaint, files
 
-from quoth.tools.call.call import ALLOW
 from quoth.tools.call import workspace as workspace_module
+from quoth.tools.call.call import ALLOW
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import enter_context
 from quoth.tools.call.guards import inside_workspace
