@@ -21,7 +21,9 @@ from quoth.tools.errors import ToolError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from quoth.tools.call.workspace import Workspace
+    from quoth.tools.memory.due_times import When
     from quoth.tools.memory.org_tasks import Task, TaskFile
+    from quoth.tools.org.document import Org
 
 LOOK_SECONDS = 1.0  # between two looks at the file
 RETRY_SECONDS = 30  # after which what could not be told is tried again
@@ -110,6 +112,7 @@ class Reminders:
         self._as_json, self._send = as_json, send
         self.real = workspace.resolve(path)
         self._complained: tuple[str, ...] = ()
+        self._unmarked: set[tuple[str, When | None]] = set()  # what was told, by its name and time
         self.told = 0
 
     def deliver(self) -> TaskFile:
@@ -124,14 +127,14 @@ class Reminders:
             return file
         with hold(f"reminders of {self.real}", "Another quoth remind is telling them just now.", 10):
             file = read_tasks(self._workspace, self._path)
-            told: list[Task] = []
             try:
                 for task in self._due(file):
-                    self._tell(file, task)
-                    told.append(task)
+                    if (mark := (task.name, task.due)) not in self._unmarked:
+                        self._tell(file, task)
+                        self._unmarked.add(mark)
+                        self.told += 1
             finally:
-                self._mark(told)
-                self.told += len(told)
+                self._mark()
         return file
 
     def _due(self, file: TaskFile) -> list[Task]:
@@ -147,19 +150,18 @@ class Reminders:
         else:
             print_line(file.words_of(task, at))
 
-    def _mark(self, told: list[Task]) -> None:
-        """Mark these in the file as it is by now; who was moved to another time meanwhile is not marked."""
-        if not told:
-            return
+    def _mark(self) -> None:
+        """Mark what was told in the file as it is by now; who was moved to another time meanwhile is not
+        marked. What cannot be marked is not told again by this process."""
         from quoth.tools.memory.task_file import change_tasks
 
-        marks = {(task.name, task.due) for task in told}
-        change_tasks(
-            self._workspace,
-            lambda file: (file.deliver(t for t in file.undelivered() if (t.name, t.due) in marks), None),
-            self._path,
-            complain,
-        )
+        def change(file: TaskFile) -> tuple[Org, None]:
+            told = [task for task in file.undelivered() if (task.name, task.due) in self._unmarked]
+            return file.deliver(told), None
+
+        if self._unmarked:
+            change_tasks(self._workspace, change, self._path, complain)
+            self._unmarked.clear()
 
     def _complain(self, *faults: str) -> None:
         """Say what is wrong with the file, once for as long as it is."""

@@ -195,6 +195,19 @@ def test_what_was_not_told_is_not_marked(home: Path, monkeypatch: pytest.MonkeyP
     assert (told, text(home).count("DELIVERED")) == (["Pay"], 1)
 
 
+def test_what_cannot_be_marked_is_told_once_by_one_process(home: Path) -> None:
+    (home / "memory.org").chmod(0o444)
+    sentence = "memory.org is read-only (-r--r--r--) and was not changed; chmod u+w makes it writable."
+    with started("remind", "--watch", cwd=home) as watching:
+        hears(watching, ["Pay", "Call mum"])
+        watching.says(sentence)
+        (home / "memory.org").chmod(0o644)
+        os.utime(home / "memory.org")
+        wait_until(lambda: text(home).count("DELIVERED") == 2)
+        watching.interrupt()
+        assert watching.ended().out == ""
+
+
 def test_what_is_moved_while_it_is_told_is_told_again_then(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
