@@ -6,7 +6,7 @@ Knows the memory rooms; it must not know models or commands.
 from __future__ import annotations
 
 import asyncio
-import copy
+import contextvars
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -40,7 +40,7 @@ class DictMemory(BlockMemory):
         self.tables = tables
 
     async def _atomically(self, work: Callable[[Blocks], T]) -> T:
-        tables = copy.deepcopy(self.tables)
+        tables = {name: dict(table) for name, table in self.tables.items()}
         done = work(DictBlocks(tables, self.agent_id))
         self.tables.update(tables)
         return done
@@ -73,7 +73,7 @@ class DictBlocks:
         key = block.owner or self._agent, block.label
         self._blocks[key] = replace(block, owner="")
         if before is not None:
-            self._versions.setdefault(key, []).insert(0, before)
+            self._versions[key] = [before, *self._versions.get(key, [])]
 
     def remove(self, label: str, owner: str = "") -> None:
         for table in (self._blocks, self._versions, self._shares):
@@ -93,22 +93,23 @@ class DictBlocks:
         return dict(self._shares.get((self._agent, label), {}))
 
     def share(self, label: str, agent: str, permission: BlockPermission | None) -> None:
-        bounds = self._shares.setdefault((self._agent, label), {})
-        bounds.pop(agent, None)
-        if permission is not None:
-            bounds[agent] = permission
+        bounds = {name: bound for name, bound in self.shares(label).items() if name != agent}
+        self._shares[self._agent, label] = bounds | ({agent: permission} if permission else {})
 
 
 # What is done, and what comes of it
 
 
-def done(work: Awaitable[T]) -> T:
+_LOOP = asyncio.Runner()  # one for all tests of a process: there are thousands of small works
+
+
+def done(work: Awaitable[T], context: contextvars.Context | None = None) -> T:
     """The result of work that is awaited."""
 
     async def go() -> T:
         return await work
 
-    return asyncio.run(go())
+    return _LOOP.run(go(), context=context)
 
 
 def said(work: Awaitable[Any]) -> str:
@@ -139,32 +140,26 @@ class Approver:
 def in_a_call(work: Callable[[], Coroutine[Any, Any, T]], person: Any, **given: Any) -> T:
     """Do the work as the body of a call does, where ``person`` is asked for permissions."""
     context = ToolContext(Workspace(Path.cwd()), permission=person, **given)
-    return enter_context(context).run(lambda: asyncio.run(work()))
+    return done(work(), enter_context(context))
 
 
-def contents(make: Make, *agents: str) -> list[Any]:
-    """All that the memories of these agents hold."""
+def contents(make: Make, *agents: str) -> list[Block]:
+    """All blocks of these agents; each change shows in the version of a block."""
 
-    async def look() -> list[Any]:
-        found = []
-        for agent in agents or ("a",):
-            memory = make(agent, person=True)
-            for block in await memory.list_blocks():
-                past, shares = await memory.history(block.label), await memory.shares(block.label)
-                found.append((agent, block, past, shares))
-        return found
+    async def look() -> list[Block]:
+        return [block for agent in agents for block in await make(agent).list_blocks()]
 
-    return asyncio.run(look())
+    return done(look())
 
 
 @contextmanager
-def writes_of(memory: BlockMemory) -> Iterator[list[str]]:
-    """The changes that reach what is stored, while this lasts."""
+def writes_of(memory: BlockMemory, room: int = 1000) -> Iterator[list[str]]:
+    """The changes that reach what is stored, while this lasts. After ``room`` of them it breaks."""
     seen: list[str] = []
     real = memory._atomically
 
     async def watched(work: Callable[[Blocks], T]) -> T:
-        return await real(lambda blocks: work(_Watched(blocks, seen)))  # type: ignore[arg-type]
+        return await real(lambda blocks: work(_Watched(blocks, seen, room)))  # type: ignore[arg-type]
 
     memory._atomically = watched  # type: ignore[method-assign]
     try:
@@ -176,10 +171,12 @@ def writes_of(memory: BlockMemory) -> Iterator[list[str]]:
 class _Watched:
     """Blocks that remember what is changed in them."""
 
-    def __init__(self, blocks: Blocks, seen: list[str]) -> None:
-        self._blocks, self._seen = blocks, seen
+    def __init__(self, blocks: Blocks, seen: list[str], room: int) -> None:
+        self._blocks, self._seen, self._room = blocks, seen, room
 
     def __getattr__(self, name: str) -> Any:
         if name in ("put", "remove", "share"):
+            if len(self._seen) >= self._room:
+                raise RuntimeError("the power is gone")
             self._seen.append(name)
         return getattr(self._blocks, name)

@@ -287,7 +287,15 @@ class Transcript:
     def remove(self, session: str) -> None:
         """Delete a session with its pending requests and suspended programs. The audit keeps its calls."""
         with self._store().transaction() as execute:
-            for table in ("events", "receipts", "snapshots", "grants", "texts", "imported"):
+            for table in (
+                "events",
+                "receipts",
+                "snapshots",
+                "grants",
+                "texts",
+                "imported",
+                "indexed_sessions",
+            ):
                 execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608
             execute(
                 "DELETE FROM plans WHERE request IN (SELECT id FROM requests WHERE session = ?)", (session,)

@@ -10,7 +10,7 @@ from typing import Any, Final, get_args
 
 from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, one_of
 from quoth.tools.errors import ToolError, did_you_mean
-from quoth.tools.text import excerpt, number_of
+from quoth.tools.text import excerpt
 
 LIMITS: Final[dict[BlockKind, int]] = {"core": 5_000, "working": 20_000, "archival": 100_000}
 MAX_LIMIT = 10_000_000  # characters
@@ -64,7 +64,7 @@ def fits(block: Block) -> None:
     if length > limit:
         raise ToolError(
             f"{block.label} holds at most {limit:,} characters, and this would make it {length:,}:"
-            f" {number_of(length - limit, 'character')} too many. Nothing was changed."
+            f" {length - limit:,} character{'s' * (length - limit > 1)} too many. Nothing was changed."
         )
 
 

@@ -270,7 +270,7 @@ class Operations:
         bound = self._stored.shares(label).get(agent)
         if bound in acl.BY_PERSON and not self._writer.person:
             raise ToolFailure(
-                "denied", f"A person shares {label} with {agent} ({bound}), so only a person changes it."
+                "denied", f"A person shares {label} with {agent} ({bound}), so only a person changes that."
             )
 
     @property

@@ -6,9 +6,9 @@ searched in search.py.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from quoth.tools.call.service_types import (
@@ -20,7 +20,6 @@ from quoth.tools.call.service_types import (
     SearchScope,
 )
 from quoth.tools.call.services import Embedder
-from quoth.tools.errors import StoreError, ToolError
 from quoth.tools.memory.blocks import BlockMemory
 from quoth.tools.memory.operations import Blocks
 from quoth.tools.memory.versions import Delta
@@ -45,7 +44,7 @@ SHARED = """
 
 class SqliteMemory(BlockMemory):
     """MemoryStore, Search and SharedBlocks of one agent in the store of a workspace. Without an ``embedder``
-    it searches by words alone."""
+    it searches by words alone; ``older`` gives the embedder of vectors that another one made."""
 
     def __init__(
         self,
@@ -54,12 +53,14 @@ class SqliteMemory(BlockMemory):
         *,
         user: str = "",
         embedder: Embedder | None = None,
+        older: Callable[[str], Embedder | None] = lambda name: None,
         person: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(agent_id, user=user, person=person, **options)
         self.store = store
         self.embedder = embedder
+        self.older = older
 
     async def _atomically(self, work: Callable[[Blocks], T]) -> T:
         with self.store().transaction() as run:
@@ -86,22 +87,27 @@ class SqliteMemory(BlockMemory):
         return [(str(agent), str(kind), int(blocks), int(chars)) for agent, kind, blocks, chars in rows]
 
     async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]:
+        if find_spec("quoth.tools.memory.search") is None:
+            return await super().search_blocks(query, limit)
         return await self.search(query, "agent", SearchOptions(limit, "archival_memory"))
 
     async def search(self, query: str, scope: SearchScope, options: SearchOptions) -> Sequence[SearchHit]:
-        try:
-            searching = import_module("quoth.tools.memory.search")  # here: most processes never search
-        except ModuleNotFoundError:
-            raise ToolError("There is no search in this memory yet.") from None
+        searching = import_module("quoth.tools.memory.search")  # here: most processes never search
         hits: Sequence[SearchHit] = await searching.search(
-            self.store, self.agent_id, query, scope, options, self.embedder
+            self.store,
+            self.agent_id,
+            query,
+            scope,
+            options,
+            self.embedder,
+            user=self.user,
+            older=self.older,
         )
         return hits
 
     async def forget(self, label: str) -> None:
         await super().forget(label)
-        with contextlib.suppress(StoreError):  # another process reads: SQLite does it later
-            self.store().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        import_module("quoth.tools.memory.search").erase(self.store())
 
 
 class SqliteBlocks:

@@ -252,6 +252,25 @@ class Store:
         """Whether the store was opened read-only."""
         return bool(self._looking)
 
+    def load_extension(self, path: str) -> None:
+        """Load a SQLite extension into this connection. Raises StoreError."""
+        with self._lock, self._told():
+            self._db.enable_load_extension(True)
+            try:
+                self._db.load_extension(path)
+            except apsw.ExtensionLoadingError as error:
+                raise StoreError(f"SQLite cannot load {path}", str(error)) from None
+            finally:
+                self._db.enable_load_extension(False)
+
+    def compact(self) -> None:
+        """Rewrite the file without what was deleted, also where SQLite only marks it as free, and empty the
+        log. Raises StoreError, for example while another process uses the store."""
+        with self._lock, self._told():
+            if not self._depth:
+                self._db.execute("VACUUM")
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def close(self) -> None:
         with self._lock:
             self._db.close()

@@ -248,4 +248,58 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     """
     ALTER TABLE requests ADD COLUMN channel TEXT NOT NULL DEFAULT '';
     """,
+    """
+    CREATE TABLE passages (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        block INTEGER NOT NULL DEFAULT 0,
+        session INTEGER NOT NULL DEFAULT 0,
+        seq INTEGER NOT NULL DEFAULT 0,
+        start INTEGER NOT NULL,
+        length INTEGER NOT NULL,
+        user TEXT NOT NULL DEFAULT '',
+        at TEXT NOT NULL DEFAULT ''
+    ) STRICT;
+    CREATE INDEX passages_block ON passages (block) WHERE block != 0;
+    CREATE INDEX passages_session ON passages (session, seq) WHERE session != 0;
+    CREATE VIRTUAL TABLE passage_words USING fts5 (
+        text, about, near, far, content = '', contentless_delete = 1, tokenize = 'porter unicode61'
+    );
+    CREATE TABLE passage_vectors (
+        passage INTEGER PRIMARY KEY,
+        model INTEGER NOT NULL,
+        vector BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE vector_models (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        name TEXT NOT NULL,
+        dimensions INTEGER NOT NULL,
+        upto INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE indexed_sessions (
+        id INTEGER PRIMARY KEY,
+        session TEXT NOT NULL UNIQUE,
+        seq INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE unindexed_blocks (block INTEGER PRIMARY KEY) STRICT;
+    INSERT INTO unindexed_blocks SELECT id FROM blocks;
+    CREATE TRIGGER passages_removed AFTER DELETE ON passages BEGIN
+        DELETE FROM passage_words WHERE rowid = old.id;
+        DELETE FROM passage_vectors WHERE passage = old.id;
+    END;
+    CREATE TRIGGER blocks_added AFTER INSERT ON blocks BEGIN
+        INSERT OR IGNORE INTO unindexed_blocks VALUES (new.id);
+    END;
+    CREATE TRIGGER blocks_changed AFTER UPDATE OF label, description, text ON blocks
+    WHEN (new.label, new.description, new.text) IS NOT (old.label, old.description, old.text) BEGIN
+        INSERT OR IGNORE INTO unindexed_blocks VALUES (new.id);
+    END;
+    CREATE TRIGGER blocks_removed AFTER DELETE ON blocks BEGIN
+        DELETE FROM passages WHERE block = old.id AND block != 0;
+        DELETE FROM unindexed_blocks WHERE block = old.id;
+    END;
+    CREATE TRIGGER events_removed AFTER DELETE ON events WHEN old.kind IN ('stimulus', 'reply') BEGIN
+        DELETE FROM passages WHERE session != 0 AND seq = old.seq
+            AND session = (SELECT id FROM indexed_sessions WHERE session = old.session);
+    END;
+    """,
 )

@@ -1,0 +1,108 @@
+"""Embeds texts at a server that speaks OpenAI's ``/v1/embeddings``: OpenAI, llama-server, Ollama, vLLM.
+
+No sentence contains the key, or a user or password of the address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from array import array
+from collections.abc import Sequence
+from typing import Any, Final
+
+import httpx
+
+from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.text import excerpt
+
+OPENAI: Final = "https://api.openai.com/v1"
+KEY: Final = "OPENAI_API_KEY"
+BATCH: Final = 64  # texts of one request
+LONGEST: Final = 50_000_000  # bytes of an answer
+MOST_DIMENSIONS: Final = 16_384
+QUOTED: Final = 200  # characters of a server's own words
+
+
+class Endpoint:
+    """An Embedder at a server. ``deadline`` (seconds) bounds each request as a whole."""
+
+    def __init__(self, model: str, base_url: str = OPENAI, key: str = "", *, deadline: float = 30.0) -> None:
+        try:
+            url = httpx.URL(base_url)
+        except (httpx.InvalidURL, TypeError):
+            url = httpx.URL("")
+        if url.scheme not in ("http", "https") or not url.host or not model:
+            raise UsageError(
+                "An embedding server is named as openai:MODEL or openai:MODEL@http://HOST:PORT/v1."
+            )
+        self._auth = (url.username, url.password) if url.username or url.password else None
+        bare = url.copy_with(username=None, password=None, query=None, fragment=None)
+        self._shown = str(bare).rstrip("/")
+        self._url = url.copy_with(username=None, password=None, path=f"{url.path.rstrip('/')}/embeddings")
+        self._model = model
+        self._key = key
+        self._deadline = deadline
+        self.dimensions = 0  # the first answer says
+        self.name = f"openai:{model}" + ("" if self._shown == OPENAI else f"@{self._shown}")
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
+        found: list[bytes] = []
+        async with httpx.AsyncClient(auth=self._auth, timeout=self._deadline, trust_env=True) as client:
+            for start in range(0, len(texts), BATCH):
+                found += await self._batch(client, texts[start : start + BATCH])
+        return found
+
+    async def _batch(self, client: httpx.AsyncClient, texts: Sequence[str]) -> list[bytes]:
+        body = {"model": self._model, "input": [text.encode(errors="replace").decode() for text in texts]}
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        try:
+            async with asyncio.timeout(self._deadline):
+                async with client.stream("POST", self._url, json=body, headers=headers) as response:
+                    raw = b""
+                    async for piece in response.aiter_bytes():
+                        raw += piece
+                        if len(raw) > LONGEST:
+                            raise ToolError(f"{self._shown} answered with more than {LONGEST:,} bytes.")
+        except (TimeoutError, httpx.TimeoutException):
+            raise ToolError(f"{self._shown} gave no embeddings for {self._deadline:g} s.") from None
+        except httpx.HTTPError as error:
+            why = self._quote(str(error)) or type(error).__name__
+            raise ToolError(f"Cannot reach {self._shown} for embeddings ({why}).") from None
+        return self._read(response, raw, len(texts))
+
+    def _read(self, response: httpx.Response, raw: bytes, count: int) -> list[bytes]:
+        status = response.status_code
+        if status in (401, 403):
+            raise ToolError(
+                f"{self._shown} {'refused the key' if self._key else 'wants a key'} ({status}); "
+                f"{'check' if self._key else 'set'} {KEY}."
+            )
+        if status != 200:
+            said = self._quote(raw[: 4 * QUOTED].decode(errors="replace"))
+            raise ToolError(f"{self._shown} gave no embeddings of {self._model} ({status}). It said: {said}")
+        try:
+            import json
+
+            data: Any = json.loads(raw)["data"]
+            rows = sorted(data, key=lambda one: one["index"])
+            vectors = [_unit([float(part) for part in row["embedding"]]) for row in rows]
+        except (ValueError, TypeError, KeyError, OverflowError):
+            raise ToolError(f"{self._shown} answered with something else than embeddings.") from None
+        sizes = {len(vector) for vector in vectors}
+        if len(vectors) != count or len(sizes) != 1 or not 0 < len(vectors[0]) <= 4 * MOST_DIMENSIONS:
+            raise ToolError(f"{self._shown} answered with {len(vectors)} embeddings for {count} texts.")
+        self.dimensions = self.dimensions or len(vectors[0]) // 4
+        return vectors
+
+    def _quote(self, said: str) -> str:
+        for secret in filter(None, (self._key, *(self._auth or ()))):
+            said = said.replace(secret, "***")
+        return excerpt(said, QUOTED)
+
+
+def _unit(parts: list[float]) -> bytes:
+    length = math.sqrt(sum(part * part for part in parts))
+    if not 0 < length < math.inf:
+        raise ValueError
+    return array("f", [part / length for part in parts]).tobytes()

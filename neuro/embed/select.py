@@ -1,0 +1,59 @@
+"""Chooses the embedding model that QUOTH_EMBEDDER names, or the one that is installed.
+
+It knows which kinds there are, not how they embed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Final
+
+from quoth.neuro.embed.wordllama import PACKAGE, WordLlama, installed
+from quoth.tools.call.services import Embedder
+from quoth.tools.errors import UsageError
+from quoth.tools.text import excerpt
+
+VARIABLE: Final = "QUOTH_EMBEDDER"
+NONE: Final = "none"
+
+
+def choose_embedder(environ: Mapping[str, str] = os.environ) -> Embedder | None:
+    """The embedding model of this user: the one that QUOTH_EMBEDDER names, else wordllama if it is
+    installed, else None, so that only words are searched. Nothing is loaded yet. Raises UsageError."""
+    spec = environ.get(VARIABLE, "")
+    if not spec:
+        return WordLlama() if installed() else None
+    if spec == NONE:
+        return None
+    found = _named(spec, environ)
+    if found is None:
+        raise UsageError(
+            f"{VARIABLE} is {PACKAGE}, {NONE}, openai:MODEL or openai:MODEL@http://HOST:PORT/v1, "
+            f"not {excerpt(spec.partition('@')[0])}."
+        )
+    if isinstance(found, WordLlama) and not installed():
+        raise UsageError(f"{VARIABLE} is {PACKAGE}, which is not installed: pip install 'quoth[vectors]'.")
+    return found
+
+
+def embedder_named(name: str) -> Embedder | None:
+    """The embedding model with this name, if it can still be asked; for vectors that it made before."""
+    try:
+        found = _named(name, os.environ)
+    except UsageError:
+        return None
+    usable = found is not None and found.name == name and (installed() or not isinstance(found, WordLlama))
+    return found if usable else None
+
+
+def _named(spec: str, environ: Mapping[str, str]) -> Embedder | None:
+    if spec == PACKAGE or spec.startswith(f"{PACKAGE}-"):
+        return WordLlama()
+    kind, _, rest = spec.partition(":")
+    if kind != "openai":
+        return None
+    from quoth.neuro.embed.endpoint import KEY, OPENAI, Endpoint  # here: httpx takes its time
+
+    model, _, url = rest.partition("@")
+    return Endpoint(model, url or OPENAI, environ.get(KEY, ""))

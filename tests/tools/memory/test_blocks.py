@@ -1,0 +1,375 @@
+"""Blocks and their operations: what each does, and what each says when it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from memory import Make, contents, done, in_a_call, said
+from words import PausableClock
+
+from quoth.tools.call.service_types import Block
+from quoth.tools.errors import UsageError
+from quoth.tools.memory.opening import open_memory
+from quoth.tools.memory.sqlite import SqliteMemory
+from quoth.tools.storage.database import Store
+
+LISTED = "The blocks are: archive, plan, preferences, small, tasks."
+
+# What cannot be done to the blocks of ``furnished``, and the sentence that says so.
+FAILURES: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "unknown label": (
+        lambda m: m.append_to_block("preference", "x"),
+        f"There is no block named preference. Did you mean preferences? {LISTED}",
+    ),
+    "unknown label, nothing near": (
+        lambda m: m.undo("zzz"),
+        f"There is no block named zzz. {LISTED}",
+    ),
+    "unknown label with what no label can hold": (
+        lambda m: m.get_or_fail("a\n\x1bb"),
+        f"There is no block named a��b. {LISTED}",
+    ),
+    "label taken": (
+        lambda m: m.create_block("plan"),
+        "There is already a block named plan (core); change that one, or take another label.",
+    ),
+    "label": (
+        lambda m: m.create_block(" plan\n"),
+        r"A label is 1 to 100 printable characters without a space at its ends, not ' plan\n'.",
+    ),
+    "label to copy to": (
+        lambda m: m.move_block("archive", "working", to="x" * 101),
+        "A label is 1 to 100 printable characters without a space at its ends, not '" + "x" * 40 + "'.",
+    ),
+    "kind": (
+        lambda m: m.create_block("new", kind="cold"),
+        "There is no kind of block cold; use core, working or archival.",
+    ),
+    "permission": (
+        lambda m: m.create_block("new", permission="rw"),
+        "There is no permission rw; use read_only, partner, human, append, read_write or admin.",
+    ),
+    "limit": (
+        lambda m: m.create_block("new", limit=-1),
+        "The limit of a block is 1 to 10,000,000 characters, not -1.",
+    ),
+    "NUL": (
+        lambda m: m.append_to_block("plan", "a\0"),
+        "A block cannot hold a NUL character, which character 2 is.",
+    ),
+    "surrogate": (
+        lambda m: m.replace_in_block("plan", "First", "\udce9"),
+        "A block cannot hold half a character (a lone surrogate), which character 1 is.",
+    ),
+    "description": (
+        lambda m: m.create_block("new", description="a\0"),
+        "A block cannot hold a NUL character, which character 2 is.",
+    ),
+    "nothing to append": (
+        lambda m: m.append_to_block("plan", ""),
+        "There is nothing to append to plan: the text is empty.",
+    ),
+    "old text not there": (
+        lambda m: m.replace_in_block("plan", "Third", "3"),
+        "plan does not hold the text 'Third', so nothing was replaced.",
+    ),
+    "limit passed": (
+        lambda m: m.append_to_block("small", "1234567"),
+        "small holds at most 10 characters, and this would make it 11: 1 character too many. Nothing was"
+        " changed.",
+    ),
+    "limit passed by a new block": (
+        lambda m: m.create_block("new", "x" * 5020, kind="core"),
+        "new holds at most 5,000 characters, and this would make it 5,020: 20 characters too many. Nothing"
+        " was changed.",
+    ),
+    "limit passed by a copy": (
+        lambda m: m.move_block("archive", "working", to="small"),
+        "small holds at most 10 characters, and this would make it 15: 5 characters too many. Nothing was"
+        " changed.",
+    ),
+    "limit passed by loading": (
+        lambda m: m.swap_blocks("plan", "tasks"),
+        "tasks holds at most 5,000 characters, and this would make it 6,000: 1,000 characters too many."
+        " Nothing was changed.",
+    ),
+    "archival already": (lambda m: m.move_block("archive", "archival"), "archive is archival already."),
+    "working already": (lambda m: m.move_block("small", "working"), "small is working already."),
+    "archival already, under another label": (
+        lambda m: m.move_block("archive", "archival", to="other"),
+        "archive is archival already.",
+    ),
+    "load of what is not archival": (
+        lambda m: m.move_block("plan", "working", to="other"),
+        "plan is core; only an archival block is loaded to another label.",
+    ),
+    "swap of an archival block": (
+        lambda m: m.swap_blocks("archive", "tasks"),
+        "archive is archival already; swap archives a core or a working block.",
+    ),
+    "swap for a block that is not archival": (
+        lambda m: m.swap_blocks("plan", "small"),
+        "small is working; swap loads an archival block.",
+    ),
+    "swap onto the archived block": (
+        lambda m: m.swap_blocks("plan", "archive", to="plan"),
+        "plan is the block that is archived; load the other one to another label.",
+    ),
+    "nothing to undo": (
+        lambda m: m.undo("archive"),
+        "The text of archive has never been changed, so there is nothing to undo.",
+    ),
+    "share with itself": (
+        lambda m: m.share_block("plan", "a"),
+        "Blocks are shared with another agent, by one that has a name (agent_id).",
+    ),
+    "share with nobody": (
+        lambda m: m.share_block("plan", " "),
+        "The name of an agent is 1 to 100 printable characters without a space at its ends, not ' '.",
+    ),
+    "unshare what is not shared": (lambda m: m.unshare_block("plan", "b"), "plan is not shared with b."),
+    "forget as a program": (
+        lambda m: m.forget("plan"),
+        "Only a person can forget blocks this way: quoth memory forget LABEL.",
+    ),
+}
+
+
+@pytest.fixture
+def furnished(make: Make) -> Any:
+    """The memory of agent a with five blocks."""
+    memory = make("a")
+
+    async def fill() -> None:
+        await memory.create_block("plan", "First\nSecond", kind="core")
+        await memory.create_block("preferences", "Dark mode", kind="core")
+        await memory.create_block("small", "123", limit=10)
+        await memory.create_block("archive", "What was before", kind="archival")
+        await memory.create_block("tasks", "x" * 6000, kind="archival")
+
+    done(fill())
+    memory.get_or_fail = memory.persist_block
+    return memory
+
+
+@pytest.mark.parametrize("case", FAILURES)
+def test_what_cannot_be_done_says_why_and_changes_nothing(make: Make, furnished: Any, case: str) -> None:
+    work, sentence = FAILURES[case]
+    before = contents(make, "a")
+    assert said(work(furnished)) == f"ToolError: {sentence}"
+    assert contents(make, "a") == before
+
+
+def test_the_labels_of_an_error_are_few_and_name_shared_ones(make: Make) -> None:
+    assert said(make("a").undo("x")) == "ToolError: There is no block named x; there are no blocks yet."
+
+    async def fill() -> None:
+        for number in range(30):
+            await make("a").create_block(f"note {number:02}")
+        await make("b").create_block("about b")
+        await make("b").share_block("about b", "a")
+
+    done(fill())
+    shown = ", ".join(["about b", *(f"note {number:02}" for number in range(19))])
+    assert said(make("a").undo("about a")) == (
+        f"ToolError: There is no block named about a. Did you mean about b? The blocks are: {shown} and more."
+    )
+
+
+def test_the_nearest_of_very_many_labels_is_found_among_those_that_begin_alike(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quoth.tools.memory.checks.COMPARED", 10)
+
+    async def fill() -> None:
+        for number in range(20):
+            await make("a").create_block(f"a {number:02}")
+        await make("a").create_block("preferences")
+
+    done(fill())
+    assert "Did you mean preferences?" in said(make("a").undo("prefrences"))
+
+
+# What a block says of itself
+
+
+def test_a_block_says_when_it_was_written_and_by_whom(make: Make) -> None:
+    clock = PausableClock()
+    memory = make("a", clock=clock)
+    done(memory.create_block("x", "one"))
+    clock.wait(61)
+    in_a_call(
+        lambda: memory.append_to_block("x", "two"),
+        None,
+        user="ann",
+        session="s1",
+        tool="block",
+        route="reply",
+    )
+    clock.wait(60)
+    done(make("a", person=True, user="bo", clock=clock).edit_block("x", description="notes", limit=500))
+    block = done(memory.get_block("x"))
+    assert block == Block(
+        "x",
+        "one\ntwo",
+        "working",
+        "read_write",
+        "notes",
+        limit=500,
+        version=3,
+        created="2026-03-10T12:00:00+00:00",
+        updated="2026-03-10T12:02:01+00:00",
+        by="a person (bo)",
+    )
+    assert [(one.version, one.text, one.at[11:19], one.by) for one in done(memory.history("x"))] == [
+        (2, "one\ntwo", "12:01:01", "ann in session s1 (block, reply)"),
+        (1, "one", "12:00:00", "the host"),
+    ]
+
+
+def test_what_another_agent_writes_names_that_agent(make: Make) -> None:
+    done(make("a").create_block("x", "one"))
+    done(make("a").share_block("x", "b", "append"))
+    done(make("b").append_to_block("x", "two"))
+    assert done(make("a").get_block("x")).by == "agent b: the host"
+    assert done(make("b").get_block("x")).owner == "a"
+
+
+def test_a_change_that_changes_nothing_is_no_version(furnished: Any) -> None:
+    before = done(furnished.get_block("plan"))
+    assert done(furnished.update_block_text("plan", before.text)) == before
+
+
+def test_the_limit_follows_the_kind_unless_it_was_given(make: Make, furnished: Any) -> None:
+    assert done(furnished.get_block("plan")).limit == 5_000
+    assert done(furnished.move_block("plan", "archival")).limit == 100_000
+    assert done(furnished.move_block("plan", "working")).limit == 20_000
+    assert done(furnished.move_block("small", "archival")).limit == 10
+    person = make("a", person=True)
+    assert done(person.edit_block("small", limit=100_000)).limit == 100_000  # that of its kind, again
+    assert done(person.edit_block("small", kind="core")).limit == 5_000
+
+
+# Moving and swapping
+
+
+def test_an_archived_block_under_another_label_is_the_same_block(make: Make, furnished: Any) -> None:
+    done(make("a", person=True).edit_block("plan", permission="admin"))
+    moved = done(furnished.move_block("plan", "archival", to="old plan"))
+    assert (moved.label, moved.kind, moved.permission) == ("old plan", "archival", "admin")
+    assert done(furnished.get_block("plan")) is None
+
+
+def test_a_loaded_copy_belongs_to_the_agent(make: Make, furnished: Any) -> None:
+    done(make("a", person=True).edit_block("archive", permission="human", description="what was"))
+    copy = done(furnished.move_block("archive", "core", to="now"))
+    assert (copy.kind, copy.permission, copy.description) == ("core", "read_write", "what was")
+    assert done(furnished.get_block("archive")).permission == "human"
+
+
+def test_a_copy_over_a_block_in_view_leaves_it_where_it_is(furnished: Any) -> None:
+    assert done(furnished.move_block("archive", "working", to="plan")).kind == "core"
+
+
+def test_a_swap_elsewhere_deletes_the_archived_source_with_admin_alone(make: Make, furnished: Any) -> None:
+    done(furnished.swap_blocks("plan", "archive", to="new"))
+    assert done(furnished.get_block("archive")) is not None
+    done(make("a", person=True).edit_block("archive", permission="admin"))
+    loaded = done(furnished.swap_blocks("new", "archive", to="newer"))
+    assert (loaded.kind, loaded.permission) == ("core", "read_write")
+    assert done(furnished.get_block("archive")) is None
+
+
+# People
+
+
+def test_a_person_edits_all_of_a_block_at_once(make: Make, furnished: Any) -> None:
+    edited = done(
+        make("a", person=True).edit_block(
+            "plan", text="New", kind="working", permission="human", limit=50, description="d"
+        )
+    )
+    assert (edited.text, edited.kind, edited.permission, edited.limit, edited.description) == (
+        "New",
+        "working",
+        "human",
+        50,
+        "d",
+    )
+    assert edited.version == 2
+
+
+def test_a_person_is_bound_by_the_limit_and_by_what_a_block_can_hold(make: Make, furnished: Any) -> None:
+    person = make("a", person=True)
+    assert "1 character too many" in said(person.edit_block("small", limit=2))
+    assert "NUL" in said(person.edit_block("small", text="\0"))
+    assert "There is no kind of block x" in said(person.edit_block("small", kind="x"))
+    assert "There is no permission x" in said(person.edit_block("small", permission="x"))
+    done(make("b").create_block("theirs"))
+    done(make("b").share_block("theirs", "a", "read_write"))
+    assert said(person.edit_block("theirs", text="x")) == (
+        "ToolError: theirs belongs to b, so only b can edit it."
+    )
+
+
+def test_what_is_forgotten_leaves_nothing(make: Make, store: Store) -> None:
+    secret = "the secret word is xyzzy"
+    memory = make("a")
+    done(memory.create_block("x", secret))
+    done(memory.update_block_text("x", "nothing"))
+    done(memory.share_block("x", "b"))
+    done(make("a", person=True).forget("x"))
+    assert done(make("b").list_shared_blocks()) == []
+    done(memory.create_block("x", "again"))
+    assert done(memory.history("x")) == []
+    assert done(make("b").get_block("x")) is None
+    if isinstance(memory, SqliteMemory):
+        files = [Path(f"{store.path}{beside}") for beside in ("", "-wal")]
+        assert not any(b"xyzzy" in file.read_bytes() for file in files)
+
+
+# Several blocks of one label
+
+
+def test_an_own_block_goes_before_a_shared_one_and_the_first_owner_before_others(make: Make) -> None:
+    for owner in ("c", "b"):
+        done(make(owner).create_block("x", f"of {owner}"))
+        done(make(owner).share_block("x", "a"))
+    assert done(make("a").get_block("x")).text == "of b"
+    assert [block.owner for block in done(make("a").list_shared_blocks())] == ["b", "c"]
+    done(make("a").create_block("x", "mine"))
+    assert done(make("a").get_block("x")).text == "mine"
+    assert [block.owner for block in done(make("a").list_shared_blocks())] == ["b", "c"]
+
+
+# Which store
+
+
+def test_a_url_chooses_the_store(store: Store) -> None:
+    assert isinstance(open_memory(None, lambda: store, "a"), SqliteMemory)
+    assert isinstance(open_memory("", lambda: store, "a", person=True, user="ann"), SqliteMemory)
+
+
+@pytest.mark.parametrize(
+    ("url", "what"),
+    [("mysql://ann:secret@host/db", "mysql"), ("host", "it"), ("postgresql:/x", "it")],
+)
+def test_a_url_of_no_store_is_told_without_its_password(store: Store, url: str, what: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        open_memory(url, lambda: store, "a")
+    assert str(caught.value) == (
+        f"The memory is a URL such as postgresql://USER@HOST/DATABASE; {what} is not known."
+    )
+
+
+def test_concurrent_appends_of_one_process_lose_nothing(make: Make) -> None:
+    async def go() -> str:
+        await make("a").create_block("x")
+        await asyncio.gather(*(make("a").append_to_block("x", f"{n}") for n in range(30)))
+        return str((await make("a").get_block("x")).text)
+
+    assert sorted(done(go()).split("\n"), key=int) == [f"{n}" for n in range(30)]

@@ -1,0 +1,222 @@
+"""Splits blocks and turns of conversations into passages, and keeps the index of their words up to date.
+
+A passage is the unit of a search: a text of at most 1,000 characters, found by its own words, by the words
+about it (label or speaker, date), and by those of its neighbours. The index holds no text: passages are read
+from where they stand. It must not know queries, scores or vectors.
+
+Blocks that change are noted by a trigger, events are found by their numbers: so writing costs nothing more,
+and the next search indexes what is new.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from quoth.tools.history.event import Event, TranscriptError
+from quoth.tools.storage.database import Statement, Store
+
+LONGEST: Final = 1_000  # characters of a passage
+BATCH: Final = 1_000  # blocks or events that are indexed in one transaction
+AROUND: Final = 2  # how many passages before and after are its neighbours
+
+NEW_EVENTS: Final = """
+    WITH RECURSIVE names (name) AS (
+        SELECT min(session) FROM events
+        UNION ALL
+        SELECT (SELECT min(session) FROM events WHERE session > name) FROM names WHERE name IS NOT NULL
+    )
+    SELECT name FROM names LEFT JOIN indexed_sessions ON session = name
+    WHERE name IS NOT NULL
+    AND (SELECT max(seq) FROM events WHERE events.session = name) > coalesce(indexed_sessions.seq, 0)
+"""
+# What people and models said to each other; a sub-agent's talk is with its caller.
+TURNS: Final = """
+    SELECT session, seq, at, run, kind, coalesce(shown, form) FROM events
+    WHERE session = ? AND kind IN ('stimulus', 'reply') AND instr(run, '/') = 0"""
+WORDS: Final = "INSERT OR REPLACE INTO passage_words (rowid, text, about, near, far) VALUES (?, ?, ?, ?, ?)"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What one person or model said in a conversation."""
+
+    seq: int
+    at: str
+    user: str  # whose conversation it is
+    speaker: str
+    text: str
+
+    @property
+    def about(self) -> str:
+        """The speaker and the date, in words that people search for."""
+        try:
+            date = datetime.fromisoformat(self.at)
+        except ValueError:  # in an imported session it may be any word
+            return self.speaker
+        return f"{self.speaker} {date:%A} {date.day} {date:%B %Y}"
+
+
+@dataclass(frozen=True)
+class _Passage:
+    id: int
+    text: str
+    about: str
+
+
+_BREAK = re.compile(r"\s\S*\Z")
+
+
+def split(text: str) -> Iterator[tuple[int, int]]:
+    """Where the passages of a text start, and how long they are: whole lines, if possible, or words."""
+    start = 0
+    while len(text) - start > LONGEST:
+        end = start + LONGEST
+        line = text.rfind("\n", start + LONGEST // 2, end)
+        word = line if line >= 0 else text.rfind(" ", start + LONGEST // 2, end)
+        end = word + 1 if word >= 0 else end
+        yield start, end - start
+        start = end
+    if text[start:].strip():
+        yield start, len(text) - start
+
+
+def catch_up(store: Store) -> None:
+    """Index what is new. A store that may only be read is searched as it was indexed."""
+    if store.read_only:
+        return
+    while store.execute("SELECT 1 FROM unindexed_blocks LIMIT 1"):
+        with store.transaction() as run:
+            for (block,) in run("SELECT block FROM unindexed_blocks LIMIT ?", (BATCH,)):
+                _index_block(run, block)
+    for (session,) in store.execute(NEW_EVENTS):
+        while _index_session(store, session):
+            pass
+
+
+# Blocks
+
+
+def _index_block(run: Statement, block: int) -> None:
+    run("DELETE FROM unindexed_blocks WHERE block = ?", (block,))
+    run("DELETE FROM passages WHERE block = ? AND block != 0", (block,))
+    for label, description, text in run("SELECT label, description, text FROM blocks WHERE id = ?", (block,)):
+        places = list(split(text))
+        about = f"{label} {description}"
+        passages = [
+            _Passage(_added(run, start, length, block=block), text[start : start + length], about)
+            for start, length in places or [(0, 0)]  # an empty block is found by its label
+        ]
+        _index(run, passages)
+
+
+def _added(
+    run: Statement,
+    start: int,
+    length: int,
+    *,
+    block: int = 0,
+    session: int = 0,
+    seq: int = 0,
+    user: str = "",
+    at: str = "",
+) -> int:
+    ((id,),) = run(
+        "INSERT INTO passages (block, session, seq, start, length, user, at) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        " RETURNING id",
+        (block, session, seq, start, length, user, at),
+    )
+    return int(id)
+
+
+def _index(run: Statement, passages: Sequence[_Passage], after: int = 0) -> None:
+    """Index the passages from place ``after`` on, each with its neighbours in the sequence."""
+    for place in range(after, len(passages)):
+        near, far = (
+            "\n".join(passages[at].text for at in (place - n, place + n) if 0 <= at < len(passages))
+            for n in range(1, AROUND + 1)
+        )
+        one = passages[place]
+        run(WORDS, (one.id, one.text, one.about, near, far))
+
+
+# Conversations
+
+
+def _index_session(store: Store, session: str) -> bool:
+    """Index the next events of a session in one transaction; whether there may be more."""
+    with store.transaction() as run:
+        run("INSERT OR IGNORE INTO indexed_sessions (session, seq) VALUES (?, 0)", (session,))
+        ((id, seen),) = run("SELECT id, seq FROM indexed_sessions WHERE session = ?", (session,))
+        rows = run(f"{TURNS} AND seq > ? ORDER BY seq LIMIT {BATCH}", (session, seen))
+        full = len(rows) == BATCH
+        last = rows[-1][1] if full else run("SELECT max(seq) FROM events WHERE session = ?", (session,))[0][0]
+        if rows:
+            passages = _last(run, id, session)
+            known = len(passages)
+            for turn in turns(run, rows):
+                passages += (
+                    _Passage(
+                        _added(run, start, length, session=id, seq=turn.seq, user=turn.user, at=turn.at),
+                        turn.text[start : start + length],
+                        turn.about,
+                    )
+                    for start, length in split(turn.text)
+                )
+            if len(passages) > known:  # those at the end of the known ones have neighbours now
+                _index(run, passages, max(0, known - AROUND))
+        run("UPDATE indexed_sessions SET seq = ? WHERE id = ?", (last or seen, id))
+    return full
+
+
+def _last(run: Statement, id: int, session: str) -> list[_Passage]:
+    """The last indexed passages of a session: as many as the neighbours of those that get new neighbours."""
+    rows = run(
+        "SELECT id, seq, start, length FROM passages WHERE session = ? AND session != 0"
+        " ORDER BY seq DESC, start DESC LIMIT ?",
+        (id, 2 * AROUND),
+    )
+    said = {turn.seq: turn for turn in turns_at(run, session, [row[1] for row in rows])}
+    return [
+        _Passage(passage, said[seq].text[start : start + length], said[seq].about)
+        for passage, seq, start, length in reversed(rows)
+        if seq in said
+    ]
+
+
+def turns_at(run: Statement, session: str, seqs: Sequence[int]) -> Iterator[Turn]:
+    """The turns of a session with these sequence numbers."""
+    marks = ", ".join("?" * len(seqs))
+    return turns(run, run(f"{TURNS} AND seq IN ({marks}) ORDER BY seq", (session, *seqs)))
+
+
+def turns(run: Statement, rows: Sequence[tuple[object, ...]]) -> Iterator[Turn]:
+    """The turns that rows of TURNS hold, without secrets. One that cannot be read is left out."""
+    runs: dict[object, tuple[str, str]] = {}
+    for session, seq, at, name, kind, form in rows:
+        said = _said(session, seq, kind, form)
+        if kind == "stimulus":
+            runs[name] = _people(said)
+        elif name not in runs:
+            first = run(f"{TURNS} AND kind = 'stimulus' AND run = ? LIMIT 1", (session, name))
+            runs[name] = _people(_said(*(first[0][n] for n in (0, 1, 4, 5))) if first else {})
+        text = said.get("text")
+        if isinstance(text, str) and text.strip() and "raised" not in said:
+            user, model = runs[name]
+            yield Turn(int(str(seq)), str(at), user, user if kind == "stimulus" else model, text)
+
+
+def _people(stimulus: dict[str, object]) -> tuple[str, str]:
+    """The user of a run and its model, without the provider."""
+    return str(stimulus.get("user", "")), str(stimulus.get("model", "")).rpartition(":")[2]
+
+
+def _said(session: object, seq: object, kind: object, form: object) -> dict[str, object]:
+    event = Event(str(session), int(str(seq)), "", "", kind, 0, "", "", str(form), "")  # type: ignore[arg-type]
+    try:
+        return event.said
+    except TranscriptError:
+        return {}
