@@ -140,10 +140,19 @@ def _faults(details: Iterable[Any], by_name: Mapping[str, Param]) -> list[str]:
             wanted = detail["msg"].removeprefix("Input should be ").removeprefix("Value should be ")
             if name in by_name and not inside and not detail["type"].endswith(("_equal", "_than")):
                 wanted = by_name[name].signature().strip("[]").split(" = ")[0].removeprefix(f":{name} ")
-            fault = f":{name}{inside} should be {wanted}, not {given}"
+            fault = f":{name}{inside} should be {wanted}, not {given}{_meant(detail, by_name.get(name))}"
         if fault not in faults:
             faults.append(fault)
     return faults
+
+
+def _meant(detail: Any, param: Param | None) -> str:
+    """The choice that comes nearest to what was given, in brackets."""
+    given = detail["input"]
+    if param is None or param.secret or not isinstance(given, str):
+        return ""
+    close = nearest(given, [one for one in param.choices if isinstance(one, str)])
+    return f" (did you mean {print_value(close)}?)" if close else ""
 
 
 def _path(detail: Any) -> list[str]:

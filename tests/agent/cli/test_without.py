@@ -12,7 +12,8 @@ from quoth import Agent, ToolOptions
 from quoth.tools.errors import UsageError
 
 OWN = """(require quoth [def-cognitive-tool])
-(def-cognitive-tool grep-search "Search a heap." :parameters [word {:type str}] :body f"{word} is in the heap")
+(def-cognitive-tool grep-search "Search a heap."
+  :parameters [word {:type str}] :body f"{word} is in the heap")
 """
 
 
