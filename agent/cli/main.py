@@ -17,6 +17,7 @@ from quoth.agent.cli import (
     memory,
     policy,
     program,
+    remind,
     replay,
     resume,
     run,
@@ -35,7 +36,7 @@ from quoth.agent.terminal.output import (
 )
 from quoth.tools.errors import QuothError, StoreError
 
-FILES = (run, call, tools, program, flight, audit, policy, consent, memory, session, resume, replay)
+FILES = (run, call, tools, program, flight, audit, policy, consent, memory, remind, session, resume, replay)
 
 
 def parser() -> Parser:

@@ -177,10 +177,10 @@ class Workspace:
     ) -> bool:
         """Replace the file by ``data`` atomically, making parent folders; True when the file is new.
 
-        The file must still hold ``before``, or what ``reader`` last read in it; if neither is known, any
-        content is replaced. Mode and owner are preserved; ``say`` receives a sentence for each that could not
-        be. Hard links are broken, because the file's other name may lie outside the workspace or under a
-        stricter rule.
+        The file must still hold ``before`` (an empty one also stands for no file), or what ``reader`` last
+        read in it; if neither is known, any content is replaced. Mode and owner are preserved; ``say``
+        receives a sentence for each that could not be. Hard links are broken, because the file's other name
+        may lie outside the workspace or under a stricter rule.
         """
         real, path = self.resolve(path), written(path)
         if real == self.root or real.is_dir():
@@ -195,8 +195,9 @@ class Workspace:
         try:
             with self._alone(path, real), self._parent(real, make=True) as parent:
                 found = _writable(path, real.name, parent)
-                if found is None and before is not None:
+                if found is None and before:
                     raise ToolError(_changed(path))
+                wanted = known if found is not None else b"" if before is not None else None
                 mode = 0o666 if found is None else stat.S_IMODE(found.st_mode) & 0o777
 
                 def keep(descriptor: int) -> None:
@@ -207,7 +208,7 @@ class Workspace:
                         raise ToolError(
                             f"{path} is a flight plan that is being flown; no tool can change it meanwhile."
                         )
-                    if found is not None and known not in (None, _digest(real.name, parent)):
+                    if wanted not in (None, _digest(real.name, parent)):
                         raise ToolError(_changed(path))
                     return True
 

@@ -66,6 +66,30 @@ def add_to_drawer(org: Org, index: int, drawer: str, text: str) -> Org:
     return _rows(org, entry.body, entry.body, lines)
 
 
+def set_property(org: Org, index: int, name: str, value: str) -> Org:
+    """Set a property of an entry; a missing drawer is made. Raises EditError."""
+    if not re.fullmatch(r"[\w-]+", name) or not value.strip() or "\n" in value or "\r" in value:
+        raise EditError(f"{name!r} cannot be a property of one line.")
+    entry = _headline(org, index)
+    value = _clean(value).strip()
+    for one in entry.properties:
+        if one.name.upper() == name.upper() and not one.more:
+            return _rows(org, one.row, one.row + 1, [org.lines[one.row][: one.column].rstrip() + " " + value])
+    if entry.drawer:
+        indent = _indent_of(org, entry.drawer[0])
+        return _rows(org, entry.drawer[1], entry.drawer[1], [f"{indent}:{name}: {value}"])
+    indent, row = _indent(org, entry), entry.body
+    if row < entry.stop and org.lines[row].strip(" \t").upper() == ":PROPERTIES:":
+        raise EditError(f"Line {row + 1}: these properties are no drawer; no other can be set beside them.")
+    lines = [f"{indent}:PROPERTIES:", f"{indent}:{name}: {value}", f"{indent}:END:"]
+    return _rows(org, row, row, lines)
+
+
+def add_lines(org: Org, lines: Sequence[str]) -> Org:
+    """Add lines at the end of the file, such as a headline with what belongs to it."""
+    return _rows(org, len(org.lines), len(org.lines), [_clean(line) for line in lines])
+
+
 def put_results(org: Org, index: int, block: int, text: str | None) -> Org:
     """Write the results of the ``block``-th element of ``org.code(index)`` below it, or remove them (None).
     They replace its old results; those of a named block may stand anywhere in the file."""

@@ -34,6 +34,7 @@ STARTS: dict[str, tuple[list[str], int, str]] = {
     "resume": (["resume", "s2", "And?"], 0, ""),
     "replay": (["replay", "s2"], 0, ""),
     "lift": (["lift", "s2"], 0, ""),
+    "remind": (["remind"], 0, ""),
     "rm": (["rm", "s2", "--yes"], 0, ""),
 }
 

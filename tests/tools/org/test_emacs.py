@@ -4,12 +4,10 @@ we write, and Org Babel runs blocks of quoth."""
 from __future__ import annotations
 
 import json
-import os
 import random
-import shutil
-import subprocess
 from pathlib import Path
 
+from emacs import EMACS, emacs
 from org_lines import LINES
 from words import command, files
 
@@ -17,7 +15,6 @@ from quoth.agent.plan.model import TODO_WORDS
 from quoth.tools.org.document import Org, dump, load
 from quoth.tools.org.edit import add_to_drawer, put_entry_results, put_results, set_todo
 
-EMACS = shutil.which("emacs")
 ROOT = Path(__file__).parents[3]
 MORNING = Path(__file__).parents[2] / "agent" / "data" / "morning.org"
 REAL = [MORNING, ROOT / "plans" / "self-test.org", ROOT / "README.org"]
@@ -61,21 +58,6 @@ SEEN = r"""
 """
 
 Seen = tuple[list[object], list[object]]
-
-
-def emacs(tmp_path: Path, *words: str | Path, script: str = SEEN) -> str:
-    """What Emacs prints when it runs a script with these words."""
-    assert EMACS
-    path = files(tmp_path, {"script.el": script}) / "script.el"
-    run = subprocess.run(
-        [EMACS, "-Q", "--batch", "-l", path, *words],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "LANG": "C.UTF-8"},
-    )
-    assert run.returncode == 0, run.stderr
-    return run.stdout
 
 
 def asked(tmp_path: Path, *paths: Path, lint: bool = False) -> list[tuple[Seen, list[str]]]:

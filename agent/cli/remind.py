@@ -1,0 +1,190 @@
+"""The command ``quoth remind``: tells what is due in memory.org, each once, and may stay for what comes due.
+
+Knows the file's tasks and how they are printed; it calls no tool and needs no store. A reminder is told first
+and marked then: who is killed in between is told it again, which is better than never.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, switch
+from quoth.agent.terminal.output import complain, print_json, print_line
+from quoth.tools.errors import ToolError, UsageError
+
+if TYPE_CHECKING:
+    from quoth.tools.call.workspace import Workspace
+    from quoth.tools.memory.org_tasks import Task, TaskFile
+
+LOOK_SECONDS = 1.0  # between two looks at the file
+
+
+@dataclass(init=False, repr=False, eq=False)
+class RemindOptions(Options):
+    """Options of ``quoth remind``."""
+
+    file: str | None = argument("FILE", "an Org file of the workspace (default: memory.org)", nargs="?")
+    watch: bool = switch("--watch", "stay, and tell what comes due, until Ctrl-C")
+
+
+def add(commands: Commands) -> None:
+    commands.add("remind", "Tell what is due in memory.org, each once.", RemindOptions, remind)
+
+
+def remind(options: RemindOptions) -> int:
+    """Tell what is due; the exit code is 1 if a headline cannot be read."""
+    from quoth.tools.call.workspace import Workspace
+    from quoth.tools.memory.org_tasks import FILE
+
+    try:
+        reminders = Reminders(Workspace(options.folder), options.file or FILE, options.json)
+        if options.file and not reminders.real.exists():
+            raise UsageError(f"There is no file {options.file}.")
+        if options.watch:
+            reminders.watch()
+        file = reminders.deliver()
+    except ToolError as error:
+        raise UsageError(str(error)) from None
+    if not reminders.told:
+        coming = file.undelivered()
+        first = f" Next: {file.words_of(coming[0], now())}." if coming else ""
+        complain(f"Nothing is due.{first}")
+    return FAILED if file.faults else DONE
+
+
+def now() -> datetime:
+    return datetime.fromtimestamp(time.time(), UTC)
+
+
+class Reminders:
+    """The reminders of one file; ``told`` counts those that were delivered. Raises ToolError for a path that
+    leads out of the workspace."""
+
+    def __init__(self, workspace: Workspace, path: str, as_json: bool = False) -> None:
+        self._workspace, self._path, self._as_json = workspace, path, as_json
+        self.real = workspace.resolve(path)
+        self._complained: tuple[str, ...] = ()
+        self.told = 0
+
+    def deliver(self) -> TaskFile:
+        """Tell all that is due and mark it; return the file as it was read. Of two processes one waits for
+        the other and finds it marked. Raises ToolError."""
+        from quoth.tools.memory.task_file import read_tasks
+        from quoth.tools.storage.file_lock import hold
+
+        file = read_tasks(self._workspace, self._path)
+        self._complain(*file.faults)
+        if not self._due(file):
+            return file
+        with hold(f"reminders of {self.real}", "Another quoth remind is telling them just now.", 10):
+            file = read_tasks(self._workspace, self._path)
+            told: list[Task] = []
+            try:
+                for task in self._due(file):
+                    self._tell(file, task)
+                    told.append(task)
+            finally:
+                self._mark(told)
+                self.told += len(told)
+        return file
+
+    def _due(self, file: TaskFile) -> list[Task]:
+        at = now()
+        return [task for task in file.undelivered() if file.is_due(task, at)]
+
+    def _tell(self, file: TaskFile, task: Task) -> None:
+        at = now()
+        if self._as_json:
+            print_json({**file.shown(task, at), "file": file.name})
+        else:
+            print_line(file.words_of(task, at))
+
+    def _mark(self, told: list[Task]) -> None:
+        """Mark these in the file as it is by now; who was moved to another time meanwhile is not marked."""
+        if not told:
+            return
+        from quoth.tools.memory.task_file import change_tasks
+
+        marks = {(task.name, task.due) for task in told}
+        change_tasks(
+            self._workspace,
+            lambda file: (file.deliver(t for t in file.undelivered() if (t.name, t.due) in marks), None),
+            self._path,
+            complain,
+        )
+
+    def _complain(self, *faults: str) -> None:
+        """Say what is wrong with the file, once for as long as it is."""
+        if faults != self._complained:
+            for fault in faults:
+                complain(fault)
+        self._complained = faults
+
+    def watch(self) -> None:
+        """Tell what is due and what comes due, until a signal ends it. The file is read when it has changed
+        or something is due; a file that cannot be read is complained of, and looked at again."""
+        seen: Any = None
+        coming: list[datetime] = []
+        with _signals() as pause:
+            while True:
+                version = self._version()
+                if version != seen or (coming and coming[0] <= now()):
+                    try:
+                        self.deliver()
+                        coming, seen = self._coming(), version
+                    except (ToolError, UsageError) as error:
+                        self._complain(str(error))
+                        coming, seen = [], version
+                wait = (coming[0] - now()).total_seconds() if coming else LOOK_SECONDS
+                pause(min(max(wait, 0.01), LOOK_SECONDS))
+
+    def _coming(self) -> list[datetime]:
+        from quoth.tools.memory.due_times import instant_of
+        from quoth.tools.memory.task_file import read_tasks
+
+        file = read_tasks(self._workspace, self._path)
+        return [instant_of(task.due, file.zone) for task in file.undelivered() if task.due]
+
+    def _version(self) -> Any:
+        """What differs when the file was changed."""
+        try:
+            found = self.real.stat()
+        except OSError:
+            return "none"
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+@contextmanager
+def _signals() -> Iterator[Any]:
+    """Within it, SIGINT and SIGTERM end a pause at once and wait for the end of anything else; yields the
+    function that pauses. A second signal ends anything."""
+    waiting = asked = False
+
+    def heard(*_: object) -> None:
+        nonlocal asked
+        if waiting or asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    def pause(seconds: float) -> None:
+        nonlocal waiting
+        waiting = True
+        try:
+            if asked:
+                raise KeyboardInterrupt
+            time.sleep(seconds)
+        finally:
+            waiting = False
+
+    before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield pause
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,335 @@
+"""Tasks and reminders as headlines of an Org file: reads them, and edits them without changing another byte.
+
+Knows Org and time; it must not know the disk (task_file.py), tools or commands. Each edit returns the file
+after it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+
+from quoth.tools.errors import ToolError, did_you_mean
+from quoth.tools.memory.due_times import (
+    When,
+    exact_text,
+    in_words,
+    instant_of,
+    local_zone,
+    read_stamp,
+    stamp,
+    zone_name,
+    zone_named,
+)
+from quoth.tools.org.document import Entry, Org, load
+from quoth.tools.org.edit import add_lines, add_to_drawer, set_property, set_todo
+from quoth.tools.text import excerpt, number_of, short
+
+FILE = "memory.org"
+TITLE_CHARS = 300
+LISTED = 20  # in a message
+REMINDER = "reminder"  # the tag of a headline that is done once it was told
+_GUARD = "\u200b"  # what Org itself advises where a text would be markup
+_SCHEDULED = re.compile(r"[ \t]*(?:(?:CLOSED|DEADLINE):[ \t]*[<\[][^>\]]*[>\]][ \t]*)*SCHEDULED:[ \t]*(.*)")
+_WANTED = "SCHEDULED: <2026-12-01 Tue 09:00>"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A headline with a TODO word. ``due`` is its SCHEDULED time, if it has one; ``delivered`` the time for
+    which it was told; ``entry`` its index in the file, ``line`` its line from 1."""
+
+    entry: int
+    line: int
+    id: str
+    title: str
+    word: str
+    done: bool
+    reminder: bool = False
+    due: When | None = None
+    repeats: bool = False
+    delivered: str = ""
+    call: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called by: its id, or where a person wrote it without one, its title."""
+        return self.id or self.title
+
+
+@dataclass(frozen=True)
+class By:
+    """Who makes a change, when, and in which session and call."""
+
+    now: datetime
+    user: str = ""
+    session: str = ""
+    call: str = ""
+
+
+class TaskFile:
+    """The tasks of a file. ``faults`` are sentences on headlines that cannot be read, which are no tasks and
+    are left alone. Raises ToolError for a file that cannot be read at all."""
+
+    def __init__(self, data: bytes, name: str = FILE) -> None:
+        self.name, self.new = name, not data
+        self.org = load(data)
+        self._check_text(data)
+        self.zone = self._zone()
+        self.faults: list[str] = []
+        self.open_word, self.done_words = _words(self.org)
+        self.tasks = self._tasks()
+
+    def place(self, row: int) -> str:
+        return f"{self.name}:{row + 1}"
+
+    def _check_text(self, data: bytes) -> None:
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            row = data.count(b"\n", 0, error.start)
+            raise ToolError(f"{self.place(row)}: this is no UTF-8 text; nothing is changed in it.") from None
+        if b"\0" in data:
+            row = data.count(b"\n", 0, data.index(b"\0"))
+            raise ToolError(f"{self.place(row)}: a NUL character stands here; nothing is changed.")
+
+    def _zone(self) -> tzinfo:
+        """The zone of ``#+PROPERTY: ZONE Europe/Berlin``, or that of the process."""
+        for key in self.org.keywords("PROPERTY"):
+            name, _, value = key.value.partition(" ")
+            if name.upper() == "ZONE":
+                zone = zone_named(value.strip())
+                if zone is None:
+                    raise ToolError(
+                        f"{self.place(key.first)}: there is no time zone {excerpt(value.strip())!r}; zones"
+                        " are named as UTC or Europe/Berlin."
+                    )
+                return zone
+        return local_zone()
+
+    def _tasks(self) -> list[Task]:
+        found: list[Task] = []
+        rows: dict[str, int] = {}  # of the ids
+        for index, entry in enumerate(self.org.entries):
+            if not entry.todo or self._is_dead(index):
+                continue
+            task, fault = self._task(index, entry)
+            if task.id.lower() in rows:
+                fault = f"the ID {excerpt(task.id)} stands in line {rows[task.id.lower()] + 1} too"
+            elif task.id:
+                rows[task.id.lower()] = entry.row
+            if fault:
+                self.faults.append(f"{self.place(entry.row)}: {fault}; this headline is left alone.")
+            else:
+                found.append(task)
+        return found
+
+    def _is_dead(self, index: int) -> bool:
+        """Whether the headline is commented out or archived, or stands below one that is."""
+        around = (self.org.entries[one] for one in self.org.inside(index))
+        return any(one.commented or "ARCHIVE" in one.tags for one in around)
+
+    def _task(self, index: int, entry: Entry) -> tuple[Task, str]:
+        lines, due, repeats, fault = self.org.lines, None, False, ""
+        values = {one.name.upper(): one.value for one in reversed(entry.properties)}
+        if entry.planning and (found := _SCHEDULED.match(lines[entry.row + 1])):
+            if said := read_stamp(found[1], values.get("AT", ""), self.zone):
+                due, repeats = said
+            else:
+                fault = f"{excerpt(found[1].strip())!r} is no time; it is written as {_WANTED}"
+        body = lines[entry.body].strip(" \t") if entry.body < entry.stop else ""
+        if not entry.drawer and body.upper() == ":PROPERTIES:":
+            fault = "its properties are no list of :NAME: value with :END: below it"
+        elif entry.drawer and body.startswith("SCHEDULED:"):
+            fault = f"SCHEDULED: goes right below the headline, above the properties ({_WANTED})"
+        done = entry.todo in self.done_words
+        title = entry.title.replace(_GUARD, "").strip()
+        known = values.get("ID", ""), title, entry.todo, done, REMINDER in entry.tags
+        return Task(
+            index, entry.row + 1, *known, due, repeats, values.get("DELIVERED", ""), values.get("CALL", "")
+        ), fault
+
+    # Looking
+
+    @property
+    def open(self) -> list[Task]:
+        """The open tasks: what is due first, then what has no time, in the order of the file."""
+        some = [task for task in self.tasks if not task.done]
+        return sorted(some, key=lambda task: (task.due is None, task.due and instant_of(task.due, self.zone)))
+
+    def is_due(self, task: Task, now: datetime) -> bool:
+        return task.due is not None and instant_of(task.due, self.zone) <= now
+
+    def undelivered(self) -> list[Task]:
+        """The open tasks with a time that were not told yet for this time, in the order of their times."""
+        return [task for task in self.open if task.due and task.delivered != exact_text(task.due)]
+
+    def find(self, words: str, *, done: bool | None = None) -> Task:
+        """The task of this id or title, or the only one that has the words in its title; ``done`` says which
+        are looked at first. Raises ToolError that lists the tasks."""
+        wanted = " ".join(words.split()).casefold()
+        some = [task for task in self.tasks if task.done is done] or self.tasks
+        listed = f" The tasks are {_named(some)}." if some else " There are none yet."
+        if not wanted:
+            raise ToolError(f"Say which task it is, by its id or title.{listed}")
+        for tasks in (some, self.tasks):
+            same_id = [task for task in tasks if task.id.casefold() == wanted]
+            same_title = [task for task in tasks if task.title.casefold() == wanted]
+            like = [task for task in tasks if wanted in task.title.casefold()]
+            for found in (same_id, same_title, like):
+                if len(found) == 1:
+                    return found[0]
+            if like:
+                raise ToolError(
+                    f"{len(like)} tasks are like {excerpt(words)!r}: {_named(like)}. Give the id."
+                )
+        known = [word for task in some for word in (task.id, task.title, *task.title.split()) if word]
+        raise ToolError(f"There is no task {excerpt(words)!r}.{did_you_mean(words, known)}{listed}")
+
+    def shown(self, task: Task, now: datetime) -> dict[str, object]:
+        """A task as data for a model or a program."""
+        return {
+            "id": task.id,
+            "title": task.title,
+            "state": task.word,
+            "due": exact_text(task.due) if task.due else "",
+            "overdue": not task.done and self.is_due(task, now),
+            "line": task.line,
+        }
+
+    def words_of(self, task: Task, now: datetime) -> str:
+        """A task in a sentence: its id, title and time."""
+        due = f", due {in_words(task.due, now, self.zone)}" if task.due else ""
+        return f"{task.title}{due}"
+
+    # Editing
+
+    def add(self, title: str, by: By, due: When | None = None, *, reminder: bool = False) -> tuple[Org, str]:
+        """Add an open task at the end of the file, and return its id. A call that has added one already, and
+        was broken off before it was recorded, adds no second one."""
+        if by.call and (made := next((task for task in self.tasks if task.call == by.call), None)):
+            return self.org, made.id
+        title, local = clean_title(title), by.now.astimezone(self.zone)
+        id = self._free_id(title)
+        tag = f" :{REMINDER}:" if reminder else ""
+        lines = [f"* {self.open_word} {_guarded(title)}{tag}"]
+        if due:
+            lines.append(f"SCHEDULED: {stamp(due)}")
+        said = {"ID": id, "CREATED": stamp(local, "[]")}
+        if isinstance(due, datetime):
+            said["AT"] = exact_text(due)
+        said |= {"BY": by.user, "IN_SESSION": by.session, "CALL": by.call}  # Babel has a SESSION of its own
+        lines += [":PROPERTIES:", *(f":{name}: {_line(value)}" for name, value in said.items() if value)]
+        return add_lines(self.org, [*self._opening(), *lines, ":END:"]), id
+
+    def _opening(self) -> list[str]:
+        """What a new file begins with."""
+        if not self.new:
+            return []
+        name = zone_name(self.zone)
+        zone = [f"#+PROPERTY: ZONE {name}"] if name else []
+        return ["#+TITLE: Tasks and reminders", "#+TODO: TODO | DONE", *zone, ""]
+
+    def _free_id(self, title: str) -> str:
+        """The words of a title as an id that is free in this file."""
+        words = "-".join(re.findall(r"[^\W_]+", title.casefold()))[:40].strip("-") or "task"
+        taken = {one.value.lower() for entry in self.org.entries for one in entry.properties}
+        number, id = 2, words
+        while id in taken:
+            number, id = number + 1, f"{words}-{number}"
+        return id
+
+    def set_done(self, task: Task, done: bool, by: By) -> Org:
+        """Close a task or open it again, with a line in its log. Raises ToolError for one that repeats."""
+        if task.done is done:
+            return self.org
+        if task.repeats and done:
+            raise ToolError(
+                f"{self.place(task.line - 1)}: {task.title} repeats; mark it done in Emacs (C-c C-t), which "
+                "moves it to its next time."
+            )
+        word = self.done_words[0] if done else self.open_word
+        log = f'State "{word}" from "{task.word}" {self._signed(by)}'
+        return add_to_drawer(set_todo(self.org, task.entry, word), task.entry, "LOGBOOK", log)
+
+    def note(self, task: Task, text: str, by: By) -> Org:
+        """Add a note to the log of a task."""
+        log = f"{_checked('note', ' '.join(text.split()), 2000)} {self._signed(by)}"
+        return add_to_drawer(self.org, task.entry, "LOGBOOK", log)
+
+    def _signed(self, by: By) -> str:
+        who = ", ".join(filter(None, (by.user, by.session and f"session {by.session}")))
+        return _line(f"{stamp(by.now.astimezone(self.zone), '[]')} {who}")
+
+    def deliver(self, tasks: Iterable[Task]) -> Org:
+        """Write that these were told for their times; a reminder is done with it."""
+        org = self.org
+        for task in tasks:
+            if task.due:
+                org = set_property(org, task.entry, "DELIVERED", exact_text(task.due))
+            if task.reminder and not task.repeats:
+                org = set_todo(org, task.entry, self.done_words[0])
+        return org
+
+
+def clean_title(text: str) -> str:
+    """A title on one line. Raises ToolError for one that is empty, too long or no text."""
+    return _checked("title", " ".join(text.split()), TITLE_CHARS)
+
+
+def _checked(what: str, text: str, most: int) -> str:
+    if not text.replace(_GUARD, "").strip():
+        raise ToolError(f"The {what} is empty; say in a few words what it is about.")
+    if len(text) > most:
+        raise ToolError(
+            f"The {what} has {len(text)} characters, {len(text) - most} too many; at most {most} fit."
+        )
+    if any(char < " " or "\ud800" <= char <= "\udfff" or char == "\x7f" for char in text):
+        raise ToolError(
+            f"The {what} holds a character that is no text (a control character or half of a pair)."
+        )
+    return text
+
+
+def _guarded(title: str) -> str:
+    """A title that Org takes for nothing else: no priority, comment or tags."""
+    title = title.replace(_GUARD, "")
+    before = _GUARD if re.match(r"\[#.\]|COMMENT(?:[ \t]|$)", title) else ""
+    return before + title + (_GUARD if re.search(r"(?:^|[ \t]):[\w@#%:]+:$", title) else "")
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _words(org: Org) -> tuple[str, tuple[str, ...]]:
+    """The word of an open task, and those of done ones, as the file declares them or as Org has them."""
+    opens: list[str] = []
+    dones: list[str] = []
+    for key in org.keywords("TODO", "SEQ_TODO", "TYP_TODO"):
+        before, bar, after = key.value.partition("|")
+        first, last = before.split(), after.split()
+        if not bar and first:
+            first, last = first[:-1], first[-1:]
+        opens += [word.partition("(")[0] for word in first]
+        dones += [word.partition("(")[0] for word in last]
+    return (opens or ["TODO"])[0], tuple(dones or ["DONE"])
+
+
+def _named(tasks: Sequence[Task]) -> str:
+    """The ids of tasks for a sentence, with their titles where they have none."""
+    names = [short(task.name, 60) for task in tasks[:LISTED]]
+    more = f" and {len(tasks) - LISTED} more" if len(tasks) > LISTED else ""
+    return ", ".join(names) + more
+
+
+def summary(file: TaskFile, tasks: Iterable[Task], now: datetime) -> str:
+    """How many tasks are open, how many overdue, and the one to begin with."""
+    some = list(tasks)
+    if not some:
+        return "Nothing is open."
+    late = sum(file.is_due(task, now) for task in some)
+    overdue = f", {late} of them due" if late else ""
+    return f"{number_of(len(some), 'task')} open{overdue}. Next: {file.words_of(some[0], now)}."
