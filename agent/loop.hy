@@ -192,8 +192,8 @@ thousand turns use no more stack than ten."
   stuck)
 
 (defn last-words [turn run]
-  "How a turn ends the run, in which a tool that ends it was called and was ok: its reply, and the part of that
-  which the user has not had as a message (None: all). None for any other turn."
+  "How a turn ends the run, in which a call of a tool that ends it was ok: its reply, and the part of it that
+  the user has not had as a message (None: all). None for any other turn."
   (setv said []  unsent []  told #{})
   (for [[place record] (enumerate turn.records)]
     (when (and (ends? record run) (not-in record.form.digest told))

@@ -58,7 +58,6 @@ def agent_of(
     from quoth.agent.client import AsyncAgent
     from quoth.agent.run.channels import VARIABLE, channels_of
     from quoth.agent.run.options import HostServices, ModelOptions, ToolOptions
-    from quoth.tools.call.sources import sources_of
 
     consent: Any = None
     if options.yes:
@@ -71,7 +70,7 @@ def agent_of(
     more.setdefault("limits", limits_of(options))
     services = HostServices(
         memory_url=options.memory_url,
-        sources=sources_of(options.sources),
+        sources=_sources(options.sources),
         channels=channels_of(options.channels, os.environ.get(VARIABLE, "")),
         channel=channel or ("json" if options.json else "terminal"),
     )
@@ -90,6 +89,14 @@ def agent_of(
     if store is not None and not store.read_only:
         agent.use_store(store)
     return agent
+
+
+def _sources(words: Sequence[str]) -> dict[str, str]:
+    if not words:
+        return {}
+    from quoth.tools.call.sources import sources_of
+
+    return sources_of(words)
 
 
 def with_agent(

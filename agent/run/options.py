@@ -14,8 +14,7 @@ from typing import Any, Literal
 from quoth.agent.run.run import RunLimits
 from quoth.neuro.backends.base import PlainBackend
 from quoth.tools.call.ports import Audit, Gate
-from quoth.tools.call.services import NO_MEMORY, NO_ROUTER, NO_SOURCES, Embedder, Services
-from quoth.tools.call.sources import FolderSources
+from quoth.tools.call.services import NO_MEMORY, NO_ROUTER, NO_SOURCES, Embedder, Services, SourceManager
 from quoth.tools.errors import UsageError
 from quoth.tools.loading import ToolSource, load_tools, with_search
 from quoth.tools.policy.quotas import Rule
@@ -145,7 +144,7 @@ class HostServices(Services):
 
     def __post_init__(self) -> None:
         if isinstance(self.sources, Mapping):
-            object.__setattr__(self, "sources", FolderSources(self.sources) if self.sources else NO_SOURCES)
+            object.__setattr__(self, "sources", _folders(self.sources))
         super().__post_init__()
         if not isinstance(self.channels, Mapping):
             raise UsageError(f"channels are places by name, {{'ops': 'ops.jsonl'}}, not {self.channels!r}.")
@@ -177,8 +176,8 @@ class HostServices(Services):
         from quoth.agent.run.channels import channel
 
         kept = {}
-        if isinstance(self.sources, FolderSources):
-            kept["sources"] = {name: str(path) for name, path in self.sources.paths.items()}
+        if isinstance(paths := getattr(self.sources, "paths", None), Mapping):
+            kept["sources"] = {name: str(path) for name, path in paths.items()}
         if self.channels:
             made = [channel(name, where) for name, where in self.channels.items()]
             kept["channels"] = {one.name: "" if one.is_web else one.where for one in made}
@@ -188,6 +187,12 @@ class HostServices(Services):
     def for_tools(self) -> Services:
         """Only the fields of Services."""
         return Services(**{one.name: getattr(self, one.name) for one in fields(Services)})
+
+
+def _folders(paths: Mapping[str, str | Path]) -> SourceManager:
+    from quoth.tools.call.sources import FolderSources  # here: few agents have sources
+
+    return FolderSources(paths) if paths else NO_SOURCES
 
 
 ToolChoice = str | Path | Iterable[ToolSource] | ToolTable | ToolOptions

@@ -23,7 +23,8 @@ Must not know terminals or servers: how a message is delivered is behind ctx.rou
     (raise (ToolFailure "invalid" "The message is empty.")))
   (setv known (await (channels ctx)))
   (when (not-in to known)
-    (raise (ToolError f"There is no channel {to}.{(did-you-mean to known)} The channels are {(.join ", " known)}.")))
+    (raise (ToolError (+ f"There is no channel {to}.{(did-you-mean to known)} "
+                         f"The channels are {(.join ", " known)}."))))
   (await (.send-message ctx.router message :to to))
   (.effect ctx f"sent:{to}")
   {"success" True  "message" "Message sent successfully"})

@@ -4,17 +4,20 @@ Must not open a path by itself: what a source is stays behind ctx.sources."
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
   quoth.tools.builtin.files [some-lines]
-  quoth.tools.errors [ToolFailure])
+  quoth.tools.errors [ToolFailure]
+  quoth.tools.lisp.forms [CallForm])
 
 (defn :async listed [name ctx]
   (when name
-    (raise (ToolFailure "invalid" f"list takes no name; (sources :operation \"read\" :name \"{name}\") shows what is in it.")))
+    (setv read (CallForm "sources" {"operation" "read"  "name" name}))
+    (raise (ToolFailure "invalid" f"list takes no name; {read} shows what is in it.")))
   (lfor  source (await (.list-sources ctx.sources))
          {"name" source.name  "description" source.description}))
 
 (defn :async part [name start limit ctx]
   (when (not (.strip name))
-    (raise (ToolFailure "invalid" "read needs the name of a source; (sources :operation \"list\") names them.")))
+    (setv all (CallForm "sources" {"operation" "list"}))
+    (raise (ToolFailure "invalid" f"read needs the name of a source; {all} names them.")))
   (some-lines ctx name (await (.read-source ctx.sources name)) start limit))
 
 (def-cognitive-tool sources
