@@ -51,8 +51,12 @@ def private_folder(folder: Path) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Create a file that only its user can read (0600), or make an existing one so. Raises OSError."""
-    os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    """Create a file that only its user can read (0600), or make an existing one so. Raises OSError.
+
+    One that can be used is not opened: closing it would end all locks that this process has on it, also those
+    of another connection, whose write-ahead log another process may then delete."""
+    if path.is_dir() or not os.access(path, os.W_OK):
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     _close(path, 0o600)
 
 

@@ -81,6 +81,23 @@ def test_what_was_written_survives_a_process_that_is_killed(tmp_path: Path) -> N
     store.close()
 
 
+def test_a_second_store_of_a_process_does_not_give_up_the_locks_of_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "s.sqlite"
+    first = Store(path)
+    first.execute("CREATE TABLE t (x)")
+    Store(path).close()
+    program = (  # the last to close a store deletes its write-ahead log
+        "import sys; from pathlib import Path; from quoth.tools.storage.database import Store;"
+        "s = Store(Path(sys.argv[1])); s.execute('SELECT * FROM t'); s.close()"
+    )
+    subprocess.run([sys.executable, "-c", program, str(path)], check=True)
+    first.execute("INSERT INTO t VALUES (7)")
+    later = Store(path)
+    assert later.execute("SELECT x FROM t") == [(7,)]
+    later.close()
+    first.close()
+
+
 def test_rows_come_back_in_the_order_they_were_written(tmp_path: Path) -> None:
     store = Store(tmp_path / "s.sqlite")
     audit = StoreAudit(lambda: store)
