@@ -35,9 +35,10 @@ def open_memory(
         return SqliteMemory(store, agent_id, user=user, embedder=embedder, older=older, person=person)
     scheme, colon, _ = url.partition("://")
     if not colon or scheme not in POSTGRES:
-        shown = excerpt(scheme) if colon else "it"
+        shown = f"{excerpt(scheme)}://" if colon else "a text without ://"
         raise UsageError(
-            f"The memory is a URL such as postgresql://USER@HOST/DATABASE; {shown} is not known."
+            "The memory is in PostgreSQL, postgresql://USER:PASSWORD@HOST/DATABASE (or postgres://…), or,"
+            f" when no URL is given, in the workspace; {shown} is neither."
         )
     postgres = import_module("quoth.tools.memory.postgres")
     return postgres.PostgresMemory(url, agent_id, store=store, user=user, embedder=embedder, person=person)
