@@ -40,6 +40,9 @@ class EditOptions(MemoryOptions):
     of_kind: str | None = option("--kind", "KIND", "core: in every prompt; working; archival: only found")
     limit: str | None = option("--limit", "N", "the most characters it may have (0: as its kind)")
     description: str | None = option("--description", "TEXT", "what it is for")
+    share: str | None = option(
+        "--share", "AGENT=NAME", "let another agent use it, at most with that permission; AGENT= ends it"
+    )
     new: bool = switch("--new", "make it; without --kind a core block")
 
 
@@ -68,6 +71,8 @@ def edit(options: EditOptions) -> int:
         before = asyncio.run(block_of(memory, options.label))
         if before.owner:
             raise UsageError(f"{before.label} belongs to {before.owner}: --agent {before.owner}")
+        if options.share is not None:
+            return _shared(options, memory, before, given)
         if given:
             return _changed(options, memory, before, given)
         code = DONE
@@ -77,9 +82,9 @@ def edit(options: EditOptions) -> int:
             if text.strip() and text != before.text:
                 code = _changed(options, memory, before, {"text": text, "version": before.version})
             else:
-                complain(
-                    "The text is empty; nothing was changed." if not text.strip() else "Nothing was changed."
-                )
+                if options.json:
+                    print_json(as_listed(before))
+                complain(f"{'' if text.strip() else 'The text is empty: '}Nothing was changed.")
 
         from quoth.agent.terminal.editor import edited
 
@@ -91,7 +96,8 @@ def _make(options: EditOptions, memory: Any, given: dict[str, Any]) -> int:
     from quoth.agent.terminal.editor import edited
 
     given = {"kind": "core"} | given
-    if asyncio.run(memory.get_block(options.label)) is not None:
+    there = asyncio.run(memory.get_block(options.label))
+    if there is not None and not there.owner:
         raise UsageError(f"There is a block {options.label} already; leave --new out to edit it.")
 
     def use(text: str) -> None:
@@ -108,6 +114,24 @@ def _make(options: EditOptions, memory: Any, given: dict[str, Any]) -> int:
 def _changed(options: EditOptions, memory: Any, before: Block, given: dict[str, Any]) -> int:
     block = asyncio.run(memory.edit_block(before.label, **given))
     _say("Changed" if block.version != before.version else "It is so already:", block, options.json)
+    return DONE
+
+
+def _shared(options: EditOptions, memory: Any, block: Block, given: dict[str, Any]) -> int:
+    """Share the block as ``--share`` says, or end that."""
+    agent, sign, permission = (options.share or "").partition("=")
+    if given or not sign:
+        raise UsageError("--share stands alone, and says AGENT=PERMISSION, such as librarian=append.")
+    if permission:
+        asyncio.run(memory.share_block(block.label, agent, permission))
+    else:
+        asyncio.run(memory.unshare_block(block.label, agent))
+    if options.json:
+        print_json({"label": block.label, "shares": asyncio.run(memory.shares(block.label))})
+    elif permission:
+        print_line(f"Shared {block.label} with {agent}, who may do what {permission} lets them.")
+    else:
+        print_line(f"{block.label} is not shared with {agent} any more.")
     return DONE
 
 
