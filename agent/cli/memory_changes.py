@@ -5,7 +5,6 @@ Knows options, questions and output; the work is in tools/memory.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from quoth.agent.cli.memory_access import (
     block_of,
     in_words,
     opened,
+    waited,
     whole_number,
 )
 from quoth.agent.cli.options import DONE, FAILED, argument, option, switch
@@ -68,7 +68,7 @@ def edit(options: EditOptions) -> int:
     with opened(options, changes=True) as (memory, _):
         if options.new:
             return _make(options, memory, given)
-        before = asyncio.run(block_of(memory, options.label))
+        before = waited(block_of(memory, options.label))
         if before.owner:
             raise UsageError(f"{before.label} belongs to {before.owner}: --agent {before.owner}")
         if options.share is not None:
@@ -96,7 +96,7 @@ def _make(options: EditOptions, memory: Any, given: dict[str, Any]) -> int:
     from quoth.agent.terminal.editor import edited
 
     given = {"kind": "core"} | given
-    there = asyncio.run(memory.get_block(options.label))
+    there = waited(memory.get_block(options.label))
     if there is not None and not there.owner:
         raise UsageError(f"There is a block {options.label} already; leave --new out to edit it.")
 
@@ -104,7 +104,7 @@ def _make(options: EditOptions, memory: Any, given: dict[str, Any]) -> int:
         if not text.strip():
             complain("The text is empty; no block was made.")
             return
-        block = asyncio.run(memory.create_block(options.label, **given | {"text": text}))
+        block = waited(memory.create_block(options.label, **given | {"text": text}))
         _say("Made", block, options.json)
 
     use(given["text"]) if "text" in given else edited("", options.label, use)
@@ -112,7 +112,7 @@ def _make(options: EditOptions, memory: Any, given: dict[str, Any]) -> int:
 
 
 def _changed(options: EditOptions, memory: Any, before: Block, given: dict[str, Any]) -> int:
-    block = asyncio.run(memory.edit_block(before.label, **given))
+    block = waited(memory.edit_block(before.label, **given))
     _say("Changed" if block.version != before.version else "It is so already:", block, options.json)
     return DONE
 
@@ -123,11 +123,11 @@ def _shared(options: EditOptions, memory: Any, block: Block, given: dict[str, An
     if given or not sign:
         raise UsageError("--share stands alone, and says AGENT=PERMISSION, such as librarian=append.")
     if permission:
-        asyncio.run(memory.share_block(block.label, agent, permission))
+        waited(memory.share_block(block.label, agent, permission))
     else:
-        asyncio.run(memory.unshare_block(block.label, agent))
+        waited(memory.unshare_block(block.label, agent))
     if options.json:
-        print_json({"label": block.label, "shares": asyncio.run(memory.shares(block.label))})
+        print_json({"label": block.label, "shares": waited(memory.shares(block.label))})
     elif permission:
         print_line(f"Shared {block.label} with {agent}, who may do what {permission} lets them.")
     else:
@@ -151,7 +151,7 @@ def forget(options: ForgetOptions) -> int:
     labels = list(dict.fromkeys(options.labels))
     with opened(options, changes=True) as (memory, store):
         for label in labels:
-            block = asyncio.run(block_of(memory, label))
+            block = waited(block_of(memory, label))
             if block.owner:
                 raise UsageError(f"{label} belongs to {block.owner}: --agent {block.owner}")
         what = f"{', '.join(visible(label) for label in labels)}, with all earlier texts"
@@ -159,7 +159,7 @@ def forget(options: ForgetOptions) -> int:
             complain("Nothing was forgotten.")
             return FAILED
         for label in labels:
-            asyncio.run(memory.forget(label))
+            waited(memory.forget(label))
         left = {label: traces(store, label) for label in labels}
     if options.json:
         found = [
