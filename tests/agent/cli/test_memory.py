@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from pathlib import Path
@@ -13,7 +12,6 @@ from words import Said, Terminal, command, complaint, files, quoth
 
 from quoth.agent.terminal.editor import edited
 from quoth.tools.errors import UsageError
-from quoth.tools.memory.sqlite import SqliteMemory
 from quoth.tools.memory.traces import Traces, traces
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
@@ -64,13 +62,6 @@ def text(folder: Path, label: str = "preferences") -> str:
     return found
 
 
-def shared(folder: Path, label: str, agent: str) -> None:
-    """Share a block of the usual agent."""
-    store = Store(store_path(folder))
-    asyncio.run(SqliteMemory(lambda: store, "agent", person=True).share_block(label, agent, "append"))
-    store.close()
-
-
 # Looking
 
 
@@ -113,7 +104,9 @@ def test_each_agent_has_its_own(here: Path) -> None:
 
 
 def test_a_shared_block_is_its_owners(here: Path) -> None:
-    shared(here, "preferences", "other")
+    assert done(here, "edit", "preferences", "--share", "other=append") == (
+        "Shared preferences with other, who may do what append lets them.\n"
+    )
     assert re.fullmatch(
         rf"preferences  core  append  22 of 5,000  v1  {MINUTE}  of agent\n",
         done(here, "list", "--agent", "other"),
@@ -123,6 +116,14 @@ def test_a_shared_block_is_its_owners(here: Path) -> None:
     for words in (["edit", "preferences", "--text", "x"], ["forget", "preferences", "--yes"]):
         assert refused(here, *words, "--agent", "other") == "preferences belongs to agent: --agent agent"
     assert text(here) == "User prefers dark mode"
+    assert told(here, "edit", "preferences", "--share", "third=read_only") == {
+        "label": "preferences",
+        "shares": {"other": "append", "third": "read_only"},
+    }
+    assert done(here, "edit", "preferences", "--share", "other=") == (
+        "preferences is not shared with other any more.\n"
+    )
+    assert told(here, "list", "--agent", "other") == []
 
 
 def test_a_block_is_shown_with_what_is_known_of_it(here: Path) -> None:
@@ -204,7 +205,7 @@ def test_an_editor_changes_a_text_as_in_git(here: Path) -> None:
     ("editor", "sentence"),
     [
         ("true", "Nothing was changed."),
-        (": >", "The text is empty; nothing was changed."),
+        (": >", "The text is empty: Nothing was changed."),
     ],
 )
 def test_what_is_left_as_it_was_changes_nothing(here: Path, editor: str, sentence: str) -> None:
@@ -286,6 +287,11 @@ WRONG: dict[str, tuple[list[str], str]] = {
         " Nothing was changed.",
     ),
     "limit that is none": (["edit", "notes", "--limit", "-5"], "--limit takes a whole number, not -5."),
+    "shared with nobody": (
+        ["edit", "notes", "--share", "librarian"],
+        "--share stands alone, and says AGENT=PERMISSION, such as librarian=append.",
+    ),
+    "not shared": (["edit", "notes", "--share", "librarian="], "notes is not shared with librarian."),
     "editor that fails": (
         ["edit", "notes"],
         "The editor false ended with exit code 1; nothing was changed.",
