@@ -96,8 +96,8 @@ def _beside(said: Mapping[str, Any]) -> list[str]:
 
 
 def may_tell(known: Mapping[str, Mapping[str, Any]], task: str) -> bool:
-    """Whether a model that has to look at something first may look into its memory for that: there is one, and
-    the task names no file."""
+    """Whether a model that has to look at something first may look into its memory: there is one, and the
+    task names no file."""
     return bool(known) and not _FILE.search(task)
 
 
