@@ -68,14 +68,15 @@ def read_passages(store: Store, ids: Sequence[int]) -> Iterator[Passage]:
 def read_hits(
     store: Store, ranked: Sequence[int], parts: Parts, limit: int, agent: str, words: Sequence[str]
 ) -> list[SearchHit]:
-    """The hits for the best passages: one for each block, each turn, and each text, for a fork of a session
+    """The hits for the best passages: one for each block and each turn, and but one where a fork of a session
     says the same once more."""
     found: list[Passage] = []
     known: set[object] = set()
     for start in range(0, len(ranked), limit):
         page = {one.id: one for one in read_passages(store, ranked[start : start + limit])}
         for one in filter(None, map(page.get, ranked[start : start + limit])):
-            if one.whole not in known and one.text not in known and len(found) < limit:
+            twice = one.source == "conversations" and one.text in known
+            if one.whole not in known and not twice and len(found) < limit:
                 found.append(one)
                 known |= {one.whole, one.text}
         if len(found) == limit:

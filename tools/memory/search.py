@@ -26,7 +26,7 @@ from quoth.tools.storage.database import Store
 
 WEIGHTS: Final = "1.0, 1.0, 0.5, 0.3"  # of a passage's text, what it is about, its neighbours, and theirs
 MEANING: Final = 1.0  # what nearness in meaning weighs beside words
-NEAR: Final = 0.3  # a passage with none of the words must be so near to be a hit
+NEAR: Final = 0.15  # a passage with none of the words must be so near to be a hit
 POOL: Final = 100  # at least so many of the best by words, and by meaning, have their scores added up
 INSTALL: Final = "pip install 'quoth[vectors]'"
 NO_MEANING: Final = (
