@@ -492,7 +492,7 @@ def test_search_leaves_out_what_the_rules_do_not_let_be_read(make: Make) -> None
         SearchHit("diary", "secret", 2, "archival_memory"),
         SearchHit("diary", "secret too", 1.5, "archival_memory"),
         SearchHit("plans", "open", 1, "archival_memory"),
-        SearchHit("persona", "kind", 1, "core memory"),
+        SearchHit("persona", "kind", 1, "archival_memory"),
         SearchHit("diary.1", "said", 1, "conversations"),
     )
     rules = '(deny (recall :label "diary"))\n(deny (block :label "persona" :operation "read"))'
