@@ -3,7 +3,6 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
-  quoth.tools.call.service-types [SearchOptions]
   quoth.tools.call.services [NO-MEMORY NO-SEARCH NO-SHARED-BLOCKS]
   quoth.tools.errors [ToolError ToolFailure]
   quoth.tools.lisp.forms [CallForm]
@@ -248,6 +247,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
 
 (defn :async searched [ctx query scope #** options]
   (must-hold query "query")
+  (import quoth.tools.call.service-types [SearchOptions])
   (setv hits (await (hits-for ctx query scope (SearchOptions #** options)))
         known {}
         seen (lfor hit hits  :if (await (readable? ctx hit known))  (hit-of hit))

@@ -225,6 +225,23 @@ def test_an_archived_copy_leaves_its_first_label_and_admin_may_delete(here: Gate
     assert blocks(here) == {"persona": "core", "trip": "core", "diary": "archival", "human": "archival"}
 
 
+def test_two_that_begin_a_block_at_once_both_have_their_line_in_it(here: Gateway, make: Make) -> None:
+    memory = make()
+    look, looks = memory.get_block, []
+
+    async def too_early(label: str) -> Any:
+        looks.append(label)
+        if len(looks) > 1:
+            return await look(label)
+        await make().create_block(label, "theirs", kind="core")
+        return None
+
+    memory.get_block = too_early
+    late = shipped(Path.cwd(), given={"services": Services(memory=memory)})
+    told = value(late, '(block :operation "append" :label "both" :content "mine")')
+    assert (told["message"].split(". ")[0], told["content"]) == ("Appended to both", "theirs\nmine")
+
+
 def test_what_was_changed_is_taken_back_by_undo(here: Gateway) -> None:
     value(here, '(block :operation "append" :label "human" :content "And cake.")')
     assert value(here, '(block :operation "undo" :label "human")') == {
