@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from memory import Make, dict_memory, done, sqlite_memory
 from words import Gateway, belt_of, gateway, load, shipped, tool
 
@@ -21,6 +24,7 @@ from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.storage.database import Store
 
+import_module("quoth.tools.builtin")
 NAMES = ("block", "recall", "search", "semantic-search")
 VIEWS = ("openai", "anthropic", "mcp")
 
@@ -536,6 +540,42 @@ def test_a_block_is_shown_as_a_text_and_nothing_in_it_is_called(here: Gateway, t
     assert told["content"] == text
     assert value(here, '(block :operation "read" :label "note")')["content"] == text
     assert {row["tool"] for row in here.rows} == {"block"}
+
+
+# Whatever comes
+
+LABELS = st.one_of(st.sampled_from(["human", "diary", "new"]), st.text(max_size=5), st.just("x" * 101))
+TEXTS = st.one_of(st.text(max_size=20), st.sampled_from(["", "\0", "tea", "(+ 1 2)", "x" * 6000]))
+FIELDS = st.fixed_dictionaries(
+    {
+        "operation": st.sampled_from(
+            [*cognitive_tools.get("block").params[0].choices, "delete", "insert", "x"]
+        )
+    },
+    optional={
+        "label": LABELS,
+        "content": TEXTS,
+        "old_content": TEXTS,
+        "new-content": TEXTS,
+        "archive_label": LABELS,
+        "load-label": LABELS,
+        "to": LABELS,
+    },
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["block", "recall"]), FIELDS), max_size=8))
+def test_no_call_fails_without_a_sentence_of_ours(calls: list[tuple[str, dict[str, Any]]]) -> None:
+    make = dict_memory()
+    done(make().create_block("human", "Likes tea.", kind="core"))
+    done(make().create_block("diary", "Rain.", kind="archival", permission="append"))
+    here = room(make)
+    for name, args in calls:
+        result = here.pass_through(CallForm(name, args))
+        assert result.status in ("ok", "error", "invalid", "denied")
+        assert (result.status == "ok") is bool(result.value and result.value["success"])
+        assert " failed: " not in result.message  # as the door says it of a body that breaks
+        assert result.message.isprintable() or result.ok
 
 
 # A tool of one's own in their place
