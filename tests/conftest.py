@@ -8,6 +8,7 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import settings
@@ -66,6 +67,21 @@ def database(postgres: PostgresServer) -> Iterator[str]:
     """The URL of a PostgreSQL database of the test's own."""
     with postgres.database() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def _memory_url(postgres: PostgresServer) -> Iterator[str]:
+    with postgres.database() as url:
+        yield url
+
+
+@pytest.fixture
+def memory_url(postgres: PostgresServer, _memory_url: str) -> str:
+    """The URL of a PostgreSQL database in which there are no memory blocks."""
+    name = urlsplit(_memory_url).path[1:]
+    if postgres.ask("SELECT 1 FROM pg_namespace WHERE nspname = 'quoth'", name):
+        postgres.ask("DELETE FROM quoth.blocks", name)
+    return _memory_url
 
 
 @pytest.fixture(scope="session")

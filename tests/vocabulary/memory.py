@@ -19,6 +19,7 @@ from quoth.tools.call.service_types import Block, BlockKind, BlockPermission
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import QuothError, ToolFailure
 from quoth.tools.memory.blocks import BlockMemory, Blocks
+from quoth.tools.memory.postgres import PostgresMemory
 from quoth.tools.memory.sqlite import SqliteMemory
 from quoth.tools.memory.versions import Delta
 from quoth.tools.storage.database import Store
@@ -30,6 +31,18 @@ Make = Callable[..., Any]  # make(agent_id, person=…, user=…, clock=…) is 
 def sqlite_memory(store: Store) -> Make:
     """Makes the memories of agents in one store."""
     return lambda agent_id="a", **options: SqliteMemory(lambda: store, agent_id, **options)
+
+
+def postgres_memory(url: str) -> Make:
+    """Makes the memories of agents in a PostgreSQL database, which share a connection."""
+    server = PostgresMemory(url, "").server
+
+    def make(agent_id: str = "a", **options: Any) -> PostgresMemory:
+        memory = PostgresMemory(url, agent_id, **options)
+        memory.server = server
+        return memory
+
+    return make
 
 
 class DictMemory(BlockMemory):

@@ -25,17 +25,20 @@ def open_memory(
     *,
     user: str = "",
     embedder: Embedder | None = None,
+    older: Callable[[str], Embedder | None] = lambda name: None,
     person: bool = False,
 ) -> Any:
     """The memory of an agent, which is MemoryStore, Search and SharedBlocks: in the store of the workspace,
-    or in the database that ``url`` names. Conversations are searched in ``store`` either way."""
+    or in the database that ``url`` names. Conversations are searched in ``store`` either way. ``older`` gives
+    the embedder of vectors that another one than ``embedder`` made."""
     if not url:
-        return SqliteMemory(store, agent_id, user=user, embedder=embedder, person=person)
+        return SqliteMemory(store, agent_id, user=user, embedder=embedder, older=older, person=person)
     scheme, colon, _ = url.partition("://")
     if not colon or scheme not in POSTGRES:
-        shown = excerpt(scheme) if colon else "it"
+        shown = f"{excerpt(scheme)}://" if colon else "a text without ://"
         raise UsageError(
-            f"The memory is a URL such as postgresql://USER@HOST/DATABASE; {shown} is not known."
+            "The memory is in PostgreSQL, postgresql://USER:PASSWORD@HOST/DATABASE (or postgres://…), or,"
+            f" when no URL is given, in the workspace; {shown} is neither."
         )
     postgres = import_module("quoth.tools.memory.postgres")
     return postgres.PostgresMemory(url, agent_id, store=store, user=user, embedder=embedder, person=person)

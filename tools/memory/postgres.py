@@ -10,7 +10,7 @@ import asyncio
 import contextvars
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
 
 from quoth.tools.call.service_types import (
     Block,
@@ -23,6 +23,7 @@ from quoth.tools.call.service_types import (
 from quoth.tools.call.services import Embedder
 from quoth.tools.memory.blocks import BlockMemory
 from quoth.tools.memory.operations import Blocks
+from quoth.tools.memory.passages import LONGEST, split
 from quoth.tools.memory.postgres_server import STATEMENT_SECONDS, Postgres
 from quoth.tools.memory.versions import Delta
 from quoth.tools.storage.database import Store
@@ -33,13 +34,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PATIENCE: Final = 3.0 * STATEMENT_SECONDS  # for a server that takes what we say and never answers
-INDEXED: Final = 200_000  # characters of a text that are found by their words: a tsvector ends at 1 MB
 
 # Each entry brings the schema from version n to n + 1; entries are never edited once released. The words are
 # stemmed as English ones, which leaves most others as they are; stop words are kept, so that a question of
 # nothing else finds something.
 MIGRATIONS: Final = (
-    f"""
+    """
     CREATE TEXT SEARCH DICTIONARY quoth.stems (TEMPLATE = snowball, LANGUAGE = english);
     CREATE TEXT SEARCH CONFIGURATION quoth.words (COPY = english);
     ALTER TEXT SEARCH CONFIGURATION quoth.words
@@ -57,12 +57,9 @@ MIGRATIONS: Final = (
         created text COLLATE "C" NOT NULL,
         updated text COLLATE "C" NOT NULL,
         writer text NOT NULL,
-        words tsvector NOT NULL GENERATED ALWAYS AS
-            (to_tsvector('quoth.words', label || ' ' || left(text, {INDEXED}))) STORED,
         UNIQUE (agent, label)
     );
     CREATE INDEX blocks_kind ON quoth.blocks (agent, kind) WHERE kind != 'archival';
-    CREATE INDEX blocks_words ON quoth.blocks USING gin (words);
     CREATE TABLE quoth.block_versions (
         block bigint NOT NULL REFERENCES quoth.blocks ON DELETE CASCADE,
         version integer NOT NULL,
@@ -80,6 +77,15 @@ MIGRATIONS: Final = (
         PRIMARY KEY (agent, block)
     );
     CREATE INDEX block_shares_block ON quoth.block_shares (block);
+    CREATE TABLE quoth.passages (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        block bigint NOT NULL REFERENCES quoth.blocks ON DELETE CASCADE,
+        start integer NOT NULL,
+        length integer NOT NULL,
+        words tsvector NOT NULL,
+        UNIQUE (block, start)
+    );
+    CREATE INDEX passages_words ON quoth.passages USING gin (words);
     """,
 )
 
@@ -88,7 +94,7 @@ COLUMNS = "label, text, kind, blocks.permission, description, size, version, cre
 GET = f"SELECT {COLUMNS} FROM quoth.blocks WHERE agent = %s"  # noqa: S608
 ADD = """
     INSERT INTO quoth.blocks (label, text, kind, permission, description, size, version, created, updated,
-    writer, agent) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
+    writer, agent) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id"""
 CHANGE = """
     UPDATE quoth.blocks SET text = %s, kind = %s, permission = %s, description = %s, size = %s, version = %s,
     created = %s, updated = %s, writer = %s WHERE agent = %s AND label = %s RETURNING id"""
@@ -147,26 +153,20 @@ class PostgresMemory(BlockMemory):
         self.server.close()
 
     async def count_blocks(self, kind: BlockKind) -> int:
-        def counted(connection: Connection[Any], _: bool) -> tuple[int, bool]:
-            sql = "SELECT count(*) FROM quoth.blocks WHERE agent = %s AND kind = %s"
-            row = connection.execute(sql, (self.agent_id, kind)).fetchone()
-            return int(row[0]) if row else 0, False
-
-        return await self.in_thread(counted)
+        ((count,),) = await self._rows(
+            "SELECT count(*) FROM quoth.blocks WHERE agent = %s AND kind = %s", self.agent_id, kind
+        )
+        return int(count)
 
     async def usage(self) -> list[tuple[str, str, int, int]]:
         """Of each agent in this database and each kind, how many blocks and characters there are."""
+        return await self._rows(
+            "SELECT agent, kind, count(*), sum(length(text)) FROM quoth.blocks GROUP BY agent, kind"
+            " ORDER BY agent, strpos('core working archival', kind)"
+        )
 
-        def counted(connection: Connection[Any], _: bool) -> tuple[list[tuple[str, str, int, int]], bool]:
-            sql = (
-                "SELECT agent, kind, count(*), sum(length(text)) FROM quoth.blocks GROUP BY agent, kind"
-                " ORDER BY agent, strpos('core working archival', kind)"
-            )
-            return [
-                (str(row[0]), str(row[1]), int(row[2]), int(row[3])) for row in connection.execute(sql)
-            ], False
-
-        return await self.in_thread(counted)
+    async def _rows(self, sql: LiteralString, *values: Any) -> list[Any]:
+        return await self.in_thread(lambda connection, _: (connection.execute(sql, values).fetchall(), False))
 
     async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]:
         return await self.search(query, "agent", SearchOptions(limit, "archival_memory"))
@@ -185,6 +185,7 @@ class PostgresBlocks:
         self._connection = connection
         self._agent = agent
         self._lock = " FOR UPDATE OF blocks" if locking else ""
+        self._held: dict[tuple[str, str], Block] = {}  # what was read, by owner and label
         self.wrote = False
 
     def _run(self, sql: str, *values: Any) -> list[Any]:
@@ -197,7 +198,10 @@ class PostgresBlocks:
 
     def get(self, label: str, owner: str = "") -> Block | None:
         rows = self._run(GET + " AND label = %s" + self._lock, owner or self._agent, label)
-        return _block(rows[0], owner) if rows else None
+        if not rows:
+            return None
+        self._held[owner, label] = block = _block(rows[0], owner)
+        return block
 
     def all(self, kind: BlockKind | None = None) -> list[Block]:
         where, values = "", [self._agent]
@@ -218,7 +222,8 @@ class PostgresBlocks:
         owner = block.owner or self._agent
         values = STORED(block)
         if before is None:
-            self._write(ADD, *values, owner)
+            ((row,),) = self._write(ADD, *values, owner)
+            self._index(row, block, 0)
             return
         ((row,),) = self._write(CHANGE, *values[1:], owner, block.label)
         self._write(
@@ -226,6 +231,33 @@ class PostgresBlocks:
             " VALUES (%s, %s, %s, %s, %s, %s, %s)",
             *(row, before.version, before.head, before.tail, before.middle, before.at, before.by),
         )
+        held = self._held.pop((block.owner, block.label), None)
+        if held is None or held.description != block.description:  # it stands in every passage
+            self._index(row, block, 0)
+        elif held.text != block.text:
+            self._index(row, block, before.head)
+
+    def _index(self, row: int, block: Block, head: int) -> None:
+        """Index the passages of a block, but those that end well within the first ``head`` characters: they
+        are as they were."""
+        self._run("DELETE FROM quoth.passages WHERE block = %s AND start >= %s", row, head - LONGEST)
+        start = 0
+        if head > LONGEST:
+            ((start,),) = self._run(
+                "SELECT coalesce(max(start + length), 0) FROM quoth.passages WHERE block = %s", row
+            )
+        rest = block.text[start:]
+        about = f"{block.label} {block.description} "
+        passages = [
+            (row, start + place, length, about + rest[place : place + length])
+            for place, length in [*split(rest)] or ([] if start else [(0, 0)])  # an empty one has its label
+        ]
+        with self._connection.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO quoth.passages (block, start, length, words)"
+                " VALUES (%s, %s, %s, to_tsvector('quoth.words', %s))",
+                passages,
+            )
 
     def remove(self, label: str, owner: str = "") -> None:
         self._write("DELETE FROM quoth.blocks WHERE agent = %s AND label = %s", owner or self._agent, label)
@@ -241,7 +273,9 @@ class PostgresBlocks:
     def shared(self, label: str = "") -> list[tuple[Block, BlockPermission]]:
         where, values = (" AND label = %s" + self._lock, [label]) if label else ("", [])
         rows = self._run(SHARED + where, self._agent, *values)
-        return [(_block(row, owner), bound) for owner, bound, *row in rows]
+        found = [(_block(row, owner), bound) for owner, bound, *row in rows]
+        self._held |= {(block.owner, block.label): block for block, _ in found}
+        return found
 
     def shares(self, label: str) -> dict[str, BlockPermission]:
         rows = self._run(

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope, check_scope
 from quoth.tools.call.services import Embedder
 from quoth.tools.errors import ToolError
+from quoth.tools.memory.query import words_of
+from quoth.tools.memory.search import MEANING, NEAR, NO_MEANING, POOL
+from quoth.tools.memory.vectors import BATCH, SECONDS
 
 if TYPE_CHECKING:
     from pgvector import Vector
@@ -23,52 +26,55 @@ if TYPE_CHECKING:
 
     from quoth.tools.memory.postgres import PostgresMemory
 
-LONGEST: Final = 10_000  # characters of a query
-WORDS: Final = 100  # of a query that are looked for
-NEAREST: Final = 100  # by words, and by meaning, of which the best are chosen
-MEANING: Final = 0.3  # what the meaning weighs where the words of the best hit weigh 1; measured
-EMBEDDED: Final = 4_000  # characters of a text that make its vector
-BATCH: Final = 256  # texts that are embedded at once
-SECONDS: Final = 3.0  # of one search that go into embedding what is new; the rest waits for the next one
 
-# The stems of a query; its stop words count only when it has no others.
-STEMS = """
-    SELECT lexeme FROM unnest(CASE WHEN to_tsvector('english', %(query)s) = '' THEN
-    to_tsvector('quoth.words', %(query)s) ELSE to_tsvector('english', %(query)s) END) LIMIT %(words)s"""
-MINE = """
-    SELECT id FROM quoth.blocks WHERE (%(own)s AND agent = %(agent)s OR %(shared)s AND id IN
+NO_EXTENSION: Final = "The database cannot compare meanings, so that only words can be searched: {}."
+
+STEMS = "SELECT lexeme FROM unnest(to_tsvector('quoth.words', %s))"
+VISIBLE = """
+    FROM quoth.passages JOIN quoth.blocks ON blocks.id = passages.block
+    WHERE (%(own)s AND agent = %(agent)s OR %(shared)s AND blocks.id IN
         (SELECT block FROM quoth.block_shares WHERE block_shares.agent = %(agent)s))
     AND (%(any)s OR kind = 'archival') AND (%(since)s = '' OR updated >= %(since)s)
     AND (%(until)s = '' OR updated < %(until)s)"""
+# Each gives the best passages of as many blocks.
+# The best passages of as many blocks, one of each.
 BY_WORDS = f"""
-    SELECT id, ts_rank(words, %(stems)s::tsquery) FROM quoth.blocks WHERE words @@ %(stems)s::tsquery
-    AND id IN ({MINE}) ORDER BY 2 DESC, id LIMIT %(nearest)s"""  # noqa: S608
+    SELECT id, score FROM (
+        SELECT DISTINCT ON (blocks.id) passages.id, ts_rank(words, %(stems)s::tsquery) AS score
+        {VISIBLE} AND words @@ %(stems)s::tsquery ORDER BY blocks.id, score DESC
+    ) AS best ORDER BY score DESC, id DESC LIMIT %(pool)s"""  # noqa: S608
+WITH_VECTOR = "JOIN quoth.vectors ON passage = passages.id WHERE model = %(model)s AND"
+EMBEDDED = VISIBLE.replace("WHERE", WITH_VECTOR, 1)
 BY_MEANING = f"""
-    SELECT block, -(vector <#> %(vector)s) FROM quoth.vectors WHERE model = %(model)s
-    AND block IN ({MINE}) ORDER BY vector <#> %(vector)s, block LIMIT %(nearest)s"""  # noqa: S608
+    SELECT passage, score FROM (
+        SELECT DISTINCT ON (blocks.id) passage, -(vector <#> %(vector)s) AS score
+        {EMBEDDED}
+        ORDER BY blocks.id, score DESC
+    ) AS best ORDER BY score DESC, passage DESC LIMIT %(pool)s"""  # noqa: S608
 MEANINGS = """
-    SELECT block, -(vector <#> %(vector)s) FROM quoth.vectors WHERE model = %(model)s
-    AND block = ANY(%(ids)s)"""
-CHOSEN = "SELECT id, agent, label, text, kind, updated FROM quoth.blocks WHERE id = ANY(%(ids)s)"
+    SELECT passage, -(vector <#> %(vector)s) FROM quoth.vectors WHERE model = %(model)s
+    AND passage = ANY(%(ids)s)"""
+CHOSEN = """
+    SELECT passages.id, block, agent, label, substr(text, start + 1, length), updated
+    FROM quoth.passages JOIN quoth.blocks ON blocks.id = block WHERE passages.id = ANY(%s)"""
 PATH = """
     SELECT set_config('search_path', 'quoth, public, ' || quote_ident(nspname), false)
     FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'"""
 VECTORS = """
     CREATE TABLE IF NOT EXISTS quoth.vectors (
-        block bigint NOT NULL REFERENCES quoth.blocks ON DELETE CASCADE,
-        model text NOT NULL,
-        version integer NOT NULL,
+        passage bigint NOT NULL REFERENCES quoth.passages ON DELETE CASCADE,
+        model text COLLATE "C" NOT NULL,
         vector vector NOT NULL,
-        PRIMARY KEY (model, block)
+        PRIMARY KEY (model, passage)
     )"""
+REFERENCES = "CREATE INDEX vectors_passage ON quoth.vectors (passage)"  # for what is removed
 WITHOUT_VECTOR = f"""
-    SELECT id, version, label || E'\\n' || left(text, {EMBEDDED}) FROM quoth.blocks
-    WHERE id IN ({MINE}) AND NOT EXISTS (SELECT FROM quoth.vectors WHERE block = id AND model = %(model)s
-    AND vectors.version = blocks.version) ORDER BY id DESC LIMIT %(batch)s"""  # noqa: S608
+    SELECT passages.id, label || ': ' || substr(text, start + 1, length) {VISIBLE}
+    AND NOT EXISTS (SELECT FROM quoth.vectors WHERE passage = passages.id AND model = %(model)s)
+    ORDER BY passages.id DESC LIMIT %(batch)s"""  # noqa: S608
 PUT_VECTOR = """
-    INSERT INTO quoth.vectors (block, model, version, vector) SELECT id, %s, %s, %s FROM quoth.blocks
-    WHERE id = %s ON CONFLICT (model, block) DO UPDATE SET version = excluded.version,
-    vector = excluded.vector"""
+    INSERT INTO quoth.vectors (passage, model, vector) SELECT id, %s, %s FROM quoth.passages WHERE id = %s
+    ON CONFLICT (model, passage) DO NOTHING"""
 
 
 async def search(
@@ -77,20 +83,19 @@ async def search(
     """The best hits for a query, in the blocks that the agent may see and, where ``options`` name them, in
     the conversations of the workspace. Raises ToolError."""
     check_scope(scope)
-    if len(query) > LONGEST:
-        raise ToolError(f"A query has at most {LONGEST:,} characters, and this one has {len(query):,}.")
+    words = words_of(query)
     hits: list[SearchHit] = []
     if options.domain != "archival_memory" and scope != "shared":
         hits += await _conversations(memory, query, scope, options)
     if options.domain != "conversations":
-        hits += await _blocks(memory, query, scope, options)
+        hits += await _blocks(memory, words, scope, options)
     return sorted(hits, key=lambda hit: -hit.score)[: options.limit]
 
 
 async def missing(memory: PostgresMemory) -> str:
-    """What the search for meaning lacks; empty when it lacks nothing."""
+    """What the search by meaning lacks, as a sentence; empty when it lacks nothing."""
     if memory.embedder is None:
-        return "a model for meanings: pip install 'quoth[vectors]'"
+        return NO_MEANING
     return await memory.in_thread(lambda connection, _: (_prepared(connection), False))
 
 
@@ -104,7 +109,7 @@ async def _conversations(
     here = replace(options, domain="conversations")
     searching = import_module("quoth.tools.memory.search")
     hits: Sequence[SearchHit] = await searching.search(
-        memory.store, memory.agent_id, query, scope, here, memory.embedder
+        memory.store, memory.agent_id, query, scope, here, memory.embedder, user=memory.user
     )
     return hits
 
@@ -118,70 +123,81 @@ class Meaning:
 
 
 async def _blocks(
-    memory: PostgresMemory, query: str, scope: SearchScope, options: SearchOptions
+    memory: PostgresMemory, words: list[str], scope: SearchScope, options: SearchOptions
 ) -> Sequence[SearchHit]:
-    text = query.replace("\0", " ").encode(errors="replace").decode()
     asked = {
-        "query": text,
         "agent": memory.agent_id,
         "own": scope != "shared",
         "shared": scope != "agent",
         "any": options.domain == "all",
         "since": options.since,
         "until": options.until,
-        "words": WORDS,
-        "nearest": max(NEAREST, options.limit),
+        "pool": POOL,
+        "batch": BATCH,
     }
-    meaning = None
-    lack = await missing(memory)
-    if memory.embedder is not None and not lack and text.strip():
-        await _embed_new(memory, memory.embedder, asked)
-        (vector,) = await memory.embedder.embed([text])
-        meaning = Meaning(memory.embedder.name, _vector(vector))
-    elif options.semantic and lack:
-        raise ToolError(f"The search for meaning lacks {lack}. Search for words instead.")
+    text, meaning = " ".join(words), None
+    try:
+        if lack := await missing(memory):
+            raise ToolError(lack)
+        meaning = await _meaning(memory, text, asked)
+    except ToolError:
+        if options.semantic:
+            raise
 
     def in_transaction(connection: Connection[Any], _: bool) -> tuple[list[SearchHit], bool]:
-        return _found(connection, asked, meaning, options), False
+        return _found(connection, text, asked, meaning, options), False
 
     return await memory.in_thread(in_transaction)
 
 
+async def _meaning(memory: PostgresMemory, text: str, asked: dict[str, Any]) -> Meaning:
+    """What a query means to the model of the memory, which has embedded what is new before."""
+    embedder = memory.embedder
+    assert embedder is not None
+    await _embed_new(memory, embedder, asked)
+    (vector,) = await embedder.embed([text])
+    return Meaning(embedder.name, _vector(vector))
+
+
 def _found(
-    connection: Connection[Any], asked: dict[str, Any], meaning: Meaning | None, options: SearchOptions
+    connection: Connection[Any],
+    text: str,
+    asked: dict[str, Any],
+    meaning: Meaning | None,
+    options: SearchOptions,
 ) -> list[SearchHit]:
-    """The best hits by words and meaning together: the rank of the words, as part of the best one, and the
-    nearness of the meaning are added."""
-    by_words: dict[int, float] = {}
-    by_meaning: dict[int, float] = {}
-    stems = [] if options.semantic else connection.execute(STEMS, asked).fetchall()
+    """The best hits, one for each block: how well the words match, beside the best match there is, and how
+    near the meaning is are added."""
+    said: dict[int, float] = {}
+    meant: dict[int, float] = {}
+    stems = [] if options.semantic else connection.execute(STEMS, (text,)).fetchall()
     if stems:
-        ranks = connection.execute(BY_WORDS.encode(), {**asked, "stems": _any_of(stems)}).fetchall()
-        best = max((rank for _, rank in ranks), default=0.0) or 1.0
-        by_words = {row: rank / best for row, rank in ranks}
+        said = dict(connection.execute(BY_WORDS.encode(), {**asked, "stems": _any_of(stems)}).fetchall())
     if meaning is not None:
         _prepared(connection)
-        asked = {**asked, "vector": meaning.vector, "model": meaning.model, "ids": list(by_words)}
+        asked = {**asked, "vector": meaning.vector, "model": meaning.model, "ids": list(said)}
         for sql in (BY_MEANING, MEANINGS):
-            by_meaning |= dict(connection.execute(sql.encode(), asked).fetchall())
-    parts: dict[int, dict[str, float]] = {row: {} for row in {**by_words, **by_meaning}}
+            meant |= dict(connection.execute(sql.encode(), asked).fetchall())
+    best = max(said.values(), default=0.0) or 1.0
     weight = 1.0 if options.semantic else MEANING
-    for row, part in parts.items():
-        if row in by_words:
-            part["words"] = by_words[row]
-        if row in by_meaning:
-            part["meaning"] = weight * by_meaning[row]
-    chosen = sorted(parts, key=lambda row: (-sum(parts[row].values()), row))[: options.limit]
-    rows = {row[0]: row for row in connection.execute(CHOSEN, {"ids": chosen}).fetchall()}
-    return [_hit(rows[row], parts[row], asked["agent"]) for row in chosen]
+    parts = {
+        id: {
+            **({"words": said[id] / best} if id in said else {}),
+            **({"meaning": weight * max(0.0, meant[id])} if id in meant else {}),
+        }
+        for id in {**said, **meant}
+        if id in said or options.semantic or meant[id] >= NEAR
+    }
+    ranked = sorted(parts, key=lambda id: (-sum(parts[id].values()), -id))[: 2 * options.limit]
+    rows = {row[0]: row for row in connection.execute(CHOSEN, (ranked,)).fetchall()}
+    hits = {rows[id][1]: _hit(rows[id], parts[id], asked["agent"]) for id in reversed(ranked)}
+    return sorted(hits.values(), key=lambda hit: -hit.score)[: options.limit]
 
 
 def _hit(row: tuple[Any, ...], parts: dict[str, float], agent: str) -> SearchHit:
-    _, owner, label, text, kind, updated = row
-    source = "archival_memory" if kind == "archival" else f"{kind} memory"
-    return SearchHit(
-        label, text, sum(parts.values()), source, updated, owner if owner != agent else "", parts
-    )
+    _, _, owner, label, text, updated = row
+    shown = owner if owner != agent else ""
+    return SearchHit(label, text, sum(parts.values()), "archival_memory", updated, shown, parts)
 
 
 def _any_of(stems: Sequence[tuple[str]]) -> str:
@@ -194,8 +210,8 @@ def _any_of(stems: Sequence[tuple[str]]) -> str:
 
 
 def _prepared(connection: Connection[Any]) -> str:
-    """Make the table of vectors if it is not there, and vectors known to the connection. What is missing for
-    that; empty when nothing is."""
+    """Make the table of vectors if it is not there, and vectors known to the connection. Returns what is
+    missing for that, as a sentence; empty when nothing is."""
     from pgvector.psycopg import register_vector
     from psycopg import errors
 
@@ -207,33 +223,30 @@ def _prepared(connection: Connection[Any]) -> str:
             connection.execute(PATH)  # somebody may have added it to another schema
             if connection.execute("SELECT to_regclass('quoth.vectors')").fetchall() == [(None,)]:
                 connection.execute(VECTORS)
+                connection.execute(REFERENCES)
     except (errors.UndefinedFile, errors.FeatureNotSupported):
-        return "the extension vector, which the server does not have (pgvector)"
+        return NO_EXTENSION.format("the server does not have pgvector")
     except errors.InsufficientPrivilege:
-        return "the extension vector, which the owner of the database adds: CREATE EXTENSION vector"
+        return NO_EXTENSION.format("a person who owns the database must do CREATE EXTENSION vector")
     register_vector(connection)
     return ""
 
 
 async def _embed_new(memory: PostgresMemory, embedder: Embedder, asked: dict[str, Any]) -> None:
-    """Give vectors to the texts that have none of this model, the newest first, for some seconds."""
-    ends = time.monotonic() + SECONDS
-    model = embedder.name
-    while time.monotonic() < ends:
-        rows = await memory.in_thread(
-            lambda connection, _: (
-                connection.execute(
-                    WITHOUT_VECTOR.encode(), {**asked, "model": model, "batch": BATCH}
-                ).fetchall(),
-                False,
-            )
-        )
-        if not rows:
-            return
-        vectors = await embedder.embed([text for _, _, text in rows])
+    """Embed the passages that have no vector of this model, the newest first, for about SECONDS."""
+    end = time.monotonic() + SECONDS
+    asked = {**asked, "model": embedder.name}
+
+    def waiting(connection: Connection[Any], _: bool) -> tuple[list[Any], bool]:
+        return connection.execute(WITHOUT_VECTOR.encode(), asked).fetchall(), False
+
+    while rows := await memory.in_thread(waiting):
+        vectors = await embedder.embed([text for _, text in rows])
+        if len(vectors) != len(rows):
+            raise ToolError(f"The embedding model gave {len(vectors)} vectors for {len(rows)} texts.")
         given = [
-            (model, version, _vector(vector), row)
-            for (row, version, _), vector in zip(rows, vectors, strict=True)
+            (embedder.name, _vector(vector), passage)
+            for (passage, _), vector in zip(rows, vectors, strict=True)
         ]
 
         def put(connection: Connection[Any], _: bool, given: Sequence[Any] = given) -> tuple[None, bool]:
@@ -242,6 +255,8 @@ async def _embed_new(memory: PostgresMemory, embedder: Embedder, asked: dict[str
             return None, False
 
         await memory.in_thread(put)
+        if time.monotonic() >= end:
+            return
 
 
 def _vector(stored: bytes) -> Vector:

@@ -1,6 +1,6 @@
 """One connection to a PostgreSQL server, opened and migrated at first use, and how it fails.
 
-It runs transactions of a synchronous function. It must not know blocks, agents or tools, and it never says the
+It runs transactions of a synchronous function. It must not know blocks, agents or tools, and never says the
 user or the password that a URL holds.
 """
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SCHEMES: Final = ("postgresql", "postgres")
 OLDEST: Final = 130000  # PostgreSQL 13, as the server counts
 CONNECT_SECONDS: Final = 5
 STATEMENT_SECONDS: Final = 10
@@ -156,6 +155,10 @@ class Postgres:
     def close(self) -> None:
         """Close the connection. May be called twice; the next use opens another one."""
         with self._lock:
+            self._drop()
+
+    def __del__(self) -> None:
+        if getattr(self, "_connection", None) is not None:  # nobody has closed it
             self._drop()
 
     def _drop(self) -> None:
