@@ -16,6 +16,7 @@ thousand turns use no more stack than ten."
   quoth.agent.terminal.text [show-value]
   quoth.neuro.backends.base [ModelError]
   quoth.neuro.prompt.dialects [call-id result-messages]
+  quoth.neuro.prompt.memory [FROM-MEMORY]
   quoth.neuro.think [think]
   quoth.tools.call.call [new-call]
   quoth.tools.errors [StoreError]
@@ -86,6 +87,7 @@ thousand turns use no more stack than ten."
                                 :must-act (and (not must-answer) (must-look? run))
                                 :must-answer must-answer
                                 :without (| run.avoided (unlooked run))
+                                :lead (if run.known FROM-MEMORY "")
                                 :max-tokens (reply-tokens run)
                                 :on-text (when run.listener (hearing run)))))))
   (try

@@ -43,12 +43,12 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
                     #** native)))
 
 (defn :async think [messages backend table * [dialect CALL-FORM] [search False] [must-act False]
-                    [must-answer False] [without #()] [max-tokens 1024] [on-text None]]
+                    [must-answer False] [without #()] [lead ""] [max-tokens 1024] [on-text None]]
   "One turn of the model over MESSAGES, which grow by its reply.
 
-  MUST-ACT forbids an answer without a call, MUST-ANSWER forbids calls, and WITHOUT names tools it may not use
-  now. A grammar enforces all three, native tools the first two; any other backend has them only as words in
-  the messages. A server that refuses native tools is asked again in text, after a message with the rules."
+  MUST-ACT forbids an answer without a call, unless it begins with LEAD, if that is given; MUST-ANSWER forbids
+  calls, and WITHOUT names tools it may not use now. A grammar enforces all of them, native tools the first
+  and the third; any other backend has them only as words in the messages. A server that refuses native tools is asked again in text, after a message with the rules."
   (setv note "")
   (defn fall-back [reason]
     "Go on in text: add a message that says how calls are written."
@@ -61,7 +61,8 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
                       :grammar (when backend.takes-grammar
                                  (.grammar dialect table :may-answer (not must-act)
                                                          :may-call (not must-answer)
-                                                         :without without))
+                                                         :without without
+                                                         :lead lead))
                       :tools (.tools dialect table backend.tool-view)
                       :tool-choice (cond must-answer "none"  must-act "required"  True "auto")
                       :max-tokens max-tokens

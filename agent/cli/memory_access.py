@@ -35,6 +35,7 @@ def opened(
 ) -> Iterator[tuple[Any, Store]]:
     """The memory of the agent, for a person, and the store of the workspace. Where that has none, one that
     only looks gets an empty one. Raises UsageError."""
+    from quoth.neuro.embed.select import choose_embedder, embedder_named
     from quoth.tools.memory.opening import open_memory
     from quoth.tools.storage.database import Store
     from quoth.tools.storage.paths import store_path
@@ -48,24 +49,18 @@ def opened(
             store = Store(store_path(options.folder) if makes else ":memory:")
             ending.callback(store.close)
         opened_store = store
-        embedder = _embedder() if searches else None
         memory = open_memory(
             options.memory_url,
             lambda: opened_store,
             options.agent,
             user=options.asker,
-            embedder=embedder,
+            embedder=choose_embedder() if searches else None,
+            older=embedder_named,
             person=True,
         )
         if close := getattr(memory, "close", None):
             ending.callback(close)
         yield memory, store
-
-
-def _embedder() -> Any:
-    from quoth.neuro.embed.select import choose_embedder
-
-    return choose_embedder()
 
 
 def asked_of(options: MemoryOptions, work: Callable[[Any], Awaitable[T]], **how: bool) -> T:

@@ -6,23 +6,31 @@ and marked then: who is killed in between is told it again, which is better than
 
 from __future__ import annotations
 
+import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, switch
+from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
 from quoth.agent.terminal.output import complain, print_json, print_line
-from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.errors import ToolError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from quoth.tools.call.workspace import Workspace
+    from quoth.tools.memory.due_times import When
     from quoth.tools.memory.org_tasks import Task, TaskFile
+    from quoth.tools.org.document import Org
 
 LOOK_SECONDS = 1.0  # between two looks at the file
+RETRY_SECONDS = 30  # after which what could not be told is tried again
+
+
+class UndeliveredError(ToolError):
+    """A channel did not take a reminder, which therefore is not marked."""
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -30,6 +38,7 @@ class RemindOptions(Options):
     """Options of ``quoth remind``."""
 
     file: str | None = argument("FILE", "an Org file of the workspace (default: memory.org)", nargs="?")
+    to: str | None = option("--to", "NAME", "send it to this channel too (see --channel)")
     watch: bool = switch("--watch", "stay, and tell what comes due, until Ctrl-C")
 
 
@@ -43,12 +52,15 @@ def remind(options: RemindOptions) -> int:
     from quoth.tools.memory.org_tasks import FILE
 
     try:
-        reminders = Reminders(Workspace(options.folder), options.file or FILE, options.json)
+        reminders = Reminders(Workspace(options.folder), options.file or FILE, options.json, _sender(options))
         if options.file and not reminders.real.exists():
             raise UsageError(f"There is no file {options.file}.")
         if options.watch:
             reminders.watch()
         file = reminders.deliver()
+    except UndeliveredError as error:
+        complain(str(error))
+        return FAILED
     except ToolError as error:
         raise UsageError(str(error)) from None
     if not reminders.told:
@@ -56,6 +68,29 @@ def remind(options: RemindOptions) -> int:
         first = f" Next: {file.words_of(coming[0], now())}." if coming else ""
         complain(f"Nothing is due.{first}")
     return FAILED if file.faults else DONE
+
+
+def _sender(options: RemindOptions) -> Callable[[str], None] | None:
+    """What sends a text to the channel of ``--to``, or None. Raises UsageError for an unknown one."""
+    if options.to is None:
+        return None
+    import asyncio
+
+    from quoth.agent.run.channels import VARIABLE, HostRouter, channels_of
+
+    channels, name = channels_of(options.channels, os.environ.get(VARIABLE, "")), options.to
+    if name not in channels:
+        known = f"The channels are {', '.join(channels)}." if channels else "Name it: --channel NAME=WHERE."
+        raise UsageError(f"There is no channel {name}.{did_you_mean(name, channels)} {known}")
+    router = HostRouter(print_line, channels, "quoth remind")
+
+    def send(text: str) -> None:
+        try:
+            asyncio.run(router.send_message(text, to=name))
+        except ToolError as error:
+            raise UndeliveredError(str(error)) from None
+
+    return send
 
 
 def now() -> datetime:
@@ -66,10 +101,18 @@ class Reminders:
     """The reminders of one file; ``told`` counts those that were delivered. Raises ToolError for a path that
     leads out of the workspace."""
 
-    def __init__(self, workspace: Workspace, path: str, as_json: bool = False) -> None:
-        self._workspace, self._path, self._as_json = workspace, path, as_json
+    def __init__(
+        self,
+        workspace: Workspace,
+        path: str,
+        as_json: bool = False,
+        send: Callable[[str], None] | None = None,
+    ) -> None:
+        self._workspace, self._path = workspace, path
+        self._as_json, self._send = as_json, send
         self.real = workspace.resolve(path)
         self._complained: tuple[str, ...] = ()
+        self._unmarked: set[tuple[str, When | None]] = set()  # what was told, by its name and time
         self.told = 0
 
     def deliver(self) -> TaskFile:
@@ -84,14 +127,14 @@ class Reminders:
             return file
         with hold(f"reminders of {self.real}", "Another quoth remind is telling them just now.", 10):
             file = read_tasks(self._workspace, self._path)
-            told: list[Task] = []
             try:
                 for task in self._due(file):
-                    self._tell(file, task)
-                    told.append(task)
+                    if (mark := (task.name, task.due)) not in self._unmarked:
+                        self._tell(file, task)
+                        self._unmarked.add(mark)
+                        self.told += 1
             finally:
-                self._mark(told)
-                self.told += len(told)
+                self._mark()
         return file
 
     def _due(self, file: TaskFile) -> list[Task]:
@@ -100,24 +143,25 @@ class Reminders:
 
     def _tell(self, file: TaskFile, task: Task) -> None:
         at = now()
+        if self._send is not None:
+            self._send(file.words_of(task, at))
         if self._as_json:
             print_json({**file.shown(task, at), "file": file.name})
         else:
             print_line(file.words_of(task, at))
 
-    def _mark(self, told: list[Task]) -> None:
-        """Mark these in the file as it is by now; who was moved to another time meanwhile is not marked."""
-        if not told:
-            return
+    def _mark(self) -> None:
+        """Mark what was told in the file as it is by now; who was moved to another time meanwhile is not
+        marked. What cannot be marked is not told again by this process."""
         from quoth.tools.memory.task_file import change_tasks
 
-        marks = {(task.name, task.due) for task in told}
-        change_tasks(
-            self._workspace,
-            lambda file: (file.deliver(t for t in file.undelivered() if (t.name, t.due) in marks), None),
-            self._path,
-            complain,
-        )
+        def change(file: TaskFile) -> tuple[Org, None]:
+            told = [task for task in file.undelivered() if (task.name, task.due) in self._unmarked]
+            return file.deliver(told), None
+
+        if self._unmarked:
+            change_tasks(self._workspace, change, self._path, complain)
+            self._unmarked.clear()
 
     def _complain(self, *faults: str) -> None:
         """Say what is wrong with the file, once for as long as it is."""
@@ -140,7 +184,7 @@ class Reminders:
                         coming, seen = self._coming(), version
                     except (ToolError, UsageError) as error:
                         self._complain(str(error))
-                        coming, seen = [], version
+                        coming, seen = [now() + timedelta(seconds=RETRY_SECONDS)], version
                 wait = (coming[0] - now()).total_seconds() if coming else LOOK_SECONDS
                 pause(min(max(wait, 0.01), LOOK_SECONDS))
 

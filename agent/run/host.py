@@ -183,10 +183,16 @@ class Host:
 
     def _open_memory(self, given: HostServices) -> Any:
         """The memory of this agent: in the workspace's store, or where the host said."""
-        from quoth.tools.memory.opening import open_memory  # here: most calls use none
+        from quoth.neuro.embed.select import choose_embedder, embedder_named  # here: most calls use none
+        from quoth.tools.memory.opening import open_memory
 
         return open_memory(
-            given.memory_url, self._opened_store, self.agent_id, user=self.user, embedder=given.embedder
+            given.memory_url,
+            self._opened_store,
+            self.agent_id,
+            user=self.user,
+            embedder=given.embedder or choose_embedder(),
+            older=embedder_named,
         )
 
     def _make_door(self, policies: PolicyOptions) -> Door:

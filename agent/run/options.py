@@ -129,7 +129,8 @@ class HostServices(Services):
     records the calls in place of the store, ``audit=MemoryAudit()``.
 
     Without ``memory`` the agent has that of its workspace; with ``memory_url="postgresql://…"`` that of a
-    database, which is part of no record. ``embedder`` turns its texts into vectors, ``embedder=MyModel()``.
+    database, which is part of no record. ``embedder`` turns its texts into vectors, ``embedder=MyModel()``;
+    None is the one that is installed, or that QUOTH_EMBEDDER names.
     """
 
     knowledge: str | None = None

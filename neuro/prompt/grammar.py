@@ -99,16 +99,20 @@ def grammar(
     may_call: bool = True,
     without: Collection[str] = (),
     programs: bool = False,
+    lead: str = "",
 ) -> str:
     """The grammar for a reply: one or several calls, or an answer in plain words; ``may_answer`` or
     ``may_call`` false forbids one of them. With ``programs`` a call is a program for ``run``.
 
     Where the model may not answer yet, tools that can only repeat its own words are left out as well, because
-    small models answer through them. ``without`` names tools that may not be called now."""
+    small models answer through them; an answer that begins with ``lead`` is allowed then too. ``without``
+    names tools that may not be called now."""
     tools = [tool for tool in table.shown if may_call and tool.name not in without]
     if not may_answer:
         tools = [tool for tool in tools if not _only_says(tool)] or tools
     roots = (["calls"] if tools else []) + (["words"] if may_answer or not tools else [])
+    if lead and "words" not in roots:
+        roots.append(f"{_quoted(lead)} words")
     # Unbounded repeats only: llama.cpp unrolls {0,n} into n rules; the length of a reply is bounded anyway.
     rules = [f"root ::= {' | '.join(roots)}"]
     if tools:

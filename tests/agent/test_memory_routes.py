@@ -13,6 +13,7 @@ import pytest
 from words import async_agent, form, tool
 
 from quoth import HostServices
+from quoth.tools.call.call import ALLOW
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.service_types import BlockKind, BlockPermission
 from quoth.tools.errors import ToolFailure
@@ -248,6 +249,19 @@ async def test_the_acl_holds_on_every_way(tmp_path: Path, url: str | None, way: 
         for label in refused:
             block = await owner.get_block(label)
             assert (block.text, block.version) == ("text", 2)
+
+
+async def test_the_spy_sees_what_an_acl_without_denials_lets_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quoth.tools.memory.acl.judge", lambda permission, access: ALLOW)
+    async with async_agent(tmp_path) as agent:
+        world = World(agent, None, "own", ONE_FOR_EACH)
+        await world.furnish()
+        with world.spied():
+            found = await by_tool(world)
+        assert set(found.values()) == {"ok"}
+        assert world.written == {label_of(*case) for case in world.cases}
 
 
 def test_the_table_has_every_permission_and_each_kind_of_access() -> None:

@@ -1,12 +1,13 @@
 """What search finds, and what it costs. Prints Org tables.
 
-python tests/bench/memory.py [retrieval] [sizes] [writes] [--entries 1000 10000] [--rounds N] [--data DIR]
+python tests/bench/memory.py [retrieval] [sizes] [writes] [hostile] [--entries 1000 10000] [--rounds N] [--data DIR]
 
 retrieval: the questions of five LoCoMo conversations (../shared/data/locomo; it says so when they are
 missing), put to the product's own search over the transcripts' events, one turn an event. A question is
 answered when a turn of its evidence is among the first k hits (any@k), or all are (all@k). The weights were
 tuned on the first three conversations; the other two tell whether that was luck.
 sizes: search and append beside raw FTS5 and raw sqlite-vec on the same data, in the same run.
+hostile: 10,000 queries that are no queries, among 1,000 entries; the slowest.
 writes: appends to blocks beside raw transactions, all of them synced.
 """
 
@@ -19,6 +20,7 @@ import math
 import random
 import re
 import statistics
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -34,6 +36,7 @@ import apsw
 from quoth.neuro.embed.select import choose_embedder
 from quoth.tools.call.service_types import SearchOptions
 from quoth.tools.call.services import Embedder
+from quoth.tools.errors import ToolError
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.memory.passages import catch_up
 from quoth.tools.memory.search import texts_of
@@ -340,6 +343,33 @@ async def writes(rounds: int) -> None:
         print(f"| {rounds} x {SYNCED} | {shown(ours, 1, 0)} | {shown(theirs, 1, 0)} | {ratio:.2f} |")
 
 
+async def hostile() -> None:
+    """10,000 queries of tests/vocabulary/hostile.py."""
+    sys.path.append(str(Path(__file__).parents[1] / "vocabulary"))
+    from hostile import queries
+
+    with tempfile.TemporaryDirectory(prefix="quoth-memory-") as folder:
+        store = Store(Path(folder, "store.sqlite"))
+        memory = SqliteMemory(lambda: store, "bench", user="ann", embedder=choose_embedder())
+        with store.transaction():
+            for place, text in enumerate(texts(1_000)):
+                await memory.create_block(f"note {place}", f"{text} word cat near a b", kind="archival")
+        await memory.search("warm", "agent", SearchOptions())
+        slow: list[float] = []
+        errors = 0
+        for query in queries(10_000):
+            start = time.perf_counter()
+            try:
+                await memory.search(query, "all", SearchOptions())
+            except ToolError:
+                errors += 1
+            slow.append(time.perf_counter() - start)
+        print("| hostile queries | ended as results | as our own error | median, ms | slowest, ms |")
+        print("|---+---+---+---+---|")
+        middle, most = statistics.median(slow) * 1e3, max(slow) * 1e3
+        print(f"| {len(slow):,} | {len(slow) - errors:,} | {errors:,} | {middle:.1f} | {most:.0f} |")
+
+
 def main() -> None:
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -355,6 +385,8 @@ def main() -> None:
         asyncio.run(sizes(given.entries, given.rounds))
     if "writes" in given.parts:
         asyncio.run(writes(given.rounds))
+    if "hostile" in given.parts:
+        asyncio.run(hostile())
 
 
 if __name__ == "__main__":

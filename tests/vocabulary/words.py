@@ -302,6 +302,17 @@ class Story:
         return [call.result.status for call in self.reply.calls]
 
 
+def native(*calls: tuple[str, Any], text: str = "") -> dict[str, Any]:
+    """A reply with native calls: name and arguments of each; their ids are c1, c2 …"""
+    return {
+        "text": text,
+        "tool_calls": [
+            {"id": f"c{place}", "name": name, "arguments": arguments}
+            for place, (name, arguments) in enumerate(calls, 1)
+        ],
+    }
+
+
 def story(workspace: Path, *replies: Scripted, task: str = "Do it.", **options: Any) -> Story:
     """Tell a run in which the model says ``replies`` one after the other."""
     model = scripted(*replies)

@@ -287,6 +287,7 @@ class Transcript:
     def remove(self, session: str) -> None:
         """Delete a session with its pending requests and suspended programs. The audit keeps its calls."""
         with self._store().transaction() as execute:
+            searched = execute("SELECT 1 FROM indexed_sessions WHERE session = ?", (session,))
             for table in (
                 "events",
                 "receipts",
@@ -301,6 +302,8 @@ class Transcript:
                 "DELETE FROM plans WHERE request IN (SELECT id FROM requests WHERE session = ?)", (session,)
             )
             execute("DELETE FROM requests WHERE session = ?", (session,))
+            if searched:  # its words would stay in the index of the search until they are merged away
+                execute("INSERT INTO passage_words (passage_words) VALUES ('optimize')")
 
 
 # What an event says by itself, whatever words are secret.

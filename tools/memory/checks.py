@@ -24,9 +24,14 @@ def limit_of(block: Block) -> int:
     return block.limit or LIMITS[block.kind]
 
 
+def is_label(label: str) -> bool:
+    """Whether ``label`` can name a block."""
+    return 0 < len(label) <= MAX_LABEL and label.isprintable() and label == label.strip()
+
+
 def checked_label(label: str, what: str = "A label") -> None:
-    """Raise ToolError unless ``label`` can name a block."""
-    if not label or label != label.strip() or not label.isprintable() or len(label) > MAX_LABEL:
+    """Raise ToolError unless it is a label."""
+    if not is_label(label):
         raise ToolError(
             f"{what} is 1 to {MAX_LABEL} printable characters without a space at its ends, not"
             f" {label[:40]!a}."

@@ -15,7 +15,8 @@ from quoth.tools.storage.database import Store
 
 PLACES: Final = """
     SELECT passages.id, block, passages.session, indexed_sessions.session, passages.seq, start, length,
-    label, description, agent, updated, substr(text, start + 1, length)
+    label, description, agent, updated, substr(text, start + 1, length),
+    start > 0 OR substr(text, start + length + 1, 1) != ''
     FROM passages LEFT JOIN blocks ON blocks.id = block
     LEFT JOIN indexed_sessions ON indexed_sessions.id = passages.session WHERE passages.id IN ({})"""
 
@@ -34,6 +35,7 @@ class Passage:
     source: str
     at: str
     owner: str
+    has_neighbours: bool
 
     @property
     def embedded(self) -> str:
@@ -54,31 +56,32 @@ def read_passages(store: Store, ids: Sequence[int]) -> Iterator[Passage]:
         for session, seqs in wanted.items()
         for turn in turns_at(store.execute, session, seqs)
     }
-    for id, block, _, session, seq, start, length, label, description, owner, updated, text in rows:
+    for id, block, _, session, seq, start, length, label, description, owner, updated, text, more in rows:
         if block:
             about = f"{label} {description}"
-            yield Passage(id, block, label, about, text, "archival_memory", updated, owner)
+            yield Passage(id, block, label, about, text, "archival_memory", updated, owner, bool(more))
         elif (turn := said.get((session, seq))) is not None:
             name, text = f"{session}.{seq}", f"{turn.speaker}: {turn.text[start : start + length]}"
-            yield Passage(id, name, name, turn.about, text, "conversations", turn.at, "")
+            yield Passage(id, name, name, turn.about, text, "conversations", turn.at, "", True)
 
 
 def read_hits(
     store: Store, ranked: Sequence[int], parts: Parts, limit: int, agent: str, words: Sequence[str]
 ) -> list[SearchHit]:
-    """The hits for the best passages: one for each block, each turn, and each text, for a fork of a session
+    """The hits for the best passages: one for each block and each turn, and but one where a fork of a session
     says the same once more."""
     found: list[Passage] = []
     known: set[object] = set()
     for start in range(0, len(ranked), limit):
         page = {one.id: one for one in read_passages(store, ranked[start : start + limit])}
         for one in filter(None, map(page.get, ranked[start : start + limit])):
-            if one.whole not in known and one.text not in known and len(found) < limit:
+            twice = one.source == "conversations" and one.text in known
+            if one.whole not in known and not twice and len(found) < limit:
                 found.append(one)
                 known |= {one.whole, one.text}
         if len(found) == limit:
             break
-    said = _shares(store, [one.id for one in found], words)
+    said = _shares(store, found, words)
     return [
         SearchHit(
             one.label,
@@ -93,18 +96,28 @@ def read_hits(
     ]
 
 
-def _shares(store: Store, ids: Sequence[int], words: Sequence[str]) -> dict[int, float]:
+def _shares(store: Store, found: Sequence[Passage], words: Sequence[str]) -> dict[int, float]:
     """How much of the words' part is owed to a passage's own words, and not to its neighbours. FTS5 tells but
-    their sum, so each word counts in proportion to the weights of the columns it is in."""
-    own, all_ = dict.fromkeys(ids, 0.0), dict.fromkeys(ids, 0.0)
-    marks = ", ".join("?" * len(ids))
+    the sum: here a word of a neighbour counts half as much as one of the passage."""
+    share = {one.id: 1.0 for one in found}
+    some = [one for one in found if one.has_neighbours]
+    if not some:
+        return share
+    stems = store.tokenizer("porter", ["unicode61"])
+    asked = {word: set(stems(word)) for word in words}
+    own = {one.id: set(stems(f"{one.text} {one.about}")) for one in some}
+    near = dict.fromkeys(own, 0)
+    marks = ", ".join("?" * len(own))
     sql = f"SELECT rowid FROM passage_words WHERE passage_words MATCH ? AND rowid IN ({marks})"  # noqa: S608
-    for word in words:
-        for columns, weight in (("text about", 1.0), ("near", 0.5), ("far", 0.3)):
-            for (id,) in store.execute(sql, (f'{{{columns}}} : "{word}"', *ids)):
-                all_[id] += weight
-                own[id] += weight if columns == "text about" else 0.0
-    return {id: own[id] / all_[id] if all_[id] else 1.0 for id in ids}
+    for word, parts in asked.items():
+        lacking = [id for id, said in own.items() if not parts <= said]
+        if lacking:
+            for (id,) in store.execute(sql, (f'{{near far}} : "{word}"', *own)):
+                near[id] += id in lacking
+    for id, said in own.items():
+        mine = sum(parts <= said for parts in asked.values())
+        share[id] = mine / (mine + near[id] / 2) if mine or near[id] else 1.0
+    return share
 
 
 def _told(parts: Mapping[str, float], own: float) -> dict[str, float]:

@@ -25,12 +25,14 @@ def open_memory(
     *,
     user: str = "",
     embedder: Embedder | None = None,
+    older: Callable[[str], Embedder | None] = lambda name: None,
     person: bool = False,
 ) -> Any:
     """The memory of an agent, which is MemoryStore, Search and SharedBlocks: in the store of the workspace,
-    or in the database that ``url`` names. Conversations are searched in ``store`` either way."""
+    or in the database that ``url`` names. Conversations are searched in ``store`` either way. ``older`` gives
+    the embedder of vectors that another one than ``embedder`` made."""
     if not url:
-        return SqliteMemory(store, agent_id, user=user, embedder=embedder, person=person)
+        return SqliteMemory(store, agent_id, user=user, embedder=embedder, older=older, person=person)
     scheme, colon, _ = url.partition("://")
     if not colon or scheme not in POSTGRES:
         shown = f"{excerpt(scheme)}://" if colon else "a text without ://"

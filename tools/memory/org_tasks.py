@@ -79,7 +79,7 @@ class TaskFile:
         self._check_text(data)
         self.zone = self._zone()
         self.faults: list[str] = []
-        self.open_word, self.done_words = _words(self.org)
+        self.open_word, self.done_words = self._words()
         self.tasks = self._tasks()
 
     def place(self, row: int) -> str:
@@ -108,6 +108,25 @@ class TaskFile:
                     )
                 return zone
         return local_zone()
+
+    def _words(self) -> tuple[str, tuple[str, ...]]:
+        """The word of an open task and those of done ones, as the file declares them or as Org has them."""
+        opens: list[str] = []
+        dones: list[str] = []
+        declared = [*self.org.keywords("TODO", "SEQ_TODO", "TYP_TODO")]
+        for key in declared:
+            before, bar, after = key.value.partition("|")
+            first, last = before.split(), after.split()
+            if not bar:
+                first, last = first[:-1], first[-1:]
+            opens += [word.partition("(")[0] for word in first]
+            dones += [word.partition("(")[0] for word in last]
+        if declared and not (opens and dones):
+            raise ToolError(
+                f"{self.place(declared[0].first)}: this declares no words for open and for done tasks; "
+                "it is written as #+TODO: TODO | DONE."
+            )
+        return (opens or ["TODO"])[0], tuple(dones or ["DONE"])
 
     def _tasks(self) -> list[Task]:
         found: list[Task] = []
@@ -302,20 +321,6 @@ def _guarded(title: str) -> str:
 
 def _line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _words(org: Org) -> tuple[str, tuple[str, ...]]:
-    """The word of an open task, and those of done ones, as the file declares them or as Org has them."""
-    opens: list[str] = []
-    dones: list[str] = []
-    for key in org.keywords("TODO", "SEQ_TODO", "TYP_TODO"):
-        before, bar, after = key.value.partition("|")
-        first, last = before.split(), after.split()
-        if not bar and first:
-            first, last = first[:-1], first[-1:]
-        opens += [word.partition("(")[0] for word in first]
-        dones += [word.partition("(")[0] for word in last]
-    return (opens or ["TODO"])[0], tuple(dones or ["DONE"])
 
 
 def _named(tasks: Sequence[Task]) -> str:

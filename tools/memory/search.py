@@ -26,8 +26,8 @@ from quoth.tools.storage.database import Store
 
 WEIGHTS: Final = "1.0, 1.0, 0.5, 0.3"  # of a passage's text, what it is about, its neighbours, and theirs
 MEANING: Final = 1.0  # what nearness in meaning weighs beside words
-NEAR: Final = 0.3  # a passage with none of the words must be so near to be a hit
-POOL: Final = 200  # the best passages by words, and those by meaning, whose scores are added up
+NEAR: Final = 0.15  # a passage with none of the words must be so near to be a hit
+POOL: Final = 100  # at least so many of the best by words, and by meaning, have their scores added up
 INSTALL: Final = "pip install 'quoth[vectors]'"
 NO_MEANING: Final = (
     f"Nothing here can compare meanings, so that only words can be searched; install it with {INSTALL}."
@@ -74,12 +74,20 @@ async def search(
     if options.semantic and embedder is None:
         raise ToolError(NO_MEANING)
     opened = store()
+
+    def found(nearest: vectors.Nearest | None = None) -> list[SearchHit]:
+        visible = _visible(opened, agent_id, user, scope, options)
+        return _hits(opened, words, nearest, visible, options, agent_id)
+
+    def by_words() -> list[SearchHit]:
+        catch_up(opened)
+        return found()
+
+    if embedder is None:
+        return await asyncio.to_thread(by_words)
     await asyncio.to_thread(catch_up, opened)
-    nearest = None
-    if embedder is not None:
-        nearest = await _nearest(opened, words, embedder, older, needed=options.semantic)
-    visible = _visible(opened, agent_id, user, scope, options)
-    return await asyncio.to_thread(_hits, opened, words, nearest, visible, options, agent_id)
+    nearest = await _nearest(opened, words, embedder, older, needed=options.semantic)
+    return await asyncio.to_thread(found, nearest)
 
 
 async def _nearest(
@@ -91,7 +99,7 @@ async def _nearest(
     needed: bool,
 ) -> vectors.Nearest | None:
     """What is near in meaning; None where that cannot be said, so that the search goes on by words."""
-    if not await asyncio.to_thread(vectors.loaded, store):
+    if not vectors.loaded(store):
         if needed:
             raise ToolError(NO_MEANING)
         return None
@@ -166,25 +174,25 @@ def _present(store: Store) -> tuple[str, int]:
 # Scores
 
 
-def _by_words(store: Store, words: list[str], visible: _Condition) -> Scores:
+def _by_words(store: Store, words: list[str], visible: _Condition, pool: int) -> Scores:
     """The best passages by their words."""
     asked = fts_query(words)
-    best = f"{BY_WORDS} ORDER BY score DESC LIMIT {POOL}"
+    best = f"{BY_WORDS} ORDER BY score DESC LIMIT {pool}"
     found = dict(store.execute(best, (asked,)))
     seen = _seen(store, found, visible)
-    if len(seen) == len(found) or len(found) < POOL:
+    if len(seen) == len(found) or len(found) < pool:
         return {id: found[id] for id in found if id in seen}
-    within = f"{BY_WORDS} AND rowid IN ({VISIBLE} WHERE {visible.sql}) ORDER BY score DESC LIMIT {POOL}"
+    within = f"{BY_WORDS} AND rowid IN ({VISIBLE} WHERE {visible.sql}) ORDER BY score DESC LIMIT {pool}"
     return dict(store.execute(within, (asked, *visible.values)))
 
 
-def _by_meaning(store: Store, nearest: vectors.Nearest, visible: _Condition) -> Scores:
+def _by_meaning(store: Store, nearest: vectors.Nearest, visible: _Condition, pool: int) -> Scores:
     """The nearest passages in meaning."""
-    found = nearest.best(POOL)
+    found = nearest.best(pool)
     seen = _seen(store, found, visible)
-    if len(seen) == len(found) or len(found) < POOL:
+    if len(seen) == len(found) or len(found) < pool:
         return {id: near for id, near in found.items() if id in seen}
-    return nearest.best(POOL, f" AND passage IN ({VISIBLE} WHERE {visible.sql})", visible.values)
+    return nearest.best(pool, f" AND passage IN ({VISIBLE} WHERE {visible.sql})", visible.values)
 
 
 def _seen(store: Store, found: Iterable[int], visible: _Condition) -> set[int]:
@@ -202,8 +210,9 @@ def _hits(
     options: SearchOptions,
     agent: str,
 ) -> list[SearchHit]:
-    said = {} if options.semantic else _by_words(store, words, visible)
-    meant = _by_meaning(store, nearest, visible) if nearest else {}
+    pool = max(POOL, 2 * options.limit)
+    said = {} if options.semantic else _by_words(store, words, visible, pool)
+    meant = _by_meaning(store, nearest, visible, pool) if nearest else {}
     if nearest:
         meant |= nearest.of([id for id in said if id not in meant])
     best = max(said.values(), default=0.0)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from quoth.tools.call.service_types import (
@@ -87,8 +86,6 @@ class SqliteMemory(BlockMemory):
         return [(str(agent), str(kind), int(blocks), int(chars)) for agent, kind, blocks, chars in rows]
 
     async def search_blocks(self, query: str, limit: int = 10) -> Sequence[SearchHit]:
-        if find_spec("quoth.tools.memory.search") is None:
-            return await super().search_blocks(query, limit)
         return await self.search(query, "agent", SearchOptions(limit, "archival_memory"))
 
     async def search(self, query: str, scope: SearchScope, options: SearchOptions) -> Sequence[SearchHit]:

@@ -86,7 +86,7 @@ async def embed_new(store: Store, embedder: Embedder, texts: Texts, seconds: flo
         return
     end = time.monotonic() + seconds
     while True:
-        model, batch = await asyncio.to_thread(_next, store, embedder)
+        model, batch = _next(store, embedder)
         if not batch:
             return
         said = await asyncio.to_thread(texts, batch)
@@ -146,7 +146,7 @@ class Nearest:
         """What is near to a text; ``older`` gives the embedder of an older model, if there still is one.
         Raises ToolError when the model fails."""
         asked: dict[int, bytes] = {}
-        for model in await asyncio.to_thread(models, store):
+        for model in models(store):
             one = embedder if model.name == embedder.name else older(model.name)
             if one is not None and model.dimensions:
                 vectors = await one.embed([text])

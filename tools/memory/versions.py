@@ -30,6 +30,8 @@ class Delta:
 
 def delta(older: BlockVersion, text: str) -> Delta:
     """What leads from ``text`` back to the older version."""
+    if text.startswith(older.text):  # something was appended
+        return Delta(older.version, len(older.text), 0, "", older.at, older.by)
     head = _shared(older.text, text)
     tail = _shared(older.text[head:][::-1], text[head:][::-1])
     middle = older.text[head : len(older.text) - tail]

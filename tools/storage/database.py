@@ -13,7 +13,7 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -266,6 +266,17 @@ class Store:
                 raise StoreError(f"SQLite cannot load {path}", str(error)) from None
             finally:
                 self._db.enable_load_extension(False)
+
+    def tokenizer(self, name: str, args: list[str]) -> Callable[[str], list[str]]:
+        """What splits a text into words for FTS5 in this store."""
+        with self._lock:
+            split = self._db.fts5_tokenizer(name, args)
+
+        def words(text: str) -> list[str]:
+            raw, why = text.encode(errors="replace"), apsw.FTS5_TOKENIZE_DOCUMENT
+            return [str(one) for one in split(raw, why, None, include_offsets=False, include_colocated=False)]
+
+        return words
 
     def compact(self) -> None:
         """Rewrite the file without what was deleted, also where SQLite only marks it as free, and empty the

@@ -90,8 +90,10 @@ def test_what_waits_is_listed_the_oldest_first(here: Path) -> None:
     )
     me = told(here, "pending", first)["user"]
     assert timeless(done(here, "pending")) == lines(
-        [f"{first}  {WRITE}", "       it writes files; touches src/a.txt", f"       {me}, s1, call, WHEN"],
-        [f'{second}  (careful :pin "[secret]")', "       it costs money", "       ann, s2, call, WHEN"],
+        [f"{first}  {WRITE}", "       it writes files; touches src/a.txt"],
+        f"       {me} (terminal), s1, call, WHEN",
+        [f'{second}  (careful :pin "[secret]")', "       it costs money"],
+        "       ann (terminal), s2, call, WHEN",
     ).rstrip("\n")
     assert [request["id"] for request in told(here, "pending")] == [first, second]
     assert [request["id"] for request in told(here, "pending", "--session", "s2")] == [second]
@@ -107,7 +109,8 @@ def test_one_request_is_shown_in_full(here: Path) -> None:
     assert timeless(done(here, "pending", request["id"])) == lines(
         [f"{request['id']}  {long}"],
         ["because      it writes files", "touches      src/a.txt"],
-        ["asked by     ann, session s1, route reply", "asked at     WHEN", "in answer to Write it."],
+        "asked by     ann (terminal), session s1, route reply",
+        ["asked at     WHEN", "in answer to Write it."],
         ["decided      not yet; open until WHEN"],
     ).rstrip("\n")
     assert told(here, "pending", request["id"]) == request

@@ -7,22 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Agent, MemoryAudit, Spy, agent, complaint, files, scripted, story, table_of, tool
+from words import Agent, MemoryAudit, Spy, agent, complaint, files, native, scripted, story, table_of, tool
 
 from quoth import HostServices, ModelOptions
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
-
-
-def native(*calls: tuple[str, Any], text: str = "") -> dict[str, Any]:
-    """A reply with native calls: name and arguments of each; their ids are c1, c2 …"""
-    return {
-        "text": text,
-        "tool_calls": [
-            {"id": f"c{place}", "name": name, "arguments": arguments}
-            for place, (name, arguments) in enumerate(calls, 1)
-        ],
-    }
 
 
 def messages(request: bytes) -> list[dict[str, Any]]:

@@ -368,27 +368,6 @@ def test_a_fork_that_goes_on_is_told_of_the_memory_of_today(tmp_path: Path, pers
     assert (old, "| User prefers mauve" in new) == (SHOWN, True)
 
 
-@pytest.mark.parametrize(
-    ("event", "fault"),
-    [
-        ("(memory :blocks [])", "it has no :step"),
-        ('(memory :step 1 :blocks [{"label" 1  "text" ""}])', "its :blocks is "),
-        ("(memory :step 1 :blocks [] :told 1)", "its :told is 1"),
-    ],
-)
-def test_an_event_of_the_memory_that_was_written_by_hand_is_refused(
-    tmp_path: Path, event: str, fault: str
-) -> None:
-    from quoth.tools.history.event import read_event
-    from quoth.tools.history.transfer import written
-
-    text = event.replace("(memory ", '(memory :seq 1 :at "2026-03-10T12:00:00+00:00" ')
-    one = read_event("s", text, "")
-    (tmp_path / "s.hy").write_text("\n".join(written([one], "s", 1, "0")))
-    said = quoth("import", "s.hy", cwd=tmp_path)
-    assert (said.code, fault in said.err) == (2, True), said.err
-
-
 # A memory that cannot be read
 
 

@@ -56,6 +56,13 @@ def test_an_older_store_opens_whole(older: Path) -> None:
     assert (audit.ok, audit.rows) == (True, 6)
 
 
+def test_its_requests_have_an_origin_without_a_channel(older: Path) -> None:
+    with ann(older, "apples") as agent:
+        origins = [request.origin for request in agent.broker.requests(every=True)]
+    assert origins
+    assert {(origin["channel"], origin["user"]) for origin in origins} == {("", "ann")}
+
+
 def test_its_sessions_are_listed_and_shown(
     older: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

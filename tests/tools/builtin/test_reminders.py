@@ -75,14 +75,14 @@ def test_a_day_with_tasks(here: Gateway, tmp_path: Path) -> None:
         "state": "TODO",
         "due": "2026-11-22T18:00:00+01:00",
         "overdue": False,
-        "line": 29,
+        "line": 28,
     }
     assert (tmp_path / "memory.org").read_text().count("\n* ") == 3
 
 
 def test_it_says_what_it_wrote_and_who_wrote_it(here: Gateway, tmp_path: Path) -> None:
     result = here.pass_through('(track-task :operation "add" :title "x")', user="ann", session="s1")
-    assert result.side_effects == ["wrote:memory.org"]
+    assert result.side_effects == ("wrote:memory.org",)
     assert ":BY: ann\n" in (tmp_path / "memory.org").read_text()
 
 

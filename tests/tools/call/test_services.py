@@ -38,9 +38,16 @@ MISSING: list[tuple[str, Callable[[ToolContext], Any], str]] = [
     ("list_blocks", lambda ctx: ctx.memory.list_blocks(), MEMORY),
     ("update_block_text", lambda ctx: ctx.memory.update_block_text("persona", "Kind."), MEMORY),
     ("append_to_block", lambda ctx: ctx.memory.append_to_block("persona", "Kind."), MEMORY),
+    ("replace_in_block", lambda ctx: ctx.memory.replace_in_block("persona", "Kind", "Calm"), MEMORY),
+    ("move_block", lambda ctx: ctx.memory.move_block("persona", "archival"), MEMORY),
+    ("swap_blocks", lambda ctx: ctx.memory.swap_blocks("persona", "task"), MEMORY),
+    ("delete_block", lambda ctx: ctx.memory.delete_block("persona"), MEMORY),
+    ("history", lambda ctx: ctx.memory.history("persona"), MEMORY),
+    ("undo", lambda ctx: ctx.memory.undo("persona"), MEMORY),
     ("search_blocks", lambda ctx: ctx.memory.search_blocks("kind", 3), MEMORY),
     ("persist_block", lambda ctx: ctx.memory.persist_block("persona"), MEMORY),
     ("send_message", lambda ctx: ctx.router.send_message("Hello.", to="user"), ROUTER),
+    ("list_channels", lambda ctx: ctx.router.list_channels(), ROUTER),
     ("complete", lambda ctx: ctx.model.complete("Which colour?", system="Be brief."), MODEL),
     ("search", lambda ctx: ctx.search("colour", "all"), SEARCH),
     ("list_sources", lambda ctx: ctx.sources.list_sources(), SOURCES),
@@ -110,6 +117,26 @@ class Memory:
     async def append_to_block(self, label: str, text: str) -> None:
         await self.update_block_text(label, f"{self.blocks[label].text}\n{text}")
 
+    async def replace_in_block(self, label: str, old: str, new: str) -> None:
+        await self.update_block_text(label, self.blocks[label].text.replace(old, new))
+
+    async def move_block(self, label: str, kind: Any, *, to: str = "") -> Block:
+        self.blocks[to or label] = replace(self.blocks[label], label=to or label, kind=kind)
+        return self.blocks[to or label]
+
+    async def swap_blocks(self, archive_label: str, load_label: str, *, to: str = "") -> Block:
+        await self.move_block(archive_label, "archival")
+        return await self.move_block(load_label, "working", to=to)
+
+    async def delete_block(self, label: str) -> None:
+        del self.blocks[label]
+
+    async def history(self, label: str) -> list[Any]:
+        return []
+
+    async def undo(self, label: str) -> Block:
+        return self.blocks[label]
+
     async def search_blocks(self, query: str, limit: int = 10) -> list[SearchHit]:
         return [SearchHit(b.label, b.text) for b in self.blocks.values() if query in b.text][:limit]
 
@@ -125,6 +152,9 @@ class Outbox:
 
     async def send_message(self, message: str, *, to: str = "user") -> None:
         self.sent.append((to, message))
+
+    async def list_channels(self) -> list[str]:
+        return ["ann"]
 
 
 class Parrot:
@@ -191,6 +221,9 @@ def all_given() -> dict[str, Any]:
     return {"services": services}
 
 
+HIT = {"at": "", "owner": "", "parts": {}}  # what a searcher may leave out
+
+
 async def write(ctx: ToolContext) -> Any:
     await ctx.memory.create_block("task", "One", kind="core")
     await ctx.memory.append_to_block("task", "two")
@@ -229,6 +262,11 @@ USES: list[tuple[str, Callable[[ToolContext], Any], str, Any]] = [
             "permission": "read_write",
             "description": "",
             "owner": "",
+            "limit": 0,
+            "version": 1,
+            "created": "",
+            "updated": "",
+            "by": "",
         },
     ),
     (
@@ -245,7 +283,7 @@ USES: list[tuple[str, Callable[[ToolContext], Any], str, Any]] = [
         "memory-searched",
         lambda ctx: ctx.memory.search_blocks("kind"),
         '(await (ctx.memory.search-blocks "kind"))',
-        [{"label": "persona", "text": "I am kind.", "score": 0.0, "source": ""}],
+        [{"label": "persona", "text": "I am kind.", "score": 0.0, "source": "", **HIT}],
     ),
     (
         "router",
@@ -263,14 +301,14 @@ USES: list[tuple[str, Callable[[ToolContext], Any], str, Any]] = [
         "search",
         lambda ctx: ctx.search("colour"),
         '(await (ctx.search "colour"))',
-        [{"label": "colour", "text": "agent all 10", "score": 0.0, "source": ""}],
+        [{"label": "colour", "text": "agent all 10", "score": 0.0, "source": "", **HIT}],
     ),
     (
         "search-with-options",
         lambda ctx: ctx.search("colour", "shared", SearchOptions(3, "conversations")),
         """(do (import quoth [SearchOptions])
                (await (ctx.search "colour" "shared" (SearchOptions 3 "conversations"))))""",
-        [{"label": "colour", "text": "shared conversations 3", "score": 0.0, "source": ""}],
+        [{"label": "colour", "text": "shared conversations 3", "score": 0.0, "source": "", **HIT}],
     ),
     (
         "sources",
@@ -394,7 +432,7 @@ def test_a_permission_asked_for_is_no_time_of_the_body() -> None:
         ),
         (
             lambda ctx: ctx.search("x", options=SearchOptions(0)),
-            "The limit of a search is at least 1, not 0.",
+            "The limit of a search is 1 to 100, not 0.",
         ),
         (
             lambda ctx: ctx.search("x", options=SearchOptions(domain="web")),  # type: ignore[arg-type]

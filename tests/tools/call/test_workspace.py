@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from words import complaint, files
 
+from quoth.tools.call import workspace as workspace_module
 from quoth.tools.call.call import ALLOW
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import enter_context
@@ -338,3 +339,17 @@ def test_whatever_the_path_what_is_resolved_is_inside(path: str) -> None:
         said = ""
         assert real == workspace.root or workspace.root in real.parents
     assert said in ("", f"{path} is outside the workspace /usr/share.")
+
+
+def test_a_new_file_does_not_replace_one_that_an_editor_makes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def at_the_last_moment(*given: Any) -> bool:
+        files(tmp_path, {"a.txt": "the editor's"})
+        return replace_in(*given)
+
+    replace_in = workspace_module.replace_in
+    monkeypatch.setattr(workspace_module, "replace_in", at_the_last_moment)
+    said = complaint(ToolError, lambda: Workspace(tmp_path).write("a.txt", b"ours", before=b""))
+    assert said == "a.txt was changed meanwhile: it is not as it was read. Read it again, then change it."
+    assert (tmp_path / "a.txt").read_text() == "the editor's"

@@ -317,6 +317,7 @@ def test_a_damaged_text_is_refused_with_the_event(
 SAYING = {
     "session": {"user": "ann"},
     "stimulus": BEGINNING,
+    "memory": {"step": 1, "blocks": [{"label": "place", "text": "Lisbon", "permission": "human"}]},
     "request": {"talk": 1, "from": 0, "messages": [{"role": "user", "content": "Do it."}]},
     "reply": {"text": "Done."},
     "call": {"id": "c", "form": Code("(look)"), "user": "ann"},
@@ -372,6 +373,7 @@ def test_an_event_that_lacks_what_it_must_say_or_says_nonsense_is_refused(kind: 
         ("stimulus", "r1", {"after": "r1"}, "there is no run r1 before it."),
         ("stimulus", "r1", {"turn": None}, "its :turn is None."),
         ("stimulus", "r1/1.0/agent", {"turn": None}, ""),
+        ("memory", "r1", {"blocks": [{"label": "place"}]}, 'its :blocks is [{"label" "place"}].'),
         ("request", "r1", {"messages": [{"role": "user"}]}, 'its :messages is [{"role" "user"}].'),
         ("call", "r2", {}, "its run r2 has no beginning."),
         ("call", "", {"user": 1}, "its :user is 1."),

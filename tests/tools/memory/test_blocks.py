@@ -33,6 +33,10 @@ FAILURES: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda m: m.get_or_fail("a\n\x1bb"),
         f"There is no block named a��b. {LISTED}",
     ),
+    "unknown label with half a character": (
+        lambda m: m.undo("\ud800"),
+        f"There is no block named �. {LISTED}",
+    ),
     "label taken": (
         lambda m: m.create_block("plan"),
         "There is already a block named plan (core); change that one, or take another label.",
@@ -320,8 +324,10 @@ def test_what_is_forgotten_leaves_nothing(make: Make, store: Store) -> None:
     secret = "the secret word is xyzzy"
     memory = make("a")
     done(memory.create_block("x", secret))
+    done(memory.search_blocks("xyzzy"))
     done(memory.update_block_text("x", "nothing"))
     done(memory.share_block("x", "b"))
+    done(memory.search_blocks("nothing"))
     done(make("a", person=True).forget("x"))
     assert done(make("b").list_shared_blocks()) == []
     done(memory.create_block("x", "again"))

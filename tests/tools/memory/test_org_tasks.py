@@ -302,6 +302,11 @@ def test_a_headline_that_cannot_be_read(text: str, said: str) -> None:
         (b"* TODO a\n* \xff\n", "memory.org:2: this is no UTF-8 text; nothing is changed in it."),
         (b"* TODO a\n\n\0\n", "memory.org:3: a NUL character stands here; nothing is changed."),
         (
+            b"#+TODO: TODO\n",
+            "memory.org:1: this declares no words for open and for done tasks; it is written as "
+            "#+TODO: TODO | DONE.",
+        ),
+        (
             b"\n#+PROPERTY: ZONE Europe/Berln\n",
             "memory.org:2: there is no time zone 'Europe/Berln'; zones are named as UTC or Europe/Berlin.",
         ),

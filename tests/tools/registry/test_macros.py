@@ -63,6 +63,7 @@ FULL = """(def-cognitive-tool pick-line
   :timeout    (* 2 4)
   :tag        "LINE"
   :allow-repeat True
+  :ends-turn  True
   :shown      False
   :replace    True
   :examples   [(pick-line :text "a" :number 1)
@@ -199,6 +200,7 @@ OPTIONS = [
     "timeout",
     "tag",
     "allow-repeat",
+    "ends-turn",
     "shown",
     "examples",
     "replace",
@@ -296,7 +298,8 @@ MISUSES: list[tuple[str, str, str]] = [
         '(def-shell-tool x "D." :body 1)',
         ":body",
         "x: there is no option :body; the options are :argv :cwd :guard :parameters :effects :cost :gate "
-        ":gate-failure :cooldown :daily-limit :timeout :tag :allow-repeat :shown :examples :replace.",
+        ":gate-failure :cooldown :daily-limit :timeout :tag :allow-repeat :ends-turn :shown :examples "
+        ":replace.",
     ),
     (
         '(def-shell-tool x "D." :argv "ls -l")',

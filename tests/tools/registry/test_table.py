@@ -200,6 +200,7 @@ DEFINITIONS: list[tuple[dict[str, Any], str]] = [
     ({"daily_limit": "3"}, "x: :cooldown and :daily-limit are numbers."),
     ({"gate": "no"}, "x: :gate is True or False."),
     ({"allow_repeat": 1}, "x: :allow-repeat is True or False."),
+    ({"ends_turn": "yes"}, "x: :ends-turn is True or False."),
     ({"shown": "no"}, "x: :shown is True or False."),
     ({"replace": None}, "x: :replace is True or False."),
     ({"tag": 3}, "x: :tag is a text."),

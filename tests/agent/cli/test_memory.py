@@ -1,0 +1,423 @@
+"""What is remembered, as a person sees and changes it: quoth memory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from words import Said, Terminal, command, complaint, files, quoth
+
+from quoth.agent.terminal.editor import edited
+from quoth.tools.errors import UsageError
+from quoth.tools.memory.sqlite import SqliteMemory
+from quoth.tools.memory.traces import Traces, traces
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
+
+MINUTE = r"20\d\d-\d\d-\d\d \d\d:\d\d UTC"
+
+
+@pytest.fixture(autouse=True)
+def by_words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUOTH_EMBEDDER", "none")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A workspace with two blocks."""
+    done(tmp_path, "edit", "preferences", "--new", "--text", "User prefers dark mode", "--user", "ann")
+    done(tmp_path, "edit", "notes", "--new", "--text", "A duck\n", "--kind", "archival", "--limit", "50")
+    return tmp_path
+
+
+def memory(folder: Path, *words: str, **more: Any) -> Said:
+    return quoth("memory", *words, cwd=folder, **more)
+
+
+def done(folder: Path, *words: str, **more: Any) -> str:
+    """What a command that goes well prints."""
+    said = memory(folder, *words, **more)
+    assert said.code == 0, said.err
+    return said.out
+
+
+def told(folder: Path, *words: str, **more: Any) -> Any:
+    """What it prints as JSON."""
+    said = memory(folder, *words, "--json", **more)
+    assert said.out.count("\n") == 1, said
+    return json.loads(said.out)
+
+
+def refused(folder: Path, *words: str, code: int = 2, **more: Any) -> str:
+    """What it complains of, with nothing on stdout."""
+    said = memory(folder, *words, **more)
+    assert (said.code, said.out) == (code, ""), said
+    return said.err.removeprefix("quoth: ").rstrip("\n")
+
+
+def text(folder: Path, label: str = "preferences") -> str:
+    found: str = told(folder, "show", label)["text"]
+    return found
+
+
+def shared(folder: Path, label: str, agent: str) -> None:
+    """Share a block of the usual agent."""
+    store = Store(store_path(folder))
+    asyncio.run(SqliteMemory(lambda: store, "agent", person=True).share_block(label, agent, "append"))
+    store.close()
+
+
+# Looking
+
+
+def test_where_nothing_is_remembered_it_says_how_to_begin(tmp_path: Path, state: Path) -> None:
+    said = memory(tmp_path, "list")
+    assert said == Said(
+        0,
+        "",
+        'quoth: Nothing is remembered here yet. An agent does it with (block :operation "append" :label'
+        ' "preferences" :content "…"), you with: quoth memory edit preferences --new\n',
+    )
+    assert told(tmp_path, "list") == told(tmp_path, "export") == told(tmp_path, "search", "duck") == []
+    assert memory(tmp_path, "search", "duck") == Said(0, "", "quoth: Nothing was found.\n")
+    assert refused(tmp_path, "show", "x") == "There is no block named x; there are no blocks yet."
+    assert done(tmp_path, "export") == "#+TITLE: Memory\n"
+    assert "Nothing is remembered here yet.\nIt is kept in no store yet.\n" in done(tmp_path, "status")
+    assert list(state.iterdir()) == []
+
+
+def test_blocks_are_listed_one_a_line(here: Path) -> None:
+    assert re.fullmatch(
+        rf"notes        archival  read_write  7 of 50      v1  {MINUTE}\n"
+        rf"preferences  core      read_write  22 of 5,000  v1  {MINUTE}\n",
+        done(here, "list"),
+    )
+    assert done(here, "list", "--kind", "core").startswith("preferences  core")
+    assert memory(here, "list", "--kind", "working").err == "quoth: There is no working block.\n"
+    first, second = told(here, "list")
+    assert first | {"created": 0, "updated": 0} == {
+        "label": "notes", "description": "", "kind": "archival", "permission": "read_write", "limit": 50,
+        "version": 1, "created": 0, "updated": 0, "by": first["by"], "size": 7,
+    }  # fmt: skip
+    assert second["by"] == "a person (ann)"
+
+
+def test_each_agent_has_its_own(here: Path) -> None:
+    assert told(here, "list", "--agent", "other") == []
+    done(here, "edit", "mine", "--new", "--text", "x", "--agent", "other")
+    assert [one["label"] for one in told(here, "list")] == ["notes", "preferences"]
+
+
+def test_a_shared_block_is_its_owners(here: Path) -> None:
+    shared(here, "preferences", "other")
+    assert re.fullmatch(
+        rf"preferences  core  append  22 of 5,000  v1  {MINUTE}  of agent\n",
+        done(here, "list", "--agent", "other"),
+    )
+    assert told(here, "list", "--agent", "other")[0]["owner"] == "agent"
+    assert told(here, "export", "--agent", "other") == []
+    for words in (["edit", "preferences", "--text", "x"], ["forget", "preferences", "--yes"]):
+        assert refused(here, *words, "--agent", "other") == "preferences belongs to agent: --agent agent"
+    assert text(here) == "User prefers dark mode"
+
+
+def test_a_block_is_shown_with_what_is_known_of_it(here: Path) -> None:
+    done(here, "edit", "preferences", "--description", "what\nshe likes", "--text", "Light mode")
+    said = memory(here, "show", "preferences", "--history")
+    assert said.out == "Light mode\nUser prefers dark mode\n"
+    assert re.fullmatch(
+        rf"quoth: core, read_write, 10 of 5,000 characters, version 2, {MINUTE}, by a person \(\w+\);"
+        rf" what she likes\nquoth: version 1, {MINUTE}, by a person \(ann\):\n",
+        said.err,
+    )
+    shown = told(here, "show", "preferences", "--history")
+    assert (shown["text"], [one["text"] for one in shown["versions"]]) == (
+        "Light mode",
+        ["User prefers dark mode"],
+    )
+    assert "versions" not in told(here, "show", "preferences")
+
+
+def test_what_is_remembered_is_found(here: Path) -> None:
+    said = done(here, "search", "ducks", "--explain", "--domain", "archival_memory")
+    assert re.fullmatch(rf"notes  \(archival_memory, {MINUTE}\)\n  A duck\n  [\d.]+ = words [\d.]+.*\n", said)
+    (hit,) = told(here, "search", "-", "--limit", "1", "--scope", "agent", stdin="dark")
+    assert (hit["label"], hit["text"], sorted(hit)[0]) == ("preferences", "User prefers dark mode", "at")
+    assert told(here, "search", "dark", "--until", "2020-01-01") == []
+
+
+def test_the_status_says_what_there_is(here: Path) -> None:
+    done(here, "search", "duck")
+    status = told(here, "status")
+    assert status["agents"] == [
+        {"agent": "agent", "kind": "core", "blocks": 1, "characters": 22},
+        {"agent": "agent", "kind": "archival", "blocks": 1, "characters": 7},
+    ]
+    assert (status["blocks"], status["waiting"], status["place"]) == (2, 0, str(store_path(here)))
+    said = memory(here, "status")
+    assert said.out.splitlines()[:4] == [
+        "agent  core      1 block  22 characters",
+        "agent  archival  1 block  7 characters",
+        f"It is kept in {store_path(here)}.",
+        "It is searched by words.",
+    ]
+    assert "pip install 'quoth[vectors]'" in said.err
+
+
+# Changing
+
+
+def test_only_this_makes_a_block_admin_human_or_partner(here: Path) -> None:
+    for permission in ("human", "partner", "admin"):
+        assert done(here, "edit", "preferences", "--permission", permission).startswith(
+            f"Changed preferences: core, {permission}, 22 of 5,000 characters, version"
+        )
+        assert told(here, "list")[1]["permission"] == permission
+    assert done(here, "edit", "preferences", "--permission", "admin").startswith(
+        "It is so already: preferences"
+    )
+    assert told(here, "edit", "notes", "--kind", "working", "--limit", "0")["limit"] == 20_000
+
+
+def test_a_text_comes_from_the_command_line_or_stdin(here: Path) -> None:
+    done(here, "edit", "preferences", "--text", "-", stdin="two\nlines\n")
+    assert text(here) == "two\nlines"
+    done(here, "edit", "preferences", "--text", "")
+    assert text(here) == ""
+
+
+def test_an_editor_changes_a_text_as_in_git(here: Path) -> None:
+    done(here, "edit", "preferences", env={"EDITOR": "sed -i s/dark/light/"})
+    assert text(here) == "User prefers light mode"
+    done(here, "edit", "preferences", env={"VISUAL": "sed -i s/light/no/", "EDITOR": "false"})
+    assert text(here) == "User prefers no mode"
+    done(here, "edit", "fresh", "--new", "--permission", "human", env={"EDITOR": "echo Hello >"})
+    assert text(here, "fresh") == "Hello"
+    assert told(here, "show", "fresh")["permission"] == "human"
+
+
+@pytest.mark.parametrize(
+    ("editor", "sentence"),
+    [
+        ("true", "Nothing was changed."),
+        (": >", "The text is empty; nothing was changed."),
+    ],
+)
+def test_what_is_left_as_it_was_changes_nothing(here: Path, editor: str, sentence: str) -> None:
+    assert memory(here, "edit", "preferences", env={"EDITOR": editor}) == Said(0, "", f"quoth: {sentence}\n")
+    assert told(here, "show", "preferences")["version"] == 1
+
+
+def test_what_was_typed_is_not_lost_when_it_cannot_be_kept(here: Path) -> None:
+    done(here, "edit", "preferences", "--limit", "30")
+    said = refused(here, "edit", "preferences", env={"EDITOR": "sed -i 's/$/ and much else/'"})
+    path = re.fullmatch(
+        r"preferences holds at most 30 characters, and this would make it 36: 6 characters too many\. Nothing"
+        r" was changed\. What was written is kept in (\S+)\.",
+        said,
+    )
+    assert path, said
+    assert Path(path[1]).read_text() == "User prefers dark mode and much else\n"
+    assert Path(path[1]).parent.stat().st_mode & 0o077 == 0
+
+
+def test_a_block_that_was_changed_meanwhile_is_not_written_over(here: Path) -> None:
+    script = 'sed -i s/dark/light/ "$1"; QUOTH memory edit preferences --text "Changed by another"'
+    files(here, {"slow.sh": script.replace("QUOTH", " ".join(command()))})
+    said = refused(here, "edit", "preferences", env={"EDITOR": "sh slow.sh >/dev/null"})
+    assert "preferences was changed meanwhile, by a person (" in said
+    assert "What was written is kept in" in said
+    assert text(here) == "Changed by another"
+
+
+def test_without_an_editor_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("EDITOR", "VISUAL"):
+        monkeypatch.delenv(name, raising=False)
+    assert complaint(UsageError, lambda: edited("x", "x", print)) == (
+        "There is no editor here: set EDITOR, or give the text with --text TEXT (- is stdin)."
+    )
+
+
+WRONG: dict[str, tuple[list[str], str]] = {
+    "unknown label": (
+        ["show", "preferenecs"],
+        "There is no block named preferenecs. Did you mean preferences? The blocks are: notes, preferences.",
+    ),
+    "unknown label to edit": (
+        ["edit", "note", "--permission", "human"],
+        "There is no block named note. Did you mean notes? The blocks are: notes, preferences.",
+    ),
+    "unknown label to forget": (
+        ["forget", "preferences", "x", "--yes"],
+        "There is no block named x. The blocks are: notes, preferences.",
+    ),
+    "label taken": (
+        ["edit", "notes", "--new", "--text", "x"],
+        "There is a block notes already; leave --new out to edit it.",
+    ),
+    "no label": (
+        ["edit", " ", "--new", "--text", "x"],
+        "A label is 1 to 100 printable characters without a space at its ends, not ' '.",
+    ),
+    "unknown permission": (
+        ["edit", "notes", "--permission", "humen"],
+        "There is no permission humen; use read_only, partner, human, append, read_write or admin.",
+    ),
+    "unknown kind": (
+        ["edit", "notes", "--kind", "cor"],
+        "There is no kind of block cor; use core, working or archival.",
+    ),
+    "kind that is none": (
+        ["list", "--kind", "x"],
+        "There is no kind of block x; use core, working or archival.",
+    ),
+    "limit passed": (
+        ["edit", "notes", "--text", "x" * 51],
+        "notes holds at most 50 characters, and this would make it 51: 1 character too many."
+        " Nothing was changed.",
+    ),
+    "limit below the text": (
+        ["edit", "notes", "--limit", "5"],
+        "notes holds at most 5 characters, and this would make it 7: 2 characters too many."
+        " Nothing was changed.",
+    ),
+    "limit that is none": (["edit", "notes", "--limit", "-5"], "--limit takes a whole number, not -5."),
+    "editor that fails": (
+        ["edit", "notes"],
+        "The editor false ended with exit code 1; nothing was changed.",
+    ),
+    "forgetting unasked": (
+        ["forget", "notes"],
+        "Forget notes, with all earlier texts? Say so with --yes.",
+    ),
+    "unknown domain": (
+        ["search", "x", "--domain", "files"],
+        "There is no search domain files; use archival_memory, conversations or all.",
+    ),
+    "unknown scope": (
+        ["search", "x", "--scope", "me"],
+        "There is no search scope me; use agent, shared or all.",
+    ),
+    "too many hits": (["search", "x", "--limit", "101"], "The limit of a search is 1 to 100, not 101."),
+    "date that is none": (
+        ["search", "x", "--since", "yesterday"],
+        "since is a date or a time such as 2026-01-31 or 2026-01-31T09:30, not 'yesterday'.",
+    ),
+    "unknown format": (["export", "--format", "xml"], "There is no format xml; use org or json."),
+    "no file": (["import", "none.org"], "There is no file none.org."),
+    "no memory": (
+        ["import", "plain.txt"],
+        "plain.txt holds no memory: that is a headline for each block, as quoth memory export writes it.",
+    ),
+    "memory elsewhere": (
+        ["list", "--memory", "mysql://ann:secret@host/db"],
+        "The memory is a URL such as postgresql://USER@HOST/DATABASE; mysql is not known.",
+    ),
+    "no action": ([], "The following arguments are required: ACTION. See: quoth memory --help"),
+}
+
+
+def test_bad_input_is_answered_with_a_sentence(here: Path) -> None:
+    files(here, {"plain.txt": "x"})
+    before = told(here, "export")
+    for name, (words, sentence) in WRONG.items():
+        assert refused(here, *words, env={"EDITOR": "false"}) == sentence, name
+    assert told(here, "export") == before
+
+
+def test_no_program_of_a_tool_changes_what_is_remembered(here: Path) -> None:
+    for words in (["edit", "notes", "--text", "x"], ["forget", "notes", "--yes"], ["import", "m.org"]):
+        files(here, {"m.org": done(here, "export")})
+        assert refused(here, *words, env={"QUOTH_INSIDE": "1"}) == (
+            "A program that a tool runs cannot change what is remembered this way."
+        )
+    assert text(here, "notes") == "A duck\n"
+
+
+# Forgetting
+
+
+def test_what_is_forgotten_is_nowhere_in_the_file(here: Path) -> None:
+    done(here, "edit", "notes", "--text", "A newer duck")
+    done(here, "search", "duck")
+    assert done(here, "forget", "notes", "--yes") == "Forgot notes, with all earlier texts.\n"
+    assert [one["label"] for one in told(here, "list")] == ["preferences"]
+    assert told(here, "search", "duck") == []
+    beside = [path for path in store_path(here).parent.iterdir() if path.is_file()]
+    assert [path.name for path in beside if b"duck" in path.read_bytes()] == []
+
+
+def test_what_the_records_still_hold_is_said(here: Path) -> None:
+    quoth("call", '(echo :text "see notes, not my-notes")', "--session", "s1", cwd=here)
+    quoth("call", '(echo :text "footnotes")', "--session", "s2", cwd=here)
+    said = memory(here, "forget", "notes", "preferences", "--yes")
+    assert said.err.splitlines() == [
+        "quoth: The transcripts of 1 session still name notes; to remove them: quoth rm s1",
+        "quoth: The audit still names notes in 1 call; it is kept whole, and goes only with all else that is"
+        f" in {store_path(here)}.",
+    ]
+    done(here, "edit", "notes", "--new", "--text", "x")
+    assert told(here, "forget", "notes", "--yes") == {
+        "forgotten": [{"label": "notes", "calls": 1, "sessions": ["s1"]}]
+    }
+    store = Store(store_path(here))
+    assert traces(store, "notes") == Traces(1, ("s1",))
+    assert traces(store, "otes") == Traces(0, ())
+    store.close()
+
+
+def test_a_person_is_asked_before_anything_is_forgotten(here: Path) -> None:
+    with Terminal("memory", "forget", "notes", cwd=here) as terminal:
+        terminal.see("Forget notes, with all earlier texts? [y/N]")
+        terminal.enter("n")
+        terminal.see("Nothing was forgotten.")
+        assert terminal.ended() == 1
+    assert text(here, "notes") == "A duck\n"
+
+
+# Taking elsewhere
+
+
+def test_another_workspace_takes_it_all_in(here: Path) -> None:
+    done(
+        here,
+        "edit",
+        "preferences",
+        "--permission",
+        "human",
+        "--text",
+        "* dark\n#+end_example\n\r\nمرحبا 🦆  ",
+    )
+    other = here / "other"
+    other.mkdir()
+    done(here, "export", "m.org", "--history")
+    assert done(here, "import", "m.org", "--workspace", "other") == "2 new blocks.\n"
+    assert told(other, "list") == told(here, "list")
+    assert told(other, "export", "--history") == told(here, "export", "--history")
+    assert told(here, "import", "m.org", "--workspace", "other") == {"new": [], "replaced": []}
+    done(other, "edit", "notes", "--text", "changed")
+    assert refused(here, "import", "m.org", "--workspace", "other") == (
+        "There is a block notes already. Nothing was changed; --replace puts those of the file in its place."
+    )
+    assert done(here, "import", "m.org", "--workspace", "other", "--replace") == "1 replaced.\n"
+    assert told(other, "list") == told(here, "list")
+
+
+def test_json_goes_the_same_way(here: Path) -> None:
+    assert memory(here, "export", "m.json", "--format", "json").err == "quoth: Wrote 2 blocks to m.json.\n"
+    assert json.loads((here / "m.json").read_text()) == told(here, "export")
+    assert refused(here, "export", "m.json") == "There is a file m.json already."
+    (here / "other").mkdir()
+    done(here, "import", "-", "--workspace", "other", stdin=json.dumps(told(here, "export")))
+    assert told(here / "other", "list") == told(here, "list")
+
+
+def test_an_output_that_cannot_hold_it_is_refused(here: Path) -> None:
+    done(here, "edit", "notes", "--text", "🦆")
+    assert refused(here, "export", env={"PYTHONIOENCODING": "ascii"}, real=True) == (
+        "Standard output is not UTF-8; name a file: quoth memory export FILE"
+    )
