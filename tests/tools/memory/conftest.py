@@ -33,5 +33,5 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     name = urlsplit(url).path[1:]
     return Place(
         lambda: postgres_memory(url),
-        lambda: wait_until(lambda: not server.ask(busy + own, name), "no transaction goes on"),
+        lambda: wait_until(lambda: not server.ask(busy + own, name)),
     )
