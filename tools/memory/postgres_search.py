@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, LiteralString
 
 from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope, check_scope
 from quoth.tools.call.services import Embedder
@@ -57,6 +57,7 @@ MEANINGS = """
 CHOSEN = """
     SELECT passages.id, block, agent, label, substr(text, start + 1, length), updated
     FROM quoth.passages JOIN quoth.blocks ON blocks.id = block WHERE passages.id = ANY(%s)"""
+EXTENSION: LiteralString = "CREATE EXTENSION IF NOT EXISTS vector SCHEMA public"
 PATH = """
     SELECT set_config('search_path', 'quoth, public, ' || quote_ident(nspname), false)
     FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'"""
@@ -219,7 +220,7 @@ def _prepared(connection: Connection[Any]) -> str:
         return ""
     try:
         with connection.transaction():
-            connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+            connection.execute(EXTENSION)
             connection.execute(PATH)  # somebody may have added it to another schema
             if connection.execute("SELECT to_regclass('quoth.vectors')").fetchall() == [(None,)]:
                 connection.execute(VECTORS)
