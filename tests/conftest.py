@@ -36,6 +36,7 @@ _STATE = tempfile.mkdtemp(prefix="quoth-test-state-")
 os.environ["QUOTH_STATE"] = _STATE
 for variable in ("QUOTH_MODEL", "QUOTH_MEMORY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY"):
     os.environ.pop(variable, None)
+os.environ["QUOTH_EMBEDDER"] = "none"  # a model takes a second to load; tests that search by meaning name one
 
 
 @pytest.fixture(autouse=True)

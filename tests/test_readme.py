@@ -16,6 +16,7 @@ from pathlib import Path
 
 from commands import quoth
 
+from quoth.tools.memory.acl import ACCESSES, TABLE
 from quoth.tools.org.edit import unescape
 
 README = Path(__file__).parent.parent / "README.org"
@@ -27,8 +28,18 @@ class Names:
     hashes. A command that is given such a name is run with the real one."""
 
     FIXED = (
-        ("hm4kq", "w7t2d", "c9xpe", "n3vbz", "g6ysa", "p2rwf", "k8duh", "x4mce"),
-        ("s5e0c81f2", "s9b37d04a", "s22c6e95b", "s70f1ad3c", "sd81b6e40", "s4fa92c7e", "s6b20d7f9"),
+        ("hm4kq", "w7t2d", "c9xpe", "n3vbz", "g6ysa", "p2rwf", "k8duh", "x4mce", "b7rdt"),
+        (
+            "s5e0c81f2",
+            "s9b37d04a",
+            "s22c6e95b",
+            "s70f1ad3c",
+            "sd81b6e40",
+            "s4fa92c7e",
+            "s6b20d7f9",
+            "s18e3c5a4",
+            "s3d96f07b",
+        ),
     )
     REAL = (
         re.compile(
@@ -38,9 +49,12 @@ class Names:
     )
     PASSING = (
         (r"\b20\d\d-\d\d-\d\d \d\d:\d\d(:\d\d|)( UTC|)", r"2026-11-22 09:30\2"),
+        (r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\b", "2026-11-22T09:30:00"),
+        (r'(?<="score" )[\d.]+', "1.25"),
         (r" +\d+ ms\b", " 120 ms"),
         (r"\[20\d\d-\d\d-\d\d \w{3} \d\d:\d\d\]", "[2026-11-22 Sun 09:30]"),
         (r"(?<=, )\d+\.\d s\b", "0.1 s"),
+        (r"(?<=workspaces/shop-)[0-9a-f]{16}", "5d0c4b1a9e7f3826"),
         (r"(?<=as call )[0-9a-f]{10}\b", "23a396caf7"),
         (r"\b[0-9a-f]{64}\b", "8ebbed846c68bdba…"),
     )
@@ -81,10 +95,14 @@ def _run(line: str, folder: Path, state: Path, names: Names | None = None) -> st
             ["sh", "-c", line], cwd=folder, env=_environment(state), stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False,
         ).stdout  # fmt: skip
-    said = out.replace(str(folder.resolve()), "/home/ann/shop").replace(
-        str(state / "config"), "~/.config/quoth"
-    )
-    return names.in_readme(said)
+    places = {
+        folder.resolve(): "/home/ann/shop",
+        state / "config": "~/.config/quoth",
+        state: "~/.local/quoth",
+    }
+    for place, told in places.items():
+        out = out.replace(str(place), told)
+    return names.in_readme(out)
 
 
 def _words(line: str) -> list[str]:
@@ -121,6 +139,13 @@ def test_what_the_readme_shows_is_what_happens(tmp_path: Path) -> None:
     folder = tmp_path / "shop"
     folder.mkdir()
     assert _executed(text, folder, tmp_path / "state") == text
+
+
+def test_the_table_of_permissions_is_the_one_that_is_asked() -> None:
+    row = re.compile("^" + r"\| (\w+) +" * 5 + r"\|$", re.MULTILINE)
+    rows = row.findall(README.read_text())
+    assert rows[0] == ("permission", *ACCESSES)
+    assert {name: tuple(answers) for name, *answers in rows[1:]} == TABLE
 
 
 def test_the_check_notices_a_wrong_output(tmp_path: Path) -> None:

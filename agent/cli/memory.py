@@ -5,7 +5,6 @@ Knows options and output; the work is in tools/memory. What only looks makes no 
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from quoth.agent.cli.memory_access import (
     in_words,
     opened,
     table,
+    waited,
     whole_number,
 )
 from quoth.agent.cli.memory_changes import (
@@ -180,7 +180,7 @@ def status(options: MemoryOptions) -> int:
         with opened(options, searches=True) as (memory, store):
             return [*await memory.usage()], await how_kept(memory, store, options.memory_url)
 
-    usage, kept = asyncio.run(found())
+    usage, kept = waited(found())
     if options.json:
         names = ("agent", "kind", "blocks", "characters")
         print_json({"agents": [dict(zip(names, one, strict=True)) for one in usage], **kept})

@@ -5,8 +5,7 @@ Knows options and the store of the workspace; it must not know what a command do
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -70,7 +69,14 @@ def asked_of(options: MemoryOptions, work: Callable[[Any], Awaitable[T]], **how:
         with opened(options, **how) as (memory, _):
             return await work(memory)
 
-    return asyncio.run(done())
+    return waited(done())
+
+
+def waited(work: Coroutine[Any, Any, T]) -> T:
+    """What ``work`` returns, in an event loop of its own."""
+    import asyncio  # here: it takes longer than the help does
+
+    return asyncio.run(work)
 
 
 async def block_of(memory: Any, label: str) -> Block:

@@ -5,7 +5,6 @@ Knows options, questions and output; the work is in tools/memory.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from quoth.agent.cli.memory_access import (
     block_of,
     in_words,
     opened,
+    waited,
     whole_number,
 )
 from quoth.agent.cli.options import DONE, FAILED, argument, option, switch
@@ -40,6 +40,9 @@ class EditOptions(MemoryOptions):
     of_kind: str | None = option("--kind", "KIND", "core: in every prompt; working; archival: only found")
     limit: str | None = option("--limit", "N", "the most characters it may have (0: as its kind)")
     description: str | None = option("--description", "TEXT", "what it is for")
+    share: str | None = option(
+        "--share", "AGENT=NAME", "let another agent use it, at most with that permission; AGENT= ends it"
+    )
     new: bool = switch("--new", "make it; without --kind a core block")
 
 
@@ -65,9 +68,11 @@ def edit(options: EditOptions) -> int:
     with opened(options, changes=True) as (memory, _):
         if options.new:
             return _make(options, memory, given)
-        before = asyncio.run(block_of(memory, options.label))
+        before = waited(block_of(memory, options.label))
         if before.owner:
             raise UsageError(f"{before.label} belongs to {before.owner}: --agent {before.owner}")
+        if options.share is not None:
+            return _shared(options, memory, before, given)
         if given:
             return _changed(options, memory, before, given)
         code = DONE
@@ -77,9 +82,9 @@ def edit(options: EditOptions) -> int:
             if text.strip() and text != before.text:
                 code = _changed(options, memory, before, {"text": text, "version": before.version})
             else:
-                complain(
-                    "The text is empty; nothing was changed." if not text.strip() else "Nothing was changed."
-                )
+                if options.json:
+                    print_json(as_listed(before))
+                complain(f"{'' if text.strip() else 'The text is empty: '}Nothing was changed.")
 
         from quoth.agent.terminal.editor import edited
 
@@ -91,14 +96,15 @@ def _make(options: EditOptions, memory: Any, given: dict[str, Any]) -> int:
     from quoth.agent.terminal.editor import edited
 
     given = {"kind": "core"} | given
-    if asyncio.run(memory.get_block(options.label)) is not None:
+    there = waited(memory.get_block(options.label))
+    if there is not None and not there.owner:
         raise UsageError(f"There is a block {options.label} already; leave --new out to edit it.")
 
     def use(text: str) -> None:
         if not text.strip():
             complain("The text is empty; no block was made.")
             return
-        block = asyncio.run(memory.create_block(options.label, **given | {"text": text}))
+        block = waited(memory.create_block(options.label, **given | {"text": text}))
         _say("Made", block, options.json)
 
     use(given["text"]) if "text" in given else edited("", options.label, use)
@@ -106,8 +112,26 @@ def _make(options: EditOptions, memory: Any, given: dict[str, Any]) -> int:
 
 
 def _changed(options: EditOptions, memory: Any, before: Block, given: dict[str, Any]) -> int:
-    block = asyncio.run(memory.edit_block(before.label, **given))
+    block = waited(memory.edit_block(before.label, **given))
     _say("Changed" if block.version != before.version else "It is so already:", block, options.json)
+    return DONE
+
+
+def _shared(options: EditOptions, memory: Any, block: Block, given: dict[str, Any]) -> int:
+    """Share the block as ``--share`` says, or end that."""
+    agent, sign, permission = (options.share or "").partition("=")
+    if given or not sign:
+        raise UsageError("--share stands alone, and says AGENT=PERMISSION, such as librarian=append.")
+    if permission:
+        waited(memory.share_block(block.label, agent, permission))
+    else:
+        waited(memory.unshare_block(block.label, agent))
+    if options.json:
+        print_json({"label": block.label, "shares": waited(memory.shares(block.label))})
+    elif permission:
+        print_line(f"Shared {block.label} with {agent}, who may do what {permission} lets them.")
+    else:
+        print_line(f"{block.label} is not shared with {agent} any more.")
     return DONE
 
 
@@ -127,7 +151,7 @@ def forget(options: ForgetOptions) -> int:
     labels = list(dict.fromkeys(options.labels))
     with opened(options, changes=True) as (memory, store):
         for label in labels:
-            block = asyncio.run(block_of(memory, label))
+            block = waited(block_of(memory, label))
             if block.owner:
                 raise UsageError(f"{label} belongs to {block.owner}: --agent {block.owner}")
         what = f"{', '.join(visible(label) for label in labels)}, with all earlier texts"
@@ -135,7 +159,7 @@ def forget(options: ForgetOptions) -> int:
             complain("Nothing was forgotten.")
             return FAILED
         for label in labels:
-            asyncio.run(memory.forget(label))
+            waited(memory.forget(label))
         left = {label: traces(store, label) for label in labels}
     if options.json:
         found = [
@@ -169,6 +193,9 @@ def import_blocks(options: ImportOptions) -> int:
     if options.json:
         print_json({"new": new, "replaced": replaced})
         return DONE
-    said = [number_of(len(new), "new block")] if new or not replaced else []
-    print_line(" and ".join([*said, *([f"{len(replaced)} replaced"] if replaced else [])]) + ".")
+    said = [number_of(len(new), "new block")]
+    said += [f"{len(replaced)} replaced"] if replaced else []
+    same = len(every) - len(new) - len(replaced)
+    said += [f"{same} there already"] if same else []
+    print_line(f"{', '.join(said)}.")
     return DONE

@@ -1,6 +1,6 @@
 """What search finds, and what it costs. Prints Org tables.
 
-python tests/bench/memory.py [retrieval] [sizes] [writes] [hostile] [--entries 1000 10000] [--rounds N] [--data DIR]
+python tests/bench/memory.py [retrieval] [sizes] [writes] [hostile] [--entries N …] [--rounds N] [--data DIR]
 
 retrieval: the questions of five LoCoMo conversations (../shared/data/locomo; it says so when they are
 missing), put to the product's own search over the transcripts' events, one turn an event. A question is

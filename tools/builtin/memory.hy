@@ -3,7 +3,6 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
-  quoth.tools.call.service-types [SearchOptions]
   quoth.tools.call.services [NO-MEMORY NO-SEARCH NO-SHARED-BLOCKS]
   quoth.tools.errors [ToolError ToolFailure]
   quoth.tools.lisp.forms [CallForm]
@@ -217,14 +216,18 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
 ;; * Searching
 
 (defn :async readable? [ctx hit known]
-  "Whether the rules let the block of a hit be read; KNOWN keeps what they said of its label."
+  "Whether the rules let the block of a hit be read, by either tool that reads it; KNOWN keeps the answer for
+  its label."
   (when (or (is ctx.look None) (= hit.source "conversations"))
     (return True))
-  (setv tool (if (= hit.source "archival_memory") "recall" "block")
-        form (CallForm tool {"operation" "read"  "label" hit.label}))
-  (when (not-in form.digest known)
-    (setv (get known form.digest) (await (ctx.look form (fn [value] False) :guards False))))
-  (!= (. (get known form.digest) verdict) "deny"))
+  (when (not-in hit.label known)
+    (setv (get known hit.label) True)
+    (for [tool ["block" "recall"]]
+      (setv form (CallForm tool {"operation" "read"  "label" hit.label})
+            seen (await (ctx.look form (fn [value] False) :guards False)))
+      (when (= seen.verdict "deny")
+        (setv (get known hit.label) False))))
+  (get known hit.label))
 
 (defn hit-of [hit]
   "What is shown of a hit; what it does not have is left out."
@@ -244,6 +247,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
 
 (defn :async searched [ctx query scope #** options]
   (must-hold query "query")
+  (import quoth.tools.call.service-types [SearchOptions])
   (setv hits (await (hits-for ctx query scope (SearchOptions #** options)))
         known {}
         seen (lfor hit hits  :if (await (readable? ctx hit known))  (hit-of hit))

@@ -30,7 +30,8 @@ NEAR: Final = 0.15  # a passage with none of the words must be so near to be a h
 POOL: Final = 100  # at least so many of the best by words, and by meaning, have their scores added up
 INSTALL: Final = "pip install 'quoth[vectors]'"
 NO_MEANING: Final = (
-    f"Nothing here can compare meanings, so that only words can be searched; install it with {INSTALL}."
+    "Nothing here can compare meanings, so that only words can be searched; install a model with "
+    f"{INSTALL}, or name one in QUOTH_EMBEDDER."
 )
 
 BY_WORDS: Final = f"""
@@ -222,7 +223,7 @@ def _hits(
             **({"meaning": MEANING * max(0.0, meant[id])} if id in meant else {}),
         }
         for id in {**said, **meant}
-        if id in said or options.semantic or meant[id] >= NEAR
+        if id in said or meant[id] >= NEAR or (options.semantic and meant[id] > 0)
     }
     ranked = sorted(parts, key=lambda id: (-sum(parts[id].values()), -id))
     return read_hits(store, ranked, parts, options.limit, agent, [] if options.semantic else words)

@@ -25,8 +25,11 @@ def traces(store: Store, label: str) -> Traces:
     audit = store.execute(
         "SELECT form || ' ' || message FROM audit WHERE instr(form || message, ?)", (label,)
     )
+    # Requests say again what other events hold, and the examples of the tools.
     events = store.execute(
-        "SELECT session, coalesce(shown, form) FROM events WHERE instr(coalesce(shown, form), ?)", (label,)
+        "SELECT session, coalesce(shown, form) FROM events WHERE kind != 'request'"
+        " AND instr(coalesce(shown, form), ?) ORDER BY at",
+        (label,),
     )
     calls = sum(1 for (text,) in audit if word.search(text))
     return Traces(calls, tuple(dict.fromkeys(session for session, text in events if word.search(text))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from pathlib import Path
@@ -13,7 +12,6 @@ from words import Said, Terminal, command, complaint, files, quoth
 
 from quoth.agent.terminal.editor import edited
 from quoth.tools.errors import UsageError
-from quoth.tools.memory.sqlite import SqliteMemory
 from quoth.tools.memory.traces import Traces, traces
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
@@ -64,13 +62,6 @@ def text(folder: Path, label: str = "preferences") -> str:
     return found
 
 
-def shared(folder: Path, label: str, agent: str) -> None:
-    """Share a block of the usual agent."""
-    store = Store(store_path(folder))
-    asyncio.run(SqliteMemory(lambda: store, "agent", person=True).share_block(label, agent, "append"))
-    store.close()
-
-
 # Looking
 
 
@@ -113,7 +104,9 @@ def test_each_agent_has_its_own(here: Path) -> None:
 
 
 def test_a_shared_block_is_its_owners(here: Path) -> None:
-    shared(here, "preferences", "other")
+    assert done(here, "edit", "preferences", "--share", "other=append") == (
+        "Shared preferences with other, who may do what append lets them.\n"
+    )
     assert re.fullmatch(
         rf"preferences  core  append  22 of 5,000  v1  {MINUTE}  of agent\n",
         done(here, "list", "--agent", "other"),
@@ -123,6 +116,14 @@ def test_a_shared_block_is_its_owners(here: Path) -> None:
     for words in (["edit", "preferences", "--text", "x"], ["forget", "preferences", "--yes"]):
         assert refused(here, *words, "--agent", "other") == "preferences belongs to agent: --agent agent"
     assert text(here) == "User prefers dark mode"
+    assert told(here, "edit", "preferences", "--share", "third=read_only") == {
+        "label": "preferences",
+        "shares": {"other": "append", "third": "read_only"},
+    }
+    assert done(here, "edit", "preferences", "--share", "other=") == (
+        "preferences is not shared with other any more.\n"
+    )
+    assert told(here, "list", "--agent", "other") == []
 
 
 def test_a_block_is_shown_with_what_is_known_of_it(here: Path) -> None:
@@ -204,7 +205,7 @@ def test_an_editor_changes_a_text_as_in_git(here: Path) -> None:
     ("editor", "sentence"),
     [
         ("true", "Nothing was changed."),
-        (": >", "The text is empty; nothing was changed."),
+        (": >", "The text is empty: Nothing was changed."),
     ],
 )
 def test_what_is_left_as_it_was_changes_nothing(here: Path, editor: str, sentence: str) -> None:
@@ -286,6 +287,11 @@ WRONG: dict[str, tuple[list[str], str]] = {
         " Nothing was changed.",
     ),
     "limit that is none": (["edit", "notes", "--limit", "-5"], "--limit takes a whole number, not -5."),
+    "shared with nobody": (
+        ["edit", "notes", "--share", "librarian"],
+        "--share stands alone, and says AGENT=PERMISSION, such as librarian=append.",
+    ),
+    "not shared": (["edit", "notes", "--share", "librarian="], "notes is not shared with librarian."),
     "editor that fails": (
         ["edit", "notes"],
         "The editor false ended with exit code 1; nothing was changed.",
@@ -317,6 +323,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
         ["list", "--memory", "mysql://ann:secret@host/db"],
         "The memory is a URL such as postgresql://USER@HOST/DATABASE; mysql is not known.",
     ),
+    "unknown action": (["lsit"], "There is no action lsit of quoth memory. Did you mean list?"),
     "no action": ([], "The following arguments are required: ACTION. See: quoth memory --help"),
 }
 
@@ -403,7 +410,9 @@ def test_another_workspace_takes_it_all_in(here: Path) -> None:
     assert refused(here, "import", "m.org", "--workspace", "other") == (
         "There is a block notes already. Nothing was changed; --replace puts those of the file in its place."
     )
-    assert done(here, "import", "m.org", "--workspace", "other", "--replace") == "1 replaced.\n"
+    assert done(here, "import", "m.org", "--workspace", "other", "--replace") == (
+        "0 new blocks, 1 replaced, 1 there already.\n"
+    )
     assert told(other, "list") == told(here, "list")
 
 
@@ -414,6 +423,29 @@ def test_json_goes_the_same_way(here: Path) -> None:
     (here / "other").mkdir()
     done(here, "import", "-", "--workspace", "other", stdin=json.dumps(told(here, "export")))
     assert told(here / "other", "list") == told(here, "list")
+
+
+def test_a_memory_in_postgresql_is_seen_and_changed_alike(tmp_path: Path, memory_url: str) -> None:
+    where = {"QUOTH_MEMORY": memory_url}
+    done(tmp_path, "edit", "preferences", "--new", "--text", "dark mode", env=where)
+    done(tmp_path, "edit", "preferences", "--text", "light mode", "--permission", "human", env=where)
+    assert done(tmp_path, "search", "mode", env=where).startswith("preferences  (archival_memory, ")
+    assert told(tmp_path, "status", env=where)["agents"] == [
+        {"agent": "agent", "kind": "core", "blocks": 1, "characters": 10}
+    ]
+    assert told(tmp_path, "list") == []
+    done(tmp_path, "export", "m.org", "--history", env=where)
+    assert done(tmp_path, "import", "m.org") == "1 new block.\n"
+    assert told(tmp_path, "list") == told(tmp_path, "list", env=where)
+    done(tmp_path, "forget", "preferences", "--yes", env=where)
+    assert told(tmp_path, "list", env=where) == []
+
+
+def test_a_url_of_a_memory_is_shown_without_its_password(tmp_path: Path) -> None:
+    away = {"QUOTH_MEMORY": "postgresql://ann:s3cr3t@127.0.0.1:1/memory"}
+    assert refused(tmp_path, "status", code=1, env=away) == (
+        "The memory at postgresql://127.0.0.1:1/memory cannot be opened: no server answers there."
+    )
 
 
 def test_an_output_that_cannot_hold_it_is_refused(here: Path) -> None:

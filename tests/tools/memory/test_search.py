@@ -385,4 +385,19 @@ async def test_the_status_counts_what_is_indexed(store: Store, memory: SqliteMem
 
     assert (before.blocks, before.passages, before.waiting) == (2, 0, 2)
     assert (after.blocks, after.turns, after.passages, after.waiting, after.embedded) == (2, 1, 3, 0, 0)
-    assert after.missing.endswith("install it with pip install 'quoth[vectors]'.")
+    assert after.missing.endswith("with pip install 'quoth[vectors]', or name one in QUOTH_EMBEDDER.")
+
+
+async def test_two_that_search_at_once_index_everything_once(store: Store, memory: SqliteMemory) -> None:
+    other = Store(store.path)
+    conversation(store, "s1", *(f"Number {place}." for place in range(60)))
+    with store.transaction():
+        await noted(memory, **{f"note {place}": f"Note {place}." for place in range(60)})
+
+    both = [labels(memory, "number"), labels(SqliteMemory(lambda: other, "a", user="ann"), "number")]
+    one, two = await asyncio.gather(*both)
+
+    assert one == two
+    assert status(store, None).passages == 120
+    assert store.execute("SELECT count(*) FROM passage_words") == [(120,)]
+    other.close()
