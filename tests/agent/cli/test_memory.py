@@ -321,7 +321,8 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "memory elsewhere": (
         ["list", "--memory", "mysql://ann:secret@host/db"],
-        "The memory is a URL such as postgresql://USER@HOST/DATABASE; mysql is not known.",
+        "The memory is in PostgreSQL, postgresql://USER:PASSWORD@HOST/DATABASE (or postgres://…), or, when no"
+        " URL is given, in the workspace; mysql:// is neither.",
     ),
     "unknown action": (["lsit"], "There is no action lsit of quoth memory. Did you mean list?"),
     "no action": ([], "The following arguments are required: ACTION. See: quoth memory --help"),
