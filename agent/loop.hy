@@ -16,7 +16,7 @@ thousand turns use no more stack than ten."
   quoth.agent.terminal.text [show-value]
   quoth.neuro.backends.base [ModelError]
   quoth.neuro.prompt.dialects [call-id result-messages]
-  quoth.neuro.prompt.memory [FROM-MEMORY]
+  quoth.neuro.prompt.memory [FROM-MEMORY is-from-memory may-tell]
   quoth.neuro.think [think]
   quoth.tools.call.call [new-call]
   quoth.tools.errors [StoreError]
@@ -87,7 +87,7 @@ thousand turns use no more stack than ten."
                                 :must-act (and (not must-answer) (must-look? run))
                                 :must-answer must-answer
                                 :without (| run.avoided (unlooked run))
-                                :lead (if run.known FROM-MEMORY "")
+                                :lead (if (may-remember? run) FROM-MEMORY "")
                                 :max-tokens (reply-tokens run)
                                 :on-text (when run.listener (hearing run)))))))
   (try
@@ -121,6 +121,16 @@ thousand turns use no more stack than ten."
   (and run.must-act
        (<= run.step MUST-LOOK-TURNS)
        (not (any (gfor record run.calls (telling? record))))))
+
+(defn may-remember? [run]
+  "Whether a model that must look first may instead answer from its memory. It gets one try."
+  (and (= run.faults 0) (may-tell run.known run.task)))
+
+(defn made-up? [text run]
+  "Whether a model that must look first says that it remembers what its memory does not hold."
+  (and (must-look? run)
+       (.startswith text (.strip FROM-MEMORY))
+       (not (is-from-memory (.removeprefix text (.strip FROM-MEMORY)) run.known run.task))))
 
 (defn unlooked [run]
   "The tools that end a run, while the model has to look at something first and has other tools for that."
@@ -172,6 +182,7 @@ thousand turns use no more stack than ten."
     records  (do (setv run.faults 0) (results told run turn.cut))
     faults  (complain (.join "\n" (lfor [_ fault] faults fault)) run told)
     turn.cut  (complain f"Your reply was {turn.cut}. Be brief." run)
+    (made-up? turn.text run)  (complain "That is not in your memory. Look first, with a call." run)
     turn.text  (.end run "done" turn.text)
     True  (complain (empty-reply run) run)))
 

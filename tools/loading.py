@@ -6,6 +6,7 @@ It knows how tools are loaded and nothing of what runs them, so that listing too
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -61,4 +62,13 @@ def with_search(table: ToolTable) -> ToolTable:
     for tool in search_tools():
         if tool.name not in more:
             more.register(tool)
+    return more
+
+
+def with_sources(table: ToolTable) -> ToolTable:
+    """The table with the tool ``sources`` shown, for an agent that has some; it may lack the tool."""
+    if "sources" not in table or table.get("sources").shown:
+        return table
+    more = table.copy()
+    more.register(replace(table.get("sources"), shown=True), replace=True)
     return more

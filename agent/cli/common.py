@@ -163,10 +163,12 @@ def run_call(options: Options, work: Callable[[AsyncAgent], Coroutine[Any, Any, 
 
 def tools_of(options: Options) -> ToolTable:
     """Load the tools without an agent, for commands that call none."""
-    from quoth.tools.loading import load_tools
+    from quoth.tools.loading import load_tools, with_sources
 
+    _sources(options.sources)  # refused here, too
     with results_only():
-        return load_tools(options.tools, without=options.without)
+        table = load_tools(options.tools, without=options.without)
+    return with_sources(table) if options.sources else table
 
 
 # What is shown
@@ -206,6 +208,8 @@ def show_reply(reply: Reply, as_json: bool) -> int:
         print_json(reply.to_json())
     elif reply.status == "done" and (text := reply.text if reply.unsent is None else reply.unsent):
         print_line(text)
+    elif reply.status == "done" and not reply.messages:
+        complain("Its reply is the message that was sent before.")
     return EXIT_OF_RUN[reply.status]
 
 

@@ -193,6 +193,9 @@ def import_blocks(options: ImportOptions) -> int:
     if options.json:
         print_json({"new": new, "replaced": replaced})
         return DONE
-    said = [number_of(len(new), "new block")] if new or not replaced else []
-    print_line(" and ".join([*said, *([f"{len(replaced)} replaced"] if replaced else [])]) + ".")
+    said = [number_of(len(new), "new block")]
+    said += [f"{len(replaced)} replaced"] if replaced else []
+    same = len(every) - len(new) - len(replaced)
+    said += [f"{same} there already"] if same else []
+    print_line(f"{', '.join(said)}.")
     return DONE

@@ -205,10 +205,11 @@ class Parser(argparse.ArgumentParser):
         print_line(message.rstrip("\n"))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.dest == "command" and value not in (action.choices or ()):
-            known = list(action.choices or ())
-            hint = did_you_mean(value, known) or f" The commands are {', '.join(known)}."
-            raise UsageError(f"There is no command {value}.{hint}")
+        known = list(action.choices or ())
+        if action.dest in ("command", "action") and value not in known:
+            what, whole = ("command", "") if action.dest == "command" else ("action", f" of {self.prog}")
+            hint = did_you_mean(value, known) or f" The {what}s{whole} are {', '.join(known)}."
+            raise UsageError(f"There is no {what} {value}{whole}.{hint}")
         super()._check_value(action, value)
 
     def add_fields(self, kind: type[Options], place: str) -> None:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from quoth.tools.lisp.forms import CallForm
     from quoth.tools.lisp.printer import Code
+    from quoth.tools.memory.blocks import BlockMemory
     from quoth.tools.registry.define import cognitive_tool, define_tool, registering_in
     from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
@@ -76,6 +77,7 @@ _HOMES = {
     "QuothError ToolError UnknownToolError UsageError",
     "tools.lisp.forms": "CallForm",
     "tools.lisp.printer": "Code",
+    "tools.memory.blocks": "BlockMemory",
     "tools.registry.define": "cognitive_tool define_tool registering_in",
     "tools.registry.table": "CognitiveTool ToolTable cognitive_tools",
 }
@@ -86,6 +88,7 @@ __all__ = [
     "AsyncAgent",
     "Backend",
     "Block",
+    "BlockMemory",
     "Call",
     "CallForm",
     "Code",

@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from quoth.tools.call.services import USER
+from quoth.tools.call.values import encodable
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.storage.file_lock import hold
 
@@ -123,7 +124,7 @@ class HostRouter:
                 f"There is no channel {to}.{did_you_mean(to, known)} The channels are {', '.join(known)}."
             )
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        data = {"at": at, "from": self._sender, "to": to, "text": message}
+        data = {"at": at, "from": self._sender, "to": to, "text": encodable(message)}
         if found.is_web:
             await _post(found, data)
         else:
@@ -134,7 +135,7 @@ def _append(to: Channel, data: Mapping[str, str]) -> None:
     """Append a line to the channel's file, all of it or nothing, and sync it."""
     import json
 
-    line = json.dumps(data, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    line = json.dumps(data, ensure_ascii=False).encode() + b"\n"
     try:
         with hold(f"channel {os.path.realpath(to.where)}"), Path(to.where).open("a+b", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)

@@ -52,9 +52,9 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
+from quoth.tools.loading import with_sources
 from quoth.tools.policy.files import load_policy, policy_files
 from quoth.tools.policy.limits import StoreLimits
-from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
@@ -116,7 +116,8 @@ class Host:
         self.limits = run_limits(limits)
         self.workspace = _workspace(workspace, policies)
         self.policy = load_policy(self.workspace.root, policies.file)
-        self.table = _with_sources(tooling.load(), given)
+        table = tooling.load()
+        self.table = table if given.sources is NO_SOURCES else with_sources(table)
         self.models = Models(model_options(model), search=tooling.searched)
         self._memory = OwnMemory(lambda: self._open_memory(given))
         self.services = with_own(given.for_tools, self._memory)
@@ -354,15 +355,6 @@ class Host:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
-
-
-def _with_sources(table: ToolTable, given: HostServices) -> ToolTable:
-    """The table with the tool ``sources`` shown, if there are any."""
-    if given.sources is NO_SOURCES or "sources" not in table or table.get("sources").shown:
-        return table
-    more = table.copy()
-    more.register(replace(table.get("sources"), shown=True), replace=True)
-    return more
 
 
 def _workspace(folder: str | Path, policies: PolicyOptions) -> Workspace:

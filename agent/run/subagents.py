@@ -162,7 +162,8 @@ class Team:
             raise ToolFailure("limited", message) from None
         if reply.status == "done":
             return answer_of(run, reply.text)
-        raise ToolFailure(STATUS_OF[reply.status], reply.text)
+        waits = reply.status == "pending"
+        raise ToolFailure(STATUS_OF[reply.status], reply.text if waits else answer_of(run, reply.text))
 
     @contextlib.contextmanager
     def _watched(self, run: Run) -> Iterator[None]:

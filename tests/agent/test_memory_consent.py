@@ -158,3 +158,22 @@ def test_a_block_that_holds_a_call_fires_nothing_where_a_model_reads_it(here: Pa
         reply = mine.run("What is in the trap?")
     assert (reply.status, [call.form.tool for call in reply.calls]) == ("done", ["block"])
     assert not (here / "owned.txt").exists()
+
+
+# What is asked of rules, and of a dry run
+
+
+def test_a_quota_counts_what_is_remembered(here: Path) -> None:
+    files(here, {"rules.hy": "(quota block 1 :per :day)\n(deny (recall))"})
+    told = [quoth("call", FREE, "--policy", "rules.hy", cwd=here) for _ in range(2)]
+    assert [said.code for said in told] == [0, 1]
+    assert "block is limited" in told[1].err
+    assert remembered(here)["free"] == "Begun.\nSeen."
+    denied = quoth("call", '(recall :operation "read" :label "free")', "--policy", "rules.hy", cwd=here)
+    assert "recall was denied" in denied.err
+
+
+def test_a_dry_run_shows_it_and_remembers_nothing(here: Path) -> None:
+    shown = quoth("eval", "--dry-run", FREE, cwd=here).out
+    assert "; allow: it changes memory, as far as the blocks' permissions let it; :memory\n" in shown
+    assert remembered(here)["free"] == "Begun."

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -43,6 +44,14 @@ def postgres_memory(url: str) -> Make:
         return memory
 
     return make
+
+
+@dataclass
+class Place:
+    """Where memory is kept that several processes use: each opens it anew."""
+
+    open: Callable[[], Make]
+    settled: Callable[[], None] = lambda: None  # returns when nothing that a killed process began goes on
 
 
 class DictMemory(BlockMemory):
@@ -113,7 +122,9 @@ class DictBlocks:
 # What is done, and what comes of it
 
 
-_LOOP = asyncio.Runner()  # one for all tests of a process: there are thousands of small works
+_LOOPS = [asyncio.Runner()]  # the last one is for all tests of a process: there are thousands of small works
+# A forked process shares the events of its parent's loop, and has none of its threads.
+os.register_at_fork(after_in_child=lambda: _LOOPS.append(asyncio.Runner()))
 
 
 def done(work: Awaitable[T], context: contextvars.Context | None = None) -> T:
@@ -122,7 +133,7 @@ def done(work: Awaitable[T], context: contextvars.Context | None = None) -> T:
     async def go() -> T:
         return await work
 
-    return _LOOP.run(go(), context=context)
+    return _LOOPS[-1].run(go(), context=context)
 
 
 def said(work: Awaitable[Any]) -> str:

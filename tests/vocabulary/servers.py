@@ -102,7 +102,7 @@ def pretended_postgres(refusal: str = "", version: str = "18.4", encoding: str =
     ``refusal``, or lets them in, tells its version and encoding, and then never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=_pretend, args=(server, refusal, version, encoding), daemon=True).start()
-        yield f"postgresql://ann:hush-hush@127.0.0.1:{server.getsockname()[1]}/notes?sslmode=disable"
+        yield f"postgresql://zoe:hush-hush@127.0.0.1:{server.getsockname()[1]}/notes?sslmode=disable"
 
 
 def _pretend(server: socket.socket, refusal: str, version: str, encoding: str) -> None:

@@ -3,7 +3,6 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
-  quoth.tools.call.service-types [SearchOptions]
   quoth.tools.call.services [NO-MEMORY NO-SEARCH NO-SHARED-BLOCKS]
   quoth.tools.errors [ToolError ToolFailure]
   quoth.tools.lisp.forms [CallForm]
@@ -109,7 +108,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   (setv before (await (found ctx label)))
   (in-view before)
   (setv block (await (.replace-in-block ctx.memory label old-content new-content))
-        times (if old-content (.count before.text old-content) 1))
+        times (.count before.text old-content))
   (changed f"Replaced {(number-of times "place")} in {(named block)}." block))
 
 (defn :async read-block [ctx label]
@@ -121,22 +120,28 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   (setv block (await (.undo ctx.memory label)))
   (changed f"Took back the last change of {(named block)}." block))
 
+(defn :async way-to [ctx label]
+  "How a copy gets to the block of that label: to a new one, or over what it holds."
+  (if (and label (await (.get-block ctx.memory label)))  "over"  "to"))
+
 (defn :async archive-block [ctx label to]
   (setv before (await (found ctx label))
+        way (if (= (await (way-to ctx to)) "over")  "over"  "as")
         block (await (.move-block ctx.memory label "archival" :to (or to ""))))
   (told (if (= block.label label)
             f"{(named block)} was {before.kind} and is archival now; search finds it, recall reads it."
-            f"{label} was archived as {(named block)} and is not there any more.")
+            f"{label} was archived {way} {(named block)} and is not there any more.")
         :label block.label))
 
 (defn :async load-block [ctx label to]
   (setv before (await (found ctx label)))
   (when (!= before.kind "archival")
     (raise (ToolError f"{(named before)} is {before.kind}; only an archival block is loaded.")))
-  (setv block (await (.move-block ctx.memory label "working" :to (or to ""))))
+  (setv way (await (way-to ctx to))
+        block (await (.move-block ctx.memory label "working" :to (or to ""))))
   (whole (if (= block.label label)
              f"{(named block)} was archival and is working now."
-             f"{label} was copied to {(named block)}, which is {block.kind}; {label} stays archival.")
+             f"{label} was copied {way} {(named block)}, which is {block.kind}; {label} stays archival.")
          block))
 
 (defn :async swap-block [ctx archive-label load-label to]
@@ -217,14 +222,18 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
 ;; * Searching
 
 (defn :async readable? [ctx hit known]
-  "Whether the rules let the block of a hit be read; KNOWN keeps what they said of its label."
+  "Whether the rules let the block of a hit be read, by either tool that reads it; KNOWN keeps the answer for
+  its label."
   (when (or (is ctx.look None) (= hit.source "conversations"))
     (return True))
-  (setv tool (if (= hit.source "archival_memory") "recall" "block")
-        form (CallForm tool {"operation" "read"  "label" hit.label}))
-  (when (not-in form.digest known)
-    (setv (get known form.digest) (await (ctx.look form (fn [value] False) :guards False))))
-  (!= (. (get known form.digest) verdict) "deny"))
+  (when (not-in hit.label known)
+    (setv (get known hit.label) True)
+    (for [tool ["block" "recall"]]
+      (setv form (CallForm tool {"operation" "read"  "label" hit.label})
+            seen (await (ctx.look form (fn [value] False) :guards False)))
+      (when (= seen.verdict "deny")
+        (setv (get known hit.label) False))))
+  (get known hit.label))
 
 (defn hit-of [hit]
   "What is shown of a hit; what it does not have is left out."
@@ -244,6 +253,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
 
 (defn :async searched [ctx query scope #** options]
   (must-hold query "query")
+  (import quoth.tools.call.service-types [SearchOptions])
   (setv hits (await (hits-for ctx query scope (SearchOptions #** options)))
         known {}
         seen (lfor hit hits  :if (await (readable? ctx hit known))  (hit-of hit))

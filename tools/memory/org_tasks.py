@@ -24,7 +24,8 @@ from quoth.tools.memory.due_times import (
     zone_named,
 )
 from quoth.tools.org.document import Entry, Org, load
-from quoth.tools.org.edit import add_lines, add_to_drawer, set_property, set_todo
+from quoth.tools.org.edit import add_lines, add_to_drawer, set_todo
+from quoth.tools.org.sections import OrgParts
 from quoth.tools.text import excerpt, number_of, short
 
 FILE = "memory.org"
@@ -284,13 +285,13 @@ class TaskFile:
 
     def deliver(self, tasks: Iterable[Task]) -> Org:
         """Write that these were told for their times; a reminder is done with it."""
-        org = self.org
+        parts = OrgParts(self.org)  # an edit of one section does not read all others again
         for task in tasks:
             if task.due:
-                org = set_property(org, task.entry, "DELIVERED", exact_text(task.due))
+                parts.set_property(task.entry, "DELIVERED", exact_text(task.due))
             if task.reminder and not task.repeats:
-                org = set_todo(org, task.entry, self.done_words[0])
-        return org
+                parts.set_todo(task.entry, self.done_words[0])
+        return parts.whole()
 
 
 def clean_title(text: str) -> str:

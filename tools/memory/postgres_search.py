@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, LiteralString, Protocol, TypeVar
 
 from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope, check_scope
 from quoth.tools.call.services import Embedder
@@ -19,13 +19,14 @@ from quoth.tools.errors import ToolError
 from quoth.tools.memory.query import words_of
 from quoth.tools.memory.search import MEANING, NEAR, NO_MEANING, POOL
 from quoth.tools.memory.vectors import BATCH, SECONDS
+from quoth.tools.storage.database import Store
 
 if TYPE_CHECKING:
     from pgvector import Vector
     from psycopg import Connection
 
-    from quoth.tools.memory.postgres import PostgresMemory
 
+T = TypeVar("T")
 
 NO_EXTENSION: Final = "The database cannot compare meanings, so that only words can be searched: {}."
 
@@ -57,6 +58,7 @@ MEANINGS = """
 CHOSEN = """
     SELECT passages.id, block, agent, label, substr(text, start + 1, length), updated
     FROM quoth.passages JOIN quoth.blocks ON blocks.id = block WHERE passages.id = ANY(%s)"""
+EXTENSION: LiteralString = "CREATE EXTENSION IF NOT EXISTS vector SCHEMA public"
 PATH = """
     SELECT set_config('search_path', 'quoth, public, ' || quote_ident(nspname), false)
     FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'"""
@@ -77,8 +79,19 @@ PUT_VECTOR = """
     ON CONFLICT (model, passage) DO NOTHING"""
 
 
+class Searched(Protocol):
+    """The memory of an agent, and what is searched with it."""
+
+    agent_id: str
+    user: str
+    store: Callable[[], Store] | None
+    embedder: Embedder | None
+
+    async def in_thread(self, work: Callable[[Connection[Any], bool], tuple[T, bool]]) -> T: ...
+
+
 async def search(
-    memory: PostgresMemory, query: str, scope: SearchScope, options: SearchOptions
+    memory: Searched, query: str, scope: SearchScope, options: SearchOptions
 ) -> Sequence[SearchHit]:
     """The best hits for a query, in the blocks that the agent may see and, where ``options`` name them, in
     the conversations of the workspace. Raises ToolError."""
@@ -92,7 +105,7 @@ async def search(
     return sorted(hits, key=lambda hit: -hit.score)[: options.limit]
 
 
-async def missing(memory: PostgresMemory) -> str:
+async def missing(memory: Searched) -> str:
     """What the search by meaning lacks, as a sentence; empty when it lacks nothing."""
     if memory.embedder is None:
         return NO_MEANING
@@ -100,7 +113,7 @@ async def missing(memory: PostgresMemory) -> str:
 
 
 async def _conversations(
-    memory: PostgresMemory, query: str, scope: SearchScope, options: SearchOptions
+    memory: Searched, query: str, scope: SearchScope, options: SearchOptions
 ) -> Sequence[SearchHit]:
     if memory.store is None:
         if options.domain == "all":
@@ -123,7 +136,7 @@ class Meaning:
 
 
 async def _blocks(
-    memory: PostgresMemory, words: list[str], scope: SearchScope, options: SearchOptions
+    memory: Searched, words: list[str], scope: SearchScope, options: SearchOptions
 ) -> Sequence[SearchHit]:
     asked = {
         "agent": memory.agent_id,
@@ -150,7 +163,7 @@ async def _blocks(
     return await memory.in_thread(in_transaction)
 
 
-async def _meaning(memory: PostgresMemory, text: str, asked: dict[str, Any]) -> Meaning:
+async def _meaning(memory: Searched, text: str, asked: dict[str, Any]) -> Meaning:
     """What a query means to the model of the memory, which has embedded what is new before."""
     embedder = memory.embedder
     assert embedder is not None
@@ -219,7 +232,7 @@ def _prepared(connection: Connection[Any]) -> str:
         return ""
     try:
         with connection.transaction():
-            connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+            connection.execute(EXTENSION)
             connection.execute(PATH)  # somebody may have added it to another schema
             if connection.execute("SELECT to_regclass('quoth.vectors')").fetchall() == [(None,)]:
                 connection.execute(VECTORS)
@@ -232,7 +245,7 @@ def _prepared(connection: Connection[Any]) -> str:
     return ""
 
 
-async def _embed_new(memory: PostgresMemory, embedder: Embedder, asked: dict[str, Any]) -> None:
+async def _embed_new(memory: Searched, embedder: Embedder, asked: dict[str, Any]) -> None:
     """Embed the passages that have no vector of this model, the newest first, for about SECONDS."""
     end = time.monotonic() + SECONDS
     asked = {**asked, "model": embedder.name}

@@ -213,25 +213,25 @@ class Postgres:
         """Bring the schema up to date. Only one process does it, and the others wait."""
         if self._version(connection) == len(self._steps):
             return
-        with connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", [MIGRATING])
-            version = self._version(connection)  # another process may have been quicker
-            if version == 0:
-                connection.execute("CREATE SCHEMA IF NOT EXISTS quoth")
-                connection.execute("CREATE TABLE quoth.versions (version integer PRIMARY KEY)")
-            for number, step in enumerate(self._steps[version:], version + 1):
-                connection.execute(step)
-                connection.execute("INSERT INTO quoth.versions VALUES (%s)", [number])
+        # Held before the transaction begins: that is when a server looks at what others have made.
+        connection.execute("SELECT pg_advisory_lock(%s)", [MIGRATING])
+        try:
+            with connection.transaction():
+                version = self._version(connection)  # another process may have been quicker
+                if version == 0:
+                    connection.execute("CREATE SCHEMA IF NOT EXISTS quoth")
+                    connection.execute("CREATE TABLE quoth.versions (version integer PRIMARY KEY)")
+                for number, step in enumerate(self._steps[version:], version + 1):
+                    connection.execute(step)
+                    connection.execute("INSERT INTO quoth.versions VALUES (%s)", [number])
+        finally:
+            connection.execute("SELECT pg_advisory_unlock(%s)", [MIGRATING])
 
     def _version(self, connection: psycopg.Connection[Any]) -> int:
-        (there,) = connection.execute("SELECT to_regclass('quoth.versions') IS NOT NULL").fetchone() or (
-            False,
-        )
+        (there,) = _row(connection, "SELECT to_regclass('quoth.versions') IS NOT NULL")
         if not there:
             return 0
-        (version,) = connection.execute(
-            "SELECT coalesce(max(version), 0) FROM quoth.versions"
-        ).fetchone() or (0,)
+        (version,) = _row(connection, "SELECT coalesce(max(version), 0) FROM quoth.versions")
         if version > len(self._steps):
             raise StoreError(
                 f"The memory at {self.shown} cannot be used", "it was made by a newer quoth; use that one"

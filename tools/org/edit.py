@@ -80,7 +80,7 @@ def set_property(org: Org, index: int, name: str, value: str) -> Org:
         return _rows(org, entry.drawer[1], entry.drawer[1], [f"{indent}:{name}: {value}"])
     indent, row = _indent(org, entry), entry.body
     if row < entry.stop and org.lines[row].strip(" \t").upper() == ":PROPERTIES:":
-        raise EditError(f"Line {row + 1}: these properties are no drawer; no other can be set beside them.")
+        raise EditError("Its properties have no :END: or hold another line; none can be set beside them.")
     lines = [f"{indent}:PROPERTIES:", f"{indent}:{name}: {value}", f"{indent}:END:"]
     return _rows(org, row, row, lines)
 

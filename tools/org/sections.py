@@ -17,6 +17,7 @@ from quoth.tools.org.edit import (
     name_of,
     put_entry_results,
     put_results,
+    set_property,
     set_todo,
 )
 
@@ -67,6 +68,9 @@ class OrgParts:
 
     def add_to_drawer(self, index: int, drawer: str, text: str) -> None:
         self._edit(index, partial(add_to_drawer, drawer=drawer, text=text))
+
+    def set_property(self, index: int, name: str, value: str) -> None:
+        self._edit(index, partial(set_property, name=name, value=value))
 
     def put_results(self, index: int, block: int, text: str | None) -> None:
         name = name_of(self._parts[index].code(1)[block])

@@ -321,8 +321,10 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "memory elsewhere": (
         ["list", "--memory", "mysql://ann:secret@host/db"],
-        "The memory is a URL such as postgresql://USER@HOST/DATABASE; mysql is not known.",
+        "The memory is in PostgreSQL, postgresql://USER:PASSWORD@HOST/DATABASE (or postgres://…), or, when no"
+        " URL is given, in the workspace; mysql:// is neither.",
     ),
+    "unknown action": (["lsit"], "There is no action lsit of quoth memory. Did you mean list?"),
     "no action": ([], "The following arguments are required: ACTION. See: quoth memory --help"),
 }
 
@@ -409,7 +411,9 @@ def test_another_workspace_takes_it_all_in(here: Path) -> None:
     assert refused(here, "import", "m.org", "--workspace", "other") == (
         "There is a block notes already. Nothing was changed; --replace puts those of the file in its place."
     )
-    assert done(here, "import", "m.org", "--workspace", "other", "--replace") == "1 replaced.\n"
+    assert done(here, "import", "m.org", "--workspace", "other", "--replace") == (
+        "0 new blocks, 1 replaced, 1 there already.\n"
+    )
     assert told(other, "list") == told(here, "list")
 
 
@@ -420,6 +424,29 @@ def test_json_goes_the_same_way(here: Path) -> None:
     (here / "other").mkdir()
     done(here, "import", "-", "--workspace", "other", stdin=json.dumps(told(here, "export")))
     assert told(here / "other", "list") == told(here, "list")
+
+
+def test_a_memory_in_postgresql_is_seen_and_changed_alike(tmp_path: Path, memory_url: str) -> None:
+    where = {"QUOTH_MEMORY": memory_url}
+    done(tmp_path, "edit", "preferences", "--new", "--text", "dark mode", env=where)
+    done(tmp_path, "edit", "preferences", "--text", "light mode", "--permission", "human", env=where)
+    assert done(tmp_path, "search", "mode", env=where).startswith("preferences  (archival_memory, ")
+    assert told(tmp_path, "status", env=where)["agents"] == [
+        {"agent": "agent", "kind": "core", "blocks": 1, "characters": 10}
+    ]
+    assert told(tmp_path, "list") == []
+    done(tmp_path, "export", "m.org", "--history", env=where)
+    assert done(tmp_path, "import", "m.org") == "1 new block.\n"
+    assert told(tmp_path, "list") == told(tmp_path, "list", env=where)
+    done(tmp_path, "forget", "preferences", "--yes", env=where)
+    assert told(tmp_path, "list", env=where) == []
+
+
+def test_a_url_of_a_memory_is_shown_without_its_password(tmp_path: Path) -> None:
+    away = {"QUOTH_MEMORY": "postgresql://ann:s3cr3t@127.0.0.1:1/memory"}
+    assert refused(tmp_path, "status", code=1, env=away) == (
+        "The memory at postgresql://127.0.0.1:1/memory cannot be opened: no server answers there."
+    )
 
 
 def test_an_output_that_cannot_hold_it_is_refused(here: Path) -> None:

@@ -84,13 +84,15 @@ def test_a_flight_brings_its_messages(here: Path) -> None:
 def test_a_run_that_waited_does_not_say_it_again(here: Path, form: tuple[str, ...]) -> None:
     first = run(here, "both.txt", *form, code=3)
     out(here, "approve", json.loads(out(here, "pending", "--json"))[0]["id"])
-    last = out(here, "resume", "s", *form)
+    resumed = quoth("resume", "s", *form, cwd=here)
+    last = resumed.out
     if form:
         told, end = json.loads(first), json.loads(last)
         assert (told["messages"], end["reply"]) == (["All is done."], "All is done.")
         assert "messages" not in end
     else:
         assert (first, last) == ("All is done.\n", "")
+        assert resumed.err.endswith("quoth: Its reply is the message that was sent before.\n")
 
 
 def test_a_run_that_ended_so_is_replayed_forked_and_exported(here: Path) -> None:
@@ -193,3 +195,8 @@ def test_an_imported_session_opens_nothing(here: Path, tmp_path: Path) -> None:
     out(other, "import", "s.hy")
     said = quoth("resume", "s", cwd=other)
     assert (said.code, "--source manual=" in said.err) == (2, True), said.err
+
+
+def test_the_belt_shows_the_tool_where_there_are_sources(here: Path) -> None:
+    assert "(sources " not in out(here, "belt")
+    assert "(sources " in out(here, "belt", "--source", "manual=../manual")

@@ -166,7 +166,7 @@ def test_what_waits_is_listed_decided_and_carried_on(here: Path) -> None:
         f"{request}  {WRITE}\n       it writes files;"
     )
     assert (
-        "\nasked by     ann, session s1, route program\n"
+        "\nasked by     ann (repl), session s1, route program\n"
         in piped(here, f",pending {request}", options=again).out
     )
     said = piped(here, f",approve {request}", ",pending", ",resume", ",resume", options=again)

@@ -222,6 +222,16 @@ def test_a_sub_agent_sends_to_its_caller(tmp_path: Path, lines: list[str], answe
     assert (reply.text, reply.messages, sent) == ("Thank you.", (), [])
 
 
+def test_what_a_sub_agent_sent_before_it_failed_is_not_lost(tmp_path: Path) -> None:
+    lines = [f"(eval (do {SAY} 1))", "", "", ""]
+    with Agent(workspace=tmp_path, model=cast(go=[CALLER, "I see."], help=lines)) as here:
+        (call,) = here.run("Go.").calls
+    assert (call.result.status, call.result.message[:40]) == (
+        "error",
+        "All is done.\n\nThe run was stopped: 3 rep",
+    )
+
+
 def test_a_sub_agent_asks_for_other_channels_as_its_caller_must(tmp_path: Path) -> None:
     lines = ['(send-message "To all." :to "ops")']
     services = HostServices(channels={"ops": tmp_path / "ops.jsonl"})

@@ -178,6 +178,18 @@ def test_a_call_that_stands_in_a_block_is_a_quotation_when_the_model_makes_it(
     assert story(tmp_path, call, "Done.", policy=str(tmp_path / "policy.hy")).statuses == ["ok"]
 
 
+def test_what_a_model_says_to_remember_is_compared_with_its_memory(tmp_path: Path, person: Person) -> None:
+    person.notes("preferences", DARK)
+    made_up, true = "From memory: Blue cheese.", "From memory: Dark mode."
+    tools = table_of(tool("probe"))
+    told_of = story(
+        tmp_path, made_up, "(probe)", "Cheese.", task="What do I prefer?", must_act=True, tools=tools
+    )
+    assert (told_of.reply.text, told_of.reply.steps) == ("Cheese.", 3)
+    assert "That is not in your memory. Look first, with a call." in told_of.shown(2)
+    assert story(tmp_path, true, task="What do I prefer?", must_act=True, tools=tools).reply.text == true
+
+
 # What others change
 
 

@@ -124,8 +124,8 @@ def test_what_cannot_be_the_memory_is_a_sentence(options: dict[str, Any], senten
 
 
 URLS = [
-    (f"mysql://ann:{SECRET}@db/x", "mysql is not known."),
-    (f"ann:{SECRET}@db", "it is not known."),
+    (f"mysql://ann:{SECRET}@db/x", "mysql:// is neither."),
+    (f"ann:{SECRET}@db", "a text without :// is neither."),
 ]
 
 

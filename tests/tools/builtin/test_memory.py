@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from memory import Make, dict_memory, done, sqlite_memory
 from words import Gateway, belt_of, gateway, load, shipped, tool
 
@@ -21,6 +24,7 @@ from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.storage.database import Store
 
+import_module("quoth.tools.builtin")
 NAMES = ("block", "recall", "search", "semantic-search")
 VIEWS = ("openai", "anthropic", "mcp")
 
@@ -172,6 +176,12 @@ SAYS: dict[str, dict[str, Any]] = {
         "label": "trip",
         "content": "To Rome.",
     },
+    '(block :operation "load" :label "plans" :to "draft")': {
+        "message": "plans was copied over draft, which is working; plans stays archival."
+        " It holds 8 of 20,000 characters.",
+        "label": "draft",
+        "content": "To Rome.",
+    },
     '(block :operation "swap" :archive-label "human" :load-label "plans")': {
         "message": "human is archival now, and plans is core. It holds 8 of 5,000 characters.",
         "label": "plans",
@@ -223,6 +233,23 @@ def test_an_archived_copy_leaves_its_first_label_and_admin_may_delete(here: Gate
     swap = '(block :operation "swap" :archive-label "human" :load-label "plans" :to "trip")'
     assert " plans was moved there. It holds" in value(here, swap)["message"]
     assert blocks(here) == {"persona": "core", "trip": "core", "diary": "archival", "human": "archival"}
+
+
+def test_two_that_begin_a_block_at_once_both_have_their_line_in_it(here: Gateway, make: Make) -> None:
+    memory = make()
+    look, looks = memory.get_block, []
+
+    async def too_early(label: str) -> Any:
+        looks.append(label)
+        if len(looks) > 1:
+            return await look(label)
+        await make().create_block(label, "theirs", kind="core")
+        return None
+
+    memory.get_block = too_early
+    late = shipped(Path.cwd(), given={"services": Services(memory=memory)})
+    told = value(late, '(block :operation "append" :label "both" :content "mine")')
+    assert (told["message"].split(". ")[0], told["content"]) == ("Appended to both", "theirs\nmine")
 
 
 def test_what_was_changed_is_taken_back_by_undo(here: Gateway) -> None:
@@ -492,7 +519,7 @@ def test_search_leaves_out_what_the_rules_do_not_let_be_read(make: Make) -> None
         SearchHit("diary", "secret", 2, "archival_memory"),
         SearchHit("diary", "secret too", 1.5, "archival_memory"),
         SearchHit("plans", "open", 1, "archival_memory"),
-        SearchHit("persona", "kind", 1, "core memory"),
+        SearchHit("persona", "kind", 1, "archival_memory"),
         SearchHit("diary.1", "said", 1, "conversations"),
     )
     rules = '(deny (recall :label "diary"))\n(deny (block :label "persona" :operation "read"))'
@@ -519,6 +546,42 @@ def test_a_block_is_shown_as_a_text_and_nothing_in_it_is_called(here: Gateway, t
     assert told["content"] == text
     assert value(here, '(block :operation "read" :label "note")')["content"] == text
     assert {row["tool"] for row in here.rows} == {"block"}
+
+
+# Whatever comes
+
+LABELS = st.one_of(st.sampled_from(["human", "diary", "new"]), st.text(max_size=5), st.just("x" * 101))
+TEXTS = st.one_of(st.text(max_size=20), st.sampled_from(["", "\0", "tea", "(+ 1 2)", "x" * 6000]))
+FIELDS = st.fixed_dictionaries(
+    {
+        "operation": st.sampled_from(
+            [*cognitive_tools.get("block").params[0].choices, "delete", "insert", "x"]
+        )
+    },
+    optional={
+        "label": LABELS,
+        "content": TEXTS,
+        "old_content": TEXTS,
+        "new-content": TEXTS,
+        "archive_label": LABELS,
+        "load-label": LABELS,
+        "to": LABELS,
+    },
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["block", "recall"]), FIELDS), max_size=8))
+def test_no_call_fails_without_a_sentence_of_ours(calls: list[tuple[str, dict[str, Any]]]) -> None:
+    make = dict_memory()
+    done(make().create_block("human", "Likes tea.", kind="core"))
+    done(make().create_block("diary", "Rain.", kind="archival", permission="append"))
+    here = room(make)
+    for name, args in calls:
+        result = here.pass_through(CallForm(name, args))
+        assert result.status in ("ok", "error", "invalid", "denied")
+        assert (result.status == "ok") is bool(result.value and result.value["success"])
+        assert " failed: " not in result.message  # as the door says it of a body that breaks
+        assert result.message.isprintable() or result.ok
 
 
 # A tool of one's own in their place

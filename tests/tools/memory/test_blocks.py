@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from words import PausableClock
 from quoth.tools.call.service_types import Block
 from quoth.tools.errors import UsageError
 from quoth.tools.memory.opening import open_memory
+from quoth.tools.memory.operations import Blocks
 from quoth.tools.memory.sqlite import SqliteMemory
+from quoth.tools.memory.versions import Delta
 from quoth.tools.storage.database import Store
 
 LISTED = "The blocks are: archive, plan, preferences, small, tasks."
@@ -253,6 +256,8 @@ def test_the_limit_follows_the_kind_unless_it_was_given(make: Make, furnished: A
     assert done(furnished.move_block("plan", "archival")).limit == 100_000
     assert done(furnished.move_block("plan", "working")).limit == 20_000
     assert done(furnished.move_block("small", "archival")).limit == 10
+    done(make("a").create_block("same", limit=20_000))  # that of its kind
+    assert done(furnished.move_block("same", "archival")).limit == 100_000
     person = make("a", person=True)
     assert done(person.edit_block("small", limit=100_000)).limit == 100_000  # that of its kind, again
     assert done(person.edit_block("small", kind="core")).limit == 5_000
@@ -273,6 +278,28 @@ def test_a_loaded_copy_belongs_to_the_agent(make: Make, furnished: Any) -> None:
     copy = done(furnished.move_block("archive", "core", to="now"))
     assert (copy.kind, copy.permission, copy.description) == ("core", "read_write", "what was")
     assert done(furnished.get_block("archive")).permission == "human"
+
+
+def test_a_copy_of_a_shared_block_is_the_agents_own(make: Make) -> None:
+    done(make("b").create_block("x", "theirs", kind="archival", limit=50))
+    done(make("b").share_block("x", "a"))
+    copy = done(make("a").move_block("x", "working", to="y"))
+    assert (copy.owner, copy.text, copy.limit) == ("", "theirs", 50)
+    assert [block.label for block in done(make("a").list_blocks())] == ["y"]
+    assert [block.label for block in done(make("b").list_blocks())] == ["x"]
+
+
+def test_two_changes_of_a_block_in_one_transaction_are_both_there(make: Make, furnished: Any) -> None:
+    def twice(blocks: Blocks) -> None:
+        block = blocks.get("small")
+        assert block
+        blocks.put(replace(block, kind="archival", version=2), Delta(1, 3, 0, ""))
+        blocks.put(replace(block, kind="working", version=3), Delta(2, 3, 0, ""))
+
+    done(furnished._atomically(twice))
+    block = done(furnished.get_block("small"))
+    assert (block.kind, block.version) == ("working", 3)
+    assert [one.version for one in done(furnished.history("small"))] == [2, 1]
 
 
 def test_a_copy_over_a_block_in_view_leaves_it_where_it_is(furnished: Any) -> None:
@@ -342,14 +369,14 @@ def test_what_is_forgotten_leaves_nothing(make: Make, store: Store) -> None:
 
 
 def test_an_own_block_goes_before_a_shared_one_and_the_first_owner_before_others(make: Make) -> None:
-    for owner in ("c", "b"):
+    for owner in ("c", "b", "d"):
         done(make(owner).create_block("x", f"of {owner}"))
         done(make(owner).share_block("x", "a"))
     assert done(make("a").get_block("x")).text == "of b"
-    assert [block.owner for block in done(make("a").list_shared_blocks())] == ["b", "c"]
+    assert [block.owner for block in done(make("a").list_shared_blocks())] == ["b", "c", "d"]
     done(make("a").create_block("x", "mine"))
     assert done(make("a").get_block("x")).text == "mine"
-    assert [block.owner for block in done(make("a").list_shared_blocks())] == ["b", "c"]
+    assert [block.owner for block in done(make("a").list_shared_blocks())] == ["b", "c", "d"]
 
 
 # Which store
@@ -362,13 +389,18 @@ def test_a_url_chooses_the_store(store: Store) -> None:
 
 @pytest.mark.parametrize(
     ("url", "what"),
-    [("mysql://ann:secret@host/db", "mysql"), ("host", "it"), ("postgresql:/x", "it")],
+    [
+        ("mysql://ann:secret@host/db", "mysql://"),
+        ("host", "a text without ://"),
+        ("postgresql:/x", "a text without ://"),
+    ],
 )
 def test_a_url_of_no_store_is_told_without_its_password(store: Store, url: str, what: str) -> None:
     with pytest.raises(UsageError) as caught:
         open_memory(url, lambda: store, "a")
     assert str(caught.value) == (
-        f"The memory is a URL such as postgresql://USER@HOST/DATABASE; {what} is not known."
+        "The memory is in PostgreSQL, postgresql://USER:PASSWORD@HOST/DATABASE (or postgres://…), or, when no"
+        f" URL is given, in the workspace; {what} is neither."
     )
 
 

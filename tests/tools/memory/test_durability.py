@@ -14,7 +14,7 @@ from pathlib import Path
 import disks
 import pytest
 from examples import many
-from memory import Make, contents, done, said, sqlite_memory, writes_of
+from memory import Make, Place, contents, done, said, sqlite_memory, writes_of
 
 from quoth.tools.storage.database import Store
 
@@ -42,39 +42,34 @@ def process(work: Callable[[], None]) -> Iterator[int]:
             os.waitpid(child, 0)
 
 
-def memory_in(path: Path) -> Make:
-    """The memories in a store that this process opens anew."""
-    return sqlite_memory(Store(path))
-
-
-def test_two_processes_that_append_to_one_block_lose_no_line(tmp_path: Path) -> None:
-    path, each = tmp_path / "s.sqlite", min(many(7), 1000)
+def test_two_processes_that_append_to_one_block_lose_no_line(place: Place) -> None:
+    each = min(many(7), 1000)
 
     def append(who: str) -> None:
-        memory = memory_in(path)("a")
+        memory = place.open()("a")
         for number in range(each):
             done(memory.append_to_block("log", f"{who} {number}"))
 
-    done(memory_in(path)("a").create_block("log", limit=100_000))
+    done(place.open()("a").create_block("log", limit=100_000))
     with process(lambda: append("one")) as one, process(lambda: append("two")) as two:
         ended = [os.waitpid(child, 0)[1] for child in (one, two)]
     assert ended == [0, 0]
-    memory = memory_in(path)("a")
+    memory = place.open()("a")
     lines = done(memory.get_block("log")).text.split("\n")
     for who in ("one", "two"):
         assert [line for line in lines if line.startswith(who)] == [f"{who} {n}" for n in range(each)]
     assert len(done(memory.history("log"))) == 2 * each
 
 
-def test_a_kill_at_any_moment_of_a_swap_leaves_the_old_or_the_new_state(tmp_path: Path) -> None:
-    path, chance = tmp_path / "s.sqlite", random.Random(14)
-    memory = memory_in(path)("a")
+def test_a_kill_at_any_moment_of_a_swap_leaves_the_old_or_the_new_state(place: Place) -> None:
+    chance = random.Random(14)
+    memory = place.open()("a")
     done(memory.create_block("one", "1" * 3000, kind="core"))
     done(memory.create_block("two", "2" * 3000, kind="archival"))
     versions = set()
 
     def swap_for_ever(ready: int) -> None:
-        memory = memory_in(path)("a")
+        memory = place.open()("a")
         core, archived = sorted(done(memory.list_blocks()), key=lambda block: block.kind != "core")
         names = [core.label, archived.label]
         os.write(ready, b".")
@@ -91,6 +86,7 @@ def test_a_kill_at_any_moment_of_a_swap_leaves_the_old_or_the_new_state(tmp_path
             os.waitpid(child, 0)
         os.close(there)
         os.close(ready)
+        place.settled()
         one, two = done(memory.list_blocks())
         assert {one.kind, two.kind} == {"core", "archival"}
         assert (one.text, two.text, one.version) == ("1" * 3000, "2" * 3000, two.version)

@@ -18,12 +18,14 @@ from words import complaint
 from quoth.tools.org.document import Org, dump, load
 from quoth.tools.org.edit import (
     EditError,
+    add_lines,
     add_to_drawer,
     dedent,
     escape,
     find_results,
     put_entry_results,
     put_results,
+    set_property,
     set_todo,
     unescape,
 )
@@ -203,8 +205,22 @@ def test_each_edit_changes_its_own_lines_only(newline: bytes) -> None:
         [],
         [b"   :LOGBOOK:", b"   - done", b"   :END:"],
     )
+    assert changed(set_property(org, 2, "AT", "x")) == ([], [b"   :AT: x"])
     assert changed(put_results(org, 2, 0, "5")) == ([], [b"", b"   #+RESULTS:", b"   : 5", b""])
     assert changed(put_entry_results(org, 1, "one", "said\n")) == ([], [b"", b"#+RESULTS: one", b": said"])
+
+
+def test_a_property_is_set_where_it_stands_or_in_its_drawer() -> None:
+    org = load(b"* a\nSCHEDULED: <2026-12-01 Tue>\n:PROPERTIES:\n:id:   old\n:ID+: more\n:END:\nx")
+    assert lines_changed(dump(org), dump(set_property(org, 1, "ID", "new"))) == (
+        [b":id:   old\n"],
+        [b":id: new\n"],
+    )
+    added = set_property(org, 1, "AT", "x")
+    assert lines_changed(dump(org), dump(added)) == ([], [b":AT: x\n"])
+    assert added.entries[1].properties[-1].value == "x"
+    assert dump(set_property(load(b"* a"), 1, "ID", "x")) == b"* a\n:PROPERTIES:\n:ID: x\n:END:"
+    assert dump(add_lines(load(b"x\r\ny"), ["* a", "b\ud800"])) == b"x\r\ny\r\n* a\r\nb\xef\xbf\xbd"
 
 
 def test_results_take_the_place_of_older_ones() -> None:
@@ -265,6 +281,12 @@ def test_a_missing_final_newline_stays_missing() -> None:
         (
             lambda org: add_to_drawer(org, 1, "END", "x"),
             "'END' cannot be the name of a drawer to write into.",
+        ),
+        (lambda org: set_property(org, 1, "a b", "x"), "'a b' cannot be a property of one line."),
+        (lambda org: set_property(org, 1, "ID", "x\ny"), "'ID' cannot be a property of one line."),
+        (
+            lambda org: set_property(load(b"* a\n:PROPERTIES:\n"), 1, "ID", "x"),
+            "Its properties have no :END: or hold another line; none can be set beside them.",
         ),
         (lambda org: add_to_drawer(org, 1, "LOGBOOK", "a\nb"), "A drawer takes one line of text at a time."),
         (

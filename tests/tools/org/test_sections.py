@@ -62,6 +62,7 @@ def test_edits_of_parts_are_those_of_the_whole(data: bytes, draw: st.DataObject)
         org = both(parts, org, "put_entry_results", index, draw.draw(st.sampled_from(["n", "m", ""])),
                    draw.draw(texts))  # fmt: skip
         org = both(parts, org, "add_to_drawer", index, "LOGBOOK", draw.draw(st.sampled_from(["x", "a\nb"])))
+        org = both(parts, org, "set_property", index, draw.draw(st.sampled_from(["ID", "new"])), "a b")
         assert [parts.row(at) for at in range(1, len(org.entries))] == [one.row for one in org.entries[1:]]
         assert [parts.entry(at).todo for at in range(1, len(org.entries))] == [
             one.todo for one in org.entries[1:]
