@@ -72,9 +72,9 @@ def test_a_kill_at_any_moment_of_a_swap_leaves_the_old_or_the_new_state(place: P
         memory = place.open()("a")
         core, archived = sorted(done(memory.list_blocks()), key=lambda block: block.kind != "core")
         names = [core.label, archived.label]
-        os.write(ready, b".")
         while True:
             done(memory.swap_blocks(*names))
+            os.write(ready, b".")  # each process swaps once at least
             names.reverse()
 
     for _ in range(many(2) // 3):  # 20, or 200
