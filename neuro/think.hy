@@ -48,7 +48,8 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
 
   MUST-ACT forbids an answer without a call, unless it begins with LEAD, if that is given; MUST-ANSWER forbids
   calls, and WITHOUT names tools it may not use now. A grammar enforces all of them, native tools the first
-  and the third; any other backend has them only as words in the messages. A server that refuses native tools is asked again in text, after a message with the rules."
+  and the third; any other backend has them only as words in the messages. A server that refuses native tools
+  is asked again in text, after a message with the rules."
   (setv note "")
   (defn fall-back [reason]
     "Go on in text: add a message that says how calls are written."

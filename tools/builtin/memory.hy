@@ -108,7 +108,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   (setv before (await (found ctx label)))
   (in-view before)
   (setv block (await (.replace-in-block ctx.memory label old-content new-content))
-        times (if old-content (.count before.text old-content) 1))
+        times (.count before.text old-content))
   (changed f"Replaced {(number-of times "place")} in {(named block)}." block))
 
 (defn :async read-block [ctx label]
@@ -120,22 +120,28 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   (setv block (await (.undo ctx.memory label)))
   (changed f"Took back the last change of {(named block)}." block))
 
+(defn :async way-to [ctx label]
+  "How a copy gets to the block of that label: to a new one, or over what it holds."
+  (if (and label (await (.get-block ctx.memory label)))  "over"  "to"))
+
 (defn :async archive-block [ctx label to]
   (setv before (await (found ctx label))
+        way (if (= (await (way-to ctx to)) "over")  "over"  "as")
         block (await (.move-block ctx.memory label "archival" :to (or to ""))))
   (told (if (= block.label label)
             f"{(named block)} was {before.kind} and is archival now; search finds it, recall reads it."
-            f"{label} was archived as {(named block)} and is not there any more.")
+            f"{label} was archived {way} {(named block)} and is not there any more.")
         :label block.label))
 
 (defn :async load-block [ctx label to]
   (setv before (await (found ctx label)))
   (when (!= before.kind "archival")
     (raise (ToolError f"{(named before)} is {before.kind}; only an archival block is loaded.")))
-  (setv block (await (.move-block ctx.memory label "working" :to (or to ""))))
+  (setv way (await (way-to ctx to))
+        block (await (.move-block ctx.memory label "working" :to (or to ""))))
   (whole (if (= block.label label)
              f"{(named block)} was archival and is working now."
-             f"{label} was copied to {(named block)}, which is {block.kind}; {label} stays archival.")
+             f"{label} was copied {way} {(named block)}, which is {block.kind}; {label} stays archival.")
          block))
 
 (defn :async swap-block [ctx archive-label load-label to]

@@ -598,6 +598,8 @@ ASKED = [
     ["run", "x", "--model", "scripted:replies.txt"],
     ["run", "x", "--model", "scripted:none"],
     ["run", "x", "--model", "nonsense"],
+    ["memory", "list"],
+    ["memory", "show", "none"],
     ["frob"],
     ["--version"],
 ]

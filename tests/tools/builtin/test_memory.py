@@ -176,6 +176,12 @@ SAYS: dict[str, dict[str, Any]] = {
         "label": "trip",
         "content": "To Rome.",
     },
+    '(block :operation "load" :label "plans" :to "draft")': {
+        "message": "plans was copied over draft, which is working; plans stays archival."
+        " It holds 8 of 20,000 characters.",
+        "label": "draft",
+        "content": "To Rome.",
+    },
     '(block :operation "swap" :archive-label "human" :load-label "plans")': {
         "message": "human is archival now, and plans is core. It holds 8 of 5,000 characters.",
         "label": "plans",
