@@ -96,8 +96,13 @@ ADD = """
     INSERT INTO quoth.blocks (label, text, kind, permission, description, size, version, created, updated,
     writer, agent) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id"""
 CHANGE = """
-    UPDATE quoth.blocks SET text = %s, kind = %s, permission = %s, description = %s, size = %s, version = %s,
-    created = %s, updated = %s, writer = %s WHERE agent = %s AND label = %s RETURNING id"""
+    WITH changed AS (
+        UPDATE quoth.blocks SET text = %s, kind = %s, permission = %s, description = %s, size = %s,
+        version = %s, created = %s, updated = %s, writer = %s WHERE agent = %s AND label = %s RETURNING id
+    )
+    INSERT INTO quoth.block_versions (block, version, head, tail, middle, at, writer)
+    SELECT id, %s, %s, %s, %s, %s, %s FROM changed RETURNING block"""
+BACK = attrgetter("version", "head", "tail", "middle", "at", "by")
 SHARED = f"""
     SELECT blocks.agent, block_shares.permission, {COLUMNS} FROM quoth.block_shares
     JOIN quoth.blocks ON blocks.id = block WHERE block_shares.agent = %s"""  # noqa: S608
@@ -225,12 +230,7 @@ class PostgresBlocks:
             ((row,),) = self._write(ADD, *values, owner)
             self._index(row, block, 0)
             return
-        ((row,),) = self._write(CHANGE, *values[1:], owner, block.label)
-        self._write(
-            "INSERT INTO quoth.block_versions (block, version, head, tail, middle, at, writer)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s)",
-            *(row, before.version, before.head, before.tail, before.middle, before.at, before.by),
-        )
+        ((row,),) = self._write(CHANGE, *values[1:], owner, block.label, *BACK(before))
         held = self._held.pop((block.owner, block.label), None)
         if held is None or held.description != block.description:  # it stands in every passage
             self._index(row, block, 0)
