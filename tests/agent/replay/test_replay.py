@@ -228,12 +228,12 @@ def sub_agents(shop: Shop) -> None:
 def cleared(shop: Shop) -> None:
     """A conversation that was shortened, so that its requests are not what is said of it in the end."""
     calls = [f'(eval (* "3 apples " {200 + n}))' for n in range(9)]
-    shop.runs(*calls, "Sold.", limits=RunLimits(context=6000, window=0))
+    shop.runs(*calls, "Sold.", limits=RunLimits(context=6900, window=0))
 
 
 def summarised(shop: Shop) -> None:
     calls = ["(sell) " + "So be it. " * 90] * 12
-    shop.runs(*calls, "Sold.", limits=RunLimits(context=3000, window=0))
+    shop.runs(*calls, "Sold.", limits=RunLimits(context=3900, window=0))
 
 
 # Each session with the numbers of its runs, requests and calls.
@@ -256,7 +256,7 @@ SESSIONS: dict[Callable[[Shop], None], tuple[int, int, int]] = {
     sub_agent: (2, 4, 2),
     sub_agents: (4, 8, 4),
     cleared: (1, 10, 9),
-    summarised: (1, 14, 10),
+    summarised: (1, 13, 9),
 }
 OPTIONS: dict[Callable[[Shop], None], dict[str, Any]] = {
     native: {"dialect": "native"},

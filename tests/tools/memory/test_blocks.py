@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from words import PausableClock
 from quoth.tools.call.service_types import Block
 from quoth.tools.errors import UsageError
 from quoth.tools.memory.opening import open_memory
-from quoth.tools.memory.operations import Blocks, Operations, Writer
+from quoth.tools.memory.operations import Blocks
 from quoth.tools.memory.sqlite import SqliteMemory
+from quoth.tools.memory.versions import Delta
 from quoth.tools.storage.database import Store
 
 LISTED = "The blocks are: archive, plan, preferences, small, tasks."
@@ -289,9 +291,10 @@ def test_a_copy_of_a_shared_block_is_the_agents_own(make: Make) -> None:
 
 def test_two_changes_of_a_block_in_one_transaction_are_both_there(make: Make, furnished: Any) -> None:
     def twice(blocks: Blocks) -> None:
-        work = Operations(blocks, Writer("host", "2026-01-01T00:00:00+00:00", "a"))
-        work.move("small", "archival")
-        work.move("small", "working")
+        block = blocks.get("small")
+        assert block
+        blocks.put(replace(block, kind="archival", version=2), Delta(1, 3, 0, ""))
+        blocks.put(replace(block, kind="working", version=3), Delta(2, 3, 0, ""))
 
     done(furnished._atomically(twice))
     block = done(furnished.get_block("small"))

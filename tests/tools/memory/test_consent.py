@@ -74,12 +74,14 @@ def test_every_block_that_is_touched_is_asked_for_before_any_is_changed(make: Ma
         ("nothing", lambda m: m.append_to_block("x", ""), "nothing to append"),
         ("load", lambda m: m.swap_blocks("x", "long"), "1,000 characters too many"),
         ("load elsewhere", lambda m: m.swap_blocks("x", "long", to="new"), "1,000 characters too many"),
+        ("swap over it", lambda m: m.swap_blocks("x", "long", to="small"), "5,990 characters too many"),
         ("load over it", lambda m: m.move_block("long", "working", to="x"), "1,000 characters too many"),
     ],
 )
 def test_nobody_is_asked_for_what_cannot_be_done(make: Make, what: str, work: Any, sentence: str) -> None:
     human(make, "x")
     done(make("a").create_block("long", "y" * 6000, kind="archival"))
+    done(make("a").create_block("small", limit=10))
     person = Approver()
     with pytest.raises((ToolError, ToolFailure), match=sentence):
         in_a_call(lambda: work(make("a")), person)
