@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from memory import dict_memory, done, sqlite_memory
 
 from quoth.tools.call.service_types import BlockVersion
-from quoth.tools.memory.postgres import PostgresMemory
 from quoth.tools.memory.versions import delta, unrolled
 from quoth.tools.storage.database import Store
 
