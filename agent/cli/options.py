@@ -194,8 +194,16 @@ def is_repeated(one: Field[Any]) -> bool:
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser that raises UsageError for a mistake, and returns only the options given."""
 
+    kind: type[Options] | None = None  # of a command: its options are added when it is the one to parse
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+
+    def parse_known_args(self, *words: Any, **more: Any) -> Any:
+        if self.kind is not None:
+            kind, self.kind = self.kind, None
+            self.add_fields(kind, AFTER)
+        return super().parse_known_args(*words, **more)
 
     def error(self, message: str) -> NoReturn:
         message = message[:1].upper() + message[1:].rstrip(".")
@@ -246,7 +254,7 @@ class Commands:
     def add(self, name: str, help: str, kind: type[OptionsT], do: Callable[[OptionsT], int]) -> None:
         """Add a command that parses its options as ``kind`` and runs ``do``, which returns the exit code."""
         parser = self._parsers.add_parser(name, help=help, description=help)
-        parser.add_fields(kind, AFTER)
+        parser.kind = kind
         parser.set_defaults(kind=kind, do=do)
 
     def group(self, name: str, help: str) -> Commands:
