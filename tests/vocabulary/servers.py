@@ -60,7 +60,8 @@ class PostgresServer:
 def _ended_with_us(folder: str, end: str) -> Iterator[None]:
     """Also when this process is killed, a shell does ``end`` to the server of ``folder``, and removes that."""
     script = f'read -r _; [ -d "$0" ] || exit; {end}; sleep 1; rm -rf "$0"'
-    watcher = subprocess.Popen(["sh", "-c", script, folder], stdin=subprocess.PIPE, start_new_session=True)
+    shell = ["sh", "-c", script, folder]
+    watcher = subprocess.Popen(shell, stdin=subprocess.PIPE, start_new_session=True)
     try:
         yield
     finally:
