@@ -5,7 +5,7 @@ It must not know how passages are ranked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +20,7 @@ PLACES: Final = """
     FROM passages LEFT JOIN blocks ON blocks.id = block
     LEFT JOIN indexed_sessions ON indexed_sessions.id = passages.session WHERE passages.id IN ({})"""
 
-Parts = Mapping[int, Mapping[str, float]]
+Parts = Callable[[int], Mapping[str, float]]
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,11 @@ def read_hits(
         SearchHit(
             one.label,
             one.text,
-            sum(parts[one.id].values()),
+            sum(parts(one.id).values()),
             one.source,
             one.at,
             "" if one.owner == agent else one.owner,
-            _told(parts[one.id], said[one.id]),
+            _told(parts(one.id), said[one.id]),
         )
         for one in found
     ]

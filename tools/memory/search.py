@@ -38,8 +38,7 @@ BY_WORDS: Final = f"""
     SELECT rowid AS id, -bm25(passage_words, {WEIGHTS}) AS score FROM passage_words
     WHERE passage_words MATCH ?"""  # noqa: S608
 VISIBLE: Final = """
-    SELECT passages.id FROM passages LEFT JOIN blocks ON blocks.id = passages.block
-    LEFT JOIN indexed_sessions ON indexed_sessions.id = passages.session"""
+    SELECT passages.id FROM passages LEFT JOIN blocks ON blocks.id = passages.block"""
 
 Scores = dict[int, float]
 
@@ -150,7 +149,8 @@ def _visible(store: Store, agent: str, user: str, scope: SearchScope, options: S
         values += [user, *bounds]
         session, seq = _present(store)
         if session:  # what is being said now is no memory
-            sides[-1] += " AND NOT (indexed_sessions.session = ? AND passages.seq >= ?)"
+            number = "(SELECT id FROM indexed_sessions WHERE indexed_sessions.session = ?)"
+            sides[-1] += f" AND NOT (passages.session IS {number} AND passages.seq >= ?)"
             values += [session, seq]
     return _Condition(" OR ".join(f"({side})" for side in sides) or "0", tuple(values))
 
@@ -217,15 +217,17 @@ def _hits(
     if nearest:
         meant |= nearest.of([id for id in said if id not in meant])
     best = max(said.values(), default=0.0)
-    parts = {
-        id: {
-            **({"words": said[id] / best} if id in said and best > 0 else {}),
-            **({"meaning": MEANING * max(0.0, meant[id])} if id in meant else {}),
-        }
-        for id in {**said, **meant}
-        if id in said or meant[id] >= NEAR or (options.semantic and meant[id] > 0)
-    }
-    ranked = sorted(parts, key=lambda id: (-sum(parts[id].values()), -id))
+    words_ = {id: score / best if best > 0 else 0.0 for id, score in said.items()}
+    means = {id: MEANING * near for id, near in meant.items() if near > 0}
+    if not options.semantic:
+        means = {id: near for id, near in means.items() if id in words_ or near >= MEANING * NEAR}
+    scores = {id: words_.get(id, 0.0) + means.get(id, 0.0) for id in {**words_, **means}}
+    ranked = sorted(scores, key=lambda id: (-scores[id], -id))
+
+    def parts(id: int) -> dict[str, float]:
+        of = {"words": words_.get(id, 0.0), "meaning": means.get(id, 0.0)}
+        return {name: score for name, score in of.items() if score}
+
     return read_hits(store, ranked, parts, options.limit, agent, [] if options.semantic else words)
 
 
