@@ -58,7 +58,7 @@ class PostgresServer:
 
 @contextmanager
 def _ended_with_us(folder: str, end: str) -> Iterator[None]:
-    """Also when this process is killed, a shell does ``end`` to the server of ``folder``, and removes that."""
+    """Even if this process is killed, a shell does ``end`` to the server of ``folder``, and removes that."""
     script = f'read -r _; [ -d "$0" ] || exit; {end}; sleep 1; rm -rf "$0"'
     shell = ["sh", "-c", script, folder]
     watcher = subprocess.Popen(shell, stdin=subprocess.PIPE, start_new_session=True)
