@@ -194,15 +194,15 @@ def is_repeated(one: Field[Any]) -> bool:
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser that raises UsageError for a mistake, and returns only the options given."""
 
-    kind: type[Options] | None = None  # of a command: its options are added when it is the one to parse
+    fill: Callable[[Parser], None] | None = None  # adds the options of a command that is the one given
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, allow_abbrev=False, argument_default=argparse.SUPPRESS)
 
     def parse_known_args(self, *words: Any, **more: Any) -> Any:
-        if self.kind is not None:
-            kind, self.kind = self.kind, None
-            self.add_fields(kind, AFTER)
+        if self.fill is not None:
+            fill, self.fill = self.fill, None
+            fill(self)
         return super().parse_known_args(*words, **more)
 
     def error(self, message: str) -> NoReturn:
@@ -254,13 +254,15 @@ class Commands:
     def add(self, name: str, help: str, kind: type[OptionsT], do: Callable[[OptionsT], int]) -> None:
         """Add a command that parses its options as ``kind`` and runs ``do``, which returns the exit code."""
         parser = self._parsers.add_parser(name, help=help, description=help)
-        parser.kind = kind
+        parser.fill = lambda parser: parser.add_fields(kind, AFTER)
         parser.set_defaults(kind=kind, do=do)
 
-    def group(self, name: str, help: str) -> Commands:
-        """Add a command with subcommands, and return the registry for these."""
+    def group(self, name: str, help: str, add: Callable[[Commands], None]) -> None:
+        """Add a command with subcommands, which ``add`` adds when the command is given."""
         parser = self._parsers.add_parser(name, help=help, description=help)
-        return Commands(parser.add_subparsers(dest="action", metavar="ACTION", required=True))
+        parser.fill = lambda parser: add(
+            Commands(parser.add_subparsers(dest="action", metavar="ACTION", required=True))
+        )
 
 
 def parsed(parser: Parser, words: Sequence[str]) -> tuple[Callable[[Any], int], Options]:

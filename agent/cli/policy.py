@@ -38,11 +38,14 @@ class TrustOptions(Options):
 
 
 def add(commands: Commands) -> None:
-    policy = commands.group("policy", "Check the rules of policy files, or explain how a call is judged.")
-    policy.add("check", "Report unknown names, and rules that can never matter.", CheckOptions, check)
-    policy.add("explain", "Show which rules match a call, and which one decides.", ExplainOptions, explain)
+    commands.group("policy", "Check the rules of policy files, or explain how a call is judged.", _actions)
     about = "Let the policy of a workspace, .quoth/policy.hy, count from now on."
     commands.add("trust", about, TrustOptions, trust)
+
+
+def _actions(policy: Commands) -> None:
+    policy.add("check", "Report unknown names, and rules that can never matter.", CheckOptions, check)
+    policy.add("explain", "Show which rules match a call, and which one decides.", ExplainOptions, explain)
 
 
 def check(options: CheckOptions) -> int:

@@ -191,9 +191,11 @@ class HostServices(Services):
 
 
 def _folders(paths: Mapping[str, str | Path]) -> SourceManager:
+    if not paths:
+        return NO_SOURCES
     from quoth.tools.call.sources import FolderSources  # here: few agents have sources
 
-    return FolderSources(paths) if paths else NO_SOURCES
+    return FolderSources(paths)
 
 
 ToolChoice = str | Path | Iterable[ToolSource] | ToolTable | ToolOptions

@@ -1,0 +1,258 @@
+"""The actions of ``quoth memory``: what an agent remembers, as a person sees it.
+
+Knows options and output; the work is in tools/memory. What only looks makes no store.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quoth.agent.cli.common import text_of, write_new
+from quoth.agent.cli.memory_access import (
+    LABEL,
+    MemoryOptions,
+    as_listed,
+    as_row,
+    asked_of,
+    block_of,
+    in_words,
+    opened,
+    table,
+    waited,
+    whole_number,
+)
+from quoth.agent.cli.memory_changes import (
+    EditOptions,
+    ForgetOptions,
+    ImportOptions,
+    edit,
+    forget,
+    import_blocks,
+)
+from quoth.agent.cli.options import DONE, Commands, argument, option, switch
+from quoth.agent.terminal.output import can_print, complain, print_json, print_line
+from quoth.tools.errors import UsageError
+from quoth.tools.text import number_of
+
+if TYPE_CHECKING:
+    from quoth.tools.call.service_types import Block, SearchHit
+    from quoth.tools.memory.transfer import Carried
+    from quoth.tools.storage.database import Store
+
+BEGIN = (
+    'Nothing is remembered here yet. An agent does it with (block :operation "append" :label "preferences"'
+    ' :content "…"), you with: quoth memory edit preferences --new'
+)
+
+
+@dataclass(init=False, repr=False, eq=False)
+class ListOptions(MemoryOptions):
+    of_kind: str | None = option("--kind", "KIND", "only core, working or archival blocks")
+
+
+@dataclass(init=False, repr=False, eq=False)
+class ShowOptions(MemoryOptions):
+    label: str = argument("LABEL", LABEL)
+    history: bool = switch("--history", "its earlier texts too")
+
+
+@dataclass(init=False, repr=False, eq=False)
+class SearchOptions(MemoryOptions):
+    query: str = argument("QUERY", "the words to look for, or a question; - reads it from stdin")
+    domain: str = option("--domain", "DOMAIN", "archival_memory, conversations or all", default="all")
+    limit: str = option("--limit", "N", "at most so many (default: 10)", default="10")
+    since: str = option("--since", "DATE", "nothing older: 2026-01-31 or 2026-01-31T09:30", default="")
+    until: str = option("--until", "DATE", "only what is older than this", default="")
+    scope: str = option("--scope", "SCOPE", "agent: its own; shared: of others; all", default="all")
+    explain: bool = switch("--explain", "what each score is the sum of")
+
+
+@dataclass(init=False, repr=False, eq=False)
+class ExportOptions(MemoryOptions):
+    file: str = argument("FILE", "where to write it (default: stdout)", nargs="?", default="-")
+    format: str | None = option("--format", "FORMAT", "org or json (default: org, with --json json)")
+    history: bool = switch("--history", "with the earlier texts")
+
+
+def add(commands: Commands) -> None:
+    """Add all actions, those of memory_changes.py too."""
+    commands.add("list", "List the blocks.", ListOptions, list_blocks)
+    commands.add("show", "Show the text of a block.", ShowOptions, show)
+    commands.add("search", "Search blocks and conversations.", SearchOptions, search)
+    about = "Edit a block, or make one. Only this makes a block human, partner or admin."
+    commands.add("edit", about, EditOptions, edit)
+    commands.add("forget", "Remove blocks with all their earlier texts.", ForgetOptions, forget)
+    commands.add("export", "Write all blocks as an Org file, or as JSON.", ExportOptions, export)
+    commands.add(
+        "import", "Take in what an export wrote: all of it, or nothing.", ImportOptions, import_blocks
+    )
+    commands.add("status", "Show how much is remembered, and how it is searched.", MemoryOptions, status)
+
+
+# Looking
+
+
+def list_blocks(options: ListOptions) -> int:
+    """Print the blocks, one a line."""
+
+    async def found(memory: Any) -> list[Block]:
+        shared = await memory.list_shared_blocks()
+        kind = options.of_kind
+        return [*await memory.list_blocks(kind), *(one for one in shared if kind in (None, one.kind))]
+
+    blocks = asked_of(options, found)
+    if options.json:
+        print_json([as_listed(block) for block in blocks])
+        return DONE
+    if not blocks:
+        complain(f"There is no {options.of_kind} block." if options.of_kind else BEGIN)
+    for line in table([as_row(block) for block in blocks]):
+        print_line(line)
+    return DONE
+
+
+def show(options: ShowOptions) -> int:
+    """Print the text of a block; what else there is to say of it goes to stderr."""
+    from quoth.agent.session.render import minute
+
+    async def found(memory: Any) -> tuple[Block, Any]:
+        block = await block_of(memory, options.label)
+        return block, await memory.history(options.label) if options.history else []
+
+    block, versions = asked_of(options, found)
+    if options.json:
+        from quoth.tools.memory.transfer import Carried, as_json
+
+        print_json(as_json(Carried(block, versions)) | {"size": len(block.text)})
+        return DONE
+    print_line(block.text)
+    about = f"; {' '.join(block.description.split())}" if block.description else ""
+    complain(f"{in_words(block)}, {minute(block.updated)}, by {block.by}{about}")
+    for one in versions:
+        complain(f"version {one.version}, {minute(one.at)}, by {one.by}:")
+        print_line(one.text)
+    return DONE
+
+
+def search(options: SearchOptions) -> int:
+    """Print what was found, the best first."""
+    from quoth.tools.call.service_types import SearchOptions as Wanted
+    from quoth.tools.call.service_types import check_scope
+
+    wanted = Wanted(whole_number("--limit", options.limit), options.domain, options.since, options.until)  # type: ignore[arg-type]
+    check_scope(options.scope)
+    query = text_of(options.query)
+    hits: list[SearchHit] = asked_of(
+        options, lambda memory: memory.search(query, options.scope, wanted), searches=True
+    )
+    if options.json:
+        print_json([_hit(hit) for hit in hits])
+        return DONE
+    if not hits:
+        complain("Nothing was found.")
+    for hit in hits:
+        print_line(_line(hit, options.explain))
+    return DONE
+
+
+def _hit(hit: SearchHit) -> dict[str, Any]:
+    return {name: getattr(hit, name) for name in ("label", "text", "score", "source", "at", "owner")} | {
+        "parts": dict(hit.parts)
+    }
+
+
+def _line(hit: SearchHit, explained: bool) -> str:
+    from quoth.agent.session.render import minute, title
+
+    of = f"of {hit.owner}" if hit.owner else ""
+    about = ", ".join(part for part in (hit.source, minute(hit.at) if hit.at else "", of) if part)
+    lines = [f"{hit.label}  ({about})", f"  {title(hit.text, 300)}"]
+    if explained:
+        parts = " + ".join(f"{name} {value:.3f}" for name, value in hit.parts.items())
+        lines.append(f"  {hit.score:.3f} = {parts}" if parts else f"  {hit.score:.3f}")
+    return "\n".join(lines)
+
+
+def status(options: MemoryOptions) -> int:
+    """Print how much each agent remembers, how it is searched, and where it is kept."""
+
+    async def found() -> tuple[list[tuple[str, str, int, int]], dict[str, Any]]:
+        with opened(options, searches=True) as (memory, store):
+            return [*await memory.usage()], await how_kept(memory, store, options.memory_url)
+
+    usage, kept = waited(found())
+    if options.json:
+        names = ("agent", "kind", "blocks", "characters")
+        print_json({"agents": [dict(zip(names, one, strict=True)) for one in usage], **kept})
+        return DONE
+    if not usage:
+        print_line("Nothing is remembered here yet.")
+    rows = [
+        [agent, kind, number_of(blocks, "block"), f"{number_of(chars, 'character')}"]
+        for agent, kind, blocks, chars in usage
+    ]
+    for line in table(rows) if rows else ():
+        print_line(line)
+    print_line(f"It is kept in {kept['place']}.")
+    model = f" and by meaning ({kept['model']})" if kept["model"] and not kept["missing"] else ""
+    print_line(f"It is searched by words{model}.")
+    if "passages" in kept:
+        told = f"{kept['passages']:,} passages, {kept['embedded']:,} of them with a vector"
+        waiting = f"; {number_of(kept['waiting'], 'block')} to be indexed by the next search"
+        print_line(f"Index: {told}{waiting if kept['waiting'] else ''}.")
+    if kept["missing"]:
+        complain(kept["missing"])
+    return DONE
+
+
+async def how_kept(memory: Any, store: Store, url: str | None) -> dict[str, Any]:
+    """Where the memory is, and the state of its index, as JSON data."""
+    if url:
+        from quoth.tools.memory.postgres_search import missing
+        from quoth.tools.memory.postgres_server import shown_url
+
+        model = memory.embedder.name if memory.embedder is not None else ""
+        return {"place": shown_url(url), "model": model, "missing": await missing(memory)}
+    from quoth.tools.memory.search import status as status_of
+
+    place = "no store yet" if store.path == ":memory:" else str(store.path)
+    return {"place": place, **vars(status_of(store, memory.embedder))}
+
+
+# Taking elsewhere
+
+
+def export(options: ExportOptions) -> int:
+    """Print all blocks of the agent, or write them into a new file."""
+    from quoth.tools.memory.transfer import Carried, as_json, as_org
+
+    form = options.format or ("json" if options.json else "org")
+    if form not in ("org", "json"):
+        raise UsageError(f"There is no format {form}; use org or json.")
+
+    async def found(memory: Any) -> list[Carried]:
+        return [
+            Carried(block, await memory.history(block.label) if options.history else [])
+            for block in await memory.list_blocks()
+        ]
+
+    every = asked_of(options, found)
+    if form == "json" and options.file == "-":
+        print_json([as_json(one) for one in every])
+        return DONE
+    if form == "json":
+        import json
+
+        text = json.dumps([as_json(one) for one in every], ensure_ascii=False, indent=1) + "\n"
+    else:
+        text = as_org(every)
+    if options.file == "-":
+        if not can_print(text):
+            raise UsageError("Standard output is not UTF-8; name a file: quoth memory export FILE")
+        print_line(text.removesuffix("\n"))
+    else:
+        write_new(Path(options.file), text)
+        complain(f"Wrote {number_of(len(every), 'block')} to {options.file}.")
+    return DONE
