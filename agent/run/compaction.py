@@ -275,7 +275,7 @@ def _rebuilt(run: Run, begin: int, cut: int, summary: str) -> Messages:
         if old[place]["role"] == "system" or old[place]["content"] == opening:
             new.add(old[place])
     if run.known:  # as they are now, in place of all that was said of them
-        new.append("user", all_blocks_text(run.known.values()))
+        new.append("user", all_blocks_text(run.known.values(), must_act=run.must_act))
     task = task_text(run)
     told = any(
         old[place]["role"] == "user" and old[place]["content"] == task for place in range(cut, len(old))

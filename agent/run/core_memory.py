@@ -46,7 +46,7 @@ async def _news(run: Run) -> str:
         return ""
     if said.get("unread"):
         raise NoMemoryError(said["unread"])
-    text = memory_text(said, first=not run.known)
+    text = memory_text(said, first=not run.known, must_act=run.must_act)
     remember(run.known, said)
     return text
 
