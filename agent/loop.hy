@@ -133,9 +133,15 @@ thousand turns use no more stack than ten."
        (not (is-from-memory (.removeprefix text (.strip FROM-MEMORY)) run.known run.task))))
 
 (defn unlooked [run]
-  "The tools that end a run, while the model has to look at something first and has other tools for that."
-  (setv ending (sfor  tool run.door.table.shown  :if tool.ends-turn  tool.name))
-  (if (and ending (must-look? run) (< (len ending) (len run.door.table.shown)))  ending  (set)))
+  "The tools that show nothing new, while the model has to look at something first and has others for that:
+  those that end a run, or touch nothing but the memory and messages. Small models put a guess into a note
+  and answered from it."
+  (setv blind (sfor  tool run.door.table.shown  :if (blind? tool)  tool.name))
+  (if (and blind (must-look? run) (< (len blind) (len run.door.table.shown)))  blind  (set)))
+
+(defn blind? [tool]
+  (or tool.ends-turn
+      (and tool.effects (<= (set tool.effects) #{"memory" "messages"}))))
 
 (defn telling? [record]
   "Whether a result is informative: it is ok and not empty."
