@@ -177,12 +177,15 @@ def _line(hit: SearchHit, explained: bool) -> str:
 
 def status(options: MemoryOptions) -> int:
     """Print how much each agent remembers, how it is searched, and where it is kept."""
+    from quoth.neuro.embed.select import VARIABLE, wants_none
 
     async def found() -> tuple[list[tuple[str, str, int, int]], dict[str, Any]]:
         with opened(options, searches=True) as (memory, store):
             return [*await memory.usage()], await how_kept(memory, store, options.memory_url)
 
     usage, kept = waited(found())
+    if wants_none():
+        kept["missing"] = f"{VARIABLE} is none, so that only words are searched."
     if options.json:
         names = ("agent", "kind", "blocks", "characters")
         print_json({"agents": [dict(zip(names, one, strict=True)) for one in usage], **kept})
