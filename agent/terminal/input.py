@@ -38,7 +38,7 @@ def read_file(path: str | Path) -> str:
     """Return all of a file or a pipe as text. Raises UsageError when it is not there, does not end in time,
     or is not UTF-8."""
     try:
-        with open(path, "rb") as file:
+        with Path(path).open("rb") as file:
             return _within(file.read(LONGEST + 1), str(path)).decode("utf-8")
     except FileNotFoundError:
         raise UsageError(f"There is no file {path}.") from None

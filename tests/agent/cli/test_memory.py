@@ -430,7 +430,7 @@ def test_a_memory_in_postgresql_is_seen_and_changed_alike(tmp_path: Path, memory
     where = {"QUOTH_MEMORY": memory_url}
     done(tmp_path, "edit", "preferences", "--new", "--text", "dark mode", env=where)
     done(tmp_path, "edit", "preferences", "--text", "light mode", "--permission", "human", env=where)
-    assert done(tmp_path, "search", "mode", env=where).startswith("preferences  (archival_memory, ")
+    assert done(tmp_path, "search", "mode", env=where).startswith("preferences  (core_memory, ")
     assert told(tmp_path, "status", env=where)["agents"] == [
         {"agent": "agent", "kind": "core", "blocks": 1, "characters": 10}
     ]
