@@ -260,6 +260,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
         ["edit", "notes", "--new", "--text", "x"],
         "There is a block notes already; leave --new out to edit it.",
     ),
+    "no text": (["edit", "fresh", "--new", "--text", " "], "The text is empty; no block was made."),
     "no label": (
         ["edit", " ", "--new", "--text", "x"],
         "A label is 1 to 100 printable characters without a space at its ends, not ' '.",
@@ -370,7 +371,9 @@ def test_what_the_records_still_hold_is_said(here: Path) -> None:
     ]
     done(here, "edit", "notes", "--new", "--text", "x")
     assert told(here, "forget", "notes", "--yes") == {
-        "forgotten": [{"label": "notes", "calls": 1, "sessions": ["s1"]}]
+        "forgotten": [{"label": "notes", "calls": 1, "sessions": ["s1"]}],
+        "copies": [],
+        "erased": True,
     }
     store = Store(store_path(here))
     assert traces(store, "notes") == Traces(1, ("s1",))
@@ -526,3 +529,18 @@ def test_a_label_with_quotes_is_found_in_the_records(here: Path) -> None:
 
 def test_where_no_meaning_is_wanted_none_is_advertised(here: Path) -> None:
     assert memory(here, "status").err == "quoth: QUOTH_EMBEDDER is none, so that only words are searched.\n"
+
+
+def test_what_is_said_of_a_block_is_one_line(here: Path) -> None:
+    files(here, {"m.json": json.dumps({"label": "a", "kind": "core", "text": "", "by": "x\ny"})})
+    done(here, "import", "m.json")
+    assert memory(here, "show", "a").err.endswith(", by x y\n")
+
+
+def test_copies_of_what_is_forgotten_are_named(here: Path) -> None:
+    for label in ("one", "two"):
+        done(here, "edit", label, "--new", "--text", "A duck")
+    said = memory(here, "forget", "notes", "--yes")
+    assert said.err == "quoth: The same text is still in: one, two.\n"
+    assert told(here, "forget", "one", "--yes")["copies"] == ["two"]
+    assert memory(here, "forget", "two", "--yes").err == ""
