@@ -82,7 +82,10 @@ def test_a_model_that_must_look_first_may_end_the_run_nevertheless(tmp_path: Pat
     assert ended(story(tmp_path, SAY, must_act=True)) == ("done", "All is done.", 1)
 
 
-def test_a_grammar_offers_nothing_that_ends_the_run_before_anything_was_looked_at(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["send-message", "block", "recall"])
+def test_a_grammar_offers_nothing_that_shows_nothing_before_anything_was_looked_at(
+    tmp_path: Path, name: str
+) -> None:
     model = scripted('(echo "a")', SAY)
     model.takes_grammar = True
     grammars: list[str] = []
@@ -95,7 +98,7 @@ def test_a_grammar_offers_nothing_that_ends_the_run_before_anything_was_looked_a
     model.complete = seen  # type: ignore[method-assign]
     with Agent(workspace=tmp_path, model=ModelOptions(model, must_act=True)) as here:
         assert here.run("Look.").text == "All is done."
-    assert ["send-message" in grammar for grammar in grammars] == [False, True]
+    assert [f"({name} " in grammar for grammar in grammars] == [False, True]
 
 
 def test_every_native_call_of_the_reply_has_its_result_and_the_talk_goes_on(tmp_path: Path) -> None:
