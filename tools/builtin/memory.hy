@@ -294,7 +294,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
 ;; * Tools
 
 (def-cognitive-tool block
-  "Change your memory blocks; append makes a core block if there is none."
+  "Change your memory blocks (not files); append makes one if there is none."
   :parameters [operation     {:type str
                               :choices ["append" "replace" "read" "undo" "archive" "load" "swap" "list"]}
                label         {:type str  :default None}
@@ -313,7 +313,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
                         "load-label" load-label  "to" to})))
 
 (def-cognitive-tool recall
-  "Keep texts in your archive, and read them."
+  "Keep notes in your archive (not files), and read them by label."
   :parameters [operation {:type str  :choices ["insert" "append" "read" "delete"]}
                label     {:type str}
                content   {:type str  :default None}]
@@ -323,7 +323,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   :body       (await (memory-call RECALL operation ctx {"label" label  "content" content})))
 
 (def-cognitive-tool search
-  "Search your memory and earlier conversations."
+  "Search your memory and earlier conversations (not files)."
   :parameters [query  {:type str}
                domain {:type str  :choices ["archival_memory" "conversations" "all"]  :default "all"}
                limit  {:type int  :default 10  :min 1  :max 100}
