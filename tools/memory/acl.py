@@ -37,7 +37,10 @@ def judge(permission: BlockPermission, access: Access) -> Verdict:
         return ask(f"Requires {permission} approval to {access}")
     allowed = [one for one, answer in zip(ACCESSES, row, strict=True) if answer == "allow"]
     asked = [one for one, answer in zip(ACCESSES, row, strict=True) if answer == "ask"]
-    may = " and ".join(allowed) + (f", and with a person's approval {' and '.join(asked)}" if asked else "")
+    head, _, last = ", ".join(allowed).rpartition(", ")
+    may = f"{head} and {last}" if head else last
+    if asked:
+        may += f", and with a person's approval {' and '.join(asked)}"
     return deny(f"its permission is {permission}, which does not let you {access}; you may {may}")
 
 

@@ -98,7 +98,7 @@ def test_a_grammar_offers_nothing_that_shows_nothing_before_anything_was_looked_
     model.complete = seen  # type: ignore[method-assign]
     with Agent(workspace=tmp_path, model=ModelOptions(model, must_act=True)) as here:
         assert here.run("Look.").text == "All is done."
-    assert [f"({name} " in grammar for grammar in grammars] == [False, True]
+    assert [f'"({name}' in grammar for grammar in grammars] == [False, True]
 
 
 def test_every_native_call_of_the_reply_has_its_result_and_the_talk_goes_on(tmp_path: Path) -> None:

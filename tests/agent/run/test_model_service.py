@@ -157,9 +157,9 @@ def test_a_model_the_host_gave_comes_first(tmp_path: Path) -> None:
 def test_what_the_host_gave_is_left_as_it_is(tmp_path: Path) -> None:
     given = Services()
     it = async_agent(tmp_path, services=given)
-    assert given.model is NO_MODEL
+    assert (given.model, given.memory) == (NO_MODEL, NO_MEMORY)
     assert it.services.model is not NO_MODEL
-    assert it.services.memory is NO_MEMORY
+    assert it.services.memory is not NO_MEMORY
 
 
 # Whom the tools work for
