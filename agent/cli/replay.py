@@ -131,9 +131,11 @@ async def _replayed(options: ReplayOptions, session: str, events: list[Event], f
 def lift(options: LiftOptions) -> int:
     """Print the program made from a session's calls, or write it into a new file."""
     from quoth.agent.session.lift import lifted
+    from quoth.tools.loading import load_tools
 
     session, events, _ = _session(options, "lift")
-    found = lifted(session, events, options.run)
+    words = {tool.name: {one.name for one in tool.params if one.choices} for tool in load_tools(())}
+    found = lifted(session, events, options.run, words)
     if found is None:
         of = session if options.run is None else f"{session}, run {options.run}"
         raise UsageError(f"There is nothing to lift: no call of session {of} went well.")

@@ -72,9 +72,10 @@ MAX_HITS = 100
 @dataclass(frozen=True)
 class SearchOptions:
     """Options of a search. ``since`` and ``until`` bound the time of the hits: an ISO 8601 date or time, in
-    UTC if it names no zone; empty is no bound. A day is meant whole by either, and so becomes its beginning or
-    its end; a time ``until`` is exclusive. With ``semantic`` only the meaning counts, not the words. Raises
-    ToolError for a limit that is not 1 to 100, an unknown domain, or a time that is none."""
+    UTC if it names no zone; empty is no bound. A day is meant whole by either, so that it becomes its
+    beginning or end; a time ``until`` is exclusive. With ``semantic`` only the meaning
+    counts, not the words. Raises ToolError for a limit that is not 1 to 100, an unknown domain, or a time
+    that is none."""
 
     limit: int = 10
     domain: SearchDomain = "all"
@@ -119,7 +120,7 @@ def utc_time(what: str, text: str) -> str:
 
 
 def bounds(since: str, until: str, names: tuple[str, str] = (":since", ":until")) -> tuple[str, str]:
-    """Both bounds of a search as ``utc_time`` gives them; that of a day ``until`` is the beginning of the next.
+    """Both bounds of a search as ``utc_time`` gives them; a day ``until`` is the beginning of the next.
     Raises ToolError with the ``names`` that the person or the model wrote."""
     first, last = utc_time(names[0], since), utc_time(names[1], _day_after(until))
     if first and last and first >= last:

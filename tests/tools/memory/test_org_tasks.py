@@ -271,7 +271,7 @@ def test_a_task_that_is_not_found(text: str, words: str, said: str) -> None:
 
 # What is broken is told by its line, and left alone
 
-STAMP = "it is written as SCHEDULED: <2026-12-01 Tue 09:00>"
+STAMP = "it is written as SCHEDULED: <2030-12-01 Sun 09:00>"
 FAULTS = [
     ("* TODO a\nSCHEDULED: <2026-13-45 Mon>\n", f"memory.org:1: '<2026-13-45 Mon>' is no time; {STAMP}"),
     ("\n* TODO a\n  SCHEDULED: tomorrow\n", f"memory.org:2: 'tomorrow' is no time; {STAMP}"),
@@ -282,7 +282,7 @@ FAULTS = [
     (
         "* TODO a\n:PROPERTIES:\n:ID: x\n:END:\nSCHEDULED: <2026-12-01 Tue>\n",
         "memory.org:1: SCHEDULED: goes right below the headline, above the properties "
-        "(SCHEDULED: <2026-12-01 Tue 09:00>)",
+        "(SCHEDULED: <2030-12-01 Sun 09:00>)",
     ),
     (task(ID="x") + task(ID="X"), "memory.org:5: the ID X stands in line 1 too"),
 ]
@@ -484,3 +484,25 @@ if EMACS:
         assert said == ["memory.org has unsaved changes in Emacs, which will say that the file was changed."]
         assert (tmp_path / "said").read_text().startswith("seen * TODO old\n* TODO ours\n")
         assert [one.title for one in read_tasks(Workspace(tmp_path)).tasks] == ["old", "ours", "mine"]
+
+
+@pytest.mark.parametrize(
+    ("planning", "due"),
+    [
+        ("DEADLINE: <2026-12-01 Tue>", "2026-12-01"),
+        ("CLOSED: [2026-01-01 Thu] DEADLINE: <2026-12-01 Tue 09:00>", "2026-12-01T09:00:00"),
+        ("DEADLINE: <2026-12-05 Sat> SCHEDULED: <2026-12-01 Tue>", "2026-12-01"),
+        ("SCHEDULED: <2026-12-01 Tue> DEADLINE: <2026-12-05 Sat>", "2026-12-01"),
+    ],
+)
+def test_a_deadline_is_due_where_nothing_is_scheduled(planning: str, due: str) -> None:
+    (task,) = tasks(f"* TODO rent\n{planning}\n").undelivered()
+    assert task.due is not None
+    assert exact_text(task.due).startswith(due)
+
+
+def test_a_deadline_that_is_no_time_is_told() -> None:
+    assert tasks("* TODO rent\nDEADLINE: soon\n").faults == [
+        "memory.org:1: 'soon' is no time; it is written as DEADLINE: <2030-12-01 Sun 09:00>; "
+        "this headline is left alone."
+    ]
