@@ -229,8 +229,9 @@ class TaskFile:
     # Editing
 
     def add(self, title: str, by: By, due: When | None = None, *, reminder: bool = False) -> tuple[Org, str]:
-        """Add an open task at the end of the file, and return its id. A call that has added one already, and
-        was broken off before it was recorded, adds no second one."""
+        """Add an open task at the end, due by its DEADLINE, or a reminder, which is SCHEDULED, and
+        return its id. A call that has added one already, and was broken off before it was recorded, adds no
+        second one."""
         if by.call and (made := next((task for task in self.tasks if task.call == by.call), None)):
             return self.org, made.id
         title, local = clean_title(title), by.now.astimezone(self.zone)
@@ -238,7 +239,7 @@ class TaskFile:
         tag = f" :{REMINDER}:" if reminder else ""
         lines = [f"* {self.open_word} {_guarded(title)}{tag}"]
         if due:
-            lines.append(f"SCHEDULED: {stamp(due)}")
+            lines.append(f"{'SCHEDULED' if reminder else 'DEADLINE'}: {stamp(due)}")
         said = {"ID": id, "CREATED": stamp(local, "[]")}
         if isinstance(due, datetime):
             said["AT"] = exact_text(due)

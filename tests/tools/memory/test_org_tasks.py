@@ -196,7 +196,7 @@ def test_all_else_in_the_file_stays_byte_for_byte(
 def test_a_person_who_moves_the_stamp_in_emacs_wins() -> None:
     made = add(tasks(""), "Call mum", "2026-12-01T09:00+01:00")
     moved = TaskFile(dump(made.org).replace(b"<2026-12-01 Tue 09:00>", b"<2026-12-02 Wed 10:30>"))
-    gone = TaskFile(dump(made.org).replace(b"SCHEDULED: <2026-12-01 Tue 09:00>\n", b""))
+    gone = TaskFile(dump(made.org).replace(b"DEADLINE: <2026-12-01 Tue 09:00>\n", b""))
     assert [str(only(one).due) for one in (made, moved, gone)] == [
         "2026-12-01 09:00:00+01:00",
         "2026-12-02 10:30:00+01:00",
@@ -439,11 +439,12 @@ if EMACS:
           (require 'org) (require 'org-lint) (find-file (pop command-line-args-left))
           (dolist (one (org-lint)) (princ (format "%s: %s\n" (aref (cadr one) 0) (aref (cadr one) 2))))
           (org-map-entries (lambda ()
-            (princ (format "%s|%s|%s|%s\n" (org-get-heading t t t t) (org-get-todo-state)
-                     (org-entry-get nil "SCHEDULED") (org-entry-get nil "ID")))))
+            (princ (format "%s|%s|%s|%s|%s\n" (org-get-heading t t t t) (org-get-todo-state)
+                     (org-entry-get nil "SCHEDULED") (org-entry-get nil "DEADLINE")
+                     (org-entry-get nil "ID")))))
         """
         assert emacs(tmp_path, tmp_path / "memory.org", script=script) == (
-            "\u200b[#A] a :b:\u200b|DONE|<2026-11-23 Mon 09:00>|a-a-b\nb|DONE|<2026-11-23 Mon>|b\n"
+            "\u200b[#A] a :b:\u200b|DONE|<2026-11-23 Mon 09:00>|nil|a-a-b\nb|DONE|nil|<2026-11-23 Mon>|b\n"
         )
 
     def test_emacs_saves_between_our_reading_and_our_writing(tmp_path: Path) -> None:
