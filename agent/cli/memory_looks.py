@@ -64,7 +64,7 @@ class SearchOptions(MemoryOptions):
     domain: str = option("--domain", "DOMAIN", "archival_memory, conversations or all", default="all")
     limit: str = option("--limit", "N", "at most so many (default: 10)", default="10")
     since: str = option("--since", "DATE", "nothing older: 2026-01-31 or 2026-01-31T09:30", default="")
-    until: str = option("--until", "DATE", "only what is older than this", default="")
+    until: str = option("--until", "DATE", "nothing newer: a day, with all of it, or a time", default="")
     scope: str = option("--scope", "SCOPE", "agent: its own; shared: of others; all", default="all")
     explain: bool = switch("--explain", "what each score is the sum of")
 
@@ -143,10 +143,11 @@ def _in_line(text: str) -> str:
 def search(options: SearchOptions) -> int:
     """Print what was found, the best first."""
     from quoth.tools.call.service_types import SearchOptions as Wanted
-    from quoth.tools.call.service_types import check_scope
+    from quoth.tools.call.service_types import bounds, check_scope
     from quoth.tools.memory.passages import is_behind
 
-    wanted = Wanted(whole_number("--limit", options.limit), options.domain, options.since, options.until)  # type: ignore[arg-type]
+    times = bounds(options.since, options.until, ("--since", "--until"))
+    wanted = Wanted(whole_number("--limit", options.limit), options.domain, *times)  # type: ignore[arg-type]
     check_scope(options.scope)
     query = text_of(options.query)
     with opened(options, searches=True) as (memory, store):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.common import open_store, write_new
+from quoth.agent.cli.common import open_store, tools_of, write_new
 from quoth.agent.cli.options import Commands, Options, argument, option, switch
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import UsageError
@@ -133,7 +133,8 @@ def lift(options: LiftOptions) -> int:
     from quoth.agent.session.lift import lifted
 
     session, events, _ = _session(options, "lift")
-    found = lifted(session, events, options.run)
+    words = {tool.name: {one.name for one in tool.params if one.choices} for tool in tools_of(options)}
+    found = lifted(session, events, options.run, words)
     if found is None:
         of = session if options.run is None else f"{session}, run {options.run}"
         raise UsageError(f"There is nothing to lift: no call of session {of} went well.")

@@ -10,7 +10,7 @@ import builtins
 import keyword
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -33,6 +33,7 @@ from quoth.tools.program.compiler import (
 from quoth.tools.text import count
 
 EVAL = "eval"
+_NO_WORDS: Mapping[str, Set[str]] = {}
 WORDS_OF_NAME = 4
 WIDTH = 100
 _WORD = re.compile(r"[a-z][a-z0-9]*")
@@ -78,7 +79,9 @@ class _Parameter(NamedTuple):
     default: Any = None  # of a secret
 
 
-def lifted(session: str, events: Sequence[Event], run: str | None = None) -> Lifted | None:
+def lifted(
+    session: str, events: Sequence[Event], run: str | None = None, words: Mapping[str, Set[str]] = _NO_WORDS
+) -> Lifted | None:
     """The successful calls of a session, or of one run, as a program: a function and a call of it. None if
     there is no such call. Raises UsageError for an unknown run.
 
@@ -87,6 +90,7 @@ def lifted(session: str, events: Sequence[Event], run: str | None = None) -> Lif
     - A program given to ``eval`` is inserted unchanged, with its comments.
     - A text or number in an argument becomes a parameter, with its value as the default, if the task mentions
       it (as a whole word) or if it occurs more than once. It is named after the first argument that has it.
+      What an argument with choices says is none; ``words`` names those arguments of each tool.
     - A text, list or dictionary that an earlier call returned, and that equals an argument of a later one, is
       passed on in a variable, unless the task mentions it.
     - A declared secret is not in the program: it becomes a parameter without a default."""
@@ -101,7 +105,7 @@ def lifted(session: str, events: Sequence[Event], run: str | None = None) -> Lif
     tasks = [str(event.said["text"]) for event in wanted if event.kind == "stimulus" and "/" not in event.run]
     versions = [event.said.get("versions", {}) for event in events if event.kind == "session"]
     tools = {name for known in versions for name in known} | {call.form.tool for call in made}
-    return _Writer(session, made, tasks, tools).write()
+    return _Writer(session, made, tasks, tools, words).write()
 
 
 def _calls(events: Sequence[Event]) -> Iterator[_Made]:
@@ -133,6 +137,7 @@ class _Writer:
     made: list[_Made]
     tasks: list[str]
     tools: set[str]
+    words: Mapping[str, Set[str]]  # the arguments of each tool that have choices
     parameters: dict[Any, _Parameter] = field(default_factory=dict)  # by what they stand for
     first: dict[Any, int] = field(default_factory=dict)  # the place of the call that first returned a value
     numbers: Counter[str] = field(default_factory=Counter)  # how many names begin so
@@ -182,8 +187,9 @@ class _Writer:
         first: dict[Any, str] = {}
         for place, call in enumerate(self.made):
             self.first.setdefault(_key(call.value), place)
-            given = [one for one in call.form.args.items() if call.code is None or one[0] != "form"]
-            for name, value in given:  # but for the text of a program
+            for name, value in call.form.args.items():
+                if self._is_word(call, name) or (call.code is not None and name == "form"):
+                    continue
                 for leaf in self._leaves(place, value):
                     if SECRET in str(leaf):
                         self._secret(name, leaf)
@@ -195,6 +201,10 @@ class _Writer:
         for key, name in first.items():
             if said[key] > 1 or self._is_spoken(key[1]):
                 self.parameters[key] = _Parameter(self._new_name(name), key[1])
+
+    def _is_word(self, call: _Made, name: str) -> bool:
+        """Whether an argument is one of a few words, which are no values that another call would have too."""
+        return name in self.words.get(call.form.tool, ()) and SECRET not in str(call.form.args[name])
 
     def _secret(self, name: str, leaf: Any) -> None:
         key = (SECRET, name, str(leaf))
@@ -248,6 +258,8 @@ class _Writer:
         return [f"  ; {call.key}", f"  {text}"]
 
     def _spell(self, place: int, name: str, value: Any) -> str:
+        if self._is_word(self.made[place], name):
+            return print_value(value)
         if (source := self._source(place, value)) is not None:
             return source.variable
         if (secret := self.parameters.get((SECRET, name, str(value)))) is not None:

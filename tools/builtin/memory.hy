@@ -289,7 +289,10 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
         hidden (- (len hits) (len seen)))
   (when hidden
     (.say ctx f"Left out: {(number-of hidden "hit")}, which the rules do not let be read."))
-  (told (if seen  f"{(number-of (len seen) "hit")}, the best first."  "Nothing was found.") :hits seen))
+  (told (cond
+          seen  f"{(number-of (len seen) "hit")}, the best first."
+          (.get options "semantic")  "Nothing is near enough in meaning; search looks for the words too."
+          True  "Nothing was found.") :hits seen))
 
 ;; * Tools
 

@@ -106,7 +106,7 @@ Must not know the disk or Org: files are reached through ctx.workspace, headline
 (def-cognitive-tool schedule-reminder
   "Set a reminder for the user at a time. It goes into memory.org; the command quoth remind tells it then."
   :parameters [text {:type str   :doc "What to be reminded of"}
-               at   {:type str   :doc "2026-12-01 09:00, 2026-12-01T09:00+01:00, in 2 hours, tomorrow 9:00"}
+               at   {:type str   :doc "2030-12-01 09:00, 2030-12-01T09:00+01:00, in 2 hours, tomorrow 9:00"}
                file {:type path  :default "memory.org"  :hidden True}]
   :effects    [:memory]
   :guard      (own-file file ctx)
@@ -117,7 +117,7 @@ Must not know the disk or Org: files are reached through ctx.workspace, headline
   "Keep the user's tasks in memory.org: add one, list the open ones, mark one done, reopen it, or note something."
   :parameters [operation {:type str  :choices ["add" "list" "done" "reopen" "note"]}
                title     {:type str  :doc "What is to be done"  :default ""}
-               due       {:type str  :doc "A day or time, as 2026-12-01 or tomorrow 9:00"  :default ""}
+               due       {:type str  :doc "A day or time, as 2030-12-01 or tomorrow 9:00"  :default ""}
                id        {:type str  :doc "Which task: its id, title or a word of it"  :default ""}
                note      {:type str  :doc "What to note"  :default ""}
                file      {:type path  :default "memory.org"  :hidden True}]

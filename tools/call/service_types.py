@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Literal, get_args
 
 from quoth.tools.errors import ToolError
@@ -71,8 +71,9 @@ MAX_HITS = 100
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Options of a search. ``since`` (inclusive) and ``until`` (exclusive) bound the time of the hits: an ISO
-    8601 date or time, in UTC if it names no zone; empty is no bound. With ``semantic`` only the meaning
+    """Options of a search. ``since`` and ``until`` bound the time of the hits: an ISO 8601 date or time, in
+    UTC if it names no zone; empty is no bound. A day is meant whole by either, so that it becomes its
+    beginning or end; a time ``until`` is exclusive. With ``semantic`` only the meaning
     counts, not the words. Raises ToolError for a limit that is not 1 to 100, an unknown domain, or a time
     that is none."""
 
@@ -86,8 +87,8 @@ class SearchOptions:
         if not 1 <= self.limit <= MAX_HITS:
             raise ToolError(f"The limit of a search is 1 to {MAX_HITS}, not {self.limit}.")
         one_of("search domain", self.domain, get_args(SearchDomain))
-        for name in ("since", "until"):
-            object.__setattr__(self, name, utc_time(name, getattr(self, name)))
+        for name, time in zip(("since", "until"), bounds(self.since, self.until), strict=True):
+            object.__setattr__(self, name, time)
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,26 @@ def utc_time(what: str, text: str) -> str:
             f"{what} is a date or a time such as 2026-01-31 or 2026-01-31T09:30, not {text[:40]!r}."
         ) from None
     return time.isoformat(timespec="seconds")
+
+
+def bounds(since: str, until: str, names: tuple[str, str] = (":since", ":until")) -> tuple[str, str]:
+    """Both bounds of a search as ``utc_time`` gives them; a day ``until`` is the beginning of the next.
+    Raises ToolError with the ``names`` that the person or the model wrote."""
+    first, last = utc_time(names[0], since), utc_time(names[1], _day_after(until))
+    if first and last and first >= last:
+        raise ToolError(
+            f"No time is both since {since.strip()} and until {until.strip()}: "
+            f"give {names[1]} a later time than {names[0]}."
+        )
+    return first, last
+
+
+def _day_after(text: str) -> str:
+    """The day after a date; a time or any other text as it is."""
+    try:
+        return (date.fromisoformat(text.strip()) + timedelta(days=1)).isoformat()
+    except (ValueError, OverflowError):
+        return text
 
 
 def one_of(what: str, word: str, known: Sequence[str]) -> None:

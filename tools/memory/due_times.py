@@ -14,12 +14,16 @@ from quoth.tools.errors import ToolError
 from quoth.tools.text import excerpt
 
 When = datetime | date
-FORM = "2026-12-01 09:00, 2026-12-01T09:00+01:00, in 2 hours or tomorrow 9:00"
+FORM = "2030-12-01 09:00, 2030-12-01T09:00+01:00, in 2 hours or tomorrow 9:00"
 _CLOCK = r"(\d{1,2}):(\d\d)(?::(\d\d))?"
 _AT = re.compile(
-    rf"(\d{{4}}-\d\d-\d\d|today|tomorrow)(?:(?:T| +at +| +){_CLOCK} *(Z|[+-]\d\d:?\d\d)?)?", re.I
+    rf"(\d{{4}}-\d\d-\d\d|yesterday|today|tomorrow)(?:(?:T| +at +| +){_CLOCK} *(Z|[+-]\d\d:?\d\d)?)?", re.I
 )
 _IN = re.compile(r"in (\d{1,5}) ?(minute|min|hour|h|day|d|week|w)s?", re.I)
+_PASTED = re.compile(
+    r"[<\[](\d{4}-\d\d-\d\d)(?: [^\s\d<>+.-]+\.?)?( \d{1,2}:\d\d)?((?: [.+-]+\d+[hdwmy]\S*?)*)[>\]]"
+)
+_POSIX_ZONE = re.compile(r"(?:[A-Za-z]{3,}|<[\w+-]{3,}>)[+-]?\d.*|/.+")  # or the path of a file
 _UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _STAMP = re.compile(
     r"<(\d{4}-\d\d-\d\d)(?: [^\s\d<>+.-]+)?(?: (\d{1,2}):(\d\d)(?:-\d{1,2}:\d\d)?)?"
@@ -28,8 +32,14 @@ _STAMP = re.compile(
 
 
 def local_zone() -> tzinfo:
-    """The time zone of this process: that of ``TZ``, else that of the machine."""
+    """The time zone of this process: that of ``TZ``, else that of the machine. Raises ToolError for a zone in
+    ``TZ`` that is unknown, which the clock would take for UTC."""
     name = os.environ.get("TZ", "").removeprefix(":")
+    if name and zone_named(name) is None and not _POSIX_ZONE.fullmatch(name):
+        raise ToolError(
+            f"There is no time zone {excerpt(name)!r}, which TZ names; "
+            "zones are named as UTC or Europe/Berlin."
+        )
     name = name or os.path.realpath("/etc/localtime").rpartition("/zoneinfo/")[2]
     return zone_named(name) or datetime.now().astimezone().tzinfo or UTC
 
@@ -52,19 +62,41 @@ def zone_name(zone: tzinfo) -> str:
 def read_when(what: str, text: str, now: datetime, zone: tzinfo) -> tuple[When, str]:
     """The time that ``text`` says, and a remark where the clock is changed then, or nothing. A time without
     an offset is one of ``zone``. Raises ToolError, naming ``what``, for one that is unreadable or past."""
-    words, here = text.strip(), now.astimezone(zone)
+    words, here = _unstamped(what, text.strip()), now.astimezone(zone)
     try:
         when, remark = _counted(words, here) or _dated(words, here) or (None, "")
     except (ValueError, OverflowError):  # the 30th of February, 25 o'clock, the year 10000
         when, remark = None, ""
     if when is None:
+        _check_day(what, words)
         raise ToolError(f"{what} is a time such as {FORM}, not {excerpt(text)!r}.")
     if (when < now) if isinstance(when, datetime) else (when < here.date()):
         raise ToolError(
-            f"{what} {excerpt(text)!r} is past: it is {_spelt(here)} now; "
-            f"give a later time, such as {FORM.replace('2026', str(here.year + 1))}."
+            f"{what} {excerpt(text)!r} is past: it is {_spelt(here)} now; give a later time, such as {FORM}."
         )
     return when, remark
+
+
+def _unstamped(what: str, words: str) -> str:
+    """A stamp pasted from Org, as this module's words for its time. Raises ToolError for one that repeats."""
+    found = _PASTED.fullmatch(words)
+    if not found:
+        return words
+    if found[3]:
+        raise ToolError(
+            f"{what} {excerpt(words)!r} has {found[3].strip()}, but one time is set here: "
+            f"give {found[1]}{found[2] or ''}, and add the rest in Emacs."
+        )
+    return found[1] + (found[2] or "")
+
+
+def _check_day(what: str, words: str) -> None:
+    """Raise ToolError for a day that its month does not have."""
+    found = re.match(r"(\d{4})-(0[1-9]|1[0-2])-(29|30|31)(?!\d)", words)
+    if found and found[1] != "0000":
+        first = date(int(found[1]), int(found[2]), 1)
+        if (first + timedelta(int(found[3]) - 1)).month != first.month:
+            raise ToolError(f"There is no {found[3]} {first:%B %Y}, which {what} says.")
 
 
 def _counted(words: str, here: datetime) -> tuple[When, str] | None:
@@ -83,7 +115,7 @@ def _dated(words: str, here: datetime) -> tuple[When, str] | None:
     found = _AT.fullmatch(words)
     if not found:
         return None
-    days = {"today": 0, "tomorrow": 1}.get(found[1].lower())
+    days = {"yesterday": -1, "today": 0, "tomorrow": 1}.get(found[1].lower())
     day = date.fromisoformat(found[1]) if days is None else here.date() + timedelta(days)
     if found[2] is None:
         return day, ""

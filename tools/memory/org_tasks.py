@@ -33,14 +33,15 @@ TITLE_CHARS = 300
 LISTED = 20  # in a message
 REMINDER = "reminder"  # the tag of a headline that is done once it was told
 _GUARD = "\u200b"  # what Org itself advises where a text would be markup
-_SCHEDULED = re.compile(r"[ \t]*(?:(?:CLOSED|DEADLINE):[ \t]*[<\[][^>\]]*[>\]][ \t]*)*SCHEDULED:[ \t]*(.*)")
-_WANTED = "SCHEDULED: <2026-12-01 Tue 09:00>"
+_BEFORE = r"[ \t]*(?:(?:CLOSED|DEADLINE|SCHEDULED):[ \t]*[<\[][^>\]]*[>\]][ \t]*)*?"
+_TIMES = [re.compile(rf"{_BEFORE}({word}):[ \t]*(.*)") for word in ("SCHEDULED", "DEADLINE")]
+_WANTED = "<2030-12-01 Sun 09:00>"
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A headline with a TODO word. ``due`` is its SCHEDULED time, if it has one; ``delivered`` the time for
-    which it was told; ``entry`` its index in the file, ``line`` its line from 1."""
+    """A headline with a TODO word. ``due`` is its SCHEDULED time, else its DEADLINE; ``delivered`` the time
+    for which it was told; ``entry`` its index in the file, ``line`` its line from 1."""
 
     entry: int
     line: int
@@ -154,16 +155,17 @@ class TaskFile:
     def _task(self, index: int, entry: Entry) -> tuple[Task, str]:
         lines, due, repeats, fault = self.org.lines, None, False, ""
         values = {one.name.upper(): one.value for one in reversed(entry.properties)}
-        if entry.planning and (found := _SCHEDULED.match(lines[entry.row + 1])):
-            if said := read_stamp(found[1], values.get("AT", ""), self.zone):
+        planned = [one.match(lines[entry.row + 1]) for one in _TIMES if entry.planning]
+        if found := next(filter(None, planned), None):
+            if said := read_stamp(found[2], values.get("AT", ""), self.zone):
                 due, repeats = said
             else:
-                fault = f"{excerpt(found[1].strip())!r} is no time; it is written as {_WANTED}"
+                fault = f"{excerpt(found[2].strip())!r} is no time; it is written as {found[1]}: {_WANTED}"
         body = lines[entry.body].strip(" \t") if entry.body < entry.stop else ""
         if not entry.drawer and body.upper() == ":PROPERTIES:":
             fault = "its properties are no list of :NAME: value with :END: below it"
-        elif entry.drawer and body.startswith("SCHEDULED:"):
-            fault = f"SCHEDULED: goes right below the headline, above the properties ({_WANTED})"
+        elif entry.drawer and (late := re.match("(?:SCHEDULED|DEADLINE):", body)):
+            fault = f"{late[0]} goes right below the headline, above the properties ({late[0]} {_WANTED})"
         done = entry.todo in self.done_words
         title = entry.title.replace(_GUARD, "").strip()
         known = values.get("ID", ""), title, entry.todo, done, REMINDER in entry.tags
@@ -227,8 +229,9 @@ class TaskFile:
     # Editing
 
     def add(self, title: str, by: By, due: When | None = None, *, reminder: bool = False) -> tuple[Org, str]:
-        """Add an open task at the end of the file, and return its id. A call that has added one already, and
-        was broken off before it was recorded, adds no second one."""
+        """Add an open task at the end, due by its DEADLINE, or a reminder, which is SCHEDULED, and
+        return its id. A call that has added one already, and was broken off before it was recorded, adds no
+        second one."""
         if by.call and (made := next((task for task in self.tasks if task.call == by.call), None)):
             return self.org, made.id
         title, local = clean_title(title), by.now.astimezone(self.zone)
@@ -236,7 +239,7 @@ class TaskFile:
         tag = f" :{REMINDER}:" if reminder else ""
         lines = [f"* {self.open_word} {_guarded(title)}{tag}"]
         if due:
-            lines.append(f"SCHEDULED: {stamp(due)}")
+            lines.append(f"{'SCHEDULED' if reminder else 'DEADLINE'}: {stamp(due)}")
         said = {"ID": id, "CREATED": stamp(local, "[]")}
         if isinstance(due, datetime):
             said["AT"] = exact_text(due)

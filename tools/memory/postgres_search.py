@@ -199,7 +199,7 @@ def _found(
             **({"meaning": weight * max(0.0, meant[id])} if id in meant else {}),
         }
         for id in {**said, **meant}
-        if id in said or options.semantic or meant[id] >= NEAR
+        if id in said or meant[id] >= NEAR
     }
     ranked = sorted(parts, key=lambda id: (-sum(parts[id].values()), -id))[: 2 * options.limit]
     rows = {row[0]: row for row in connection.execute(CHOSEN, (ranked,)).fetchall()}

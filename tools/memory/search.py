@@ -26,7 +26,7 @@ from quoth.tools.storage.database import Store
 
 WEIGHTS: Final = "1.0, 1.0, 0.5, 0.3"  # of a passage's text, what it is about, its neighbours, and theirs
 MEANING: Final = 1.0  # what nearness in meaning weighs beside words
-NEAR: Final = 0.15  # a passage with none of the words must be so near to be a hit
+NEAR: Final = 0.15  # a passage must be so near to be a hit, unless the search found its words
 POOL: Final = 100  # at least so many of the best by words, and by meaning, have their scores added up
 INSTALL: Final = "pip install 'quoth[vectors]'"
 NO_MEANING: Final = (
@@ -219,8 +219,7 @@ def _hits(
     best = max(said.values(), default=0.0)
     words_ = {id: score / best if best > 0 else 0.0 for id, score in said.items()}
     means = {id: MEANING * near for id, near in meant.items() if near > 0}
-    if not options.semantic:
-        means = {id: near for id, near in means.items() if id in words_ or near >= MEANING * NEAR}
+    means = {id: near for id, near in means.items() if id in words_ or near >= MEANING * NEAR}
     scores = {id: words_.get(id, 0.0) + means.get(id, 0.0) for id in {**words_, **means}}
     ranked = sorted(scores, key=lambda id: (-scores[id], -id))
 

@@ -150,6 +150,12 @@ def test_what_is_remembered_is_found(here: Path) -> None:
     (hit,) = told(here, "search", "-", "--limit", "1", "--scope", "agent", stdin="dark")
     assert (hit["label"], hit["text"], sorted(hit)[0]) == ("preferences", "User prefers dark mode", "at")
     assert told(here, "search", "dark", "--until", "2020-01-01") == []
+    today = told(here, "show", "notes")["updated"][:10]
+    assert told(here, "search", "ducks", "--since", today, "--until", today)[0]["label"] == "notes"
+    assert memory(here, "search", "ducks", "--since", "2026-02-02", "--until", "2026-02-01").err == (
+        "quoth: No time is both since 2026-02-02 and until 2026-02-01: "
+        "give --until a later time than --since.\n"
+    )
 
 
 def test_the_status_says_what_there_is(here: Path) -> None:
@@ -312,7 +318,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "too many hits": (["search", "x", "--limit", "101"], "The limit of a search is 1 to 100, not 101."),
     "date that is none": (
         ["search", "x", "--since", "yesterday"],
-        "since is a date or a time such as 2026-01-31 or 2026-01-31T09:30, not 'yesterday'.",
+        "--since is a date or a time such as 2026-01-31 or 2026-01-31T09:30, not 'yesterday'.",
     ),
     "unknown format": (["export", "--format", "xml"], "There is no format xml; use org or json."),
     "no file": (["import", "none.org"], "There is no file none.org."),

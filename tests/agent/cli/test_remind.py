@@ -96,7 +96,7 @@ MISTAKES: list[tuple[list[str], str | bytes, int, str]] = [
         [],
         "* TODO a\nSCHEDULED: <soon>\n",
         1,
-        "memory.org:1: '<soon>' is no time; it is written as SCHEDULED: <2026-12-01 Tue 09:00>; "
+        "memory.org:1: '<soon>' is no time; it is written as SCHEDULED: <2030-12-01 Sun 09:00>; "
         "this headline is left alone.",
     ),
 ]

@@ -282,6 +282,13 @@ def test_whatever_was_called_can_be_lifted_and_passes_the_check(
         compile_program(found.program, ["look"])
 
 
+def test_one_of_the_words_that_an_argument_chooses_from_is_no_parameter() -> None:
+    form = CallForm("block", {"operation": "append", "label": "append", "content": "Likes tea"})
+    found = lifted("s", happened((form, ""), (form, ""), task="append it"), words={"block": {"operation"}})
+    assert found is not None
+    assert found.program.count('(block :operation "append" :label label :content content)') == 2
+
+
 def keys_made(monkeypatch: pytest.MonkeyPatch, calls: int) -> int:
     """How many values are looked up to lift so many calls, each with the result of the one before."""
     from quoth.agent.session import lift

@@ -401,7 +401,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     ),
     '(search :query "x" :since "yesterday")': (
         "error",
-        "since is a date or a time such as 2026-01-31 or 2026-01-31T09:30, not 'yesterday'.",
+        ":since is a date or a time such as 2026-01-31 or 2026-01-31T09:30, not 'yesterday'.",
     ),
     '(search :query " ")': ("invalid", "The query is empty."),
     '(search :query "x" :limit 101)': (
@@ -477,7 +477,8 @@ def test_a_search_hands_over_its_options_and_shows_each_hit(make: Make) -> None:
 def test_semantic_search_asks_for_meaning_alone(make: Make) -> None:
     shelf = Shelf()
     told = value(room(make, shelf=shelf), '(semantic-search "what he eats")')
-    assert told == {"success": True, "message": "Nothing was found.", "hits": []}
+    nothing = "Nothing is near enough in meaning; search looks for the words too."
+    assert told == {"success": True, "message": nothing, "hits": []}
     assert shelf.asked == [("what he eats", "agent", SearchOptions(semantic=True))]
 
 

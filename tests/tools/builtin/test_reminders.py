@@ -86,7 +86,7 @@ def test_it_says_what_it_wrote_and_who_wrote_it(here: Gateway, tmp_path: Path) -
     assert ":BY: ann\n" in (tmp_path / "memory.org").read_text()
 
 
-FORM = "2026-12-01 09:00, 2026-12-01T09:00+01:00, in 2 hours or tomorrow 9:00"
+FORM = "2030-12-01 09:00, 2030-12-01T09:00+01:00, in 2 hours or tomorrow 9:00"
 LATER = FORM.replace("2026", "2027")
 MISTAKES = [
     ('(schedule-reminder :text "x" :at "soon")', f":at is a time such as {FORM}, not 'soon'."),
@@ -96,8 +96,8 @@ MISTAKES = [
         f"give a later time, such as {LATER}.",
     ),
     (
-        '(schedule-reminder :text "x" :at "2026-12-01")',
-        ':at needs the time of the day too, such as "2026-12-01 09:00".',
+        '(schedule-reminder :text "x" :at "2030-12-01")',
+        ':at needs the time of the day too, such as "2030-12-01 09:00".',
     ),
     ('(schedule-reminder :text "x" :at "")', f":at is a time such as {FORM}, not ''."),
     (
@@ -161,7 +161,7 @@ def test_what_is_broken_in_the_file_is_said_and_the_rest_listed(here: Gateway, t
     result = here.pass_through(LIST)
     assert [one["title"] for one in result.value["tasks"]] == ["b"]
     assert result.message == (
-        "memory.org:1: '<soon>' is no time; it is written as SCHEDULED: <2026-12-01 Tue 09:00>; "
+        "memory.org:1: '<soon>' is no time; it is written as SCHEDULED: <2030-12-01 Sun 09:00>; "
         "this headline is left alone."
     )
 

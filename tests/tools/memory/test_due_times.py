@@ -22,7 +22,7 @@ from quoth.tools.memory.due_times import (
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOON = datetime(2026, 11, 22, 11, 0, 30, tzinfo=UTC)  # 12:00 in Berlin
-FORM = "2026-12-01 09:00, 2026-12-01T09:00+01:00, in 2 hours or tomorrow 9:00"
+FORM = "2030-12-01 09:00, 2030-12-01T09:00+01:00, in 2 hours or tomorrow 9:00"
 
 
 def read(text: str, now: datetime = NOON) -> str:
@@ -46,6 +46,9 @@ def read(text: str, now: datetime = NOON) -> str:
         ("in 1 min", "2026-11-22T12:01:30+01:00"),
         ("in 90 minutes", "2026-11-22T13:30:30+01:00"),
         ("in 1 week", "2026-11-29T12:00:30+01:00"),
+        ("<2026-12-01 Tue 09:00>", "2026-12-01T09:00:00+01:00"),
+        ("[2026-12-01 Di 9:00]", "2026-12-01T09:00:00+01:00"),
+        ("<2026-12-01 Tue>", "2026-12-01"),
         ("2028-02-29 09:00", "2028-02-29T09:00:00+01:00"),
     ],
 )
@@ -58,7 +61,9 @@ def test_a_time_is_read(text: str, when: str) -> None:
     [
         "",
         "soon",
-        "2026-02-30 09:00",
+        "<2030-12-01 Sun 09:00",
+        "<2030-12-01 Sun 09:00-10:00>",
+        "2026-13-30",
         "2026-12-01 25:00",
         "2026-12-01 09",
         "9:00",
@@ -83,12 +88,30 @@ def test_what_is_no_time_names_the_form(text: str) -> None:
     assert len(said) < 200
 
 
-@pytest.mark.parametrize("text", ["2026-11-22 12:00", "2020-01-01", "today 9:00", "2026-11-22T10:59:59Z"])
+@pytest.mark.parametrize(
+    "text", ["2026-11-22 12:00", "2020-01-01", "today 9:00", "yesterday", "2026-11-22T10:59:59Z"]
+)
 def test_what_is_past_says_what_time_it_is(text: str) -> None:
     assert complaint(ToolError, lambda: read(text)) == (
-        f":at {text!r} is past: it is 2026-11-22 12:00 Europe/Berlin now; give a later time, such as "
-        f"{FORM.replace('2026', '2027')}."
+        f":at {text!r} is past: it is 2026-11-22 12:00 Europe/Berlin now; give a later time, such as {FORM}."
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("2027-02-30", "There is no 30 February 2027, which :at says."),
+        ("2026-02-29 09:00", "There is no 29 February 2026, which :at says."),
+        ("<2027-04-31 Sat>", "There is no 31 April 2027, which :at says."),
+        (
+            "<2026-12-01 Tue 09:00 +1w -2d>",
+            ":at '<2026-12-01 Tue 09:00 +1w -2d>' has +1w -2d, but one time is set here: "
+            "give 2026-12-01 09:00, and add the rest in Emacs.",
+        ),
+    ],
+)
+def test_what_the_calendar_or_a_reminder_does_not_have(text: str, said: str) -> None:
+    assert complaint(ToolError, lambda: read(text)) == said
 
 
 def test_this_very_second_is_not_past() -> None:
@@ -181,8 +204,15 @@ def test_times_for_people() -> None:
 
 
 @pytest.mark.parametrize(
-    ("named", "zone"), [("Asia/Kolkata", "Asia/Kolkata"), (":UTC", "UTC"), ("no such", "")]
+    ("named", "zone"), [("Asia/Kolkata", "Asia/Kolkata"), (":UTC", "UTC"), ("<+03>-3", ""), ("CET-1CEST", "")]
 )
 def test_the_zone_is_that_of_the_process(monkeypatch: pytest.MonkeyPatch, named: str, zone: str) -> None:
     monkeypatch.setenv("TZ", named)
     assert zone_name(local_zone()) == zone
+
+
+def test_a_zone_of_the_process_that_is_none_is_not_taken_for_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Nowhere/X")
+    assert complaint(ToolError, local_zone) == (
+        "There is no time zone 'Nowhere/X', which TZ names; zones are named as UTC or Europe/Berlin."
+    )

@@ -196,7 +196,7 @@ def test_all_else_in_the_file_stays_byte_for_byte(
 def test_a_person_who_moves_the_stamp_in_emacs_wins() -> None:
     made = add(tasks(""), "Call mum", "2026-12-01T09:00+01:00")
     moved = TaskFile(dump(made.org).replace(b"<2026-12-01 Tue 09:00>", b"<2026-12-02 Wed 10:30>"))
-    gone = TaskFile(dump(made.org).replace(b"SCHEDULED: <2026-12-01 Tue 09:00>\n", b""))
+    gone = TaskFile(dump(made.org).replace(b"DEADLINE: <2026-12-01 Tue 09:00>\n", b""))
     assert [str(only(one).due) for one in (made, moved, gone)] == [
         "2026-12-01 09:00:00+01:00",
         "2026-12-02 10:30:00+01:00",
@@ -271,7 +271,7 @@ def test_a_task_that_is_not_found(text: str, words: str, said: str) -> None:
 
 # What is broken is told by its line, and left alone
 
-STAMP = "it is written as SCHEDULED: <2026-12-01 Tue 09:00>"
+STAMP = "it is written as SCHEDULED: <2030-12-01 Sun 09:00>"
 FAULTS = [
     ("* TODO a\nSCHEDULED: <2026-13-45 Mon>\n", f"memory.org:1: '<2026-13-45 Mon>' is no time; {STAMP}"),
     ("\n* TODO a\n  SCHEDULED: tomorrow\n", f"memory.org:2: 'tomorrow' is no time; {STAMP}"),
@@ -282,7 +282,7 @@ FAULTS = [
     (
         "* TODO a\n:PROPERTIES:\n:ID: x\n:END:\nSCHEDULED: <2026-12-01 Tue>\n",
         "memory.org:1: SCHEDULED: goes right below the headline, above the properties "
-        "(SCHEDULED: <2026-12-01 Tue 09:00>)",
+        "(SCHEDULED: <2030-12-01 Sun 09:00>)",
     ),
     (task(ID="x") + task(ID="X"), "memory.org:5: the ID X stands in line 1 too"),
 ]
@@ -439,11 +439,12 @@ if EMACS:
           (require 'org) (require 'org-lint) (find-file (pop command-line-args-left))
           (dolist (one (org-lint)) (princ (format "%s: %s\n" (aref (cadr one) 0) (aref (cadr one) 2))))
           (org-map-entries (lambda ()
-            (princ (format "%s|%s|%s|%s\n" (org-get-heading t t t t) (org-get-todo-state)
-                     (org-entry-get nil "SCHEDULED") (org-entry-get nil "ID")))))
+            (princ (format "%s|%s|%s|%s|%s\n" (org-get-heading t t t t) (org-get-todo-state)
+                     (org-entry-get nil "SCHEDULED") (org-entry-get nil "DEADLINE")
+                     (org-entry-get nil "ID")))))
         """
         assert emacs(tmp_path, tmp_path / "memory.org", script=script) == (
-            "\u200b[#A] a :b:\u200b|DONE|<2026-11-23 Mon 09:00>|a-a-b\nb|DONE|<2026-11-23 Mon>|b\n"
+            "\u200b[#A] a :b:\u200b|DONE|<2026-11-23 Mon 09:00>|nil|a-a-b\nb|DONE|nil|<2026-11-23 Mon>|b\n"
         )
 
     def test_emacs_saves_between_our_reading_and_our_writing(tmp_path: Path) -> None:
@@ -484,3 +485,25 @@ if EMACS:
         assert said == ["memory.org has unsaved changes in Emacs, which will say that the file was changed."]
         assert (tmp_path / "said").read_text().startswith("seen * TODO old\n* TODO ours\n")
         assert [one.title for one in read_tasks(Workspace(tmp_path)).tasks] == ["old", "ours", "mine"]
+
+
+@pytest.mark.parametrize(
+    ("planning", "due"),
+    [
+        ("DEADLINE: <2026-12-01 Tue>", "2026-12-01"),
+        ("CLOSED: [2026-01-01 Thu] DEADLINE: <2026-12-01 Tue 09:00>", "2026-12-01T09:00:00"),
+        ("DEADLINE: <2026-12-05 Sat> SCHEDULED: <2026-12-01 Tue>", "2026-12-01"),
+        ("SCHEDULED: <2026-12-01 Tue> DEADLINE: <2026-12-05 Sat>", "2026-12-01"),
+    ],
+)
+def test_a_deadline_is_due_where_nothing_is_scheduled(planning: str, due: str) -> None:
+    (task,) = tasks(f"* TODO rent\n{planning}\n").undelivered()
+    assert task.due is not None
+    assert exact_text(task.due).startswith(due)
+
+
+def test_a_deadline_that_is_no_time_is_told() -> None:
+    assert tasks("* TODO rent\nDEADLINE: soon\n").faults == [
+        "memory.org:1: 'soon' is no time; it is written as DEADLINE: <2030-12-01 Sun 09:00>; "
+        "this headline is left alone."
+    ]

@@ -300,7 +300,7 @@ def test_scope_domain_time_and_limit_bound_a_search(memory: PostgresMemory, memo
     assert sorted(found(mine, "soup", "all")) == ["new", "old", "theirs"]
     assert sorted(found(mine, "soup", domain="all")) == ["core", "new", "old"]
     assert found(mine, "soup", since="2026-02-03") == ["new"]
-    assert found(mine, "soup", until="2026-02-03") == ["old"]
+    assert found(mine, "soup", until="2026-02-02") == ["old"]
     assert len(found(mine, "soup", "all", limit=2)) == 2
     with pytest.raises(ToolError, match="no conversations to search here"):
         found(mine, "soup", domain="conversations")

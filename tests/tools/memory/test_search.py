@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from talk import conversation, found, labels
+from words import complaint
 
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import enter_context
@@ -169,6 +170,33 @@ async def test_blocks_are_bounded_by_the_time_of_their_change(store: Store) -> N
     assert await labels(memory, "cat", until="2024-01-01") == ["early"]
     assert await labels(memory, "cat", since="2024-01-01") == ["late"]
     assert await labels(memory, "cat", since="2023-01-01", until="2026-01-01") == ["late", "early"]
+    assert await labels(memory, "cat", since="2023-11-14", until="2023-11-14") == ["early"]  # that day
+    assert await labels(memory, "cat", until="2023-11-13") == []
+    assert await labels(memory, "cat", until="9999-12-31") == ["late", "early"]
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "said"),
+    [
+        (
+            "2026-11-24",
+            "2026-11-23",
+            "No time is both since 2026-11-24 and until 2026-11-23: give :until a later time than :since.",
+        ),
+        (
+            "yesterday",
+            "",
+            ":since is a date or a time such as 2026-01-31 or 2026-01-31T09:30, not 'yesterday'.",
+        ),
+        (
+            "",
+            "2026-02-30",
+            ":until is a date or a time such as 2026-01-31 or 2026-01-31T09:30, not '2026-02-30'.",
+        ),
+    ],
+)
+def test_times_that_bound_nothing_are_refused(since: str, until: str, said: str) -> None:
+    assert complaint(ToolError, lambda: SearchOptions(since=since, until=until)) == said
 
 
 # Conversations

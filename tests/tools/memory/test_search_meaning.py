@@ -60,6 +60,12 @@ async def test_semantic_search_asks_for_the_meaning_alone(memory: SqliteMemory) 
     assert all(list(hit.parts) == ["meaning"] for hit in hits[:2])
 
 
+async def test_what_is_far_in_meaning_is_no_hit_of_a_semantic_search(memory: SqliteMemory) -> None:
+    hits = await memory.search("wheel", "agent", SearchOptions(semantic=True))
+
+    assert [hit.label for hit in hits] == ["work"]
+
+
 async def test_conversations_are_found_by_meaning(store: Store, memory: SqliteMemory) -> None:
     conversation(store, "s1", "My kitten is grey.", "And the wheel is round.")
 
