@@ -142,6 +142,47 @@ def test_a_block_that_was_locked_meanwhile_stays_as_it_is(here: Path) -> None:
     assert remembered(here)["human"] == "Likes tea."
 
 
+LOAD = '(block :operation "load" :label "draft" :to "human")'
+UNDO = '(block :operation "undo" :label "human")'
+
+
+@pytest.mark.parametrize("call", [LOAD, UNDO])
+@pytest.mark.parametrize("changed", ["draft", "human"])
+def test_what_was_approved_is_done_as_it_was_approved_or_asked_anew(
+    here: Path, call: str, changed: str
+) -> None:
+    in_memory(here, lambda memory: memory.edit_block("human", text="Likes coffee."))
+    in_memory(here, lambda memory: memory.create_block("draft", "Likes milk.", kind="archival"))
+    with agent(here) as mine:
+        assert mine.call(call).status == "pending"
+        if changed == "draft":
+            assert mine.call('(recall :operation "append" :label "draft" :content "EVIL")').status == "ok"
+        else:
+            in_memory(here, lambda memory: memory.edit_block("human", text="By hand."))
+        approve(mine)
+        mine.resume()
+        waiting = [request.state for request in mine.broker.requests()]
+    if (call, changed) == (UNDO, "draft"):
+        assert remembered(here)["human"] == "Likes tea."
+    else:
+        assert remembered(here)["human"] == ("By hand." if changed == "human" else "Likes coffee.")
+        assert waiting == ["pending"]
+
+
+def test_an_approval_to_append_in_a_tool_of_ones_own_is_none_to_overwrite(here: Path) -> None:
+    async def body(ctx: ToolContext) -> str:
+        await ctx.memory.append_to_block("human", "Up early.")
+        return (await ctx.memory.update_block_text("human", "EVIL")).text
+
+    with agent(here, tools=[tool("keep", body, effects=["memory"])]) as mine:
+        assert mine.call("(keep)").status == "pending"
+        approve(mine)
+        mine.resume()
+        (request,) = mine.broker.requests()
+    assert "MemoryEdit human (overwrite version 2, text " in request.form
+    assert remembered(here)["human"] == "Likes tea.\nUp early."
+
+
 # A text is a text, also where a model reads it
 
 SPELLS = [

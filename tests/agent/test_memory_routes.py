@@ -30,6 +30,7 @@ SEED: dict[str, tuple[str, str, str]] = {
     "admin": ("ok", "ok", "ok"),
 }
 APPEND, OVERWRITE, DELETE = 0, 1, 2
+OWNERS = 3  # the owner's alone, whatever the ACL says
 # Each operation on the block LABEL: its kind, and what it needs of the ACL: of one's own block, of another's.
 OPERATIONS: dict[str, tuple[str, BlockKind, int | None, int | None]] = {
     "append": ('(block :operation "append" :label "LABEL" :content "new")', "core", APPEND, APPEND),
@@ -39,7 +40,7 @@ OPERATIONS: dict[str, tuple[str, BlockKind, int | None, int | None]] = {
         OVERWRITE,
         OVERWRITE,
     ),
-    "undo": ('(block :operation "undo" :label "LABEL")', "core", OVERWRITE, OVERWRITE),
+    "undo": ('(block :operation "undo" :label "LABEL")', "core", OVERWRITE, OWNERS),
     "archive": ('(block :operation "archive" :label "LABEL")', "core", OVERWRITE, OVERWRITE),
     "archive away": ('(block :operation "archive" :label "LABEL" :to "LABEL 2")', "core", DELETE, DELETE),
     "load": ('(block :operation "load" :label "LABEL")', "archival", None, OVERWRITE),
@@ -97,7 +98,9 @@ class World:
     def expected(self) -> dict[tuple[str, str], str]:
         needed = {name: row[2 if self.relation == "own" else 3] for name, row in OPERATIONS.items()}
         return {
-            (operation, permission): "ok" if (need := needed[operation]) is None else SEED[permission][need]
+            (operation, permission): "ok"
+            if (need := needed[operation]) is None
+            else [*SEED[permission], "error"][need]
             for operation, permission in self.cases
         }
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import enter_context
-from quoth.tools.call.service_types import Block, BlockKind, BlockPermission
+from quoth.tools.call.service_types import Block, BlockKind
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import QuothError, ToolFailure
 from quoth.tools.memory.blocks import BlockMemory, Blocks
@@ -104,17 +104,17 @@ class DictBlocks:
     def versions(self, label: str, owner: str = "") -> list[Delta]:
         return list(self._versions.get((owner or self._agent, label), []))
 
-    def shared(self, label: str = "") -> list[tuple[Block, BlockPermission]]:
+    def shared(self, label: str = "") -> list[tuple[Block, str]]:
         return [
             (replace(self._blocks[owner, name], owner=owner), bounds[self._agent])
             for (owner, name), bounds in self._shares.items()
             if self._agent in bounds and label in ("", name)
         ]
 
-    def shares(self, label: str) -> dict[str, BlockPermission]:
+    def shares(self, label: str) -> dict[str, str]:
         return dict(self._shares.get((self._agent, label), {}))
 
-    def share(self, label: str, agent: str, permission: BlockPermission | None) -> None:
+    def share(self, label: str, agent: str, permission: str | None) -> None:
         bounds = {name: bound for name, bound in self.shares(label).items() if name != agent}
         self._shares[self._agent, label] = bounds | ({agent: permission} if permission else {})
 

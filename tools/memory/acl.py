@@ -5,7 +5,7 @@ The stores ask it, so that no caller goes round it (seed 004). It must not know 
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from typing import Final, Literal, cast, get_args
 
 from quoth.tools.call.call import ALLOW, Verdict, ask, deny
 from quoth.tools.call.service_types import BlockPermission
@@ -24,6 +24,7 @@ TABLE: Final[dict[BlockPermission, tuple[str, str, str, str]]] = {
 ACCESSES: Final[tuple[Access, ...]] = get_args(Access)
 FROM_STRICTEST: Final = tuple(TABLE)
 BY_PERSON: Final[frozenset[BlockPermission]] = frozenset({"partner", "human", "admin"})  # only a person sets
+SET_BY_PERSON: Final = " by a person"  # behind the bound of a share that a person has set, as it is stored
 
 
 def judge(permission: BlockPermission, access: Access) -> Verdict:
@@ -43,3 +44,8 @@ def judge(permission: BlockPermission, access: Access) -> Verdict:
 def stricter(one: BlockPermission, other: BlockPermission) -> BlockPermission:
     """The stricter of two permissions."""
     return min(one, other, key=FROM_STRICTEST.index)
+
+
+def bound_of(share: str) -> BlockPermission:
+    """The bound of a share as it is stored."""
+    return cast(BlockPermission, share.removesuffix(SET_BY_PERSON))

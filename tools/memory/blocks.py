@@ -16,8 +16,9 @@ from quoth.tools.call.current import running_context
 from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, BlockVersion, SearchHit
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.memory import checks
-from quoth.tools.memory.operations import Asked, NeedsConsent, Operations, Writer
-from quoth.tools.memory.operations import Blocks as Blocks
+from quoth.tools.memory.asking import NeedsConsent
+from quoth.tools.memory.operations import Operations, Writer
+from quoth.tools.memory.stored import Blocks as Blocks
 
 if TYPE_CHECKING:
     from quoth.tools.memory.transfer import Carried
@@ -215,8 +216,8 @@ class BlockMemory(ABC):
         return f"{who or 'a call'} ({how})" if how else who or "a call"
 
 
-async def _consented(needed: NeedsConsent) -> Asked:
-    """Return once a person has approved it. Raises ToolFailure."""
+async def _consented(needed: NeedsConsent) -> str:
+    """Return what a person has approved, once they have. Raises ToolFailure."""
     context = running_context()
     if context is None:
         raise ToolFailure(
@@ -224,5 +225,5 @@ async def _consented(needed: NeedsConsent) -> Asked:
             f"{needed.name} was not changed: it {needed.reason[0].lower()}{needed.reason[1:]}, and no person"
             " can be asked here, outside of a call.",
         ) from None
-    await context.permission.request(f"MemoryEdit {needed.label}", needed.reason)
-    return needed.asked
+    await context.permission.request(needed.what, "; ".join(filter(None, (needed.reason, needed.shown))))
+    return needed.what

@@ -24,6 +24,13 @@ def limit_of(block: Block) -> int:
     return block.limit or LIMITS[block.kind]
 
 
+def checked_type(given: object, what: str, wanted: type = str) -> None:
+    """Raise ToolError unless it is a text, or a whole number where ``wanted`` is int."""
+    if not isinstance(given, wanted) or isinstance(given, bool):
+        kind = "a text" if wanted is str else "a whole number"
+        raise ToolError(f"{what} is {kind}, not {excerpt(ascii(given))}.")
+
+
 def is_label(label: str) -> bool:
     """Whether ``label`` can name a block."""
     return 0 < len(label) <= MAX_LABEL and label.isprintable() and label == label.strip()
@@ -31,6 +38,7 @@ def is_label(label: str) -> bool:
 
 def checked_label(label: str, what: str = "A label") -> None:
     """Raise ToolError unless it is a label."""
+    checked_type(label, what)
     if not is_label(label):
         raise ToolError(
             f"{what} is 1 to {MAX_LABEL} printable characters without a space at its ends, not"
@@ -40,6 +48,7 @@ def checked_label(label: str, what: str = "A label") -> None:
 
 def checked_text(text: str) -> None:
     """Raise ToolError unless a store can hold ``text``."""
+    checked_type(text, "What a block holds")
     if "\0" in text:
         raise ToolError(f"A block cannot hold a NUL character, which character {text.index(chr(0)) + 1} is.")
     try:
@@ -51,14 +60,17 @@ def checked_text(text: str) -> None:
 
 
 def checked_kind(kind: str) -> None:
+    checked_type(kind, "The kind of a block")
     one_of("kind of block", kind, get_args(BlockKind))
 
 
 def checked_permission(permission: str) -> None:
+    checked_type(permission, "A permission")
     one_of("permission", permission, get_args(BlockPermission))
 
 
 def checked_limit(limit: int) -> None:
+    checked_type(limit, "The limit of a block", int)
     if not 0 <= limit <= MAX_LIMIT:
         raise ToolError(f"The limit of a block is 1 to {MAX_LIMIT:,} characters, not {limit:,}.")
 
@@ -81,6 +93,13 @@ def unknown(label: str, near: Sequence[str], known: Sequence[str]) -> ToolError:
     listed, more = ", ".join(known[:LISTED]), " and more" if len(known) > LISTED else ""
     return ToolError(
         f"There is no block named {shown}.{did_you_mean(label, near)} The blocks are: {listed}{more}."
+    )
+
+
+def of_several(label: str, owners: Sequence[str]) -> ToolError:
+    return ToolError(
+        f"Several agents share a block named {label} with this one: {', '.join(owners)}. Which is meant"
+        f" is not clear until all but one unshare it: quoth memory edit {label} --agent OWNER --share AGENT="
     )
 
 

@@ -370,6 +370,8 @@ async def _shares(case: _Case, store: Any) -> None:
     await other.update_block_text("write", "two")
     texts = [(await store.get_block(label)).text for label in ("append", "write")]
     _same(texts, ["one\ntwo", "two"], "The texts of shared blocks that the other agent has changed")
+    await _refused(other, "undo of another agent's block", other.undo("write"), case.name("a"))
+    await _refused(other, "history of another agent's block", other.history("write"), case.name("a"))
     await other.create_block("read", "my own")
     _same((await other.get_block("read")).text, "my own", "An own block of a label that is also shared")
     await store.unshare_block("write", friend)

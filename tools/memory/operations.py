@@ -6,72 +6,19 @@ is asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, get_args
+from typing import Any, Final, get_args
 
 from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, BlockVersion
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.memory import acl, checks
-from quoth.tools.memory.versions import Delta, delta, unrolled
-
-Asked = tuple[str, str, acl.Access]  # the owner ("" for the agent itself) and the label, and what for
+from quoth.tools.memory.asking import NeedsConsent, approval, shown
+from quoth.tools.memory.stored import Blocks
+from quoth.tools.memory.versions import delta, unrolled
 
 KINDS: Final[tuple[BlockKind, ...]] = get_args(BlockKind)  # the first are the most in view
-
-
-class Blocks(Protocol):
-    """The stored blocks of one agent, inside of one transaction. ``owner`` names the agent of a block that
-    is shared with this one; empty is this agent. It checks nothing."""
-
-    def get(self, label: str, owner: str = "") -> Block | None:
-        """The block as it is stored, with ``owner`` as it was given."""
-        ...
-
-    def all(self, kind: BlockKind | None = None) -> Sequence[Block]:
-        """The agent's own blocks, all or those of one kind, in any order."""
-        ...
-
-    def labels(self, beginning: str, most: int) -> Sequence[str]:
-        """At most so many of the agent's own labels that begin so, in order."""
-        ...
-
-    def put(self, block: Block, before: Delta | None = None) -> None:
-        """Store a block: a new one, or with ``before`` its next version, together with the way back."""
-        ...
-
-    def remove(self, label: str, owner: str = "") -> None:
-        """Remove a block with its versions and shares."""
-        ...
-
-    def versions(self, label: str, owner: str = "") -> Sequence[Delta]:
-        """The ways back from a block's text, that of the last change first."""
-        ...
-
-    def shared(self, label: str = "") -> Sequence[tuple[Block, BlockPermission]]:
-        """The blocks that others share with this agent, all or those of one label, each with its owner and
-        its bound, in any order."""
-        ...
-
-    def shares(self, label: str) -> dict[str, BlockPermission]:
-        """The agents with which this one shares a block, each with its bound."""
-        ...
-
-    def share(self, label: str, agent: str, permission: BlockPermission | None) -> None:
-        """Share a block of this agent; None ends it."""
-        ...
-
-
-class NeedsConsent(Exception):
-    """An operation needs a person's approval first; nothing was changed."""
-
-    def __init__(self, asked: Asked, reason: str, name: str) -> None:
-        super().__init__(reason)
-        self.asked = asked
-        self.label = asked[1]
-        self.reason = reason
-        self.name = name
 
 
 @dataclass(frozen=True)
@@ -99,7 +46,7 @@ class Writer:
     now: str = ""
     agent: str = ""
     person: bool = False
-    granted: AbstractSet[Asked] = frozenset()  # what a person has approved for this operation
+    granted: AbstractSet[str] = frozenset()  # what a person has approved for this operation
 
 
 class Operations:
@@ -132,10 +79,11 @@ class Operations:
         return sorted(seen, key=lambda block: (block.label, block.owner))
 
     def shares(self, label: str) -> dict[str, BlockPermission]:
-        return self._stored.shares(self._own(label, "list its shares").label)
+        shares = self._stored.shares(self._own(label, "list its shares").label)
+        return {agent: acl.bound_of(share) for agent, share in shares.items()}
 
     def history(self, label: str) -> list[BlockVersion]:
-        return list(self._versions(self.find(label).block))
+        return list(self._versions(self._own(label, "see its earlier texts")))
 
     # Writing
 
@@ -150,7 +98,7 @@ class Operations:
     def update(self, label: str, text: str) -> Block:
         checks.checked_text(text)
         found = self.find(label)
-        self._allow(found, "overwrite")
+        self._allow(found, "overwrite", text=text)
         return self._change(found, text=text)
 
     def append(self, label: str, text: str) -> Block:
@@ -162,18 +110,19 @@ class Operations:
         return self._change(found, text=f"{found.block.text}\n{text}" if found.block.text else text)
 
     def replace(self, label: str, old: str, new: str) -> Block:
+        checks.checked_text(old)
         checks.checked_text(new)
         found = self.find(label)
-        self._allow(found, "overwrite")
+        text = found.block.text.replace(old, new) if old else ""
+        self._allow(found, "overwrite", text=text)
         if not old or old not in found.block.text:
             raise checks.not_there(label, old)
-        return self._change(found, text=found.block.text.replace(old, new))
+        return self._change(found, text=text)
 
     def undo(self, label: str) -> Block:
-        found = self.find(label)
-        self._allow(found, "overwrite")
-        text = found.block.text
-        earlier = next((one.text for one in self._versions(found.block) if one.text != text), None)
+        found = Found(block := self._own(label, "undo its changes"), block.permission)
+        earlier = next((one.text for one in self._versions(block) if one.text != block.text), None)
+        self._allow(found, "overwrite", text=earlier or "")
         if earlier is None:
             raise ToolError(f"The text of {label} has never been changed, so there is nothing to undo.")
         return self._change(found, text=earlier)
@@ -220,14 +169,15 @@ class Operations:
         checks.checked_permission(permission)
         self._own(label, "share it")
         self._may_set(permission, label)
-        self._may_reshare(label, agent)
-        self._blocks.share(label, agent, permission)
+        bound = self._bound(label, agent, permission)
+        self._blocks.share(label, agent, bound)
 
     def unshare(self, label: str, agent: str) -> None:
+        checks.checked_label(agent, "The name of an agent")
         self._own(label, "share it")
         if agent not in self._stored.shares(label):
             raise ToolError(f"{label} is not shared with {agent}.")
-        self._may_reshare(label, agent)
+        self._bound(label, agent)
         self._blocks.share(label, agent, None)
 
     def edit(self, label: str, changes: dict[str, Any], version: int | None = None) -> Block:
@@ -241,22 +191,26 @@ class Operations:
 
     # What may be done
 
-    def _allow(self, found: Found, access: acl.Access) -> None:
-        """Raise ToolFailure when the ACL denies; what it asks, is asked before the first change."""
+    def _allow(self, found: Found, access: acl.Access, **changes: Any) -> None:
+        """Raise ToolFailure when the ACL denies; what it asks, is asked before the first change. An overwrite
+        gives its ``changes``, which are what a person approves."""
         if self._writer.person:
             return
         verdict = acl.judge(found.permission, access)
         if verdict.kind == "deny":
             done = "read" if access == "read" else "changed"
             raise ToolFailure("denied", f"{found.name} was not {done}: {verdict.reason}.")
-        asked: Asked = (found.block.owner, found.block.label, access)
-        if verdict.kind == "ask" and asked not in self._writer.granted:
-            self._asks.append(NeedsConsent(asked, verdict.reason, found.name))
+        if verdict.kind == "ask" and not (changes and _same(found.block, changes)):
+            what = approval(found.block, access, changes)
+            if what not in self._writer.granted:
+                seen = shown(found.block, changes)
+                self._asks.append(NeedsConsent(what, verdict.reason, seen, found.name))
 
     def _may_move(self, found: Found, kind: BlockKind) -> None:
-        """Taking a block out of view needs Overwrite; so does any move of another agent's block."""
-        if found.block.owner or KINDS.index(kind) > KINDS.index(found.block.kind):
-            self._allow(found, "overwrite")
+        """Taking a block out of view needs Overwrite, and so does putting it before every conversation; so
+        does any move of another agent's block."""
+        if found.block.owner or kind == "core" or KINDS.index(kind) > KINDS.index(found.block.kind):
+            self._allow(found, "overwrite", kind=kind)
 
     def _may_set(self, permission: BlockPermission, label: str) -> None:
         if permission in acl.BY_PERSON and not self._writer.person:
@@ -265,12 +219,17 @@ class Operations:
                 f" quoth memory edit {label} --permission {permission}."
             )
 
-    def _may_reshare(self, label: str, agent: str) -> None:
-        bound = self._stored.shares(label).get(agent)
-        if bound in acl.BY_PERSON and not self._writer.person:
-            raise ToolFailure(
-                "denied", f"A person shares {label} with {agent} ({bound}), so only a person changes that."
-            )
+    def _bound(self, label: str, agent: str, permission: BlockPermission | None = None) -> str:
+        """The bound of a share as it is stored. One that a person has set, only a person loosens or ends."""
+        before = self._stored.shares(label).get(agent, "")
+        by_person = before.endswith(acl.SET_BY_PERSON)
+        if by_person and not self._writer.person:
+            held = acl.bound_of(before)
+            if permission is None or acl.stricter(permission, held) != permission:
+                raise ToolFailure(
+                    "denied", f"A person shares {label} with {agent} ({held}), so only a person changes that."
+                )
+        return f"{permission}{acl.SET_BY_PERSON if by_person or self._writer.person else ''}"
 
     @property
     def _blocks(self) -> Blocks:
@@ -282,13 +241,16 @@ class Operations:
     # How it is done
 
     def _look(self, label: str) -> Found | None:
-        """The agent's own block of that label, else one that is shared with it: of the first owner, if there
-        are several."""
+        """The agent's own block of that label, else the one that is shared with it. Raises ToolError when
+        several are: none may take the place of another."""
+        checks.checked_type(label, "A label")
         if not checks.is_label(label):
             return None
         if own := self._stored.get(label):
             return Found(own, own.permission)
-        shared = sorted(self._stored.shared(label), key=lambda one: one[0].owner)
+        shared = self._stored.shared(label)
+        if len(shared) > 1:
+            raise checks.of_several(label, sorted(block.owner for block, _ in shared))
         return _shared(*shared[0]) if shared else None
 
     def find(self, label: str) -> Found:
@@ -337,8 +299,9 @@ class Operations:
         if target is None:
             checks.fits(_with(source.block, label=to, kind=kind))
             return None
-        self._allow(target, "overwrite")
-        self._check(target, text=source.block.text, kind=_kind_of_copy(target.block.kind, kind))
+        changes = {"text": source.block.text, "kind": _kind_of_copy(target.block.kind, kind)}
+        self._allow(target, "overwrite", **changes)
+        self._check(target, **changes)
         return target
 
     def _fill(self, target: Found | None, source: Found, kind: BlockKind, to: str) -> Block:
@@ -366,7 +329,7 @@ class Operations:
         changed = _with(block, version=block.version + 1, updated=writer.now, by=by, **changes)
         checks.fits(changed)
         blocks = self._blocks
-        if all(getattr(block, name) == value for name, value in changes.items()):
+        if _same(block, changes):
             changed = block
         else:
             back = delta(BlockVersion(block.version, block.text, block.updated, block.by), changed.text)
@@ -382,8 +345,12 @@ def _with(block: Block, **changes: Any) -> Block:
     return made
 
 
-def _shared(block: Block, bound: BlockPermission) -> Found:
-    return Found(block, acl.stricter(block.permission, bound))
+def _same(block: Block, changes: Mapping[str, Any]) -> bool:
+    return all(getattr(block, name) == value for name, value in changes.items())
+
+
+def _shared(block: Block, share: str) -> Found:
+    return Found(block, acl.stricter(block.permission, acl.bound_of(share)))
 
 
 def _limit(limit: int, kind: BlockKind) -> int:

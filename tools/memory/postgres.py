@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
 from quoth.tools.call.service_types import (
     Block,
     BlockKind,
-    BlockPermission,
     SearchHit,
     SearchOptions,
     SearchScope,
 )
 from quoth.tools.call.services import Embedder
 from quoth.tools.memory.blocks import BlockMemory
-from quoth.tools.memory.operations import Blocks
 from quoth.tools.memory.passages import LONGEST, split
 from quoth.tools.memory.postgres_server import STATEMENT_SECONDS, Postgres
+from quoth.tools.memory.stored import Blocks
 from quoth.tools.memory.versions import Delta
 from quoth.tools.storage.database import Store
 
@@ -270,14 +269,14 @@ class PostgresBlocks:
         )
         return [Delta(*row) for row in rows]
 
-    def shared(self, label: str = "") -> list[tuple[Block, BlockPermission]]:
+    def shared(self, label: str = "") -> list[tuple[Block, str]]:
         where, values = (" AND label = %s" + self._lock, [label]) if label else ("", [])
         rows = self._run(SHARED + where, self._agent, *values)
         found = [(_block(row, owner), bound) for owner, bound, *row in rows]
         self._held |= {(block.owner, block.label): block for block, _ in found}
         return found
 
-    def shares(self, label: str) -> dict[str, BlockPermission]:
+    def shares(self, label: str) -> dict[str, str]:
         rows = self._run(
             "SELECT s.agent, s.permission FROM quoth.block_shares AS s JOIN quoth.blocks AS b ON id = block"
             " WHERE b.agent = %s AND label = %s ORDER BY s.agent",
@@ -285,7 +284,7 @@ class PostgresBlocks:
         )
         return dict(rows)
 
-    def share(self, label: str, agent: str, permission: BlockPermission | None) -> None:
+    def share(self, label: str, agent: str, permission: str | None) -> None:
         if permission is None:
             self._write(
                 "DELETE FROM quoth.block_shares AS s USING quoth.blocks AS b WHERE id = block"

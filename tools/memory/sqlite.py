@@ -13,14 +13,13 @@ from typing import Any, TypeVar
 from quoth.tools.call.service_types import (
     Block,
     BlockKind,
-    BlockPermission,
     SearchHit,
     SearchOptions,
     SearchScope,
 )
 from quoth.tools.call.services import Embedder
 from quoth.tools.memory.blocks import BlockMemory
-from quoth.tools.memory.operations import Blocks
+from quoth.tools.memory.stored import Blocks
 from quoth.tools.memory.versions import Delta
 from quoth.tools.storage.database import Statement, Store
 
@@ -179,17 +178,17 @@ class SqliteBlocks:
         )
         return [Delta(*row) for row in rows]
 
-    def shared(self, label: str = "") -> list[tuple[Block, BlockPermission]]:
+    def shared(self, label: str = "") -> list[tuple[Block, str]]:
         where, values = (" AND label = ?", [label]) if label else ("", [])
         rows = self._run(SHARED + where, (self._agent, *values))
         return [(_block(row, owner), bound) for owner, bound, *row in rows]
 
-    def shares(self, label: str) -> dict[str, BlockPermission]:
+    def shares(self, label: str) -> dict[str, str]:
         row, _ = self._row(label)
         rows = self._run("SELECT agent, permission FROM block_shares WHERE block = ? ORDER BY agent", (row,))
         return dict(rows)
 
-    def share(self, label: str, agent: str, permission: BlockPermission | None) -> None:
+    def share(self, label: str, agent: str, permission: str | None) -> None:
         row, _ = self._row(label)
         self._run("DELETE FROM block_shares WHERE block = ? AND agent = ?", (row, agent))
         if permission is not None:

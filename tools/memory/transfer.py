@@ -14,7 +14,7 @@ from typing import Any, Final, get_args
 from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, BlockVersion, utc_time
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.memory import checks
-from quoth.tools.memory.operations import Blocks
+from quoth.tools.memory.stored import Blocks
 from quoth.tools.memory.versions import delta
 from quoth.tools.org.document import Entry, Org, load
 from quoth.tools.org.edit import escape, unescape

@@ -32,8 +32,8 @@ def delta(older: BlockVersion, text: str) -> Delta:
     """What leads from ``text`` back to the older version."""
     if text.startswith(older.text):  # something was appended
         return Delta(older.version, len(older.text), 0, "", older.at, older.by)
-    head = _shared(older.text, text)
-    tail = _shared(older.text[head:][::-1], text[head:][::-1])
+    head = common(older.text, text)
+    tail = common(older.text[head:][::-1], text[head:][::-1])
     middle = older.text[head : len(older.text) - tail]
     return Delta(older.version, head, tail, middle, older.at, older.by)
 
@@ -45,7 +45,7 @@ def unrolled(text: str, deltas: Iterable[Delta]) -> Iterator[BlockVersion]:
         yield BlockVersion(one.version, text, one.at, one.by)
 
 
-def _shared(one: str, other: str) -> int:
+def common(one: str, other: str) -> int:
     """How many characters both begin with. Compares slices, since a loop over characters is slow."""
     low, high = 0, min(len(one), len(other))
     if one[:high] == other[:high]:

@@ -31,7 +31,7 @@ WANTED = {
 STRICTEST_FIRST = ["read_only", "partner", "human", "append", "read_write", "admin"]
 
 # Each operation on the block "x", with the kind it has before, and the accesses it needs on an own block. The
-# agent has blocks of its own beside it: "old" is archival, "now" is core and admin.
+# agent has blocks of its own beside it: "old" is archival, "desk" working, "now" is core and admin.
 OPERATIONS: dict[str, tuple[str, list[str], Callable[[Any], Any]]] = {
     "get": ("core", ["read"], lambda m: m.get_block("x")),
     "history": ("core", ["read"], lambda m: m.history("x")),
@@ -46,17 +46,23 @@ OPERATIONS: dict[str, tuple[str, list[str], Callable[[Any], Any]]] = {
     "load to another label": ("archival", ["read"], lambda m: m.move_block("x", "working", to="new")),
     "load over it": ("working", ["overwrite"], lambda m: m.move_block("old", "working", to="x")),
     "swap it out": ("core", ["overwrite"], lambda m: m.swap_blocks("x", "old")),
-    "swap it in": ("archival", ["read"], lambda m: m.swap_blocks("now", "x")),
+    "load into core": ("archival", ["overwrite"], lambda m: m.move_block("x", "core")),
+    "working to core": ("working", ["overwrite"], lambda m: m.move_block("x", "core")),
+    "swap it in": ("archival", ["overwrite"], lambda m: m.swap_blocks("now", "x")),
+    "swap it in for a working one": ("archival", ["read"], lambda m: m.swap_blocks("desk", "x")),
     "swap it in elsewhere": ("archival", ["read"], lambda m: m.swap_blocks("now", "x", to="new")),
     "swap over it": ("working", ["overwrite"], lambda m: m.swap_blocks("now", "old", to="x")),
     "delete": ("core", ["delete"], lambda m: m.delete_block("x")),
 }
-IN_PLACE = {"load", "swap it in"}  # another agent's block is not moved without Overwrite
+OWNERS = {"history", "undo"}  # what the owner erased before sharing is for the owner alone
+IN_PLACE = {"load", "swap it in for a working one"}  # another agent's block is not moved without Overwrite
 RELATIONS = ["own", *(f"shared {bound}" for bound in STRICTEST_FIRST)]
 
 
 def wanted(operation: str, permission: str, relation: str) -> str:
-    """What becomes of an operation: done, asked, or denied."""
+    """What becomes of an operation: done, asked, denied, or for its owner only."""
+    if relation != "own" and operation in OWNERS:
+        return "for its owner"
     needs = OPERATIONS[operation][1]
     held = permission
     if relation != "own":
@@ -74,6 +80,7 @@ def prepare(make: Make, kind: str, permission: str, relation: str, key: str) -> 
         agent = f"agent {key}"
         owner = agent if relation == "own" else f"owner {key}"
         await make(agent).create_block("old", "archived", kind="archival")
+        await make(agent).create_block("desk", "at hand")
         await make(agent).create_block("now", "present", kind="core")
         await make(owner).create_block("x", "first", kind=kind)
         await make(owner).update_block_text("x", "first\nsecond")
@@ -119,6 +126,9 @@ def outcome(make: Make, permission: str, relation: str, operation: str) -> str:
         except ToolFailure as failure:
             assert (writes, contents(make, agent, owner)) == ([], before), operation
             return failure.status
+        except ToolError as error:
+            assert (writes, contents(make, agent, owner)) == ([], before), operation
+            return "for its owner" if str(error).startswith(f"x belongs to {owner}, so only") else str(error)
     if not person.asked:
         return "done"
     assert writes[0] == "asked", f"{operation} wrote before it asked"
@@ -149,7 +159,7 @@ def test_an_acl_that_denies_stops_every_operation(
 def test_a_list_leaves_out_what_may_not_be_read(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     agent, _ = prepare(make, "core", "read_only", "own", "list")
     monkeypatch.setitem(acl.TABLE, "read_only", ("deny", "deny", "deny", "deny"))
-    assert [block.label for block in done(make(agent).list_blocks())] == ["now", "old"]
+    assert [block.label for block in done(make(agent).list_blocks())] == ["desk", "now", "old"]
 
 
 # Who sets permissions
@@ -170,13 +180,32 @@ def test_only_a_person_sets_the_permissions_that_bind_to_a_person(make: Make, pe
     assert (made.permission, made.by) == (permission, "a person")
 
 
-def test_what_a_person_has_shared_only_a_person_shares_otherwise(make: Make) -> None:
+@pytest.mark.parametrize("bound", ["read_only", "append", "human", "read_write"])
+def test_what_a_person_has_shared_an_agent_only_tightens(make: Make, bound: str) -> None:
     done(make("a").create_block("x"))
-    done(make("a", person=True).share_block("x", "b", "human"))
-    sentence = "denied: A person shares x with b (human), so only a person changes that."
-    assert said(make("a").share_block("x", "b", "read_write")) == sentence
+    done(make("a", person=True).share_block("x", "b", bound))
+    sentence = f"denied: A person shares x with b ({bound}), so only a person changes that."
+    for looser in ("append", "read_write"):
+        if STRICTEST_FIRST.index(looser) > STRICTEST_FIRST.index(bound):
+            assert said(make("a").share_block("x", "b", looser)) == sentence
     assert said(make("a").unshare_block("x", "b")) == sentence
-    assert done(make("a").shares("x")) == {"b": "human"}
+    assert done(make("a").shares("x")) == {"b": bound}
+    done(make("a").share_block("x", "b", "read_only"))
+    assert said(make("a").share_block("x", "b", "append")).startswith("denied: A person shares x with b")
+    done(make("a", person=True).share_block("x", "b", "append"))
+    assert done(make("a").shares("x")) == {"b": "append"}
+    assert done(make("b").get_block("x")).permission == "append"
+    done(make("a", person=True).unshare_block("x", "b"))
+    assert done(make("a").shares("x")) == {}
+
+
+def test_what_an_agent_has_shared_it_shares_otherwise(make: Make) -> None:
+    done(make("a").create_block("x"))
+    for bound in ("read_only", "read_write", "append"):
+        done(make("a").share_block("x", "b", bound))
+        assert done(make("a").shares("x")) == {"b": bound}
+    done(make("a").unshare_block("x", "b"))
+    assert done(make("b").get_block("x")) is None
 
 
 def test_the_acl_does_not_bind_a_person(make: Make) -> None:

@@ -15,8 +15,8 @@ from words import PausableClock
 from quoth.tools.call.service_types import Block
 from quoth.tools.errors import UsageError
 from quoth.tools.memory.opening import open_memory
-from quoth.tools.memory.operations import Blocks
 from quoth.tools.memory.sqlite import SqliteMemory
+from quoth.tools.memory.stored import Blocks
 from quoth.tools.memory.versions import Delta
 from quoth.tools.storage.database import Store
 
@@ -368,15 +368,63 @@ def test_what_is_forgotten_leaves_nothing(make: Make, store: Store) -> None:
 # Several blocks of one label
 
 
-def test_an_own_block_goes_before_a_shared_one_and_the_first_owner_before_others(make: Make) -> None:
+def test_an_own_block_goes_before_shared_ones_and_none_of_these_before_another(make: Make) -> None:
     for owner in ("c", "b", "d"):
         done(make(owner).create_block("x", f"of {owner}"))
-        done(make(owner).share_block("x", "a"))
-    assert done(make("a").get_block("x")).text == "of b"
+        done(make(owner).share_block("x", "a", "read_write"))
+    for work in (
+        make("a").get_block("x"),
+        make("a").append_to_block("x", "two"),
+        make("a").move_block("x", "core"),
+    ):
+        assert said(work) == (
+            "ToolError: Several agents share a block named x with this one: b, c, d. Which is meant is not"
+            " clear until all but one unshare it: quoth memory edit x --agent OWNER --share AGENT="
+        )
     assert [block.owner for block in done(make("a").list_shared_blocks())] == ["b", "c", "d"]
     done(make("a").create_block("x", "mine"))
     assert done(make("a").get_block("x")).text == "mine"
     assert [block.owner for block in done(make("a").list_shared_blocks())] == ["b", "c", "d"]
+
+
+# Values of a wrong type, from a tool of one's own
+
+WRONG_TYPES: dict[str, tuple[Any, str]] = {
+    "label": (lambda m: m.get_block(5), "A label is a text, not 5."),
+    "label of a change": (lambda m: m.delete_block(None), "A label is a text, not None."),
+    "label of another": (lambda m: m.move_block("archive", "working", to=5), "A label is a text, not 5."),
+    "new label": (lambda m: m.create_block(5), "A label is a text, not 5."),
+    "text": (lambda m: m.create_block("x", 5), "What a block holds is a text, not 5."),
+    "text of bytes": (lambda m: m.update_block_text("plan", b"x"), "What a block holds is a text, not b'x'."),
+    "appended": (lambda m: m.append_to_block("plan", None), "What a block holds is a text, not None."),
+    "old text": (lambda m: m.replace_in_block("plan", 5, "x"), "What a block holds is a text, not 5."),
+    "description": (lambda m: m.create_block("x", description=5), "What a block holds is a text, not 5."),
+    "limit in words": (
+        lambda m: m.create_block("x", limit="5"),
+        "The limit of a block is a whole number, not '5'.",
+    ),
+    "half a limit": (
+        lambda m: m.create_block("x", limit=5.5),
+        "The limit of a block is a whole number, not 5.5.",
+    ),
+    "limit True": (
+        lambda m: m.create_block("x", limit=True),
+        "The limit of a block is a whole number, not True.",
+    ),
+    "kind": (lambda m: m.create_block("x", kind=[]), "The kind of a block is a text, not []."),
+    "kinds": (lambda m: m.list_blocks(5), "The kind of a block is a text, not 5."),
+    "permission": (lambda m: m.share_block("plan", "b", 5), "A permission is a text, not 5."),
+    "agent": (lambda m: m.share_block("plan", 5), "The name of an agent is a text, not 5."),
+    "agent of a list": (lambda m: m.unshare_block("plan", []), "The name of an agent is a text, not []."),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_TYPES)
+def test_a_value_of_a_wrong_type_is_a_sentence(make: Make, furnished: Any, what: str) -> None:
+    work, sentence = WRONG_TYPES[what]
+    before = contents(make, "a")
+    assert said(work(make("a"))) == f"ToolError: {sentence}"
+    assert contents(make, "a") == before
 
 
 # Which store

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -61,7 +62,10 @@ def test_every_block_that_is_touched_is_asked_for_before_any_is_changed(make: Ma
     with writes_of(memory) as writes:
         person.first = lambda: writes.append("asked")
         in_a_call(lambda: memory.swap_blocks("now", "old", to="target"), person)
-    assert [what for what, _ in person.asked] == ["MemoryEdit now", "MemoryEdit target"]
+    assert [re.sub("text [0-9a-f]{24}", "text …", what) for what, _ in person.asked] == [
+        "MemoryEdit now (overwrite version 2, kind archival)",
+        "MemoryEdit target (overwrite version 2, kind core, text …)",
+    ]
     assert writes == ["asked", "asked", "put", "put"]
 
 
@@ -102,6 +106,123 @@ def test_what_changed_while_the_person_thought_is_checked_again(make: Make) -> N
     with pytest.raises(ToolFailure, match="its permission is read_only, which does not let you append"):
         in_a_call(lambda: make("a").append_to_block("x", "two"), person)
     assert done(make("a").get_block("x")).text == "one"
+
+
+OVERWRITES = {
+    "load": (lambda m: m.move_block("draft", "working", to="x"), "new\ntext"),
+    "swap": (lambda m: m.swap_blocks("now", "draft", to="x"), "new\ntext"),
+    "archive": (lambda m: m.move_block("mine", "archival", to="old"), "to be kept"),
+    "undo": (lambda m: m.undo("x"), "zero"),
+    "replace": (lambda m: m.replace_in_block("x", "o", "0"), "0ne"),
+    "update": (lambda m: m.update_block_text("x", "a" * 300), "a" * 300),
+}
+
+
+@pytest.fixture
+def desk(make: Make) -> Make:
+    """A block x that a person guards, with an earlier text, and what could come over it."""
+
+    async def go() -> None:
+        await make("a").create_block("x", "zero", kind="core")
+        await make("a").update_block_text("x", "one")
+        await make("a").create_block("draft", "new\ntext", kind="archival")
+        await make("a").create_block("old", "old", kind="archival")
+        await make("a").create_block("now", "now", kind="core")
+        await make("a").create_block("mine", "to be kept")
+        await make("a", person=True).edit_block("mine", permission="admin")
+        for label in ("x", "old"):
+            await make("a", person=True).edit_block(label, permission="human")
+
+    done(go())
+    return make
+
+
+@pytest.mark.parametrize("name", OVERWRITES)
+def test_a_person_sees_what_a_block_would_hold(desk: Make, name: str) -> None:
+    work, text = OVERWRITES[name]
+    person = Approver()
+    in_a_call(lambda: work(desk("a")), person)
+    ((what, reason),) = person.asked
+    label = "old" if name == "archive" else "x"
+    assert re.match(rf"MemoryEdit {label} \(overwrite version \d, (kind \w+, )?text [0-9a-f]{{24}}\)$", what)
+    seen = "a" * 199 + "…" if name == "update" else text.replace("\n", " ")
+    assert reason == (
+        f'Requires human approval to overwrite; {label} would then hold {len(text)} characters: "{seen}"'
+    )
+    assert done(desk("a").get_block(label)).text == text
+
+
+@pytest.mark.parametrize("name", OVERWRITES)
+@pytest.mark.parametrize("whose", ["the block", "what comes"])
+def test_an_approval_covers_the_text_it_approves_and_no_other(desk: Make, name: str, whose: str) -> None:
+    """Whatever changed while a person thought: the approved overwrite is either made as it was approved, or
+    asked for anew."""
+    changed = {"load": "draft", "swap": "draft", "archive": "mine"}.get(name, "x")
+    if whose == "the block":
+        changed = "old" if name == "archive" else "x"
+    person = Approver()
+
+    def meanwhile() -> None:
+        person.first = lambda: None
+        with ThreadPoolExecutor(1) as elsewhere:
+            elsewhere.submit(asyncio.run, desk("a", person=True).edit_block(changed, text="oEVIL")).result()
+
+    person.first = meanwhile
+    in_a_call(lambda: OVERWRITES[name][0](desk("a")), person)
+    (first, _), (second, reason) = person.asked
+    assert first != second
+    text = done(desk("a").get_block("old" if name == "archive" else "x")).text
+    assert reason.endswith(
+        f' would then hold {len(text)} characters: "{text[:199]}{"…" * (len(text) > 200)}"'.replace("\n", " ")
+    )
+
+
+def test_an_approval_to_append_is_none_to_overwrite(make: Make) -> None:
+    """In one call of a tool of one's own, and for a shared block of the same label neither."""
+    human(make, "h")
+
+    async def go() -> None:
+        await make("b").create_block("h", "theirs")
+        await make("b", person=True).edit_block("h", permission="human")
+        await make("b", person=True).share_block("h", "c", "admin")
+
+    done(go())
+    person = Approver()
+    in_a_call(lambda: make("a").append_to_block("h", "two"), person)
+    in_a_call(lambda: make("a").update_block_text("h", "three"), person)
+    in_a_call(lambda: make("c").append_to_block("h", "two"), person)
+    in_a_call(lambda: make("c").update_block_text("h", "three"), person)
+    assert [re.sub("text [0-9a-f]{24}", "text …", what) for what, _ in person.asked] == [
+        "MemoryEdit h",
+        "MemoryEdit h (overwrite version 3, text …)",
+        "MemoryEdit h (of b)",
+        "MemoryEdit h (of b, overwrite version 3, text …)",
+    ]
+
+
+def test_a_label_that_looks_like_an_approval_is_in_quotes(make: Make) -> None:
+    human(make, "h (of b)")
+    person = Approver()
+    in_a_call(lambda: make("a").append_to_block("h (of b)", "two"), person)
+    assert person.asked[0][0] == 'MemoryEdit "h (of b)"'
+
+
+def test_what_is_shown_of_a_long_text_is_its_change(make: Make) -> None:
+    human(make, "x")
+    done(make("a", person=True).edit_block("x", text="a" * 400))
+    person = Approver()
+    in_a_call(lambda: make("a").update_block_text("x", "a" * 400 + "\x1b[2K\u202eEVIL"), person)
+    assert person.asked[0][1] == (
+        "Requires human approval to overwrite; x would then hold 409 characters:"
+        f' "…{"a" * 20}\ufffd[2K\ufffdEVIL"'
+    )
+
+
+def test_nobody_is_asked_to_leave_a_text_as_it_is(make: Make) -> None:
+    human(make, "x")
+    person = Approver()
+    assert in_a_call(lambda: make("a").update_block_text("x", "one"), person).version == 2
+    assert person.asked == []
 
 
 def test_a_call_asks_through_the_door_and_says_who_wrote(make: Make) -> None:
