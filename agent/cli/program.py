@@ -6,7 +6,7 @@ Knows its options and output; the work is in the sandbox and the dry run.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from quoth.agent.cli.common import run_call, show_result, text_of, with_agent
 from quoth.agent.cli.options import DONE, Commands, Options, argument, switch
@@ -16,6 +16,11 @@ from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
+
+MEMORY_DECIDES: Final = (
+    "No rule asks about anything in it. The permissions of memory blocks may still ask or deny:"
+    " quoth memory list shows them."
+)
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -53,7 +58,7 @@ def _dry_run(options: EvalOptions, program: str) -> int:
         print_line(visible(plan["text"], lines=True))
         print_line(f"; plan {plan['digest']}")
         if not asks:
-            complain("Nothing in it would be asked.")
+            complain(MEMORY_DECIDES if _remembers(plan) else "Nothing in it would be asked.")
         elif request is None:
             complain("To approve it as a whole, give the dry run a session: --session NAME")
         else:
@@ -63,3 +68,10 @@ def _dry_run(options: EvalOptions, program: str) -> int:
         return DONE
 
     return with_agent(options, work)
+
+
+def _remembers(plan: Any) -> bool:
+    """Whether a call somewhere in a plan changes memory."""
+    if isinstance(plan, dict):
+        return "memory" in plan.get("effects", ()) or any(map(_remembers, plan.values()))
+    return isinstance(plan, list) and any(map(_remembers, plan))

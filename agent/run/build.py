@@ -47,13 +47,14 @@ def build_run(
     differs: Differs | None = None,
     note: str = "",
     memory: MemoryStore | None = None,
+    shows: Callable[[str], bool] = lambda label: True,
     known: dict[str, Any] | None = None,
 ) -> Run:
     """The run that ``log`` records: ``past`` answers what has happened before, new events are written to
     ``log``. Without ``backend`` the run ends where ``past`` ends, and nothing is written. ``door`` has the
     tools of the run, ``services`` gives what its calls may use, and ``caller`` is the call that a sub-agent
-    works for. The model is shown what is new in ``memory``, beside the blocks that it has ``known``. For the
-    other parameters see Run and RecordedBackend."""
+    works for. The model is shown what is new in ``memory``, of the blocks that ``shows`` allows, beside
+    those that it has ``known``. For the other parameters see Run and RecordedBackend."""
     live = backend is not None
     recorded = RecordedBackend(backend, past, log, differs=differs, note=note)
     recorded_door = RecordedDoor(door, past, log, live=live, differs=differs)
@@ -81,6 +82,7 @@ def build_run(
         log=log if live else None,
         pages=pages,
         memory=memory if live else None,
+        shows=shows,
         known={} if known is None else known,
     )
     recorded.run = recorded_door.run = run

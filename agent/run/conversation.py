@@ -23,11 +23,12 @@ from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import Unfinished, read_messages
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import Dialect, dialect_named
-from quoth.tools.call.call import ToolResult
+from quoth.tools.call.call import ToolResult, new_call
 from quoth.tools.errors import UsageError
 from quoth.tools.history.event import read_form
 from quoth.tools.history.long_results import OnlyNames
-from quoth.tools.registry.table import ToolTable
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.registry.table import ToolTable, cognitive_tools
 
 BROKEN_OFF = "The run was broken off, and the conversation went on without it."
 
@@ -248,6 +249,7 @@ class Conversations(Host):
             differs=differs,
             note=self._note(name) if live and past.left else "",
             memory=self.services.memory,
+            shows=self._shows_block,
             known=self._known(name, messages),
         )
         with self.stoppable(run):
@@ -257,6 +259,15 @@ class Conversations(Host):
             log.ended(replace(reply, status="pending" if waits else "failed", text=BROKEN_OFF), run.messages)
         self._session.talk_of(run.messages).known = run.known
         return reply, run.messages
+
+    def _shows_block(self, label: str) -> bool:
+        """Whether the rules let the block of that label be read without asking anybody."""
+        tool = next((tools.get("block") for tools in (self.table, cognitive_tools) if "block" in tools), None)
+        if tool is None or not self.policy.strict(tool):
+            return True
+        args = {"operation": "read", "label": label}
+        call = new_call(CallForm("block", args), route="reply", user=self.user, session=self.session)
+        return self.policy.judge(tool, call, args, self.context()).kind == "allow"
 
     def _known(self, run: str, messages: Messages) -> dict[str, Any]:
         """The memory blocks that the model of a run knows from its conversation so far."""

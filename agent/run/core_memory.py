@@ -66,7 +66,9 @@ async def _look(run: Run) -> dict[str, Any] | None:
     """The data of an event on what the model does not know; None if there is nothing."""
     assert run.memory is not None, "a run without a memory has nothing to look at"
     try:
-        core: Sequence[Block] = await run.memory.list_blocks("core")
+        core: Sequence[Block] = [
+            block for block in await run.memory.list_blocks("core") if run.shows(block.label)
+        ]
         now = {block.label: as_data(block) for block in core}
         new = [data for label, data in now.items() if differs(data, run.known.get(label, {"text": None}))]
         gone = [label for label in run.known if label not in now]
@@ -88,7 +90,7 @@ async def _look(run: Run) -> dict[str, Any] | None:
 async def _beside(run: Run) -> dict[str, Any]:
     """The working blocks by label, and the number of archival ones."""
     assert run.memory is not None, "it was just read"
-    working = [block.label for block in await run.memory.list_blocks("working")]
+    working = [b.label for b in await run.memory.list_blocks("working") if run.shows(b.label)]
     counted = getattr(run.memory, "count_blocks", None)  # a store of one's own may not have it
     archival = await counted("archival") if counted else len(await run.memory.list_blocks("archival"))
     return {name: value for name, value in (("working", working), ("archival", archival)) if value}

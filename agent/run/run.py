@@ -125,6 +125,7 @@ class Run:
     thinking: asyncio.Task[Any] | None = None
     children: list[Run] = field(default_factory=list)  # the sub-agents at work
     memory: MemoryStore | None = None  # whose core blocks the model is shown
+    shows: Callable[[str], bool] = lambda label: True  # those whose label the rules let it read
     known: dict[str, Any] = field(default_factory=dict)  # the blocks it knows, as it knows them, by label
     looked: int = 0  # how many calls had been made when the memory was looked at last
     unread: bool = False  # a person was told that it cannot be read

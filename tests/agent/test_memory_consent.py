@@ -218,3 +218,41 @@ def test_a_dry_run_shows_it_and_remembers_nothing(here: Path) -> None:
     shown = quoth("eval", "--dry-run", FREE, cwd=here).out
     assert "; allow: it changes memory, as far as the blocks' permissions let it; :memory\n" in shown
     assert remembered(here)["free"] == "Begun."
+
+
+def test_a_body_that_waits_is_run_only_once_more(here: Path) -> None:
+    runs: list[str] = []
+
+    async def body(ctx: ToolContext) -> str:
+        runs.append("begun")
+        await ctx.memory.append_to_block("human", "Up early.")
+        runs.append("changed")
+        await ctx.memory.append_to_block("partner", "Ann.")
+        return "done"
+
+    in_memory(here, lambda m: m.create_block("partner", "Bob.", kind="core", permission="partner"))
+    with agent(here, tools=[tool("note-both", body, effects=["memory"])]) as mine:
+        assert mine.call("(note-both)").status == "pending"
+        approve(mine)
+        assert [result.status for result in mine.resume()] == ["pending"]
+        assert runs == ["begun", "begun", "changed"]
+        approve(mine)
+        assert [result.status for result in mine.resume()] == ["ok"]
+    assert runs == ["begun", "begun", "changed", "begun", "changed"]
+    assert remembered(here)["partner"] == "Bob.\nAnn."
+
+
+def test_a_permission_that_was_denied_ends_a_body_before_it_begins_again(here: Path) -> None:
+    runs: list[str] = []
+
+    async def body(ctx: ToolContext) -> str:
+        runs.append("begun")
+        return str(await ctx.memory.append_to_block("human", "x"))
+
+    with agent(here, tools=[tool("note-it", body, effects=["memory"])]) as mine:
+        assert mine.call("(note-it)").status == "pending"
+        (request,) = mine.broker.requests()
+        mine.broker.decide(request.id, Decision("deny", "ann", why="It is mine."))
+        (result,) = mine.resume()
+    assert (result.status, runs) == ("denied", ["begun"])
+    assert result.message == "note-it was denied: the person said: It is mine."

@@ -3,6 +3,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
+  quoth.tools.call.call [ALLOW ask deny]
   quoth.tools.call.services [NO-MEMORY NO-SEARCH NO-SHARED-BLOCKS]
   quoth.tools.errors [ToolError ToolFailure]
   quoth.tools.lisp.forms [CallForm]
@@ -117,8 +118,12 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   (whole f"{(named block)} is a {block.kind} block ({block.permission})." block))
 
 (defn :async undo-block [ctx label]
-  (setv block (await (.undo ctx.memory label)))
-  (changed f"Took back the last change of {(named block)}." block))
+  (setv block (await (.undo ctx.memory label))
+        [taken #* older] (await (.history ctx.memory label))
+        back (next (gfor one older  :if (= one.text block.text)  one)))
+  (changed (+ f"{(named block)} holds the text of version {back.version} again, in place of version"
+              f" {taken.version}. Another undo puts that one back.")
+           block))
 
 (defn :async way-to [ctx label]
   "How a copy gets to the block of that label: to a new one, or over what it holds."
@@ -219,6 +224,35 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
     (.effect ctx f"memory:{operation} {(or (.get given "label") (.get given "archive-label"))}"))
   result)
 
+;; * Rules
+
+(defn :async rules-say [ctx tool operation label]
+  "allow, ask or deny: what the rules say of an operation on the block of that label, and why."
+  (setv form (CallForm tool {"operation" operation  "label" label})
+        seen (await (ctx.look form (fn [value] False) :guards False)))
+  (if (in seen.verdict ["ask" "deny"])
+      [seen.verdict (.removesuffix seen.reason "; its guard was not asked")]
+      ["allow" ""]))
+
+(defn :async labels-ruled [tool operation ctx label [archive-label None] [load-label None] [to None]]
+  "Guard: a rule about a :label holds for each field that names a block, and who is told the text of one must
+  be let read it."
+  (when (is ctx.look None)
+    (return ALLOW))
+  (setv tells (in operation ["append" "replace" "undo" "load" "swap"])
+        source (if (= operation "swap")  load-label  label)
+        readers (if (in operation ["load" "swap"])  ["block" "recall"]  [tool])
+        asked (+ (lfor name [archive-label load-label to] :if name  [tool operation name])
+                 (lfor reader readers :if (and tells source)  [reader "read" source]))
+        asks [])
+  (for [one asked]
+    (setv [verdict why] (await (rules-say ctx #* one)))
+    (when (= verdict "deny")
+      (return (deny why)))
+    (when (and (= verdict "ask") (not-in why asks))
+      (.append asks why)))
+  (if asks  (ask (.join "; " asks))  ALLOW))
+
 ;; * Searching
 
 (defn :async readable? [ctx hit known]
@@ -229,9 +263,8 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   (when (not-in hit.label known)
     (setv (get known hit.label) True)
     (for [tool ["block" "recall"]]
-      (setv form (CallForm tool {"operation" "read"  "label" hit.label})
-            seen (await (ctx.look form (fn [value] False) :guards False)))
-      (when (= seen.verdict "deny")
+      (setv [verdict _] (await (rules-say ctx tool "read" hit.label)))
+      (when (= verdict "deny")
         (setv (get known hit.label) False))))
   (get known hit.label))
 
@@ -276,6 +309,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
                load-label    {:type str  :default None}
                to            {:type str  :doc "Other label to archive or load to"  :default None}]
   :effects    [:memory]
+  :guard      (await (labels-ruled "block" operation ctx label archive-label load-label to))
   :examples   [(block :operation "append" :label "human" :content "Prefers morning meetings")]
   :body       (await (memory-call BLOCK operation ctx
                        {"label" label  "content" content  "old-content" old-content
@@ -288,6 +322,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
                label     {:type str}
                content   {:type str  :default None}]
   :effects    [:memory]
+  :guard      (await (labels-ruled "recall" operation ctx label))
   :examples   [(recall :operation "insert" :label "notes_2024_01" :content "Discussed the timeline")]
   :body       (await (memory-call RECALL operation ctx {"label" label  "content" content})))
 

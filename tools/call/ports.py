@@ -88,6 +88,10 @@ class Consent(Protocol):
         """Called when the program of ``call`` starts."""
         return
 
+    def permissions(self, tool: CognitiveTool, call: Call) -> list[str]:
+        """The permissions that the body of ``call`` has requested and that are decided, to be used by it."""
+        return []
+
     def waits(self, call: Call, instead: CallForm | None = None) -> None:
         """Called when an approved call, or the call ``instead`` that replaced it, is pending on a further
         decision."""

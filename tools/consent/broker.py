@@ -24,6 +24,7 @@ never shown.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 import time
@@ -44,8 +45,9 @@ from quoth.tools.consent.requests import (
     _verdict,
     _who,
 )
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import PERMISSION, InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
+from quoth.tools.lisp.read_error import ReadError
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.policy.scope import (
     covers,
@@ -123,6 +125,23 @@ class Broker(Decisions):
                 call.id,
             ),
         )
+
+    def permissions(self, tool: CognitiveTool, call: Call) -> list[str]:
+        """The permissions for this very call that are decided and not used, so that its body, which asked
+        for them, need not begin once more to ask again."""
+        found = self._store().execute(
+            "SELECT shown, digest FROM requests WHERE tool = ? AND rule = '' AND user = ? AND session = ?"
+            " AND state = 'decided' AND expires > ? AND used_by IN ('', ?, ?) ORDER BY decided, seq",
+            (tool.name, call.user, call.session, self._clock(), call.id, call.key),
+        )
+        names: list[str] = []
+        for shown, digest in found:
+            with contextlib.suppress(ReadError, InvalidCallError):
+                name = from_model(read_one(shown)).args.get(PERMISSION)
+                asks = replace(call, form=replace(call.form, args={**call.form.args, PERMISSION: name}))
+                if isinstance(name, str) and name not in names and self._digest(tool, asks) == digest:
+                    names.append(name)
+        return names
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
         """A program starts: an approval of its plan is bound to this run from now on."""

@@ -61,6 +61,11 @@ class Permission:
     def __init__(self, permitted: set[str]) -> None:
         self._permitted = permitted
 
+    @property
+    def given(self) -> frozenset[str]:
+        """What a person has allowed this call."""
+        return frozenset(self._permitted)
+
     async def request(self, what: str, reason: str) -> None:
         if what not in self._permitted:
             raise Pending(reason, permission=what)
@@ -283,6 +288,13 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
             door.consent.begins(tool, state.call)
     try:
         record_begin(door, state)
+        decided: list[str] = []
+        if not only_reads(tool):
+            with contextlib.suppress(Exception):  # then the body asks, and begins once more
+                decided = door.consent.permissions(tool, state.call)
+        for name in decided:
+            if (ended := await _ask_permission(door, state, Pending(name, permission=name))) is not None:
+                return ended
         told, kept = len(state.said), len(state.context.written)
         while True:
             try:

@@ -35,10 +35,21 @@ def judge(permission: BlockPermission, access: Access) -> Verdict:
         return ALLOW
     if word == "ask":
         return ask(f"Requires {permission} approval to {access}")
+    return deny(
+        f"its permission is {permission}, which does not let you {access}; you may {may(permission)}"
+    )
+
+
+def may(permission: BlockPermission) -> str:
+    """What an agent with that permission may do, in words."""
+    row = TABLE[permission]
     allowed = [one for one, answer in zip(ACCESSES, row, strict=True) if answer == "allow"]
     asked = [one for one, answer in zip(ACCESSES, row, strict=True) if answer == "ask"]
-    may = " and ".join(allowed) + (f", and with a person's approval {' and '.join(asked)}" if asked else "")
-    return deny(f"its permission is {permission}, which does not let you {access}; you may {may}")
+    head, _, last = ", ".join(allowed).rpartition(", ")
+    said = f"{head} and {last}" if head else last
+    if asked:
+        said += f", and with a person's approval {' and '.join(asked)}"
+    return said
 
 
 def stricter(one: BlockPermission, other: BlockPermission) -> BlockPermission:

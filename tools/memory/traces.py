@@ -19,9 +19,13 @@ class Traces:
     sessions: tuple[str, ...]
 
 
+def names(text: str, label: str) -> bool:
+    """Whether a label stands in a text as a word of its own."""
+    return re.search(rf"(?<![\w-]){re.escape(label)}(?![\w-])", text) is not None
+
+
 def traces(store: Store, label: str) -> Traces:
     """Where a label still stands as a word of its own."""
-    word = re.compile(rf"(?<![\w-]){re.escape(label)}(?![\w-])")
     audit = store.execute(
         "SELECT form || ' ' || message FROM audit WHERE instr(form || message, ?)", (label,)
     )
@@ -31,5 +35,5 @@ def traces(store: Store, label: str) -> Traces:
         " AND instr(coalesce(shown, form), ?) ORDER BY at",
         (label,),
     )
-    calls = sum(1 for (text,) in audit if word.search(text))
-    return Traces(calls, tuple(dict.fromkeys(session for session, text in events if word.search(text))))
+    calls = sum(1 for (text,) in audit if names(text, label))
+    return Traces(calls, tuple(dict.fromkeys(session for session, text in events if names(text, label))))

@@ -59,6 +59,16 @@ def test_what_needs_no_approval_says_so(here: Path) -> None:
     )
 
 
+def test_what_the_permissions_of_memory_decide_is_left_open(here: Path) -> None:
+    quoth("memory", "edit", "h", "--new", "--permission", "human", "--text", "x", cwd=here)
+    append = '(block :operation "append" :label "h" :content "DRY")'
+    for program in (append, f"(for [x (range 2)] {append})"):
+        assert quoth("eval", program, "--dry-run", cwd=here).err == (
+            "quoth: No rule asks about anything in it. The permissions of memory blocks may still ask or"
+            " deny: quoth memory list shows them.\n"
+        )
+
+
 def test_a_plan_as_json(here: Path) -> None:
     said = quoth("eval", TWO, "--dry-run", "--json", "--session", "s1", cwd=here)
     plan = json.loads(said.out)

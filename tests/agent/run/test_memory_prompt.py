@@ -123,6 +123,20 @@ def test_one_line_tells_what_is_not_shown(tmp_path: Path, person: Person) -> Non
     assert said.splitlines()[-1] == ('Working blocks: "odd label", plan. 1 archival entry can be searched.')
 
 
+def test_a_block_that_the_rules_do_not_let_be_read_is_not_shown(tmp_path: Path, person: Person) -> None:
+    for label, kind in (("open", "core"), ("private", "core"), ("asked", "core"), ("plan", "working")):
+        person.notes(label, f"the text of {label}", kind)
+    rules = tmp_path / "rules.hy"
+    rules.write_text(
+        '(deny (block :operation "read" :label "private"))\n(ask (block :operation "read" :label "asked"))\n'
+        '(deny (any-tool :label "plan"))\n'
+    )
+    (said,) = memory_in(story(tmp_path, "Hello.", policy=rules).requests[0])
+    assert "the text of open" in said
+    for hidden in ("private", "asked", "plan"):
+        assert hidden not in said
+
+
 def test_a_block_tells_where_it_comes_from() -> None:
     block = {
         "label": "team",

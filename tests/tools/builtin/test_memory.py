@@ -396,7 +396,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     ),
     '(recall :operation "delete" :label "diary")': (
         "denied",
-        "diary was not changed: its permission is read_write, which does not let you delete; you may read and"
+        "diary was not changed: its permission is read_write, which does not let you delete; you may read,"
         " append and overwrite.",
     ),
     '(search :query "x" :since "yesterday")': (
@@ -512,6 +512,42 @@ def test_a_rule_decides_over_operations_and_labels(
     result = room(make, rules=rule).pass_through(call)
     assert result.status == status
     assert (done(make().get_block("human")).text == "Likes tea.\nx") is (status == "ok")
+
+
+def test_a_rule_about_a_label_holds_for_each_field_that_names_a_block(here: Gateway, make: Make) -> None:
+    rules = '(deny (block :label "human"))\n(ask (block :label "draft"))\n(deny (recall :label "diary"))'
+    ruled = room(make, rules=rules)
+    before = blocks(here)
+    for call, status, rule in (
+        ('(block :operation "load" :label "plans" :to "human")', "denied", "policy.hy:1"),
+        ('(block :operation "swap" :archive-label "human" :load-label "plans" :to "x")', "denied", ":1"),
+        ('(block :operation "archive" :label "persona" :to "human")', "denied", "policy.hy:1"),
+        ('(block :operation "swap" :archive-label "persona" :load-label "diary")', "denied", ":3"),
+        ('(block :operation "load" :label "diary" :to "x")', "denied", "policy.hy:3"),
+        ('(block :operation "load" :label "plans" :to "draft")', "pending", "policy.hy:2"),
+        ('(block :operation "swap" :archive-label "draft" :load-label "diary")', "denied", ":3"),
+    ):
+        result = ruled.pass_through(call)
+        assert (result.status, f"{rule} says" in result.message) == (status, True), result.message
+        assert "its guard was not asked" not in result.message
+    assert blocks(here) == before
+    assert ruled.pass_through('(block :operation "load" :label "plans" :to "x")').ok
+
+
+@pytest.mark.parametrize("tool", ["block", "recall"])
+@pytest.mark.parametrize("operation", ["append", "replace", "undo", "load"])
+def test_no_change_tells_the_text_of_a_block_that_may_not_be_read(
+    make: Make, here: Gateway, tool: str, operation: str
+) -> None:
+    label = "plans" if operation == "load" or tool == "recall" else "human"
+    more = {"append": ':content "x"', "replace": ':old-content "tea" :new-content "x"'}.get(operation, "")
+    ruled = room(make, rules=f'(deny ({tool} :operation "read" :label "{label}"))')
+    if tool == "recall" and operation in ("replace", "undo"):
+        return
+    told = ruled.pass_through(
+        f'({"block" if operation == "load" else tool} :operation "{operation}" :label "{label}" {more})'
+    )
+    assert (told.status, told.value) == ("denied", None)
 
 
 def test_search_leaves_out_what_the_rules_do_not_let_be_read(make: Make) -> None:

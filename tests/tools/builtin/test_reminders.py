@@ -196,7 +196,10 @@ def test_another_file_is_asked_about_and_none_outside_is_reached(here: Gateway, 
     assert "it keeps tasks in notes.org, not in memory.org" in sentence
     assert said(here, '(track-task :operation "list" :file "../x.org")')[0] == "denied"
     (tmp_path / "memory.org").symlink_to("notes.org")
-    assert message(here, LIST) == "1 task open. Next: a."
+    for call in (LIST, '(schedule-reminder :text "x" :at "tomorrow 9:00")'):
+        status, sentence = said(here, call)
+        assert (status, "it keeps tasks in notes.org" in sentence) == ("pending", True)
+    assert (tmp_path / "notes.org").read_text() == "* TODO a\n"
 
 
 def test_nobody_is_asked_by_default(tmp_path: Path) -> None:
