@@ -106,6 +106,8 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   (changed f"Appended to {(named block)}." block))
 
 (defn :async replace-block [ctx label old-content new-content]
+  (when (not old-content)
+    (raise (ToolFailure "invalid" "The old-content is empty.")))
   (setv before (await (found ctx label)))
   (in-view before)
   (setv block (await (.replace-in-block ctx.memory label old-content new-content))

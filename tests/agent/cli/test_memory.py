@@ -98,7 +98,7 @@ def test_blocks_are_listed_one_a_line(here: Path) -> None:
 
 
 def test_each_agent_has_its_own(here: Path) -> None:
-    assert told(here, "list", "--agent", "other") == []
+    assert refused(here, "list", "--agent", "other") == "No agent other has blocks here; there is: agent."
     done(here, "edit", "mine", "--new", "--text", "x", "--agent", "other")
     assert [one["label"] for one in told(here, "list")] == ["notes", "preferences"]
 
@@ -123,7 +123,7 @@ def test_a_shared_block_is_its_owners(here: Path) -> None:
     assert done(here, "edit", "preferences", "--share", "other=") == (
         "preferences is not shared with other any more.\n"
     )
-    assert told(here, "list", "--agent", "other") == []
+    assert refused(here, "list", "--agent", "other") == "No agent other has blocks here; there is: agent."
 
 
 def test_a_block_is_shown_with_what_is_known_of_it(here: Path) -> None:
@@ -370,7 +370,8 @@ def test_what_the_records_still_hold_is_said(here: Path) -> None:
     ]
     done(here, "edit", "notes", "--new", "--text", "x")
     assert told(here, "forget", "notes", "--yes") == {
-        "forgotten": [{"label": "notes", "calls": 1, "sessions": ["s1"]}]
+        "forgotten": [{"label": "notes", "calls": 1, "sessions": ["s1"]}],
+        "waiting": [],
     }
     store = Store(store_path(here))
     assert traces(store, "notes") == Traces(1, ("s1",))
