@@ -124,8 +124,9 @@ def _changed(options: EditOptions, memory: Any, before: Block, given: dict[str, 
 
 def _text_of(memory: Any, block: Block, version: int) -> str:
     """The text that the block had as that version."""
-    texts = {one.version: one.text for one in waited(memory.history(block.label))}
-    if version not in (texts := {block.version: block.text} | texts):
+    texts: dict[int, str] = {one.version: one.text for one in waited(memory.history(block.label))}
+    texts[block.version] = block.text
+    if version not in texts:
         has = ", ".join(str(one) for one in sorted(texts))
         raise UsageError(f"{block.label} has no version {version}; it has {has}.")
     return texts[version]

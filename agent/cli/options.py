@@ -281,7 +281,9 @@ def parsed(parser: Parser, words: Sequence[str]) -> tuple[Callable[[Any], int], 
 
 def _refuse(word: str, command: str, kind: type[Options]) -> NoReturn:
     if not word.startswith("-"):
-        raise UsageError(f"{command} does not take this too: {word}. Is a text or form without quotes around it?")
+        raise UsageError(
+            f"{command} does not take this too: {word}. Is a text or form without quotes around it?"
+        )
     name = word.partition("=")[0]
     known = [one.metadata["flags"][0] for one in fields(kind) if one.metadata.get("flags")]
     near = nearest(name.lstrip("-"), [one.lstrip("-") for one in known if abs(len(one) - len(name)) < 4])

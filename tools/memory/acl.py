@@ -35,14 +35,12 @@ def judge(permission: BlockPermission, access: Access) -> Verdict:
         return ALLOW
     if word == "ask":
         return ask(f"Requires {permission} approval to {access}")
-    return deny(
-        f"its permission is {permission}, which does not let you {access}; you may {may(permission)}"
-    )
+    return deny(f"its permission is {permission}, which does not let you {access}; you may {may(permission)}")
 
 
-def may(permission: BlockPermission) -> str:
+def may(permission: str) -> str:
     """What an agent with that permission may do, in words."""
-    row = TABLE[permission]
+    row = TABLE[cast(BlockPermission, permission)]
     allowed = [one for one, answer in zip(ACCESSES, row, strict=True) if answer == "allow"]
     asked = [one for one, answer in zip(ACCESSES, row, strict=True) if answer == "ask"]
     head, _, last = ", ".join(allowed).rpartition(", ")

@@ -44,7 +44,7 @@ def approval(block: Block, access: acl.Access, changes: Mapping[str, Any]) -> st
 def is_about(label: str, what: str) -> bool:
     """Whether an approval of that name is about an own block of that label."""
     name = f"MemoryEdit {_plain(label)}"
-    return what == name or what.startswith(f"{name} (") and not what.startswith(f"{name} (of ")
+    return what == name or (what.startswith(f"{name} (") and not what.startswith(f"{name} (of "))
 
 
 def shown(block: Block, changes: Mapping[str, Any]) -> str:

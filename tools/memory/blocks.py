@@ -192,7 +192,9 @@ class BlockMemory(ABC):
         """Do an operation. Where a person must approve something, nothing is written: they are asked, and it
         is done from its beginning, with all its checks."""
         context = running_context()
-        allowed = frozenset() if context is None else getattr(context.permission, "given", frozenset())
+        allowed: frozenset[str] = (
+            frozenset() if context is None else getattr(context.permission, "given", frozenset())
+        )
         writer = Writer(self._writer(), self._now(), self.agent_id, self.person, allowed=allowed)
         while True:
             given = writer

@@ -192,8 +192,8 @@ def take_in(
 ) -> tuple[list[str], list[str]]:
     """Store all of them, in one transaction: the labels that are new, and those whose block was replaced.
     A block that is the same already stays; one that is replaced gets the text of the file as its next
-    version, and keeps its own earlier ones, not those of the file. Raises UsageError when others are taken, or ToolError for one
-    that cannot be stored; then nothing is changed."""
+    version, and keeps its own earlier ones, not those of the file. Raises UsageError when others are taken,
+    or ToolError for one that cannot be stored; then nothing is changed."""
     wanted = [(_whole(one.block, now, by), one.versions) for one in every]
     there = {block.label: found for block, _ in wanted if (found := stored.get(block.label))}
     wanted = [one for one in wanted if not _same(one[0], there.get(one[0].label))]

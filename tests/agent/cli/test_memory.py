@@ -445,9 +445,7 @@ def test_a_forgotten_label_does_not_come_back_by_an_old_approval(here: Path) -> 
     assert quoth("call", form, "--session", "s", cwd=here).code == 3
     request = json.loads(quoth("pending", "--json", cwd=here).out)[0]["id"]
     said = memory(here, "forget", "preferences", "--yes")
-    assert (
-        f"A call that names preferences still waits to be approved: quoth deny {request}\n" in said.err
-    )
+    assert f"A call that names preferences still waits to be approved: quoth deny {request}\n" in said.err
     assert quoth("approve", request, cwd=here).code == 0
     went_on = quoth("resume", "s", cwd=here)
     assert went_on.code == 1
