@@ -37,7 +37,10 @@ def approval(block: Block, access: acl.Access, changes: Mapping[str, Any]) -> st
     parts = [f"of {_plain(block.owner)}"] if block.owner else []
     if access != "append":
         parts.append(f"{access} version {block.version}")
-        parts += [f"{name} {_value(block, name, value)}" for name, value in sorted(changes.items())]
+        if changes.get("kind", block.kind) != block.kind:
+            parts.append(f"kind {changes['kind']}")
+        if "text" in changes:
+            parts.append(f"text {_digest(block.text, changes['text'])}")
     return f"MemoryEdit {_plain(block.label)}" + (f" ({', '.join(parts)})" if parts else "")
 
 
@@ -48,24 +51,25 @@ def is_about(label: str, what: str) -> bool:
 
 
 def shown(block: Block, changes: Mapping[str, Any]) -> str:
-    """What a block would hold, for a person: its beginning, or of a long text what follows the first
+    """What a block would be, for a person; of its text the beginning, or of a long one what follows the first
     change."""
-    if "text" not in changes:
-        return ""
-    text = changes["text"]
-    start = 0
-    if len(text) > SHOWN:
-        start = max(0, common(block.text, text) - BEFORE)
-    part = ("…" if start else "") + text[start : start + SHOWN + 1].replace("\n", " ")
-    held = number_of(len(text), "character") + (f': "{excerpt(part, SHOWN)}"' if text else "")
-    return f"{_plain(block.label)} would then hold {held}"
+    would = []
+    if changes.get("kind", block.kind) != block.kind:
+        would.append(f"be {changes['kind']}")
+    if "text" in changes:
+        text, start = changes["text"], 0
+        if len(text) > SHOWN:
+            start = max(0, common(block.text, text) - BEFORE)
+        part = ("…" if start else "") + text[start : start + SHOWN + 1].replace("\n", " ")
+        would.append(
+            f"hold {number_of(len(text), 'character')}" + (f': "{excerpt(part, SHOWN)}"' if text else "")
+        )
+    return f"{_plain(block.label)} would then {' and '.join(would)}" if would else ""
 
 
-def _value(block: Block, name: str, value: Any) -> str:
-    if name != "text":
-        return str(value)
-    # 96 bits: two texts with one digest, one to be shown and one to be written, are not found
-    return hashlib.sha256(json.dumps([block.text, value]).encode()).hexdigest()[:24]
+def _digest(before: str, text: str) -> str:
+    """96 bits, so that no two texts are found that share it, one to be shown and one to be written."""
+    return hashlib.sha256(json.dumps([before, text]).encode()).hexdigest()[:24]
 
 
 def _plain(name: str) -> str:

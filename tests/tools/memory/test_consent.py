@@ -64,7 +64,7 @@ def test_every_block_that_is_touched_is_asked_for_before_any_is_changed(make: Ma
         in_a_call(lambda: memory.swap_blocks("now", "old", to="target"), person)
     assert [re.sub("text [0-9a-f]{24}", "text …", what) for what, _ in person.asked] == [
         "MemoryEdit now (overwrite version 2, kind archival)",
-        "MemoryEdit target (overwrite version 2, kind core, text …)",
+        "MemoryEdit target (overwrite version 2, text …)",
     ]
     assert writes == ["asked", "asked", "put", "put"]
 
@@ -144,7 +144,7 @@ def test_a_person_sees_what_a_block_would_hold(desk: Make, name: str) -> None:
     in_a_call(lambda: work(desk("a")), person)
     ((what, reason),) = person.asked
     label = "old" if name == "archive" else "x"
-    assert re.match(rf"MemoryEdit {label} \(overwrite version \d, (kind \w+, )?text [0-9a-f]{{24}}\)$", what)
+    assert re.match(rf"MemoryEdit {label} \(overwrite version \d, text [0-9a-f]{{24}}\)$", what)
     seen = "a" * 199 + "…" if name == "update" else text.replace("\n", " ")
     assert reason == (
         f'Requires human approval to overwrite; {label} would then hold {len(text)} characters: "{seen}"'
@@ -216,6 +216,18 @@ def test_what_is_shown_of_a_long_text_is_its_change(make: Make) -> None:
         "Requires human approval to overwrite; x would then hold 409 characters:"
         f' "…{"a" * 20}\ufffd[2K\ufffdEVIL"'
     )
+
+
+def test_a_person_sees_where_a_block_would_be(make: Make) -> None:
+    human(make, "x", kind="archival")
+    person = Approver()
+    in_a_call(lambda: make("a").move_block("x", "core"), person)
+    assert person.asked == [
+        (
+            "MemoryEdit x (overwrite version 2, kind core)",
+            "Requires human approval to overwrite; x would then be core",
+        )
+    ]
 
 
 def test_nobody_is_asked_to_leave_a_text_as_it_is(make: Make) -> None:
