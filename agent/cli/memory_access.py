@@ -35,12 +35,15 @@ def opened(
     """The memory of the agent, for a person, and the store of the workspace. Where that has none, one that
     only looks gets an empty one. Raises UsageError."""
     from quoth.neuro.embed.select import choose_embedder, embedder_named
+    from quoth.tools.memory.checks import checked_label
     from quoth.tools.memory.opening import open_memory
     from quoth.tools.storage.database import Store
     from quoth.tools.storage.paths import store_path
 
     if changes and is_inside():
         raise UsageError("A program that a tool runs cannot change what is remembered this way.")
+    checked_label(options.agent, "The name of an agent")
+    checked_label(options.asker, "The name of a user")
     with open_store(options) as found, ExitStack() as ending:
         store = found
         if store is None:

@@ -100,6 +100,8 @@ def edit(options: EditOptions) -> int:
 def _make(options: EditOptions, memory: Any, given: dict[str, Any]) -> int:
     from quoth.agent.terminal.editor import edited
 
+    if not given.get("text", "x").strip():
+        raise UsageError("The text is empty; no block was made.")
     given = {"kind": "core"} | given
     there = waited(memory.get_block(options.label))
     if there is not None and not there.owner:
@@ -160,7 +162,7 @@ def _say(what: str, block: Block, as_json: bool) -> None:
 
 
 def forget(options: ForgetOptions) -> int:
-    """Remove blocks, after a person has confirmed it, and say what the records still hold of them."""
+    """Remove blocks, after a person has confirmed it, and say what is still held of them elsewhere."""
     from quoth.agent.terminal.ask import confirmed
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.consent.broker import Broker
@@ -170,16 +172,19 @@ def forget(options: ForgetOptions) -> int:
 
     labels = list(dict.fromkeys(options.labels))
     with opened(options, changes=True) as (memory, store):
+        texts: set[str] = set()
         for label in labels:
             block = waited(block_of(memory, label))
             if block.owner:
                 raise UsageError(f"{label} belongs to {block.owner}: --agent {block.owner}")
+            texts.add(block.text.strip())
         what = f"{', '.join(visible(label) for label in labels)}, with all earlier texts"
         if not (options.yes or confirmed(f"Forget {what}?", no_input=options.no_input)):
             complain("Nothing was forgotten.")
             return FAILED
-        for label in labels:
-            waited(memory.forget(label))
+        erased = [waited(memory.forget(label)) for label in labels][-1]
+        texts.discard("")
+        copies = [one.label for one in waited(memory.list_blocks()) if one.text.strip() in texts]
         asked = [
             (one.id, label)
             for one in Broker(lambda: store, ToolTable(), Workspace(options.folder)).requests()
@@ -191,11 +196,16 @@ def forget(options: ForgetOptions) -> int:
         found = [
             {"label": label, "calls": of.calls, "sessions": [*of.sessions]} for label, of in left.items()
         ]
-        print_json({"forgotten": found, "waiting": [request for request, _ in asked]})
+        waiting = [request for request, _ in asked]
+        print_json({"forgotten": found, "waiting": waiting, "copies": copies, "erased": erased})
         return DONE
     print_line(f"Forgot {what}.")
     for request, label in asked:
         complain(f"A call that names {label} still waits to be approved: {options.typed('deny', request)}")
+    if not erased:
+        complain("Another process uses the store; until it ends, the file may still hold the text.")
+    if copies:
+        complain(f"The same text is still in: {', '.join(map(visible, copies))}.")
     for label, of in left.items():
         if of.sessions:
             complain(

@@ -128,25 +128,31 @@ def show(options: ShowOptions) -> int:
         print_json(as_json(Carried(block, versions)) | {"size": len(block.text)})
         return DONE
     print_line(block.text)
-    about = f"; {' '.join(block.description.split())}" if block.description else ""
-    complain(f"{in_words(block)}, {minute(block.updated)}, by {block.by}{about}")
+    about = f"; {_in_line(block.description)}" if block.description else ""
+    complain(f"{in_words(block)}, {minute(block.updated)}, by {_in_line(block.by)}{about}")
     for one in versions:
-        complain(f"version {one.version}, {minute(one.at)}, by {one.by}:")
+        complain(f"version {one.version}, {minute(one.at)}, by {_in_line(one.by)}:")
         print_line(one.text)
     return DONE
+
+
+def _in_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def search(options: SearchOptions) -> int:
     """Print what was found, the best first."""
     from quoth.tools.call.service_types import SearchOptions as Wanted
     from quoth.tools.call.service_types import check_scope
+    from quoth.tools.memory.passages import is_behind
 
     wanted = Wanted(whole_number("--limit", options.limit), options.domain, options.since, options.until)  # type: ignore[arg-type]
     check_scope(options.scope)
     query = text_of(options.query)
-    hits: list[SearchHit] = asked_of(
-        options, lambda memory: memory.search(query, options.scope, wanted), searches=True
-    )
+    with opened(options, searches=True) as (memory, store):
+        hits: list[SearchHit] = waited(memory.search(query, options.scope, wanted))
+        if is_behind(store):
+            complain("The store may only be read; what is newer than its last search is not found.")
     if options.json:
         print_json([_hit(hit) for hit in hits])
         return DONE
@@ -177,6 +183,7 @@ def _line(hit: SearchHit, explained: bool) -> str:
 
 def status(options: MemoryOptions) -> int:
     """Print how much each agent remembers, how it is searched, and where it is kept."""
+    from quoth.neuro.embed.select import VARIABLE, wants_none
 
     async def found() -> tuple[list[tuple[str, str, int, int]], dict[str, Any]]:
         with opened(options, searches=True) as (memory, store):
@@ -184,6 +191,8 @@ def status(options: MemoryOptions) -> int:
             return usage, await how_kept(memory, store, options.memory_url)
 
     usage, kept = waited(found())
+    if wants_none():
+        kept["missing"] = f"{VARIABLE} is none, so that only words are searched."
     if options.json:
         names = ("agent", "kind", "blocks", "characters")
         print_json({"agents": [dict(zip(names, one, strict=True)) for one in usage], **kept})

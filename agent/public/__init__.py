@@ -98,6 +98,7 @@ __all__ = [
     "Completion",
     "Decision",
     "DefinitionError",
+    "Delta",
     "Door",
     "DuplicateToolError",
     "FlightReport",

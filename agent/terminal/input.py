@@ -18,14 +18,16 @@ from quoth.agent.terminal.output import is_dumb, is_terminal
 from quoth.tools.errors import UsageError
 
 CHUNK = 65536
+LONGEST = 100_000_000  # bytes of a text that is taken in
 
 
 def read_stdin() -> str:
-    """Read all of standard input as text. Raises UsageError if it is closed, unreadable or not UTF-8."""
+    """Read all of standard input as text. Raises UsageError if it is closed, unreadable, too long or not
+    UTF-8."""
     if sys.stdin is None:
         raise UsageError("Standard input is closed.")
     try:
-        return sys.stdin.buffer.read().decode("utf-8")
+        return _within(sys.stdin.buffer.read(LONGEST + 1), "Standard input").decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"Standard input is not UTF-8 text (byte {error.start}: {error.reason}).") from None
     except OSError as error:
@@ -33,15 +35,23 @@ def read_stdin() -> str:
 
 
 def read_file(path: str | Path) -> str:
-    """Return all of a file as text. Raises UsageError when it is not there, or is not UTF-8."""
+    """Return all of a file or a pipe as text. Raises UsageError when it is not there, does not end in time,
+    or is not UTF-8."""
     try:
-        return Path(path).read_bytes().decode("utf-8")
+        with Path(path).open("rb") as file:
+            return _within(file.read(LONGEST + 1), str(path)).decode("utf-8")
     except FileNotFoundError:
         raise UsageError(f"There is no file {path}.") from None
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not UTF-8 text.") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _within(data: bytes, name: str) -> bytes:
+    if len(data) > LONGEST:
+        raise UsageError(f"{name} is longer than {LONGEST:,} bytes.")
+    return data
 
 
 class Answers(Protocol):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from array import array
 from collections.abc import Sequence
 from typing import Any, Final
@@ -22,6 +23,7 @@ BATCH: Final = 64  # texts of one request
 LONGEST: Final = 50_000_000  # bytes of an answer
 MOST_DIMENSIONS: Final = 16_384
 QUOTED: Final = 200  # characters of a server's own words
+NO_MODEL: Final = re.compile(r"://|[?@#]")  # what is of an address, and may be a secret
 
 
 class Endpoint:
@@ -32,7 +34,7 @@ class Endpoint:
             url = httpx.URL(base_url)
         except (httpx.InvalidURL, TypeError):
             url = httpx.URL("")
-        if url.scheme not in ("http", "https") or not url.host or not model:
+        if url.scheme not in ("http", "https") or not url.host or not model or NO_MODEL.search(model):
             raise UsageError(
                 "An embedding server is named as openai:MODEL or openai:MODEL@http://HOST:PORT/v1."
             )

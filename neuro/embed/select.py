@@ -12,7 +12,6 @@ from typing import Final
 from quoth.neuro.embed.wordllama import PACKAGE, WordLlama, installed
 from quoth.tools.call.services import Embedder
 from quoth.tools.errors import UsageError
-from quoth.tools.text import excerpt
 
 VARIABLE: Final = "QUOTH_EMBEDDER"
 NONE: Final = "none"
@@ -24,17 +23,22 @@ def choose_embedder(environ: Mapping[str, str] = os.environ) -> Embedder | None:
     spec = environ.get(VARIABLE, "")
     if not spec:
         return WordLlama() if installed() else None
-    if spec == NONE:
+    if wants_none(environ):
         return None
     found = _named(spec, environ)
     if found is None:
         raise UsageError(
-            f"{VARIABLE} is {PACKAGE}, {NONE}, openai:MODEL or openai:MODEL@http://HOST:PORT/v1, "
-            f"not {excerpt(spec.partition('@')[0])}."
+            f"{VARIABLE} is {PACKAGE}, {NONE}, openai:MODEL or openai:MODEL@http://HOST:PORT/v1; it is none"
+            " of these."  # it may hold a password or a key
         )
     if isinstance(found, WordLlama) and not installed():
         raise UsageError(f"{VARIABLE} is {PACKAGE}, which is not installed: pip install 'quoth[vectors]'.")
     return found
+
+
+def wants_none(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether this user wants words alone to be searched."""
+    return environ.get(VARIABLE) == NONE
 
 
 def embedder_named(name: str) -> Embedder | None:

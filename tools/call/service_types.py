@@ -60,7 +60,7 @@ class SearchHit:
     label: str
     text: str
     score: float = 0.0
-    source: str = ""  # "archival_memory", "conversations", or whatever else the searcher knows
+    source: str = ""  # "core_memory", "archival_memory", "conversations", or whatever else the searcher knows
     at: str = ""
     owner: str = ""
     parts: Mapping[str, float] = field(default_factory=dict)

@@ -112,7 +112,7 @@ class BlockMemory(ABC):
             text = f"{block.label}\n{block.text}".casefold()
             if words and all(word in text for word in words):
                 score = float(sum(map(text.count, words)))
-                found.append(SearchHit(block.label, block.text, score, f"{block.kind} memory", block.updated))
+                found.append(SearchHit(block.label, block.text, score, f"{block.kind}_memory", block.updated))
         return sorted(found, key=lambda hit: -hit.score)[:limit]
 
     async def persist_block(self, label: str) -> None:
@@ -163,10 +163,12 @@ class BlockMemory(ABC):
         checks.checked_changes(changes)
         return await self._write(lambda blocks: blocks.edit(label, changes, version))
 
-    async def forget(self, label: str) -> None:
-        """Remove a block with all its earlier texts, whatever its permission is."""
+    async def forget(self, label: str) -> bool:
+        """Remove a block with all its earlier texts, whatever its permission is. Returns False where its file
+        may still hold them."""
         self._by_person("forget")
         await self.delete_block(label)
+        return True
 
     async def import_blocks(
         self, every: Sequence[Carried], *, replace: bool = False

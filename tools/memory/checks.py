@@ -49,14 +49,19 @@ def checked_label(label: str, what: str = "A label") -> None:
 def checked_text(text: str) -> None:
     """Raise ToolError unless a store can hold ``text``."""
     checked_type(text, "What a block holds")
+    if fault := fault_of(text):
+        raise ToolError(f"A block cannot hold {fault}.")
+
+
+def fault_of(text: str) -> str:
+    """What no store can hold of ``text``, and where; empty if there is none."""
     if "\0" in text:
-        raise ToolError(f"A block cannot hold a NUL character, which character {text.index(chr(0)) + 1} is.")
+        return f"a NUL character, which character {text.index(chr(0)) + 1} is"
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ToolError(
-            f"A block cannot hold half a character (a lone surrogate), which character {error.start + 1} is."
-        ) from None
+        return f"half a character (a lone surrogate), which character {error.start + 1} is"
+    return ""
 
 
 def checked_kind(kind: str) -> None:

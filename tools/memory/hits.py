@@ -15,7 +15,7 @@ from quoth.tools.storage.database import Store
 
 PLACES: Final = """
     SELECT passages.id, block, passages.session, indexed_sessions.session, passages.seq, start, length,
-    label, description, agent, updated, substr(text, start + 1, length),
+    label, kind, description, agent, updated, substr(text, start + 1, length),
     start > 0 OR substr(text, start + length + 1, 1) != ''
     FROM passages LEFT JOIN blocks ON blocks.id = block
     LEFT JOIN indexed_sessions ON indexed_sessions.id = passages.session WHERE passages.id IN ({})"""
@@ -56,10 +56,11 @@ def read_passages(store: Store, ids: Sequence[int]) -> Iterator[Passage]:
         for session, seqs in wanted.items()
         for turn in turns_at(store.execute, session, seqs)
     }
-    for id, block, _, session, seq, start, length, label, description, owner, updated, text, more in rows:
+    for id, block, _, session, seq, start, length, *of_block in rows:
         if block:
-            about = f"{label} {description}"
-            yield Passage(id, block, label, about, text, "archival_memory", updated, owner, bool(more))
+            label, kind, description, owner, updated, text, more = of_block
+            about, source = f"{label} {description}", f"{kind}_memory"
+            yield Passage(id, block, label, about, text, source, updated, owner, bool(more))
         elif (turn := said.get((session, seq))) is not None:
             name, text = f"{session}.{seq}", f"{turn.speaker}: {turn.text[start : start + length]}"
             yield Passage(id, name, name, turn.about, text, "conversations", turn.at, "", True)

@@ -23,6 +23,7 @@ LONGEST: Final = 1_000  # characters of a passage
 BATCH: Final = 1_000  # blocks or events that are indexed in one transaction
 AROUND: Final = 2  # how many passages before and after are its neighbours
 
+NEW_BLOCKS: Final = "SELECT 1 FROM unindexed_blocks LIMIT 1"
 NEW_EVENTS: Final = """
     WITH RECURSIVE names (name) AS (
         SELECT min(session) FROM events
@@ -88,13 +89,18 @@ def catch_up(store: Store) -> None:
     """Index what is new. A store that may only be read is searched as it was indexed."""
     if store.read_only:
         return
-    while store.execute("SELECT 1 FROM unindexed_blocks LIMIT 1"):
+    while store.execute(NEW_BLOCKS):
         with store.transaction() as run:
             for (block,) in run("SELECT block FROM unindexed_blocks LIMIT ?", (BATCH,)):
                 _index_block(run, block)
     for (session,) in store.execute(NEW_EVENTS):
         while _index_session(store, session):
             pass
+
+
+def is_behind(store: Store) -> bool:
+    """Whether there is something new that a search could not index."""
+    return store.read_only and bool(store.execute(NEW_BLOCKS) or store.execute(NEW_EVENTS))
 
 
 # Blocks

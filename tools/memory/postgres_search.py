@@ -56,7 +56,7 @@ MEANINGS = """
     SELECT passage, -(vector <#> %(vector)s) FROM quoth.vectors WHERE model = %(model)s
     AND passage = ANY(%(ids)s)"""
 CHOSEN = """
-    SELECT passages.id, block, agent, label, substr(text, start + 1, length), updated
+    SELECT passages.id, block, agent, label, kind, substr(text, start + 1, length), updated
     FROM quoth.passages JOIN quoth.blocks ON blocks.id = block WHERE passages.id = ANY(%s)"""
 EXTENSION: LiteralString = "CREATE EXTENSION IF NOT EXISTS vector SCHEMA public"
 PATH = """
@@ -208,9 +208,9 @@ def _found(
 
 
 def _hit(row: tuple[Any, ...], parts: dict[str, float], agent: str) -> SearchHit:
-    _, _, owner, label, text, updated = row
+    _, _, owner, label, kind, text, updated = row
     shown = owner if owner != agent else ""
-    return SearchHit(label, text, sum(parts.values()), "archival_memory", updated, shown, parts)
+    return SearchHit(label, text, sum(parts.values()), f"{kind}_memory", updated, shown, parts)
 
 
 def _any_of(stems: Sequence[tuple[str]]) -> str:

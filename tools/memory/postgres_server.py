@@ -7,6 +7,7 @@ user or the password that a URL holds.
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -27,7 +28,8 @@ STATEMENT_SECONDS: Final = 10
 ATTEMPTS: Final = 6  # of a transaction that meets another one
 MIGRATING: Final = 0x71756F7468  # the advisory lock of those who bring the schema up to date
 
-# Why a server does not let us in, by what it says. Another sentence of a server is shown without its secrets.
+# Why a server does not let us in, by what it says. Another sentence is shown if it holds nothing of the URL
+# that may be a secret.
 REFUSALS: Final[tuple[tuple[str, str], ...]] = (
     ("password authentication failed", "its user or password is wrong"),
     ("no password supplied", "it wants a password"),
@@ -42,6 +44,8 @@ REFUSALS: Final[tuple[tuple[str, str], ...]] = (
     ("imed out", "no server answers there"),
     ("translate host name", "there is no host of that name"),
     ("resolve host", "there is no host of that name"),
+    ("invalid port number", "its port is not a number from 1 to 65535"),
+    ("invalid integer value", "its port, or an option of it, is not a number"),
 )
 # What is no mistake of ours in a transaction, by its SQLSTATE or the class of it.
 TROUBLE: Final[dict[str, str]] = {
@@ -73,6 +77,8 @@ def shown_url(url: str) -> str:
     if "@" in f"{parts.path}{parts.query}{parts.fragment}":  # a password whose / or ? is not escaped
         return f"{parts.scheme}://…"
     place = parts.netloc.rpartition("@")[2] or next(iter(options.get("host", ())), "")
+    if any(not re.fullmatch(r"(\[[^]]*\]|[^:]*)(:[0-9]*)?", one) for one in place.split(",")):
+        return f"{parts.scheme}://…"  # USER:PASSWORD where a host and a port should be
     return f"{parts.scheme}://{place}{parts.path}"
 
 
@@ -92,7 +98,7 @@ class Postgres:
         self._secrets = self._checked()
 
     def _checked(self) -> list[str]:
-        """The secrets of the URL, which is checked."""
+        """What may be a secret in the URL, which is checked."""
         import psycopg
         from psycopg.conninfo import conninfo_to_dict
 
@@ -103,9 +109,7 @@ class Postgres:
                 "The URL of the memory cannot be read; it is postgresql://USER:PASSWORD@HOST:PORT/DATABASE,"
                 " with %40 for an @ in the password, %2F for a / and so on."
             ) from None
-        return [
-            str(parts[name]) for name in ("password", "user", "passfile", "sslpassword") if parts.get(name)
-        ]
+        return [str(value) for name, value in parts.items() if value and name not in ("host", "dbname")]
 
     def run(self, work: Callable[[psycopg.Connection[Any], bool], tuple[T, bool]]) -> T:
         """What ``work`` returns, in one transaction; beside it, it says whether anything was written. It is
@@ -264,10 +268,9 @@ class Postgres:
             return "the server has no database of that name"
         if " does not exist" in said and "role " in said:
             return "its user or password is wrong"
-        for secret in self._secrets:
-            said = said.replace(secret, "…")
         lines = said.strip().splitlines() or ["it does not say why"]
-        return lines[0].rpartition("failed: ")[2].rstrip(".")
+        why = lines[0].rpartition("failed: ")[2].rstrip(".")
+        return "it refuses the connection" if any(secret in why for secret in self._secrets) else why
 
 
 def _row(connection: psycopg.Connection[Any], sql: LiteralString) -> tuple[Any, ...]:

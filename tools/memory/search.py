@@ -254,9 +254,12 @@ def status(store: Store, embedder: Embedder | None) -> Status:
     )
 
 
-def erase(store: Store) -> None:
+def erase(store: Store) -> bool:
     """Rewrite index and file without the words of what was removed, which SQLite otherwise leaves there until
-    it needs the room. Another process that uses the store may prevent it; then the next time does it."""
+    it needs the room. Returns whether it was done: another process that uses the store may prevent it; then
+    the next time does it."""
     with suppress(StoreError):
         store.execute("INSERT INTO passage_words (passage_words) VALUES ('optimize')")
         store.compact()
+        return True
+    return False

@@ -101,9 +101,10 @@ class SqliteMemory(BlockMemory):
         )
         return hits
 
-    async def forget(self, label: str) -> None:
+    async def forget(self, label: str) -> bool:
         await super().forget(label)
-        import_module("quoth.tools.memory.search").erase(self.store())
+        erased: bool = import_module("quoth.tools.memory.search").erase(self.store())
+        return erased
 
 
 class SqliteBlocks:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from quoth.tools.lisp.printer import print_string
 from quoth.tools.storage.database import Store
 
 
@@ -20,20 +21,25 @@ class Traces:
 
 
 def names(text: str, label: str) -> bool:
-    """Whether a label stands in a text as a word of its own."""
-    return re.search(rf"(?<![\w-]){re.escape(label)}(?![\w-])", text) is not None
+    """Whether a label stands in a text as a word of its own, as it is or as Lisp writes it in a string."""
+    written = print_string(label)[1:-1]
+    word = rf"(?<![\w-])(?:{re.escape(label)}|{re.escape(written)})(?![\w-])"
+    return re.search(word, text) is not None
 
 
 def traces(store: Store, label: str) -> Traces:
-    """Where a label still stands as a word of its own."""
+    """Where a label still stands as a word of its own, as it is or as Lisp writes it in a string."""
+    written = print_string(label)[1:-1]
     audit = store.execute(
-        "SELECT form || ' ' || message FROM audit WHERE instr(form || message, ?)", (label,)
+        "SELECT form || ' ' || message FROM audit"
+        " WHERE instr(form || message, ?) OR instr(form || message, ?)",
+        (label, written),
     )
     # Requests say again what other events hold, and the examples of the tools.
     events = store.execute(
         "SELECT session, coalesce(shown, form) FROM events WHERE kind != 'request'"
-        " AND instr(coalesce(shown, form), ?) ORDER BY at",
-        (label,),
+        " AND (instr(coalesce(shown, form), ?) OR instr(coalesce(shown, form), ?)) ORDER BY at",
+        (label, written),
     )
     calls = sum(1 for (text,) in audit if names(text, label))
     return Traces(calls, tuple(dict.fromkeys(session for session, text in events if names(text, label))))

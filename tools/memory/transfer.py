@@ -26,6 +26,7 @@ FIELDS: Final = ("label", "description", "kind", "permission", "limit", "version
 OF_VERSION: Final = ("version", "at", "by")
 CONTENT: Final = ("text", "description", "kind", "permission", "limit")  # what a new version changes
 NUMBERS: Final = ("limit", "version")
+MOST: Final = 1_000_000_000  # of a number, such as the versions of a text
 TIMES: Final = ("created", "updated", "at")
 KNOWN: Final = {"kind": get_args(BlockKind), "permission": get_args(BlockPermission)}
 HEADING = re.compile(r"[^\w .,-]")  # what could be a link, a tag, a priority or a keyword of Org
@@ -270,7 +271,10 @@ def _checked(given: Mapping[str, Any], names: Sequence[str], where: str) -> dict
             raise UsageError(f"{where}: A block has no {excerpt(name)}.{hint}")
         if not _fits(name, value):
             kind = "a whole number" if name in NUMBERS else "text"
+            kind += f", at most {MOST:,}" if isinstance(value, int) and value > MOST else ""
             raise UsageError(f"{where}: {name} is {kind}, not {_shown(value)}.")
+        if name not in NUMBERS and (fault := checks.fault_of(value)):
+            raise UsageError(f"{where}: {name} holds {fault}.")
         if name in KNOWN and value not in KNOWN[name]:
             hint = did_you_mean(value, KNOWN[name]) or f" There are {', '.join(KNOWN[name])}."
             raise UsageError(f"{where}: There is no {name} {excerpt(value)}.{hint}")
@@ -284,7 +288,7 @@ def _checked(given: Mapping[str, Any], names: Sequence[str], where: str) -> dict
 
 def _fits(name: str, value: Any) -> bool:
     if name in NUMBERS:
-        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
     return isinstance(value, str)
 
 

@@ -93,11 +93,11 @@ def existing_store(workspace: Path) -> Iterator[Store | None]:
         raise UsageError(f"The store {path} cannot be opened: {error.strerror}.") from None
     try:
         store = Store(path)
-    except UsageError as error:
+    except (UsageError, StoreError) as error:
         said = str(error)
         try:
             store = Store(path, looking=said.removeprefix(CANNOT_OPEN.format(path, "")[:-1]).rstrip("."))
-        except UsageError as other:
+        except (UsageError, StoreError) as other:
             raise (other if OLDER in str(other) else error) from None
     try:
         yield store
@@ -106,15 +106,18 @@ def existing_store(workspace: Path) -> Iterator[Store | None]:
 
 
 # What is no mistake of ours, and how it is told.
+FULL = "the disk is full; make room, then go on with quoth resume, or quoth fly"
+FAILED = "the disk has failed"
+ROOM = 65_536  # bytes; with less, SQLite cannot make its files, and calls that a failed disk
 TROUBLE: dict[type[apsw.Error], str] = {
-    apsw.FullError: "the disk is full; make room, then go on with quoth resume, or quoth fly",
+    apsw.FullError: FULL,
     apsw.BusyError: "another process keeps it locked",
     apsw.LockedError: "another process keeps it locked",
     apsw.ReadOnlyError: "it may only be read",
     apsw.CantOpenError: "a file of it cannot be opened",
     apsw.CorruptError: "it is damaged",
     apsw.NotADBError: "it is damaged",
-    apsw.IOError: "the disk has failed",
+    apsw.IOError: FAILED,
 }
 BUSY_MS = 10_000  # how long one process waits for another
 CANNOT_OPEN = "The store {} cannot be opened: {}."
@@ -136,12 +139,30 @@ class Store:
         try:
             self._db = _opened_to_look(Path(path)) if looking else self._opened()
             self._migrate()
-        except StoreError as error:
+        except (StoreError, apsw.Error, OSError) as error:
             self._let_go()
-            raise UsageError(CANNOT_OPEN.format(path, error.why)) from None
-        except (apsw.Error, OSError) as error:
-            self._let_go()
-            raise UsageError(CANNOT_OPEN.format(path, error)) from None
+            why = self._why_closed(error)
+            kind = StoreError if why in (FULL, FAILED) else UsageError  # a disk is nobody's mistake
+            raise kind(CANNOT_OPEN.format(path, why)) from None
+
+    def _why_closed(self, error: StoreError | apsw.Error | OSError) -> str:
+        """Why the store could not be opened."""
+        if isinstance(error, StoreError):
+            return error.why
+        if isinstance(error, OSError):
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                return FULL
+            where = "" if error.filename in (None, str(self.path)) else f"{error.filename}: "
+            return f"{where}{error.strerror or error}"
+        return self._why_disk(error) or str(error)
+
+    def _why_disk(self, error: apsw.Error) -> str:
+        """FULL or FAILED, if the disk is why."""
+        if isinstance(error, apsw.IOError):
+            with contextlib.suppress(OSError):
+                if shutil.disk_usage(Path(self.path).parent).free < ROOM:
+                    return FULL
+        return TROUBLE[type(error)] if isinstance(error, (apsw.IOError, apsw.FullError)) else ""
 
     def _let_go(self) -> None:
         """Close a connection that failed, so that a read-only one does not share its state."""
@@ -244,7 +265,7 @@ class Store:
         try:
             yield
         except apsw.Error as error:
-            why = TROUBLE.get(type(error))
+            why = self._why_disk(error) or TROUBLE.get(type(error))
             if why is None:
                 raise
             if self._looking and isinstance(error, apsw.ReadOnlyError):
@@ -284,7 +305,9 @@ class Store:
         with self._lock, self._told():
             if not self._depth:
                 self._db.execute("VACUUM")
-                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                ((busy, _, _),) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                if busy:
+                    raise apsw.BusyError
 
     def close(self) -> None:
         with self._lock:

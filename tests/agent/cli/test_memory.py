@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -166,7 +167,6 @@ def test_the_status_says_what_there_is(here: Path) -> None:
         f"It is kept in {store_path(here)}.",
         "It is searched by words.",
     ]
-    assert "pip install 'quoth[vectors]'" in said.err
 
 
 # Changing
@@ -260,6 +260,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
         ["edit", "notes", "--new", "--text", "x"],
         "There is a block notes already; leave --new out to edit it.",
     ),
+    "no text": (["edit", "fresh", "--new", "--text", " "], "The text is empty; no block was made."),
     "no label": (
         ["edit", " ", "--new", "--text", "x"],
         "A label is 1 to 100 printable characters without a space at its ends, not ' '.",
@@ -372,6 +373,8 @@ def test_what_the_records_still_hold_is_said(here: Path) -> None:
     assert told(here, "forget", "notes", "--yes") == {
         "forgotten": [{"label": "notes", "calls": 1, "sessions": ["s1"]}],
         "waiting": [],
+        "copies": [],
+        "erased": True,
     }
     store = Store(store_path(here))
     assert traces(store, "notes") == Traces(1, ("s1",))
@@ -466,7 +469,7 @@ def test_a_memory_in_postgresql_is_seen_and_changed_alike(tmp_path: Path, memory
     where = {"QUOTH_MEMORY": memory_url}
     done(tmp_path, "edit", "preferences", "--new", "--text", "dark mode", env=where)
     done(tmp_path, "edit", "preferences", "--text", "light mode", "--permission", "human", env=where)
-    assert done(tmp_path, "search", "mode", env=where).startswith("preferences  (archival_memory, ")
+    assert done(tmp_path, "search", "mode", env=where).startswith("preferences  (core_memory, ")
     assert told(tmp_path, "status", env=where)["agents"] == [
         {"agent": "agent", "kind": "core", "blocks": 1, "characters": 10}
     ]
@@ -490,3 +493,90 @@ def test_an_output_that_cannot_hold_it_is_refused(here: Path) -> None:
     assert refused(here, "export", env={"PYTHONIOENCODING": "ascii"}, real=True) == (
         "Standard output is not UTF-8; name a file: quoth memory export FILE"
     )
+
+
+# What a mistake looks like
+
+
+SURROGATE = "half a character (a lone surrogate), which character 1 is."
+TOO_LARGE = "version is a whole number, at most 1,000,000,000, not {}."
+NO_MEMORY: dict[str, tuple[dict[str, Any], str]] = {
+    "half a character in by": ({"by": "\ud800"}, f"a: by holds {SURROGATE}"),
+    "a NUL in by": ({"by": "x\0"}, "a: by holds a NUL character, which character 2 is."),
+    "half a character in an earlier text": (
+        {"version": 2, "versions": [{"version": 1, "text": "\ud800"}]},
+        f" text holds {SURROGATE}",
+    ),
+    "half a character in the by of an earlier text": (
+        {"version": 2, "versions": [{"version": 1, "by": "\udfff"}]},
+        f" by holds {SURROGATE}",
+    ),
+    "a version that no store can count to": ({"version": 10**22}, f"a: {TOO_LARGE.format(10**22)}"),
+    "a version that cannot be counted on": ({"version": 2**63 - 1}, f"a: {TOO_LARGE.format(2**63 - 1)}"),
+}
+
+
+def test_what_no_store_can_hold_is_not_taken_in(here: Path) -> None:
+    before = told(here, "export")
+    for name, (more, sentence) in NO_MEMORY.items():
+        files(here, {"m.json": json.dumps({"label": "a", "kind": "core", "text": ""} | more)})
+        said = refused(here, "import", "m.json")
+        assert said == f"m.json, block 1:{' ' * (sentence[0] != ' ')}{sentence}", name
+    assert told(here, "export") == before
+
+
+@pytest.mark.parametrize(
+    ("option", "who"), [("--agent", "an agent"), ("--user", "a user")], ids=["agent", "user"]
+)
+@pytest.mark.parametrize("name", ["a\udcff", "a\nb", " "])
+def test_a_name_that_is_none_is_refused(here: Path, option: str, who: str, name: str) -> None:
+    for words in (["list"], ["edit", "notes", "--text", "x"], ["forget", "notes", "--yes"]):
+        assert refused(here, *words, option, name) == (
+            f"The name of {who} is 1 to 100 printable characters without a space at its ends, not {name!a}."
+        )
+    assert text(here, "notes") == "A duck\n"
+
+
+def test_an_agent_has_a_name(here: Path) -> None:
+    assert refused(here, "list", "--agent", "").endswith(", not ''.")
+
+
+def test_a_file_that_never_ends_is_refused(here: Path) -> None:
+    assert refused(here, "import", "/dev/zero") == "/dev/zero is longer than 100,000,000 bytes."
+
+
+def test_a_pipe_is_a_file_like_any_other(here: Path) -> None:
+    file = json.dumps({"label": "a", "kind": "core", "text": "x"})
+    reading, writing = os.pipe()
+    os.write(writing, file.encode())
+    os.close(writing)
+    assert done(here, "import", f"/proc/{os.getpid()}/fd/{reading}") == "1 new block.\n"
+    os.close(reading)
+
+
+def test_a_label_with_quotes_is_found_in_the_records(here: Path) -> None:
+    for number, label in enumerate(['a "b"', "a\\b"]):
+        done(here, "edit", label, "--new", "--text", "x")
+        quoth("call", f"(echo :text {json.dumps(f'see {label} there')})", "--session", f"s{number}", cwd=here)
+        assert told(here, "forget", label, "--yes")["forgotten"] == [
+            {"label": label, "calls": 1, "sessions": [f"s{number}"]}
+        ]
+
+
+def test_where_no_meaning_is_wanted_none_is_advertised(here: Path) -> None:
+    assert memory(here, "status").err == "quoth: QUOTH_EMBEDDER is none, so that only words are searched.\n"
+
+
+def test_what_is_said_of_a_block_is_one_line(here: Path) -> None:
+    files(here, {"m.json": json.dumps({"label": "a", "kind": "core", "text": "", "by": "x\ny"})})
+    done(here, "import", "m.json")
+    assert memory(here, "show", "a").err.endswith(", by x y\n")
+
+
+def test_copies_of_what_is_forgotten_are_named(here: Path) -> None:
+    for label in ("one", "two"):
+        done(here, "edit", label, "--new", "--text", "A duck")
+    said = memory(here, "forget", "notes", "--yes")
+    assert said.err == "quoth: The same text is still in: one, two.\n"
+    assert told(here, "forget", "one", "--yes")["copies"] == ["two"]
+    assert memory(here, "forget", "two", "--yes").err == ""

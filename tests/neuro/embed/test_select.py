@@ -40,14 +40,21 @@ def test_a_server_is_named_with_its_model(spec: str) -> None:
     assert again.name == spec
 
 
-def test_an_unknown_model_names_the_known_ones_and_no_password() -> None:
+@pytest.mark.parametrize("spec", ["opnai:small@http://ann:hunter2@host", "http://ann:hunter2@host/v1"])
+def test_an_unknown_model_names_the_known_ones_and_no_password(spec: str) -> None:
     with pytest.raises(UsageError) as told:
-        choose_embedder({"QUOTH_EMBEDDER": "opnai:small@http://ann:hunter2@host"})
+        choose_embedder({"QUOTH_EMBEDDER": spec})
 
     assert str(told.value) == (
-        "QUOTH_EMBEDDER is wordllama, none, openai:MODEL or openai:MODEL@http://HOST:PORT/v1, "
-        "not opnai:small."
+        "QUOTH_EMBEDDER is wordllama, none, openai:MODEL or openai:MODEL@http://HOST:PORT/v1; it is none of"
+        " these."
     )
+
+
+@pytest.mark.parametrize("model", ["http://127.0.0.1:1/v1?key=hunter2#m", "m?key=hunter2", "m#hunter2"])
+def test_an_address_is_no_model(model: str) -> None:
+    with pytest.raises(UsageError, match=r"named as openai:MODEL or openai:MODEL@http://HOST:PORT/v1\.$"):
+        choose_embedder({"QUOTH_EMBEDDER": f"openai:{model}"})
 
 
 def test_a_model_of_before_is_asked_again_only_if_it_is_the_same() -> None:

@@ -60,12 +60,32 @@ def test_a_database_or_a_user_that_is_not_there(postgres: PostgresServer) -> Non
         ('no pg_hba.conf entry for host "::1", user "zoe"', "its user may not come from here"),
         ("sorry, too many clients already", "the server has no connection left"),
         ("the database system is starting up", "the server is just starting"),
-        ("the moon is full, says zoe (hush-hush)", "FATAL:  the moon is full, says … (…)"),
+        ("the moon is full", "FATAL:  the moon is full"),
+        ("the moon is full, says zoe (hush-hush)", "it refuses the connection"),
     ],
 )
 def test_what_a_server_says_that_lets_nobody_in(says: str, why: str) -> None:
     with pretended_postgres(says) as url:
         assert told(url) == f"The memory at {shown_url(url)} cannot be opened: {why}."
+
+
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        ("127.0.0.1:1/notes?sslmode=bogus", "it refuses the connection"),
+        ("127.0.0.1:99999/notes", "its port is not a number from 1 to 65535"),
+        ("127.0.0.1:1/notes?keepalives=hush", "its port, or an option of it, is not a number"),
+    ],
+)
+def test_an_option_of_the_url_that_is_none(place: str, why: str) -> None:
+    said = told(f"postgresql://u:e@{place}")
+    assert said == f"The memory at postgresql://{place.partition('?')[0]} cannot be opened: {why}."
+
+
+def test_a_password_where_the_port_should_be_is_not_said() -> None:
+    assert told("postgresql://zoe:hush/notes") == (
+        "The memory at postgresql://… cannot be opened: there is no host of that name."
+    )
 
 
 def test_a_server_that_will_not_do() -> None:

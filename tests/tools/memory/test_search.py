@@ -15,7 +15,7 @@ from quoth.tools.call.service_types import SearchOptions
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.history.transcript import Transcript
-from quoth.tools.memory.passages import LONGEST, split
+from quoth.tools.memory.passages import LONGEST, is_behind, split
 from quoth.tools.memory.search import erase, status
 from quoth.tools.memory.sqlite import SqliteMemory
 from quoth.tools.storage.database import Store
@@ -358,6 +358,39 @@ async def test_without_erasing_the_words_stay_in_the_file(store: Store) -> None:
     assert b"zyxwv" in whole_file(store)
     erase(store)
     assert b"zyxwv" not in whole_file(store)
+
+
+async def test_a_reader_keeps_what_was_forgotten_in_the_file_until_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quoth.tools.storage.database.BUSY_MS", 20)
+    store, other = Store(tmp_path / "read.sqlite"), Store(tmp_path / "read.sqlite")
+    memory = SqliteMemory(lambda: store, "a", person=True)
+    await noted(memory, secret="The word is zyxwvutsr.", more="zyxwvutsr again")
+    with other.transaction() as run:
+        run("SELECT count(*) FROM blocks")
+        assert not erase(store)
+    assert await memory.forget("secret")
+    assert await memory.forget("more")
+    assert b"zyxwv" not in whole_file(store)
+    store.close()
+    other.close()
+
+
+async def test_a_store_that_may_only_be_read_says_when_it_is_behind(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s.sqlite")
+    memory = SqliteMemory(lambda: store, "a")
+    for label in ("old", "new"):
+        await noted(memory, **{label: "A duck"})
+        assert not is_behind(store)
+        looking = Store(tmp_path / "s.sqlite", looking="Read-only file system")
+        assert is_behind(looking)
+        looking.close()
+        await labels(memory, "duck")
+        looking = Store(tmp_path / "s.sqlite", looking="Read-only file system")
+        assert not is_behind(looking)
+        looking.close()
+    store.close()
 
 
 async def test_a_removed_session_leaves_no_word_in_the_index(store: Store, memory: SqliteMemory) -> None:

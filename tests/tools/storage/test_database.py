@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 import threading
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import apsw
@@ -16,9 +18,9 @@ import pytest
 from words import Spy, complaint, gateway, tool
 
 from quoth.tools.call.ports import MemoryAudit
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.history.audit import COLUMNS, StoreAudit
-from quoth.tools.storage.database import MIGRATIONS, Store
+from quoth.tools.storage.database import FULL, MIGRATIONS, Store
 from quoth.tools.storage.paths import state_dir, store_path
 
 
@@ -187,6 +189,40 @@ def test_a_place_where_no_file_can_be_is_told(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "file/s.sqlite"):
         said = complaint(UsageError, lambda path=path: Store(path))
         assert said.startswith(f"The store {path} cannot be opened: ")
+
+
+@pytest.mark.parametrize(
+    ("fault", "free", "why"),
+    [
+        (apsw.FullError, 10**9, FULL),
+        (apsw.IOError, 0, FULL),  # where SQLite cannot make the files beside it
+        (apsw.IOError, 10**9, "the disk has failed"),
+        (lambda: OSError(errno.ENOSPC, "No space left on device"), 10**9, FULL),
+    ],
+    ids=["full", "no room beside it", "failed", "no file"],
+)
+def test_a_disk_that_fails_at_opening_is_nobodys_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Any, free: int, why: str
+) -> None:
+    def fail(store: Store) -> None:
+        raise fault()
+
+    monkeypatch.setattr(Store, "_write_ahead", fail)
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=free))
+    path = tmp_path / "s.sqlite"
+    assert complaint(StoreError, lambda: Store(path)) == f"The store {path} cannot be opened: {why}."
+
+
+def test_a_read_only_place_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "s.sqlite"
+
+    def fail(of: Path) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(of))
+
+    monkeypatch.setattr("quoth.tools.storage.database.private_file", fail)
+    assert complaint(UsageError, lambda: Store(path)) == (
+        f"The store {path} cannot be opened: Read-only file system."
+    )
 
 
 def test_a_store_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
