@@ -42,7 +42,7 @@ def opened(
 
     if changes and is_inside():
         raise UsageError("A program that a tool runs cannot change what is remembered this way.")
-    checked_label(options.agent, "The name of an agent")
+    checked_label("agent" if options.agent is None else options.agent, "The name of an agent")
     checked_label(options.asker, "The name of a user")
     with open_store(options) as found, ExitStack() as ending:
         store = found
