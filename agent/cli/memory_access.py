@@ -25,7 +25,7 @@ LABEL = "the label of a block"
 
 @dataclass(init=False, repr=False, eq=False)
 class MemoryOptions(Options):
-    agent: str = option("--agent", "ID", "whose memory (default: agent)", default="agent")
+    agent: str | None = option("--agent", "ID", "whose memory (default: agent)")
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def opened(
 
     if changes and is_inside():
         raise UsageError("A program that a tool runs cannot change what is remembered this way.")
-    checked_label(options.agent, "The name of an agent")
+    checked_label("agent" if options.agent is None else options.agent, "The name of an agent")
     checked_label(options.asker, "The name of a user")
     with open_store(options) as found, ExitStack() as ending:
         store = found
@@ -54,7 +54,7 @@ def opened(
         memory = open_memory(
             options.memory_url,
             lambda: opened_store,
-            options.agent,
+            options.agent or "agent",
             user=options.asker,
             embedder=choose_embedder() if searches else None,
             older=embedder_named,
@@ -70,9 +70,19 @@ def asked_of(options: MemoryOptions, work: Callable[[Any], Awaitable[T]], **how:
 
     async def done() -> T:
         with opened(options, **how) as (memory, _):
+            if options.agent and not how.get("changes"):
+                await _known(memory, options.agent)
             return await work(memory)
 
     return waited(done())
+
+
+async def _known(memory: Any, agent: str) -> None:
+    """Raise UsageError if that agent has no blocks, and others have."""
+    agents = dict.fromkeys(one[0] for one in await memory.usage())
+    if agents and agent not in agents and not await memory.list_shared_blocks():
+        are = "are" if len(agents) > 1 else "is"
+        raise UsageError(f"No agent {agent} has blocks here; there {are}: {', '.join(agents)}.")
 
 
 def waited(work: Coroutine[Any, Any, T]) -> T:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 class EditOptions(MemoryOptions):
     label: str = argument("LABEL", LABEL)
     text: str | None = option("--text", "TEXT", "the new text; - reads it from stdin (default: your editor)")
+    version: str | None = option("--version", "N", "the text that it had as version N")
     permission: str | None = option(
         "--permission", "NAME", "read_only, partner, human, append, read_write or admin"
     )
@@ -54,7 +55,7 @@ class ForgetOptions(MemoryOptions):
 @dataclass(init=False, repr=False, eq=False)
 class ImportOptions(MemoryOptions):
     file: str = argument("FILE", "what quoth memory export wrote, or a person; - reads stdin")
-    replace: bool = switch("--replace", "in place of the blocks that are there")
+    replace: bool = switch("--replace", "as the next version of the blocks that are there")
 
 
 def edit(options: EditOptions) -> int:
@@ -66,6 +67,8 @@ def edit(options: EditOptions) -> int:
     if options.text is not None:
         given["text"] = text_of(options.text).removesuffix("\n" if options.text == "-" else "")
     with opened(options, changes=True) as (memory, _):
+        if options.version is not None and (options.new or options.text is not None):
+            raise UsageError("--version brings back an earlier text; it does not go with --text or --new.")
         if options.new:
             return _make(options, memory, given)
         before = waited(block_of(memory, options.label))
@@ -73,6 +76,8 @@ def edit(options: EditOptions) -> int:
             raise UsageError(f"{before.label} belongs to {before.owner}: --agent {before.owner}")
         if options.share is not None:
             return _shared(options, memory, before, given)
+        if options.version is not None:
+            given["text"] = _text_of(memory, before, whole_number("--version", options.version))
         if given:
             return _changed(options, memory, before, given)
         code = DONE
@@ -119,6 +124,16 @@ def _changed(options: EditOptions, memory: Any, before: Block, given: dict[str, 
     return DONE
 
 
+def _text_of(memory: Any, block: Block, version: int) -> str:
+    """The text that the block had as that version."""
+    texts: dict[int, str] = {one.version: one.text for one in waited(memory.history(block.label))}
+    texts[block.version] = block.text
+    if version not in texts:
+        has = ", ".join(str(one) for one in sorted(texts))
+        raise UsageError(f"{block.label} has no version {version}; it has {has}.")
+    return texts[version]
+
+
 def _shared(options: EditOptions, memory: Any, block: Block, given: dict[str, Any]) -> int:
     """Share the block as ``--share`` says, or end that."""
     agent, sign, permission = (options.share or "").partition("=")
@@ -131,7 +146,9 @@ def _shared(options: EditOptions, memory: Any, block: Block, given: dict[str, An
     if options.json:
         print_json({"label": block.label, "shares": waited(memory.shares(block.label))})
     elif permission:
-        print_line(f"Shared {block.label} with {agent}, who may do what {permission} lets them.")
+        from quoth.tools.memory.acl import may
+
+        print_line(f"Shared {block.label} with {agent}, who may {may(permission)}.")
     else:
         print_line(f"{block.label} is not shared with {agent} any more.")
     return DONE
@@ -147,7 +164,10 @@ def _say(what: str, block: Block, as_json: bool) -> None:
 def forget(options: ForgetOptions) -> int:
     """Remove blocks, after a person has confirmed it, and say what is still held of them elsewhere."""
     from quoth.agent.terminal.ask import confirmed
-    from quoth.tools.memory.traces import traces
+    from quoth.tools.call.workspace import Workspace
+    from quoth.tools.consent.broker import Broker
+    from quoth.tools.memory.traces import names, traces
+    from quoth.tools.registry.table import ToolTable
     from quoth.tools.visible import visible
 
     labels = list(dict.fromkeys(options.labels))
@@ -165,14 +185,23 @@ def forget(options: ForgetOptions) -> int:
         erased = [waited(memory.forget(label)) for label in labels][-1]
         texts.discard("")
         copies = [one.label for one in waited(memory.list_blocks()) if one.text.strip() in texts]
+        asked = [
+            (one.id, label)
+            for one in Broker(lambda: store, ToolTable(), Workspace(options.folder)).requests()
+            for label in labels
+            if names(one.form, label)
+        ]
         left = {label: traces(store, label) for label in labels}
     if options.json:
         found = [
             {"label": label, "calls": of.calls, "sessions": [*of.sessions]} for label, of in left.items()
         ]
-        print_json({"forgotten": found, "copies": copies, "erased": erased})
+        waiting = [request for request, _ in asked]
+        print_json({"forgotten": found, "waiting": waiting, "copies": copies, "erased": erased})
         return DONE
     print_line(f"Forgot {what}.")
+    for request, label in asked:
+        complain(f"A call that names {label} still waits to be approved: {options.typed('deny', request)}")
     if not erased:
         complain("Another process uses the store; until it ends, the file may still hold the text.")
     if copies:

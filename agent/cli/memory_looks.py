@@ -188,7 +188,8 @@ def status(options: MemoryOptions) -> int:
 
     async def found() -> tuple[list[tuple[str, str, int, int]], dict[str, Any]]:
         with opened(options, searches=True) as (memory, store):
-            return [*await memory.usage()], await how_kept(memory, store, options.memory_url)
+            usage = [one for one in await memory.usage() if options.agent in (None, one[0])]
+            return usage, await how_kept(memory, store, options.memory_url)
 
     usage, kept = waited(found())
     if wants_none():

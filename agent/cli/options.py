@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from quoth.agent.terminal.output import print_line
-from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.errors import UsageError, did_you_mean, nearest
 
 if TYPE_CHECKING:
     from quoth.agent.run.run import RunLimits
@@ -270,7 +270,7 @@ def parsed(parser: Parser, words: Sequence[str]) -> tuple[Callable[[Any], int], 
     found, extra = parser.parse_known_args(words)
     given = vars(found)
     if extra:
-        _refuse(extra[0], " ".join(["quoth", *filter(None, [given.get("command")])]))
+        _refuse(extra[0], " ".join(["quoth", *filter(None, [given.get("command")])]), found.kind)
     for one in filter(is_repeated, fields(found.kind)):
         given[one.name] = [*given.pop(one.name + BEFORE, ()), *given.pop(one.name + AFTER, ())]
     names = {one.name for one in fields(found.kind)}
@@ -279,11 +279,13 @@ def parsed(parser: Parser, words: Sequence[str]) -> tuple[Callable[[Any], int], 
     )
 
 
-def _refuse(word: str, command: str) -> NoReturn:
+def _refuse(word: str, command: str, kind: type[Options]) -> NoReturn:
     if not word.startswith("-"):
-        raise UsageError(f"{command} does not take this too: {word}. Is a form without quotes around it?")
+        raise UsageError(
+            f"{command} does not take this too: {word}. Is a text or form without quotes around it?"
+        )
     name = word.partition("=")[0]
-    known = [one.metadata["flags"][0] for one in fields(Options) if one.metadata]
-    raise UsageError(
-        f"{command} has no option {name}.{did_you_mean(name, known) or f' See: {command} --help'}"
-    )
+    known = [one.metadata["flags"][0] for one in fields(kind) if one.metadata.get("flags")]
+    near = nearest(name.lstrip("-"), [one.lstrip("-") for one in known if abs(len(one) - len(name)) < 4])
+    hint = f"Did you mean --{near}?" if near else f"See: {command} --help"
+    raise UsageError(f"{command} has no option {name}. {hint}")

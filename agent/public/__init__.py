@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from quoth.tools.lisp.forms import CallForm
     from quoth.tools.lisp.printer import Code
     from quoth.tools.memory.blocks import BlockMemory
+    from quoth.tools.memory.versions import Delta
     from quoth.tools.registry.define import cognitive_tool, define_tool, registering_in
     from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
@@ -78,6 +79,7 @@ _HOMES = {
     "tools.lisp.forms": "CallForm",
     "tools.lisp.printer": "Code",
     "tools.memory.blocks": "BlockMemory",
+    "tools.memory.versions": "Delta",
     "tools.registry.define": "cognitive_tool define_tool registering_in",
     "tools.registry.table": "CognitiveTool ToolTable cognitive_tools",
 }
@@ -96,6 +98,7 @@ __all__ = [
     "Completion",
     "Decision",
     "DefinitionError",
+    "Delta",
     "Door",
     "DuplicateToolError",
     "FlightReport",

@@ -5,7 +5,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 (import
   fnmatch [fnmatch]
   quoth.tools.errors [ToolError]
-  quoth.tools.text [count]
+  quoth.tools.text [count number-of]
   quoth.tools.call.guards [inside-workspace])
 
 ;; * Bounds
@@ -41,7 +41,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
         chosen (cut lines (- start 1) (+ start limit -1))
         shown (.join "" chosen))
   (when (and (> start 1) (not chosen))
-    (raise (ToolError f"{path} has only {(len lines)} lines.")))
+    (raise (ToolError f"{path} has only {(number-of (len lines) "line")}.")))
   (setv last (+ start (len chosen) -1))
   (when (> (len (get (or chosen [""]) 0)) MAX-READ)
     (.say ctx f"Line {start} is longer than {MAX-READ} characters; only its beginning can be read.")

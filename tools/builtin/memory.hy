@@ -106,6 +106,8 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   (changed f"Appended to {(named block)}." block))
 
 (defn :async replace-block [ctx label old-content new-content]
+  (when (not old-content)
+    (raise (ToolFailure "invalid" "The old-content is empty.")))
   (setv before (await (found ctx label)))
   (in-view before)
   (setv block (await (.replace-in-block ctx.memory label old-content new-content))
@@ -118,8 +120,12 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   (whole f"{(named block)} is a {block.kind} block ({block.permission})." block))
 
 (defn :async undo-block [ctx label]
-  (setv block (await (.undo ctx.memory label)))
-  (changed f"Took back the last change of {(named block)}." block))
+  (setv block (await (.undo ctx.memory label))
+        [taken #* older] (await (.history ctx.memory label))
+        back (next (gfor one older  :if (= one.text block.text)  one)))
+  (changed (+ f"{(named block)} holds the text of version {back.version} again, in place of version"
+              f" {taken.version}. Another undo puts that one back.")
+           block))
 
 (defn :async way-to [ctx label]
   "How a copy gets to the block of that label: to a new one, or over what it holds."

@@ -6,7 +6,7 @@ Must not know the disk or Org: files are reached through ctx.workspace, headline
   datetime [date datetime]
   quoth.tools.call.call [ALLOW ask]
   quoth.tools.call.guards [inside-workspace]
-  quoth.tools.errors [ToolError])
+  quoth.tools.errors [ToolError ToolFailure])
 
 ;; * Helpers. Org is imported when a task is spoken of: few calls need it.
 
@@ -87,8 +87,16 @@ Must not know the disk or Org: files are reached through ctx.workspace, headline
   {"success" True
    "message" f"Noted at {(changed ctx file change)}."})
 
+(defn must-have [operation name value]
+  (when (not (.strip value))
+    (raise (ToolFailure "invalid" f"{operation} needs :{name}, which is missing."))))
+
 (defn tracked [operation title due id note file call ctx]
   (setv words (or id title))
+  (cond
+    (= operation "add")  (must-have operation "title" title)
+    (= operation "note") (do (must-have operation "id" words)
+                             (must-have operation "note" (or note (if id title "")))))
   (cond
     (and due (!= operation "add"))
       (raise (ToolError f":due is for operation add; {operation} takes none."))

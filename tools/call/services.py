@@ -219,7 +219,9 @@ NO_MEMORY: MemoryStore = _missing(MemoryStore, "is no memory here; give the agen
 NO_ROUTER: Router = _missing(Router, "is nobody here to bring a message; give the agent a router", "router")
 NO_MODEL: ModelProvider = _missing(ModelProvider, "is no model for tools here; give the agent one", "model")
 NO_SEARCH: Search = _missing(Search, "is nothing to search here; give the agent a search", "search")
-NO_SOURCES: SourceManager = _missing(SourceManager, "are no sources here; give the agent some", "sources")
+NO_SOURCES: SourceManager = _missing(
+    SourceManager, "are no sources here; open some with --source NAME=PATH, or from Python", "sources"
+)
 NO_SHARED_BLOCKS: SharedBlocks = _missing(
     SharedBlocks, "are no shared blocks here; give the agent some", "shared_blocks"
 )

@@ -61,6 +61,11 @@ class Permission:
     def __init__(self, permitted: set[str]) -> None:
         self._permitted = permitted
 
+    @property
+    def given(self) -> frozenset[str]:
+        """What a person has allowed this call."""
+        return frozenset(self._permitted)
+
     async def request(self, what: str, reason: str) -> None:
         if what not in self._permitted:
             raise Pending(reason, permission=what)

@@ -35,13 +35,19 @@ def judge(permission: BlockPermission, access: Access) -> Verdict:
         return ALLOW
     if word == "ask":
         return ask(f"Requires {permission} approval to {access}")
+    return deny(f"its permission is {permission}, which does not let you {access}; you may {may(permission)}")
+
+
+def may(permission: str) -> str:
+    """What an agent with that permission may do, in words."""
+    row = TABLE[cast(BlockPermission, permission)]
     allowed = [one for one, answer in zip(ACCESSES, row, strict=True) if answer == "allow"]
     asked = [one for one, answer in zip(ACCESSES, row, strict=True) if answer == "ask"]
     head, _, last = ", ".join(allowed).rpartition(", ")
-    may = f"{head} and {last}" if head else last
+    said = f"{head} and {last}" if head else last
     if asked:
-        may += f", and with a person's approval {' and '.join(asked)}"
-    return deny(f"its permission is {permission}, which does not let you {access}; you may {may}")
+        said += f", and with a person's approval {' and '.join(asked)}"
+    return said
 
 
 def stricter(one: BlockPermission, other: BlockPermission) -> BlockPermission:

@@ -44,6 +44,12 @@ def approval(block: Block, access: acl.Access, changes: Mapping[str, Any]) -> st
     return f"MemoryEdit {_plain(block.label)}" + (f" ({', '.join(parts)})" if parts else "")
 
 
+def is_about(label: str, what: str) -> bool:
+    """Whether an approval of that name is about an own block of that label."""
+    name = f"MemoryEdit {_plain(label)}"
+    return what == name or (what.startswith(f"{name} (") and not what.startswith(f"{name} (of "))
+
+
 def shown(block: Block, changes: Mapping[str, Any]) -> str:
     """What a block would be, for a person; of its text the beginning, or of a long one what follows the first
     change."""

@@ -193,7 +193,11 @@ class BlockMemory(ABC):
     async def _write(self, work: Callable[[Operations], T]) -> T:
         """Do an operation. Where a person must approve something, nothing is written: they are asked, and it
         is done from its beginning, with all its checks."""
-        writer = Writer(self._writer(), self._now(), self.agent_id, self.person)
+        context = running_context()
+        allowed: frozenset[str] = (
+            frozenset() if context is None else getattr(context.permission, "given", frozenset())
+        )
+        writer = Writer(self._writer(), self._now(), self.agent_id, self.person, allowed=allowed)
         while True:
             given = writer
             try:

@@ -14,7 +14,7 @@ from typing import Any, Final, get_args
 from quoth.tools.call.service_types import Block, BlockKind, BlockPermission, BlockVersion
 from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.memory import acl, checks
-from quoth.tools.memory.asking import NeedsConsent, approval, shown
+from quoth.tools.memory.asking import NeedsConsent, approval, is_about, shown
 from quoth.tools.memory.stored import Blocks
 from quoth.tools.memory.versions import delta, unrolled
 
@@ -47,6 +47,7 @@ class Writer:
     agent: str = ""
     person: bool = False
     granted: AbstractSet[str] = frozenset()  # what a person has approved for this operation
+    allowed: AbstractSet[str] = frozenset()  # and for the call that makes it, each by name
 
 
 class Operations:
@@ -312,6 +313,10 @@ class Operations:
         return self._add(_with(source.block, label=to, kind=kind, permission=permission, owner=""))
 
     def _add(self, block: Block) -> Block:
+        if any(is_about(block.label, what) for what in self._writer.allowed):
+            raise ToolError(
+                f"The block {block.label} was forgotten since this was asked, so no new one was made."
+            )
         made = self._writer.now
         limit = _limit(block.limit, block.kind)
         block = _with(block, limit=limit, version=1, created=made, updated=made, by=self._writer.by)

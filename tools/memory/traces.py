@@ -20,10 +20,16 @@ class Traces:
     sessions: tuple[str, ...]
 
 
+def names(text: str, label: str) -> bool:
+    """Whether a label stands in a text as a word of its own, as it is or as Lisp writes it in a string."""
+    written = print_string(label)[1:-1]
+    word = rf"(?<![\w-])(?:{re.escape(label)}|{re.escape(written)})(?![\w-])"
+    return re.search(word, text) is not None
+
+
 def traces(store: Store, label: str) -> Traces:
     """Where a label still stands as a word of its own, as it is or as Lisp writes it in a string."""
     written = print_string(label)[1:-1]
-    word = re.compile(rf"(?<![\w-])(?:{re.escape(label)}|{re.escape(written)})(?![\w-])")
     audit = store.execute(
         "SELECT form || ' ' || message FROM audit"
         " WHERE instr(form || message, ?) OR instr(form || message, ?)",
@@ -35,5 +41,5 @@ def traces(store: Store, label: str) -> Traces:
         " AND (instr(coalesce(shown, form), ?) OR instr(coalesce(shown, form), ?)) ORDER BY at",
         (label, written),
     )
-    calls = sum(1 for (text,) in audit if word.search(text))
-    return Traces(calls, tuple(dict.fromkeys(session for session, text in events if word.search(text))))
+    calls = sum(1 for (text,) in audit if names(text, label))
+    return Traces(calls, tuple(dict.fromkeys(session for session, text in events if names(text, label))))

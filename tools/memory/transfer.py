@@ -24,6 +24,7 @@ TITLE: Final = "Memory"
 # What is said of a block beside its text, in the order it is written; a version has the last three of it.
 FIELDS: Final = ("label", "description", "kind", "permission", "limit", "version", "created", "updated", "by")
 OF_VERSION: Final = ("version", "at", "by")
+CONTENT: Final = ("text", "description", "kind", "permission", "limit")  # what a new version changes
 NUMBERS: Final = ("limit", "version")
 MOST: Final = 1_000_000_000  # of a number, such as the versions of a text
 TIMES: Final = ("created", "updated", "at")
@@ -191,11 +192,12 @@ def take_in(
     stored: Blocks, every: Sequence[Carried], now: str, by: str, replace_them: bool
 ) -> tuple[list[str], list[str]]:
     """Store all of them, in one transaction: the labels that are new, and those whose block was replaced.
-    A block that is the same already stays. Raises UsageError when others are taken, or ToolError for one
-    that cannot be stored; then nothing is changed."""
+    A block that is the same already stays; one that is replaced gets the text of the file as its next
+    version, and keeps its own earlier ones, not those of the file. Raises UsageError when others are taken,
+    or ToolError for one that cannot be stored; then nothing is changed."""
     wanted = [(_whole(one.block, now, by), one.versions) for one in every]
     there = {block.label: found for block, _ in wanted if (found := stored.get(block.label))}
-    wanted = [one for one in wanted if there.get(one[0].label) != one[0]]
+    wanted = [one for one in wanted if not _same(one[0], there.get(one[0].label))]
     taken = [block.label for block, _ in wanted if block.label in there]
     if taken and not replace_them:
         are, their = ("are blocks", "their") if len(taken) > 1 else ("is a block", "its")
@@ -204,16 +206,20 @@ def take_in(
             f" in {their} place."
         )
     for block, versions in wanted:
-        shares = stored.shares(block.label) if block.label in there else {}
-        if block.label in there:
-            stored.remove(block.label)
+        if old := there.get(block.label):  # what it held stays among its earlier texts
+            new = replace(block, version=old.version + 1, created=old.created, updated=now, by=by)
+            stored.put(new, delta(BlockVersion(old.version, old.text, old.updated, old.by), new.text))
+            continue
         texts = [*reversed(versions), BlockVersion(block.version, block.text, block.updated, block.by)]
         for older, newer in zip([None, *texts], texts, strict=False):
             step = replace(block, text=newer.text, version=newer.version, updated=newer.at, by=newer.by)
             stored.put(step, delta(older, newer.text) if older else None)
-        for agent, permission in shares.items():
-            stored.share(block.label, agent, permission)
     return [block.label for block, _ in wanted if block.label not in there], taken
+
+
+def _same(block: Block, there: Block | None) -> bool:
+    """Whether nothing of it is different but when, and by whom, it was written."""
+    return there is not None and all(getattr(block, name) == getattr(there, name) for name in CONTENT)
 
 
 def _whole(block: Block, now: str, by: str) -> Block:

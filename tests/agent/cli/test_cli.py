@@ -251,13 +251,15 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["tools", "--jsn"], "quoth tools has no option --jsn. Did you mean --json?"),
     (["--workspce=x", "tools"], "quoth tools has no option --workspce. Did you mean --workspace?"),
     (["tools", "--zzz"], "quoth tools has no option --zzz. See: quoth tools --help"),
+    (["memory", "edit", "a", "--unshare=x"], "quoth memory has no option --unshare. Did you mean --share?"),
+    (["memory", "export", "--out", "x"], "quoth memory has no option --out. See: quoth memory --help"),
     (["tools", "--js"], "quoth tools has no option --js. Did you mean --json?"),
     (["call"], "The following arguments are required: FORM. See: quoth call --help"),
     (["run"], "The following arguments are required: TASK. See: quoth run --help"),
     (["tools", "--model"], "Argument --model: expected one argument. See: quoth tools --help"),
     (
         ["call", "(echo", ":text", "hi)"],
-        "quoth call does not take this too: :text. Is a form without quotes around it?",
+        "quoth call does not take this too: :text. Is a text or form without quotes around it?",
     ),
     (
         ["run", "x", "--max-steps", "0"],

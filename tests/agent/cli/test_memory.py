@@ -99,14 +99,14 @@ def test_blocks_are_listed_one_a_line(here: Path) -> None:
 
 
 def test_each_agent_has_its_own(here: Path) -> None:
-    assert told(here, "list", "--agent", "other") == []
+    assert refused(here, "list", "--agent", "other") == "No agent other has blocks here; there is: agent."
     done(here, "edit", "mine", "--new", "--text", "x", "--agent", "other")
     assert [one["label"] for one in told(here, "list")] == ["notes", "preferences"]
 
 
 def test_a_shared_block_is_its_owners(here: Path) -> None:
     assert done(here, "edit", "preferences", "--share", "other=append") == (
-        "Shared preferences with other, who may do what append lets them.\n"
+        "Shared preferences with other, who may read and append.\n"
     )
     assert re.fullmatch(
         rf"preferences  core  append  22 of 5,000  v1  {MINUTE}  of agent\n",
@@ -124,7 +124,7 @@ def test_a_shared_block_is_its_owners(here: Path) -> None:
     assert done(here, "edit", "preferences", "--share", "other=") == (
         "preferences is not shared with other any more.\n"
     )
-    assert told(here, "list", "--agent", "other") == []
+    assert refused(here, "list", "--agent", "other") == "No agent other has blocks here; there is: agent."
 
 
 def test_a_block_is_shown_with_what_is_known_of_it(here: Path) -> None:
@@ -378,6 +378,7 @@ def test_what_the_records_still_hold_is_said(here: Path) -> None:
     done(here, "edit", "notes", "--new", "--text", "x")
     assert told(here, "forget", "notes", "--yes") == {
         "forgotten": [{"label": "notes", "calls": 1, "sessions": ["s1"]}],
+        "waiting": [],
         "copies": [],
         "erased": True,
     }
@@ -423,7 +424,42 @@ def test_another_workspace_takes_it_all_in(here: Path) -> None:
     assert done(here, "import", "m.org", "--workspace", "other", "--replace") == (
         "0 new blocks, 1 replaced, 1 there already.\n"
     )
-    assert told(other, "list") == told(here, "list")
+    assert told(other, "show", "notes", "--history")["versions"][0]["text"] == "changed"
+    assert told(other, "show", "notes", "--history")["text"] == text(here, "notes")
+    assert done(here, "import", "m.org", "--workspace", "other", "--replace") == (
+        "0 new blocks, 2 there already.\n"
+    )
+
+
+def test_any_earlier_text_is_brought_back_by_its_version(here: Path) -> None:
+    for words in ("second", "third"):
+        done(here, "edit", "preferences", "--text", words)
+    assert done(here, "edit", "preferences", "--version", "1", "--permission", "human") == (
+        "Changed preferences: core, human, 22 of 5,000 characters, version 4.\n"
+    )
+    assert text(here) == "User prefers dark mode"
+    done(here, "edit", "preferences", "--version", "3")
+    assert text(here) == "third"
+    assert refused(here, "edit", "preferences", "--version", "9") == (
+        "preferences has no version 9; it has 1, 2, 3, 4, 5."
+    )
+    assert refused(here, "edit", "preferences", "--version", "1", "--text", "x") == (
+        "--version brings back an earlier text; it does not go with --text or --new."
+    )
+
+
+def test_a_forgotten_label_does_not_come_back_by_an_old_approval(here: Path) -> None:
+    done(here, "edit", "preferences", "--permission", "human")
+    form = '(block :operation "append" :label "preferences" :content "And tea")'
+    assert quoth("call", form, "--session", "s", cwd=here).code == 3
+    request = json.loads(quoth("pending", "--json", cwd=here).out)[0]["id"]
+    said = memory(here, "forget", "preferences", "--yes")
+    assert f"A call that names preferences still waits to be approved: quoth deny {request}\n" in said.err
+    assert quoth("approve", request, cwd=here).code == 0
+    went_on = quoth("resume", "s", cwd=here)
+    assert went_on.code == 1
+    assert "The block preferences was forgotten since this was asked, so no new one was made." in went_on.err
+    assert [one["label"] for one in told(here, "list")] == ["notes"]
 
 
 def test_json_goes_the_same_way(here: Path) -> None:

@@ -256,7 +256,8 @@ def test_what_was_changed_is_taken_back_by_undo(here: Gateway) -> None:
     value(here, '(block :operation "append" :label "human" :content "And cake.")')
     assert value(here, '(block :operation "undo" :label "human")') == {
         "success": True,
-        "message": "Took back the last change of human. It holds 10 of 5,000 characters.",
+        "message": "human holds the text of version 1 again, in place of version 2. Another undo puts that"
+        " one back. It holds 10 of 5,000 characters.",
         "label": "human",
         "content": "Likes tea.",
     }

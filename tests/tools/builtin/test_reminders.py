@@ -109,7 +109,6 @@ MISTAKES = [
         ":due '2026-11-21' is past: it is 2026-11-22 12:00 Europe/Berlin now; "
         f"give a later time, such as {LATER}.",
     ),
-    ('(track-task :operation "add")', "The title is empty; say in a few words what it is about."),
     (
         '(track-task :operation "done" :id "mum" :due "today")',
         ":due is for operation add; done takes none.",
@@ -121,10 +120,6 @@ MISTAKES = [
     (
         '(track-task :operation "done" :id "call-mam")',
         "There is no task 'call-mam'. Did you mean call-mum? The tasks are call-mum.",
-    ),
-    (
-        '(track-task :operation "note" :id "mum")',
-        "The note is empty; say in a few words what it is about.",
     ),
 ]
 
@@ -140,6 +135,18 @@ def test_a_mistake_is_told_and_nothing_is_written(
     before = path.read_bytes()
     assert said(here, form) == ("error", sentence)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("form", "sentence"),
+    [
+        ('(track-task :operation "add")', "add needs :title, which is missing."),
+        ('(track-task :operation "note" :note "x")', "note needs :id, which is missing."),
+        ('(track-task :operation "note" :id "mum")', "note needs :note, which is missing."),
+    ],
+)
+def test_what_lacks_a_field_is_invalid(here: Gateway, form: str, sentence: str) -> None:
+    assert said(here, form) == ("invalid", sentence)
 
 
 def test_an_operation_that_there_is_not(here: Gateway) -> None:

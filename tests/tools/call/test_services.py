@@ -27,7 +27,10 @@ ROUTER = (
 )
 MODEL = "There is no model for tools here; give the agent one: Agent(services=Services(model=…))."
 SEARCH = "There is nothing to search here; give the agent a search: Agent(services=Services(search=…))."
-SOURCES = "There are no sources here; give the agent some: Agent(services=Services(sources=…))."
+SOURCES = (
+    "There are no sources here; open some with --source NAME=PATH, or from Python:"
+    " Agent(services=Services(sources=…))."
+)
 SHARED = "There are no shared blocks here; give the agent some: Agent(services=Services(shared_blocks=…))."
 TEAM = "There are no other models or agents here; give the agent a team: Agent(services=Services(team=…))."
 PERMISSION = "There is nobody here to ask for permission; give the agent somebody: Agent(consent=…)."
