@@ -352,8 +352,9 @@ async def test_quoted_words_wait_for_a_person_whatever_the_rules_allow(tmp_path:
 
 # The sources know no other route
 
-# An audit row of a person's decision, which is no call; and an example in the language of policies.
-NO_CALL = {"decision", '(route "reply")'}
+# An audit row of a person's decision, which is no call; an example in the language of policies; and the
+# context of no call at all.
+NO_CALL = {"decision", '(route "reply")', ""}
 
 
 def routes_in_python(text: str) -> list[str]:

@@ -526,7 +526,7 @@ def gone(pid: int) -> bool:
 def ends(path: Path) -> bool:
     """Wait until the process whose id stands in ``path`` is gone."""
     pid = int(path.read_text())
-    for _ in range(200):
+    for _ in range(1500):
         if gone(pid):
             return True
         time.sleep(0.02)
