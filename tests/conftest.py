@@ -39,6 +39,11 @@ for variable in ("QUOTH_MODEL", "QUOTH_MEMORY", "OPENAI_API_KEY", "OPENAI_BASE_U
 os.environ["QUOTH_EMBEDDER"] = "none"  # a model takes a second to load; tests that search by meaning name one
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest tests first, so that no process waits for another at the end."""
+    items.sort(key=lambda item: item.path.name not in ("test_readme.py", "test_crash.py"))
+
+
 @pytest.fixture(autouse=True)
 def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A state folder, and no policy, of the test's own, for commands it starts too."""
