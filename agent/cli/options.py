@@ -183,7 +183,8 @@ def limits_of(options: Options, before: Mapping[str, Any] | None = None) -> RunL
 
 # The parser
 
-BEFORE, AFTER = "_before", "_after"  # the command: where an option stands that may be repeated
+# Where an option stands that may be repeated: before the command, before its action, or after both.
+PLACES = BEFORE, WITHIN, AFTER = "_before", "_within", "_after"
 
 
 def is_repeated(one: Field[Any]) -> bool:
@@ -221,8 +222,8 @@ class Parser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
     def add_fields(self, kind: type[Options], place: str) -> None:
-        """Add the options of ``kind``. ``place`` ends the attribute of an option that may be repeated: it
-        differs before and after the command, because the later list would replace the earlier one."""
+        """Add the options of ``kind``. ``place``, of PLACES, ends the attribute of an option that may be
+        repeated, because a later list would replace an earlier one."""
         common = self.add_argument_group("common options")
         rivals: dict[str, Any] = {}
         shared = {one.name for one in fields(Options)}
@@ -260,9 +261,12 @@ class Commands:
     def group(self, name: str, help: str, add: Callable[[Commands], None]) -> None:
         """Add a command with subcommands, which ``add`` adds when the command is given."""
         parser = self._parsers.add_parser(name, help=help, description=help)
-        parser.fill = lambda parser: add(
-            Commands(parser.add_subparsers(dest="action", metavar="ACTION", required=True))
-        )
+
+        def fill(parser: Parser) -> None:
+            parser.add_fields(Options, WITHIN)
+            add(Commands(parser.add_subparsers(dest="action", metavar="ACTION", required=True)))
+
+        parser.fill = fill
 
 
 def parsed(parser: Parser, words: Sequence[str]) -> tuple[Callable[[Any], int], Options]:
@@ -272,7 +276,7 @@ def parsed(parser: Parser, words: Sequence[str]) -> tuple[Callable[[Any], int], 
     if extra:
         _refuse(extra[0], " ".join(["quoth", *filter(None, [given.get("command")])]), found.kind)
     for one in filter(is_repeated, fields(found.kind)):
-        given[one.name] = [*given.pop(one.name + BEFORE, ()), *given.pop(one.name + AFTER, ())]
+        given[one.name] = [word for place in PLACES for word in given.pop(one.name + place, ())]
     names = {one.name for one in fields(found.kind)}
     return given.get("instead", found.do), found.kind(
         **{name: value for name, value in given.items() if name in names}
