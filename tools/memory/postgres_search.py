@@ -17,7 +17,7 @@ from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope
 from quoth.tools.call.services import Embedder
 from quoth.tools.errors import ToolError
 from quoth.tools.memory.query import words_of
-from quoth.tools.memory.search import MEANING, NEAR, NO_MEANING, POOL
+from quoth.tools.memory.search import NO_MEANING, POOL, added_up
 from quoth.tools.memory.vectors import BATCH, SECONDS
 from quoth.tools.storage.database import Store
 
@@ -37,7 +37,6 @@ VISIBLE = """
         (SELECT block FROM quoth.block_shares WHERE block_shares.agent = %(agent)s))
     AND (%(any)s OR kind = 'archival') AND (%(since)s = '' OR updated >= %(since)s)
     AND (%(until)s = '' OR updated < %(until)s)"""
-# Each gives the best passages of as many blocks.
 # The best passages of as many blocks, one of each.
 BY_WORDS = f"""
     SELECT id, score FROM (
@@ -191,16 +190,7 @@ def _found(
         asked = {**asked, "vector": meaning.vector, "model": meaning.model, "ids": list(said)}
         for sql in (BY_MEANING, MEANINGS):
             meant |= dict(connection.execute(sql.encode(), asked).fetchall())
-    best = max(said.values(), default=0.0) or 1.0
-    weight = 1.0 if options.semantic else MEANING
-    parts = {
-        id: {
-            **({"words": said[id] / best} if id in said else {}),
-            **({"meaning": weight * max(0.0, meant[id])} if id in meant else {}),
-        }
-        for id in {**said, **meant}
-        if id in said or meant[id] >= NEAR
-    }
+    parts = added_up(said, meant)
     ranked = sorted(parts, key=lambda id: (-sum(parts[id].values()), -id))[: 2 * options.limit]
     rows = {row[0]: row for row in connection.execute(CHOSEN, (ranked,)).fetchall()}
     hits = {rows[id][1]: _hit(rows[id], parts[id], asked["agent"]) for id in reversed(ranked)}

@@ -216,18 +216,22 @@ def _hits(
     meant = _by_meaning(store, nearest, visible, pool) if nearest else {}
     if nearest:
         meant |= nearest.of([id for id in said if id not in meant])
+    scores = added_up(said, meant)
+    ranked = sorted(scores, key=lambda id: (-sum(scores[id].values()), -id))
+    return read_hits(
+        store, ranked, scores.__getitem__, options.limit, agent, [] if options.semantic else words
+    )
+
+
+def added_up(said: Scores, meant: Scores) -> dict[int, dict[str, float]]:
+    """The parts of the score of each passage that is a hit: how well its words match, beside the best match,
+    and how near its meaning is. For meaning alone it must be NEAR."""
     best = max(said.values(), default=0.0)
-    words_ = {id: score / best if best > 0 else 0.0 for id, score in said.items()}
+    words = {id: score / best if best > 0 else 0.0 for id, score in said.items()}
     means = {id: MEANING * near for id, near in meant.items() if near > 0}
-    means = {id: near for id, near in means.items() if id in words_ or near >= MEANING * NEAR}
-    scores = {id: words_.get(id, 0.0) + means.get(id, 0.0) for id in {**words_, **means}}
-    ranked = sorted(scores, key=lambda id: (-scores[id], -id))
-
-    def parts(id: int) -> dict[str, float]:
-        of = {"words": words_.get(id, 0.0), "meaning": means.get(id, 0.0)}
-        return {name: score for name, score in of.items() if score}
-
-    return read_hits(store, ranked, parts, options.limit, agent, [] if options.semantic else words)
+    means = {id: near for id, near in means.items() if id in words or near >= MEANING * NEAR}
+    of = {id: {"words": words.get(id, 0.0), "meaning": means.get(id, 0.0)} for id in {**words, **means}}
+    return {id: {name: part for name, part in parts.items() if part} for id, parts in of.items()}
 
 
 # Keeping it
