@@ -18,7 +18,7 @@ from quoth.tools.call.services import Embedder
 from quoth.tools.errors import ToolError
 from quoth.tools.memory.query import words_of
 from quoth.tools.memory.search import NO_MEANING, POOL, added_up
-from quoth.tools.memory.vectors import BATCH, SECONDS
+from quoth.tools.memory.vectors import BATCH, SECONDS, vectors_of
 from quoth.tools.storage.database import Store
 
 if TYPE_CHECKING:
@@ -244,9 +244,7 @@ async def _embed_new(memory: Searched, embedder: Embedder, asked: dict[str, Any]
         return connection.execute(WITHOUT_VECTOR.encode(), asked).fetchall(), False
 
     while rows := await memory.in_thread(waiting):
-        vectors = await embedder.embed([text for _, text in rows])
-        if len(vectors) != len(rows):
-            raise ToolError(f"The embedding model gave {len(vectors)} vectors for {len(rows)} texts.")
+        vectors = await vectors_of(embedder, [text for _, text in rows])
         given = [
             (embedder.name, _vector(vector), passage)
             for (passage, _), vector in zip(rows, vectors, strict=True)

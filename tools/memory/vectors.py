@@ -90,14 +90,20 @@ async def embed_new(store: Store, embedder: Embedder, texts: Texts, seconds: flo
         if not batch:
             return
         said = await asyncio.to_thread(texts, batch)
-        vectors = await embedder.embed(list(said.values()))
-        if len(vectors) != len(said):
-            raise ToolError(f"The embedding model gave {len(vectors)} vectors for {len(said)} texts.")
+        vectors = await vectors_of(embedder, list(said.values()))
         size = model.dimensions or len(vectors[0]) // 4 if vectors else 0
         found = dict(zip(said, (small(vector, size) for vector in vectors), strict=True))
         await asyncio.to_thread(_keep, store, model, batch[-1], found)
         if time.monotonic() >= end:
             return
+
+
+async def vectors_of(embedder: Embedder, texts: Sequence[str]) -> Sequence[bytes]:
+    """A vector for each text. Raises ToolError when the model fails, or gives more or fewer."""
+    vectors = await embedder.embed(texts)
+    if len(vectors) != len(texts):
+        raise ToolError(f"The embedding model gave {len(vectors)} vectors for {len(texts)} texts.")
+    return vectors
 
 
 def _next(store: Store, embedder: Embedder) -> tuple[VectorModel, list[int]]:
