@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from quoth.tools.call.preview import CallPreview
     from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope
     from quoth.tools.call.services import (
+        KnowledgeBase,
         MemoryStore,
         ModelProvider,
         PermissionBroker,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         SharedBlocks,
         SourceManager,
         Team,
+        WebSearch,
     )
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.program.compiler import Program
@@ -162,6 +164,14 @@ class ToolContext:
     @property
     def shared_blocks(self) -> SharedBlocks:
         return self.services.shared_blocks
+
+    @property
+    def knowledge_base(self) -> KnowledgeBase:
+        return self.services.knowledge_base
+
+    @property
+    def web_search(self) -> WebSearch:
+        return self.services.web_search
 
     async def search(
         self, query: str, scope: SearchScope = "agent", options: SearchOptions | None = None

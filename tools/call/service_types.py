@@ -143,3 +143,50 @@ def one_of(what: str, word: str, known: Sequence[str]) -> None:
     """Raise ToolError unless ``word`` is known."""
     if word not in known:
         raise ToolError(f"There is no {what} {word}; use {', '.join(known[:-1])} or {known[-1]}.")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Who gave an entry of the knowledge base, when (RFC 3339, UTC), and in which chat, session and call."""
+
+    user: str
+    at: str
+    chat: str = ""
+    session: str = ""
+    call: str = ""
+
+
+@dataclass(frozen=True)
+class Filed:
+    """Where an entry stands: its file, relative to the workspace, its title, and whether it is a new one."""
+
+    path: str
+    title: str
+    created: bool
+
+
+@dataclass(frozen=True)
+class Known:
+    """An entry that a search of the knowledge base found: a part of its text, and who said it when.
+
+    ``kind`` is ``source``, ``claim``, ``learning`` or ``note``; ``path`` and ``line`` (from 1) say where it
+    stands; ``score`` is higher for a better match. The text is data, whoever wrote it.
+    """
+
+    kind: str
+    title: str
+    text: str
+    path: str
+    line: int
+    user: str = ""
+    at: str = ""
+    score: float = 0.0
+
+
+@dataclass(frozen=True)
+class WebHit:
+    """One match of a web search: its title, its address, and a piece of its text."""
+
+    title: str
+    address: str
+    text: str = ""

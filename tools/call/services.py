@@ -19,10 +19,14 @@ if TYPE_CHECKING:  # what they hand over is imported when there is something to 
         BlockKind,
         BlockPermission,
         BlockVersion,
+        Filed,
+        Known,
+        Origin,
         SearchHit,
         SearchOptions,
         SearchScope,
         Source,
+        WebHit,
     )
 
 
@@ -198,6 +202,45 @@ class SharedBlocks(Protocol):
         ...
 
 
+class KnowledgeBase(Protocol):
+    """What people and their agent have gathered: files that both may edit (tools/knowledge/).
+
+    The same content filed twice is one entry with two origins. Raises ToolError, with file and line, for a
+    file that cannot be read; it is left as it is.
+    """
+
+    async def add_source(
+        self, title: str, text: str, origin: Origin, *, addresses: Sequence[str] = ()
+    ) -> Filed:
+        """File a source: one file each, named from the title."""
+        ...
+
+    async def add_claim(self, text: str, origin: Origin) -> Filed: ...
+
+    async def add_learning(self, category: str, text: str, origin: Origin) -> Filed: ...
+
+    async def add_note(self, title: str, text: str, origin: Origin) -> Filed:
+        """File a note, such as a summary, in the inbox."""
+        ...
+
+    async def look_up(self, query: str, limit: int = 5) -> Sequence[Known]:
+        """The entries that match the words best, the best first."""
+        ...
+
+
+class WebSearch(Protocol):
+    """Finds pages or files for a query. It opens none of them."""
+
+    @property
+    def name(self) -> str:
+        """Where it searches, for people; without secrets."""
+        ...
+
+    async def find(self, query: str, limit: int = 10) -> Sequence[WebHit]:
+        """The best matches, the best first. Raises ToolError with a sentence when it cannot search."""
+        ...
+
+
 # What stands where the host gave nothing
 
 
@@ -226,6 +269,12 @@ NO_SHARED_BLOCKS: SharedBlocks = _missing(
     SharedBlocks, "are no shared blocks here; give the agent some", "shared_blocks"
 )
 NO_TEAM: Team = _missing(Team, "are no other models or agents here; give the agent a team", "team")
+NO_KNOWLEDGE: KnowledgeBase = _missing(
+    KnowledgeBase, "is no knowledge base here; open it with --knowledge, or from Python", "knowledge_base"
+)
+NO_WEB_SEARCH: WebSearch = _missing(
+    WebSearch, "is nowhere to search; name a server or a folder with --search, or from Python", "web_search"
+)
 NO_PERMISSION: PermissionBroker = _missing(
     PermissionBroker, "is nobody here to ask for permission; give the agent somebody", ""
 )
@@ -242,6 +291,8 @@ class Services:
     sources: SourceManager = NO_SOURCES
     shared_blocks: SharedBlocks = NO_SHARED_BLOCKS
     team: Team = NO_TEAM
+    knowledge_base: KnowledgeBase = NO_KNOWLEDGE
+    web_search: WebSearch = NO_WEB_SEARCH
 
     def __post_init__(self) -> None:
         for field, protocol in zip(fields(Services), PROTOCOLS, strict=True):
@@ -254,5 +305,15 @@ class Services:
                     )
 
 
-PROTOCOLS = (MemoryStore, Router, ModelProvider, Search, SourceManager, SharedBlocks, Team)  # as above
+PROTOCOLS = (  # as above
+    MemoryStore,
+    Router,
+    ModelProvider,
+    Search,
+    SourceManager,
+    SharedBlocks,
+    Team,
+    KnowledgeBase,
+    WebSearch,
+)
 NO_SERVICES = Services()

@@ -15,6 +15,7 @@ from words import Later, Spy, complaint, files, gateway, load, shipped, tool
 
 from quoth import Block, SearchHit, SearchOptions, Services, Source, ToolContext, Workspace
 from quoth.tools.call.call import ALLOW, Call, Verdict, deny
+from quoth.tools.call.service_types import Origin
 from quoth.tools.call.services import NO_SERVICES, PROTOCOLS, PermissionBroker
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.lisp.forms import CallForm
@@ -33,7 +34,17 @@ SOURCES = (
 )
 SHARED = "There are no shared blocks here; give the agent some: Agent(services=Services(shared_blocks=…))."
 TEAM = "There are no other models or agents here; give the agent a team: Agent(services=Services(team=…))."
+KNOWLEDGE = (
+    "There is no knowledge base here; open it with --knowledge, or from Python:"
+    " Agent(services=Services(knowledge_base=…))."
+)
+WEB = (
+    "There is nowhere to search; name a server or a folder with --search, or from Python:"
+    " Agent(services=Services(web_search=…))."
+)
 PERMISSION = "There is nobody here to ask for permission; give the agent somebody: Agent(consent=…)."
+
+ANN = Origin("ann", "2026-03-10T12:00:00Z")
 
 MISSING: list[tuple[str, Callable[[ToolContext], Any], str]] = [
     ("create_block", lambda ctx: ctx.memory.create_block("persona", "Kind.", kind="core"), MEMORY),
@@ -61,6 +72,12 @@ MISSING: list[tuple[str, Callable[[ToolContext], Any], str]] = [
     ("may_use", lambda ctx: ctx.team.may_use("openai:gpt-5-mini"), TEAM),
     ("model", lambda ctx: ctx.team.model("openai:gpt-5-mini"), TEAM),
     ("run", lambda ctx: ctx.team.run("Look.", call=Call("c1", CallForm("probe")), context=ctx), TEAM),
+    ("add_source", lambda ctx: ctx.knowledge_base.add_source("Cells", "…", ANN), KNOWLEDGE),
+    ("add_claim", lambda ctx: ctx.knowledge_base.add_claim("It is blue.", ANN), KNOWLEDGE),
+    ("add_learning", lambda ctx: ctx.knowledge_base.add_learning("factual", "Blue.", ANN), KNOWLEDGE),
+    ("add_note", lambda ctx: ctx.knowledge_base.add_note("Talk", "…", ANN), KNOWLEDGE),
+    ("look_up", lambda ctx: ctx.knowledge_base.look_up("blue"), KNOWLEDGE),
+    ("find", lambda ctx: ctx.web_search.find("solar cells"), WEB),
     ("request", lambda ctx: ctx.permission.request("edit persona", "it is yours"), PERMISSION),
 ]
 
