@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from quoth.agent.cli import (
     audit,
     call,
+    chat,
     consent,
     flight,
     memory,
@@ -36,7 +37,22 @@ from quoth.agent.terminal.output import (
 )
 from quoth.tools.errors import QuothError, StoreError
 
-FILES = (run, call, tools, program, flight, audit, policy, consent, memory, remind, session, resume, replay)
+FILES = (
+    run,
+    chat,
+    call,
+    tools,
+    program,
+    flight,
+    audit,
+    policy,
+    consent,
+    memory,
+    remind,
+    session,
+    resume,
+    replay,
+)
 
 
 def parser() -> Parser:
