@@ -13,7 +13,7 @@ import os
 import signal
 import socket
 import stat
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -136,16 +136,12 @@ class Gateway:
     async def listen(self, path: str) -> str:
         """Serve clients at a unix socket, which only this user can open, until a signal comes."""
         async with self._serving():
-            ours = _socket(path)
-            server = await asyncio.start_unix_server(self._called, sock=ours)
-            complain(f"Listening at {path}.")
-            try:
+            with _socket(path) as ours:
+                server = await asyncio.start_unix_server(self._called, sock=ours)
+                complain(f"Listening at {path}.")
                 self._chats.start()
                 await self._ending.wait()
-            finally:
                 server.close()
-                with contextlib.suppress(OSError):
-                    Path(path).unlink()
         return self._how
 
     @contextlib.asynccontextmanager
@@ -240,9 +236,10 @@ async def _first(work: asyncio.Future[Any], event: asyncio.Event) -> bool:
         waiting.cancel()
 
 
-def _socket(path: str) -> socket.socket:
-    """A socket at ``path`` that only this user can open. One that a dead process left is replaced. Raises
-    UsageError."""
+@contextlib.contextmanager
+def _socket(path: str) -> Iterator[socket.socket]:
+    """A socket at ``path`` that only this user can open, while the context lasts. One that a dead process
+    left is replaced. Raises UsageError."""
     place = Path(path)
     with contextlib.suppress(OSError):
         if not stat.S_ISSOCK(place.lstat().st_mode):
@@ -260,7 +257,11 @@ def _socket(path: str) -> socket.socket:
         raise UsageError(f"quoth cannot listen at {path}: {why}.") from None
     finally:
         os.umask(before)
-    return ours
+    try:
+        yield ours
+    finally:
+        with contextlib.suppress(OSError):
+            place.unlink()
 
 
 def _is_answered(path: str) -> bool:

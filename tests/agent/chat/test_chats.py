@@ -4,60 +4,18 @@ start goes on with."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chats import Host, echo
 
 from quoth.agent.chat.chats import Chats
 from quoth.agent.chat.inbox import KEPT_SECONDS, Inbox
 from quoth.agent.chat.lines import Message, Outgoing
-from quoth.agent.reply import FollowUp, Reply
+from quoth.agent.reply import FollowUp
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.database import Store
-
-
-class NoRequests:
-    def requests(self, **_: Any) -> list[Any]:
-        return []
-
-
-@dataclass
-class Host:
-    """A host whose chats answer each text by ``answer``."""
-
-    answer: Callable[[str], Awaitable[str]]
-    heard: list[tuple[str, str, str]] = field(default_factory=list)
-    broker: Any = field(default_factory=NoRequests)
-    follow_ups: tuple[FollowUp, ...] = ()
-
-    def for_chat(self, chat: str) -> Any:
-        return Talk(self, chat)
-
-
-@dataclass
-class Talk:
-    host: Host
-    chat: str
-
-    @property
-    def session(self) -> str:
-        return f"chat-{self.chat}"
-
-    @property
-    def broker(self) -> Any:
-        return self.host.broker
-
-    async def say(self, text: str, *, speaker: str | None = None, turn: str | None = None) -> Reply:
-        self.host.heard.append((self.chat, speaker or "", text))
-        said = await self.host.answer(text)
-        return Reply(self.session, "done", said, follow_ups=self.host.follow_ups)
-
-
-async def echo(text: str) -> str:
-    return f"{text}!"
 
 
 class Room:
