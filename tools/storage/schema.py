@@ -303,6 +303,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     END;
     """,
     """
+    ALTER TABLE audit ADD COLUMN confidence REAL;
+    """,
+    """
     CREATE TABLE inbox (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,
         chat TEXT NOT NULL,
