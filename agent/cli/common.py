@@ -57,7 +57,7 @@ def agent_of(
     AsyncAgent."""
     from quoth.agent.client import AsyncAgent
     from quoth.agent.run.channels import VARIABLE, channels_of
-    from quoth.agent.run.options import HostServices, ModelOptions, ToolOptions
+    from quoth.agent.run.options import HostServices, ModelOptions, PolicyOptions, ToolOptions
 
     consent: Any = None
     if options.yes:
@@ -79,7 +79,7 @@ def agent_of(
         workspace=options.folder,
         tools=ToolOptions(options.tools, options.belt or "full", options.without),
         model=ModelOptions(options.model, options.base_url, options.dialect),
-        policy=options.policy,
+        policy=PolicyOptions(options.policy, options.gate),
         user=options.user,
         session=options.session,
         consent=consent,

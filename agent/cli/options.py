@@ -103,6 +103,7 @@ class Options:
         default=(),
     )
     policy: str | None = option("--policy", "FILE", "rules for this run, beside yours and the workspace's")
+    gate: str | None = option("--gate", "FILE.hy", "a reviewer of the calls of tools that want one")
     memory: str | None = option(
         "--memory",
         "URL",

@@ -34,7 +34,7 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
         given, foreign = known.given(), known.foreign()
     more: dict[str, Any] = {
         name: value
-        for name in ("model", "base_url", "policy", "dialect", "belt")
+        for name in ("model", "base_url", "policy", "gate", "dialect", "belt")
         if (value := given.get(name.replace("_", "-"))) and vars(options)[name] is None
     }
     if given.get("tools") and not options.tools:
@@ -76,7 +76,7 @@ def reaches_out(name: str, value: Any) -> bool:
 
     if name == "model":
         return value not in EMBEDDED
-    return name in ("tools", "policy", "base_url", "sources", "channels") and bool(value)
+    return name in ("tools", "policy", "gate", "base_url", "sources", "channels") and bool(value)
 
 
 def _listed(value: Any) -> list[str]:
