@@ -1,4 +1,4 @@
-"""The entries of the knowledge base in memory, read again only where files have changed; and the search in it.
+"""The entries of the knowledge base in memory, read again only where files have changed, and their search.
 
 Knows the workspace and how entries are read; it must not know how they are written.
 """
