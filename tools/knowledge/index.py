@@ -18,6 +18,7 @@ from quoth.tools.errors import ToolError
 from quoth.tools.knowledge.entries import FOLDER, KnowledgeFile, Section, Stored
 from quoth.tools.words import STOP_WORDS, WORD, stem
 
+MOST_CHARS: Final = 10_000  # of a query
 MOST_WORDS: Final = 64  # of a query
 PASSAGE_CHARS: Final = 500  # of an entry in a result
 LEAST_PART: Final = 0.3  # of the best score, below which nothing is a match
@@ -98,7 +99,7 @@ class Index:
     def look_up(self, query: str, limit: int) -> list[Known]:
         """The entries that match the words best: a rare word counts more than one that many entries have, a
         word of the title twice."""
-        said = dict.fromkeys(WORD.findall(query.lower()))
+        said = dict.fromkeys(WORD.findall(query[:MOST_CHARS].lower()))
         wanted = {stem(word) for word in said if word not in STOP_WORDS}
         wanted = set(sorted(wanted)[:MOST_WORDS])
         if not wanted:
