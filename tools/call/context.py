@@ -189,7 +189,8 @@ class ToolContext:
         self.side_effects.append(what)
 
     def say(self, text: str) -> None:
-        """Add a message for the model that is returned beside the value when the call is ok."""
+        """Add a message for the model, and in a chat for the person, that is returned beside the value when
+        the call is ok."""
         self.said.append(text)
 
 
