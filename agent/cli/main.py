@@ -14,6 +14,7 @@ from quoth.agent.cli import (
     call,
     consent,
     flight,
+    knowledge,
     memory,
     policy,
     program,
@@ -36,7 +37,22 @@ from quoth.agent.terminal.output import (
 )
 from quoth.tools.errors import QuothError, StoreError
 
-FILES = (run, call, tools, program, flight, audit, policy, consent, memory, remind, session, resume, replay)
+FILES = (
+    run,
+    call,
+    tools,
+    program,
+    flight,
+    audit,
+    policy,
+    consent,
+    memory,
+    knowledge,
+    remind,
+    session,
+    resume,
+    replay,
+)
 
 
 def parser() -> Parser:
