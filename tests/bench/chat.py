@@ -1,13 +1,14 @@
-"""Many chats in one process, with a model that answers at once: what a message costs beside a floor written by
-hand, what a waiting chat keeps, and whether a slow tool of one chat holds up the others. Prints Org tables.
+"""Many chats in one process, with a model that answers at once: what a message costs beside a floor written
+by hand, what a waiting chat keeps, and whether a slow tool of one chat holds up the others. Prints Org tables.
 
 python tests/bench/chat.py [cost] [memory] [--chats 300] [--rounds 5]
 
 A message goes the whole way: accepted on disk, what is known looked up, the model asked, tags read and their
 tools called through the door, follow-ups sent, answered on disk. The floor is the same model and one synced
-commit of SQLite. "One at a time" is the time from a message to its reply while nothing else is to do, with all
-chats open; "all at once" a message's share when each chat sends one in the same moment; "a steady stream" what
-a message takes longer than its model, which takes half a second, when each chat sends one within ten seconds.
+commit of SQLite. "One at a time" is the time from a message to its reply while nothing else is to do, with
+all chats open; "all at once" a message's share when each chat sends one in the same moment; "a steady stream"
+what a message takes longer than its model, which takes half a second, when each chat sends one within ten
+seconds.
 """
 
 from __future__ import annotations
