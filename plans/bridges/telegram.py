@@ -71,6 +71,8 @@ async def bridge(address: str, *options: str) -> int:
         coming = asyncio.create_task(bring_in(http, gateway))
         async for line in gateway.stdout:  # type: ignore[union-attr]
             said = json.loads(line)
+            if said["kind"] == "asked":
+                said["text"] += "\n/approve {id} or /deny {id}".format(**said["request"])
             for start in range(0, len(said["text"]), LONGEST):
                 part = said["text"][start : start + LONGEST]
                 await ask(http, "sendMessage", chat_id=said["chat"], text=part)

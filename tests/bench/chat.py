@@ -1,5 +1,5 @@
 """Many chats in one process, with a model that answers at once: what a message costs beside a floor written
-by hand, what a waiting chat keeps, and whether a slow tool of one chat holds up the others. Prints Org tables.
+by hand, what a waiting chat keeps, and whether a slow tool of one chat holds up the others. Prints tables.
 
 python tests/bench/chat.py [cost] [memory] [--chats 300] [--rounds 5]
 
