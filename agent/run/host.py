@@ -52,7 +52,7 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
-from quoth.tools.loading import with_sources
+from quoth.tools.loading import KNOWLEDGE_RULES, with_sources
 from quoth.tools.policy.files import load_policy, policy_files
 from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.sandbox.runner import Sandbox
@@ -115,8 +115,9 @@ class Host:
         self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
         self.limits = run_limits(limits)
         self.workspace = _workspace(workspace, policies)
-        self.policy = load_policy(self.workspace.root, policies.file)
-        table = tooling.load()
+        rules = KNOWLEDGE_RULES if given.gathers else None
+        self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
+        table = tooling.load(knowledge=given.gathers)
         self.table = table if given.sources is NO_SOURCES else with_sources(table)
         self.models = Models(model_options(model), search=tooling.searched)
         self._memory = OwnMemory(lambda: self._open_memory(given))

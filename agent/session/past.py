@@ -79,7 +79,8 @@ class PastCall:
         tool = "" if self.begun is None else read_form(self.begun.data["form"]).tool
         audit = {"tool": tool, "status": data["status"], "stage": data.get("stage", "body"), "ts": event.at}
         said, effects = data.get("message", ""), tuple(data.get("effects", ()))
-        return ToolResult(data["id"], tool, data["status"], data.get("value"), said, effects, audit)
+        told = data.get("follow-up") if data["status"] == "ok" else said or None
+        return ToolResult(data["id"], tool, data["status"], data.get("value"), said, effects, audit, told)
 
 
 @dataclass

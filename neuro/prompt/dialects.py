@@ -21,7 +21,7 @@ from quoth.neuro.prompt.grammar import LISP, Spelling, grammar
 from quoth.neuro.prompt.grammar import PLIST as PLIST_SPELLING
 from quoth.neuro.prompt.grammar import TAGS as TAGS_SPELLING
 from quoth.neuro.prompt.schemas import wire_name
-from quoth.neuro.prompt.tags import spell_tag, tag_arguments, tagged
+from quoth.neuro.prompt.tags import spell_tag, tag_arguments
 from quoth.neuro.reading.json_calls import NAMESPACE
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.result import Fault, FoundCall, Reading
@@ -129,26 +129,26 @@ class _Tags(Dialect):
     def opening(
         self, table: ToolTable, *, search: bool = False, view: str | None = None, rules: str | None = None
     ) -> str:
-        if not tagged(table):
+        if not table.tags:
             raise UsageError("The dialect tags needs tools with a :tag, and this table has none.")
         return super().opening(table, view=view, rules=rules)
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
-        return super().grammar(ToolTable(tuple(tagged(table).values())), **bounds)
+        return super().grammar(ToolTable(tuple(tool for tool in table if tool.tag)), **bounds)
 
     def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Mapping[str, str]]:
-        return _names(table), {tag: tool.name for tag, tool in tagged(table).items()}
+        return _names(table), {tag: tool.name for tag, tool in table.tags.items()}
 
     def _meant(self, call: FoundCall, table: ToolTable) -> FoundCall:
         """A tagged line as a call with its words as arguments; any other call unchanged."""
         if not call.tag:
             return call
-        tool = tagged(table)[call.tag]
+        tool = table.tags[call.tag]
         words = "".join(call.form.positional)
         return replace(call, form=CallForm(tool.name, tag_arguments(tool, words)))
 
     def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
-        if table is not None and form.tool in table and table.get(form.tool).tag:
+        if table is not None and form.tool in table:
             return spell_tag(table.get(form.tool), form)
         return f"{form.tool.upper()}: {_dumps(dict(form.args))}"
 

@@ -11,37 +11,34 @@ import json
 import re
 from typing import Any
 
-from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm, kebab
 from quoth.tools.registry.parameters import TEXTS, Param
-from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.registry.table import CognitiveTool
 
 _WORD = re.compile(r'("(?:[^"\\]|\\.)*"|\S+)[ \t]*')
 
 
-def tagged(table: ToolTable) -> dict[str, CognitiveTool]:
-    """The tools that have a tag, by tag. Raises UsageError when two have the same."""
-    found: dict[str, CognitiveTool] = {}
-    for tool in table:
-        if tool.tag in found:
-            raise UsageError(f"The tools {found[tool.tag].name} and {tool.name} share the tag {tool.tag}.")
-        if tool.tag:
-            found[tool.tag] = tool
-    return found
+def prefix_of(tool: CognitiveTool) -> str:
+    """The prefix of a tool's tag; of one without, its name in capitals, for measurements."""
+    return tool.tag.prefix if tool.tag else tool.name.upper()
 
 
 def tag_line(tool: CognitiveTool) -> str:
     """The line that shows a model how to call the tool: ``RESEARCH: [query]``. For several free texts it is
     JSON with their names, because a model cannot tell where one ends and the next begins."""
+    if tool.tag and tool.tag.example:
+        return tool.tag.example
     slots = _slots(tool)
     if not all(param.choices for param in slots[:-1]):
-        return f"{tool.tag}: {{" + ", ".join(f'"{param.name}": {_slot(param)}' for param in slots) + "}"
-    return f"{tool.tag}: " + " ".join(map(_slot, slots))
+        return (
+            f"{prefix_of(tool)}: {{" + ", ".join(f'"{param.name}": {_slot(param)}' for param in slots) + "}"
+        )
+    return f"{prefix_of(tool)}: " + " ".join(map(_slot, slots))
 
 
 def spell_tag(tool: CognitiveTool, form: CallForm) -> str:
     """The line that calls a tool with these arguments."""
-    return f"{tool.tag}: " + json.dumps(dict(form.args), ensure_ascii=False)
+    return f"{prefix_of(tool)}: " + json.dumps(dict(form.args), ensure_ascii=False)
 
 
 def _slots(tool: CognitiveTool) -> list[Param]:

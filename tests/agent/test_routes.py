@@ -216,6 +216,26 @@ async def replayed(world: World) -> None:
         assert (await agent.replay(live_tools=True)).looks == 1
 
 
+def chat(text: str) -> Callable[[World], Awaitable[None]]:
+    """A model says it in a chat."""
+
+    async def bring(world: World) -> None:
+        async with world.agent() as agent:
+            await agent.call(text, route="chat")
+
+    return bring
+
+
+async def resumed_chat(world: World) -> None:
+    """The same, and it waits, is approved, and is carried on by another agent."""
+    before = {"tools": [world.here / "allows.hy"], "policy": world.here / "asks.hy"}
+    async with world.agent(**before) as agent:
+        assert (await agent.call(PROBE, route="chat")).status == "pending"
+        agent.broker.decide(agent.broker.requests()[0].id, Decision("once"))
+    async with world.agent() as agent:
+        await agent.resume()
+
+
 # What a model that speaks a dialect says, and by which routes that comes.
 SPOKEN: dict[str, tuple[tuple[Route, ...], Any]] = {
     "call-form": (("reply",), PROBE),
@@ -229,6 +249,9 @@ SPOKEN: dict[str, tuple[tuple[Route, ...], Any]] = {
 # brought.
 WAYS: dict[str, tuple[tuple[Route, ...], Callable[[World], Awaitable[None]]]] = {
     **{dialect: (routes, reply(said, dialect)) for dialect, (routes, said) in SPOKEN.items()},
+    "tag of a chat": (("chat",), chat(PROBE)),
+    "a user's tool in a chat": (("chat", "tool"), chat("(relay)")),
+    "resumed call of a chat": (("chat",), resumed_chat),
     "nested in a program": (("reply", "program"), reply(f"(eval (do (+ 1 2) {PROBE}))")),
     "recursive eval": (("reply", "program", "program"), reply(f"(eval (eval {json.dumps(PROBE)}))")),
     "REPL line": (("repl", "program"), command(stdin=PROBE + "\n")),

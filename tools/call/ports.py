@@ -125,6 +125,7 @@ class Receipt:
     status: Status
     value: Any
     message: str
+    follow_up: str | None = None
 
 
 class Receipts(Protocol):

@@ -53,6 +53,8 @@ class Door(Parts):
 
         Only asyncio.CancelledError passes through, after the audit row is written.
         """
+        if call.confidence is None and context.confidence is not None:
+            call = dataclasses.replace(call, confidence=float(context.confidence))
         state = CallState(call, context, self.dispatch)
         state.context = self._context(state, context)
         stage, outcome = "look-up", Outcome("cancelled", message=f"{call.tool} was cancelled.")
@@ -122,6 +124,7 @@ class Door(Parts):
             inner_clocks=(*given.clocks, state.clock),
             tool=call.tool,
             route=call.route,
+            confidence=call.confidence,
             shown=self._shown,
             may_list=lambda path: walk().may_list(path),
             may_read=lambda path: walk().may_read(path),

@@ -40,6 +40,7 @@ from quoth.tools.errors import (
     InvalidCallError,
     Pending,
     QuothError,
+    Status,
     ToolError,
     ToolFailure,
     UnknownToolError,
@@ -112,6 +113,7 @@ async def find_receipt(door: Parts, state: CallState) -> Outcome | None:
     if (ended := await ask_policy(door, state) or await ask_guard(door, state)) is not None:
         return ended
     note = f"answered by the receipt of call {found.call}"
+    state.said += [found.follow_up] if found.follow_up else []
     return Outcome(found.status, found.value, found.message, note)
 
 
@@ -186,7 +188,7 @@ async def ask_gate(door: Parts, state: CallState) -> Outcome | None:
     except Exception as error:
         if tool.gate_failure == "open":
             state.verdicts["gate"] = FailedOpen("allow", brief(error))
-            state.said.append(f"The gate failed ({brief(error)}) and {tool.name} fails open.")
+            state.notes.append(f"The gate failed ({brief(error)}) and {tool.name} fails open.")
             return None
         verdict = deny(f"the gate failed ({brief(error)})")
     return _weigh(state, "gate", verdict)
@@ -259,6 +261,7 @@ async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> O
     state.verdicts["consent"] = dataclasses.replace(instead, call=call.id)
     result = await state.dispatch(call, state.context)
     state.context.side_effects.extend(result.side_effects)
+    state.said += [result.follow_up] if result.follow_up else []
     if result.status == "pending":
         door.consent.waits(outer, instead.form)
     tool = state.known_tool
@@ -295,7 +298,7 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
         for name in decided:
             if (ended := await _ask_permission(door, state, Pending(name, permission=name))) is not None:
                 return ended
-        told, kept = len(state.said), len(state.context.written)
+        kept = len(state.context.written)
         while True:
             try:
                 made = await run_function(
@@ -308,20 +311,27 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
                 if (ended := await _ask_permission(door, state, needed)) is not None:
                     return ended
                 state.made.clear()
-                del state.said[told:]
+                state.said.clear()
                 del state.context.written[kept:]
         value = plain(made)
         if left := state.reservation.left:
-            state.said.append(left)
+            state.notes.append(left)
         return Outcome("ok", value)
     except TimeoutError:
-        return Outcome("timeout", message=f"{tool.name} did not finish within {tool.timeout:g} s.")
+        return _failed(state, "timeout", f"{tool.name} did not finish within {tool.timeout:g} s.")
     except ToolFailure as failure:
-        return Outcome(failure.status, message=failure.message)
+        return _failed(state, failure.status, failure.message)
     except (ToolError, QuothError) as error:
-        return Outcome("error", message=str(error))
+        return _failed(state, "error", str(error))
     except Exception as error:
-        return Outcome("error", message=f"{tool.name} failed: {brief(error)}.")
+        return _failed(state, "error", f"{tool.name} failed: {brief(error)}.")
+
+
+def _failed(state: CallState, status: Status, message: str) -> Outcome:
+    """How a call ends whose body has begun, and that it counts all the same, where calls are counted."""
+    if status != "pending" and (left := state.reservation.left):
+        message = f"{message} It counts all the same: {left}."
+    return Outcome(status, message=message)
 
 
 STAGES: tuple[tuple[str, Callable[[Parts, CallState], Awaitable[Outcome | None]]], ...] = (

@@ -42,7 +42,8 @@ class CallState:
     args: dict[str, Any] = field(default_factory=dict)
     reservation: Reservation = field(default_factory=Reservation)
     questions: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)  # by the body
+    notes: list[str] = field(default_factory=list)  # by the host, for the model only
     verdicts: dict[Voice, Decided] = field(default_factory=dict)
     permitted: set[str] = field(default_factory=set)  # what a person has allowed the body
     refused: bool = False  # by a person

@@ -202,7 +202,9 @@ NEEDED: Final[dict[Kind, dict[str, Any]]] = {
 # and what it may say beside that, or leave empty.
 POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
     "session": {
-        **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt", "memory"), str),
+        **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt", "memory", "search"), str),
+        "search-keys": str,
+        "knowledge": bool,
         "tools": list[str],
         "without": list[str],
         "limits": dict[str, int | float | None],

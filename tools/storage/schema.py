@@ -302,4 +302,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
             AND session = (SELECT id FROM indexed_sessions WHERE session = old.session);
     END;
     """,
+    """
+    ALTER TABLE audit ADD COLUMN confidence REAL;
+    """,
 )

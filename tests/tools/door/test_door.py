@@ -26,6 +26,7 @@ from quoth.tools.door.stages import STAGES
 from quoth.tools.errors import STATUSES, ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
+from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.pool import SandboxLimits
 from quoth.tools.storage.database import Store
@@ -130,6 +131,7 @@ def test_the_row_says_who_called_what_when_and_how_it_ended() -> None:
         "message": "",
         "form": "(probe)",
         "repairs": "",
+        "confidence": None,
         "schema_hash": here.door.table.schema_hash,
     }
     assert result.side_effects == ("wrote:a",)
@@ -511,6 +513,60 @@ def test_a_guard_that_asks_waits_for_a_person() -> None:
 def test_a_person_cannot_allow_what_the_guard_denies() -> None:
     here = gateway(tool(guard=Spy(False), effects=["writes"]), consent=Says(ALLOW))
     assert here.pass_through("(probe)").status == "denied"
+
+
+# What the person in a chat is told
+
+
+def follow_up(body: Callable[..., Any], **parts: Any) -> tuple[str, str | None]:
+    """What the model and what the person is told of a call with that body."""
+    result = gateway(tool(body=body, daily_limit=3), **parts).pass_through("(probe)", user="ann")
+    assert "follow_up" not in result.to_json()
+    return result.message, result.follow_up
+
+
+def test_the_person_hears_what_the_body_says_and_the_model_what_the_host_adds(store: Store) -> None:
+    def saying(ctx: ToolContext) -> str:
+        ctx.say("Filed.")
+        ctx.say("It is named sun.")
+        return "sun"
+
+    limits = StoreLimits(lambda: store)
+    assert follow_up(saying, limits=limits) == (
+        "Filed.\nIt is named sun.\n2 of 3 left today",
+        "Filed.\nIt is named sun.",
+    )
+    assert follow_up(lambda: "sun", limits=limits) == ("1 of 3 left today", None)
+
+
+def test_a_call_that_fails_tells_both_why_and_that_it_counts(store: Store) -> None:
+    def failing(ctx: ToolContext) -> None:
+        ctx.say("Soon.")
+        raise ToolError("The search server did not answer.")
+
+    limits = StoreLimits(lambda: store)
+    said = "The search server did not answer. It counts all the same: 2 of 3 left today."
+    assert follow_up(failing, limits=limits) == (said, said)
+    said = "probe failed: ValueError: no. It counts all the same: 1 of 3 left today."
+    assert follow_up(Spy(ValueError("no")), limits=limits) == (said, said)
+    denied = follow_up(Spy(), policy=Says(deny("not here")), limits=limits)
+    assert denied == ("probe was denied: not here.",) * 2
+
+
+def test_a_call_is_as_sure_as_its_context_and_so_are_those_in_it() -> None:
+    inner = tool("inner", lambda ctx: ctx.confidence)
+
+    async def body(ctx: ToolContext) -> Any:
+        assert ctx.dispatch is not None
+        return [ctx.confidence, (await ctx.dispatch(CallForm("inner"))).value]
+
+    here = gateway(tool(body=body), inner)
+    assert here.pass_through("(probe)").value == [None, None]
+    assert here.pass_through("(probe)", confidence=0.7).value == [0.7, 0.7]
+    here.given["confidence"] = 1
+    assert here.pass_through("(probe)").value == [1.0, 1.0]
+    assert here.pass_through("(probe)", confidence=0.7).value == [0.7, 0.7]
+    assert [row["confidence"] for row in here.rows] == [None, None, 0.7, 0.7, 1.0, 1.0, 0.7, 0.7]
 
 
 # The gate
