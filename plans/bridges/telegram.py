@@ -42,11 +42,10 @@ async def ask(http: httpx.AsyncClient, method: str, wait: int = 0, **fields: Any
 def line_of(update: dict[str, Any]) -> dict[str, Any]:
     """The gateway's line for what a person says, or for a decision: /approve ID, /deny ID."""
     message = update["message"]
-    who = {"user": str(message["from"]["id"]), "chat": str(message["chat"]["id"])}
-    command, _, rest = message["text"].partition(" ")
-    if command in ("/approve", "/deny"):
-        return {**who, command[1:]: rest.strip()}
-    return {"id": update["update_id"], **who, "text": message["text"]}
+    command, _, request = message["text"].partition(" ")
+    said = {command[1:]: request.strip()} if command in ("/approve", "/deny") else {"text": message["text"]}
+    user, chat = str(message["from"]["id"]), str(message["chat"]["id"])
+    return {"id": update["update_id"], "user": user, "chat": chat, **said}
 
 
 async def bring_in(http: httpx.AsyncClient, gateway: asyncio.subprocess.Process) -> None:

@@ -122,8 +122,8 @@ def test_user_chat_and_id_come_from_the_update_whatever_the_text_says(
     assert telegram.sent == [("-100", forged), ("8", "decided"), ("-100", "decided")]
     assert lines(tmp_path) == [
         {"id": 31, "user": "7", "chat": "-100", "text": forged},
-        {"user": "8", "chat": "8", "approve": "hm4kq"},
-        {"user": "7", "chat": "-100", "deny": "hm4kq"},
+        {"id": 32, "user": "8", "chat": "8", "approve": "hm4kq"},
+        {"id": 33, "user": "7", "chat": "-100", "deny": "hm4kq"},
     ]
 
 
