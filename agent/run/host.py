@@ -55,7 +55,7 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
-from quoth.tools.loading import with_sources
+from quoth.tools.loading import KNOWLEDGE_RULES, with_sources
 from quoth.tools.policy.files import load_policy, policy_files
 from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.sandbox.runner import Sandbox
@@ -118,8 +118,9 @@ class Host:
         self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
         self.limits = run_limits(limits)
         self.workspace = _workspace(workspace, policies)
-        self.policy = load_policy(self.workspace.root, policies.file)
-        table = tooling.load()
+        rules = KNOWLEDGE_RULES if given.gathers else None
+        self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
+        table = tooling.load(knowledge=given.gathers)
         self.table = table if given.sources is NO_SOURCES else with_sources(table)
         self.models = Models(model_options(model), search=tooling.searched)
         self.channel = given.channel
@@ -143,6 +144,7 @@ class Host:
             "model": self.models.options.spec,
             "base-url": self.models.options.base_url,
             "policy": None if policies.file is None else str(Path(policies.file).resolve()),
+            **({"gate": str(policies.gate_file)} if policies.gate_file else {}),
             "limits": vars(self.limits),
             "dialect": self.models.options.dialect,
             "belt": tooling.belt,
@@ -233,7 +235,7 @@ class Host:
             self.table,
             policy=self.policy,
             consent=self.broker,
-            gate=policies.gate,
+            gate=policies.open_gate(),
             audit=self.audit,
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
             log=self.call_log,
@@ -404,4 +406,5 @@ def _workspace(folder: str | Path, policies: PolicyOptions) -> Workspace:
     root = Path(folder)
     if not root.is_dir():
         raise UsageError(f"The workspace {root} is not a folder.")
-    return Workspace(root, protected=(state_dir(), cache_dir(), *policy_files(root, policies.file)))
+    files = policy_files(root, policies.file, policies.gate_file)
+    return Workspace(root, protected=(state_dir(), cache_dir(), *files))

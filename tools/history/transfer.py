@@ -203,6 +203,8 @@ NEEDED: Final[dict[Kind, dict[str, Any]]] = {
 POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
     "session": {
         **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt", "memory", "after-tags"), str),
+        **dict.fromkeys(("search", "search-keys"), str),
+        "knowledge": bool,
         "tools": list[str],
         "without": list[str],
         "limits": dict[str, int | float | None],
