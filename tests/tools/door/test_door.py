@@ -583,7 +583,7 @@ async def test_a_program_makes_a_call_by_name_and_hears_of_its_end() -> None:
     def body(name: str, call: Call) -> list[Any]:
         return [name, call.user, call.session, call.message, call.route, call.confidence]
 
-    here = gateway(tool("say_it", body, params={"name": {}}), tool("fails", Spy(ToolError("No."))))
+    here = gateway(tool("say-it", body, params={"name": {}}), tool("fails", Spy(ToolError("No."))))
     result = await executed(here, "Say_It", name="x")
     assert result.value == ["x", "ann", "s", "Look.", "python", 1.0]
     for name, args, status in (("say-it", {}, "invalid"), ("fails", {}, "error")):
