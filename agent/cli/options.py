@@ -102,6 +102,13 @@ class Options:
         action="append",
         default=(),
     )
+    knowledge: bool = switch("--knowledge", "gather sources, claims and learnings in the folder knowledge/")
+    search: str | None = option(
+        "--search", "WHERE", "where research looks: a SearXNG server, an address with {query}, or a folder"
+    )
+    search_keys: str | None = option(
+        "--search-keys", "MAP", "where a server's answer has results=,title=,url=,text="
+    )
     policy: str | None = option("--policy", "FILE", "rules for this run, beside yours and the workspace's")
     gate: str | None = option("--gate", "FILE.hy", "a reviewer of the calls of tools that want one")
     memory: str | None = option(

@@ -11,10 +11,19 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.neuro.backends.base import PlainBackend
 from quoth.tools.call.ports import Audit, Gate
-from quoth.tools.call.services import NO_MEMORY, NO_ROUTER, NO_SOURCES, Embedder, Services, SourceManager
+from quoth.tools.call.services import (
+    NO_KNOWLEDGE,
+    NO_MEMORY,
+    NO_ROUTER,
+    NO_SOURCES,
+    NO_WEB_SEARCH,
+    Embedder,
+    Services,
+    SourceManager,
+)
 from quoth.tools.errors import UsageError
 from quoth.tools.loading import ToolSource, load_tools, with_search
 from quoth.tools.policy.quotas import Rule
@@ -56,10 +65,11 @@ class ToolOptions:
         """The absolute paths of the tool files."""
         return [str(Path(tool).resolve()) for tool in self._sources() if isinstance(tool, str | Path)]
 
-    def load(self) -> ToolTable:
-        """The table of these tools. Raises UsageError for anything that is not a tool."""
+    def load(self, *, knowledge: bool = False) -> ToolTable:
+        """The table of these tools; with ``knowledge`` also those of a knowledge base. Raises UsageError for
+        anything that is not a tool."""
         table = self.tools if isinstance(self.tools, ToolTable) else None
-        table = load_tools(self._sources(), table, tuple(self.without))
+        table = load_tools(self._sources(), table, tuple(self.without), knowledge=knowledge)
         return with_search(table) if self.searched else table
 
     def _sources(self) -> Iterable[ToolSource]:
@@ -74,13 +84,20 @@ class ModelOptions:
     closed with the agent; or None for the default, chosen at the first run. ``base_url`` is the server of a
     spec, ``base_url="http://localhost:8080/v1"``. ``dialect`` is how the model calls tools
     (neuro/prompt/dialects.py), ``dialect="plist"``; None chooses it by the model's family. ``must_act=True``
-    makes the model call a tool before it answers.
+    makes the model call a tool before it answers. ``after_tags="stop"`` ends a run with the first reply that
+    holds calls: each is made, and the model sees the results at its next message; with ``"continue"`` it goes
+    on at once. None is ``stop`` in a chat and ``continue`` elsewhere.
     """
 
     model: str | PlainBackend | None = None
     base_url: str | None = None
     dialect: str | None = None
     must_act: bool | None = None
+    after_tags: AfterTags | None = None
+
+    def __post_init__(self) -> None:
+        if self.after_tags not in (None, "stop", "continue"):
+            raise UsageError(f"after_tags is stop, continue or None, not {self.after_tags!r}.")
 
     @property
     def spec(self) -> str | None:
@@ -142,6 +159,10 @@ class HostServices(Services):
     (agent/run/channels.py): ``channels={"ops": "ops.jsonl"}``. ``channel="discord"`` says where the user is
     met; requests for approval show it.
 
+    With a ``knowledge_base`` the agent has the tools that file what was learned, and the rules that allow
+    them in a chat; ``web_search`` is where its tool ``research`` looks:
+    ``web_search=open_web_search("https://searx.example")`` (tools/knowledge/web_search.py).
+
     Beside the fields of Services, tools may read ``knowledge``, what the host knows of the matter;
     ``confidence=0.9``, how sure it is, from 0 to 1; and ``agent_id="librarian"``, who calls. ``audit``
     records the calls in place of the store, ``audit=MemoryAudit()``.
@@ -189,12 +210,22 @@ class HostServices(Services):
         return "postgresql" if self.memory_url else ""
 
     @property
-    def kept(self) -> dict[str, dict[str, str]]:
-        """The folders and channels for the opening of a session; of a web address only the name, because any
-        part of it may be secret."""
+    def gathers(self) -> bool:
+        """Whether there is a knowledge base."""
+        return self.knowledge_base is not NO_KNOWLEDGE
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """The folders and channels for the opening of a session, and whether it gathers knowledge; of a web
+        address only the name, because any part of it may be secret."""
         from quoth.agent.run.channels import channel
 
-        kept = {}
+        kept: dict[str, Any] = {}
+        if self.gathers:
+            kept["knowledge"] = True
+        if self.web_search is not NO_WEB_SEARCH:
+            kept["search"] = ""  # an address, or what the host has made
+            kept |= getattr(self.web_search, "kept", {})
         if isinstance(paths := getattr(self.sources, "paths", None), Mapping):
             kept["sources"] = {name: str(path) for name, path in paths.items()}
         if self.channels:

@@ -58,6 +58,10 @@ class Session:
         self.sources = Sources(transcript, id)
         self._talks: dict[int, Talk] = {}  # by the identity of their Messages, which they hold
 
+    def rest(self) -> None:
+        """Let go of what can be read again."""
+        self.sources = Sources(self.transcript, self.id)
+
     def driven(self) -> contextlib.AbstractContextManager[None]:
         """Within this context only this process drives the session. Raises UsageError."""
         return alone(self._store, self.id)
@@ -102,27 +106,33 @@ class Session:
         openings = [
             event for event in self.transcript.secret_openings(self.id) if event.said.get("user") == self.user
         ]
+        if not openings:
+            return
         flights = {event.key: event.status for event in self.transcript.events(self.id, kind="flight")}
         flies = any(status != "done" for status in flights.values())
-        if not openings or self.to_resume() or flies:
+        if self.to_resume() or flies:
             return
         for event in openings:
             self.transcript.forget_secrets_in(event)
 
     # Runs
 
-    def begin(self, data: Mapping[str, Any], after: str = "") -> str:
-        """Record a new run, which continues the conversation of the run ``after``; its name."""
-        count = sum(1 for event in self.transcript.events(self.id, kind="stimulus") if "/" not in event.run)
-        name = f"r{count + 1}"
+    def begin(self, data: Mapping[str, Any], after: str = "", key: str = "") -> str:
+        """Record a new run, which continues the conversation of the run ``after``; its name. By ``key`` it is
+        found again."""
+        name = f"r{self.transcript.runs(self.id) + 1}"
         parent = 0
         if after:
             last = self.transcript.last(self.id, "end", run=after)
             last = last or self.transcript.last(self.id, "stimulus", run=after)
             parent = last.seq if last is not None else 0
             data = {**data, "after": after}
-        self.transcript.add(self.id, "stimulus", data, run=name, parent=parent)
+        self.transcript.add(self.id, "stimulus", data, run=name, parent=parent, key=key)
         return name
+
+    def run_of(self, key: str) -> str:
+        """The run that was begun with this key; empty if there is none."""
+        return self.transcript.run_of(self.id, key)
 
     def past(self, run: str) -> Past:
         """The recorded past of a run."""
@@ -175,11 +185,10 @@ class Session:
         return self._last(lambda data: bool(data["turn"]))
 
     def _last(self, wanted: Callable[[Mapping[str, Any]], bool]) -> str:
-        name = ""
-        for event in self.transcript.events(self.id, kind="stimulus"):
-            if "/" not in event.run and event.data["user"] == self.user and wanted(event.data):
-                name = event.run
-        return name
+        for event in self.transcript.backwards(self.id, "stimulus"):
+            if "/" not in event.run and (data := event.data)["user"] == self.user and wanted(data):
+                return event.run
+        return ""
 
     def waiting_calls(self, one: Unfinished) -> list[CallForm]:
         """The forms of its calls that wait for a person."""

@@ -202,14 +202,19 @@ NEEDED: Final[dict[Kind, dict[str, Any]]] = {
 # and what it may say beside that, or leave empty.
 POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
     "session": {
-        **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt", "memory"), str),
+        **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt", "memory", "after-tags"), str),
+        **dict.fromkeys(("search", "search-keys"), str),
+        "knowledge": bool,
         "tools": list[str],
         "without": list[str],
         "limits": dict[str, int | float | None],
         **dict.fromkeys(("versions", "sources", "channels"), dict[str, str]),
         "from": _Fork,
     },
-    "stimulus": {"after": str, "tool-view": str, "tools": list[str]},
+    "stimulus": {
+        **dict.fromkeys(("after", "tool-view", "data", "news", "speaker", "chat", "after-tags"), str),
+        "tools": list[str],
+    },
     "memory": {**dict.fromkeys(("gone", "working", "told"), list[str]), "archival": int, "unread": str},
     "call": {"version": str, "does": list[str]},
     "receipt": {"stage": str, "message": str, "effects": list[str]},

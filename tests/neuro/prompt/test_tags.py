@@ -19,7 +19,6 @@ def table() -> ToolTable:
             tag="LEARNING",
         ),
         tool("add", params={"a": number, "b": number, "all": {"type": list[int]}}, tag="ADD"),
-        tool("odd", params={"text": text}, tag="A.B+"),
         tool("maybe", params={"when": {"type": str, "default": "now"}}, tag="MAYBE"),
         tool("rest", tag="REST"),
         tool("untagged", params={"text": text}),
@@ -47,7 +46,6 @@ def heard(reply: str) -> list[str]:
         ('RESEARCH: {"Query": ""}', ['(research :query "")']),
         ('RESEARCH: {"other": 1}', ['(research :query "{\\"other\\": 1}")']),
         ("RESEARCH: {braces}", ['(research :query "{braces}")']),
-        ("A.B+: x", ['(odd :text "x")']),
         # in the order of the text, not of the tools
         (
             "RESEARCH: a\nLEARNING: style b\nRESEARCH: c",
@@ -64,7 +62,6 @@ def heard(reply: str) -> list[str]:
         ("> RESEARCH: a", []),
         ("research: a", []),
         ("RESEARCHER: a", []),
-        ("AXB+: x", []),
         ("untagged: x", []),
         ("```\nRESEARCH: a\n```\nRESEARCH: b", ['(research :query "b")']),
     ],

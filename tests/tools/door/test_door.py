@@ -572,7 +572,7 @@ def test_a_call_is_as_sure_as_its_context_and_so_are_those_in_it() -> None:
 # For programs
 
 
-async def executed(here: Gateway, name: str, **args: Any) -> ToolResult:
+async def executed(here: Gateway, name: str, /, **args: Any) -> ToolResult:
     context = ToolContext(
         Workspace(here.workspace), user="ann", session="s", user_message="Look.", confidence=1
     )
