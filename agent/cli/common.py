@@ -58,7 +58,7 @@ def agent_of(
     AsyncAgent."""
     from quoth.agent.client import AsyncAgent
     from quoth.agent.run.channels import VARIABLE, channels_of
-    from quoth.agent.run.options import HostServices, ModelOptions, ToolOptions
+    from quoth.agent.run.options import HostServices, ModelOptions, PolicyOptions, ToolOptions
 
     consent: Any = None
     if options.yes:
@@ -82,7 +82,7 @@ def agent_of(
         workspace=options.folder,
         tools=ToolOptions(options.tools, options.belt or "full", options.without),
         model=ModelOptions(options.model, options.base_url, options.dialect),
-        policy=options.policy,
+        policy=PolicyOptions(options.policy, options.gate),
         user=options.user,
         session=options.session,
         consent=consent,
@@ -120,6 +120,8 @@ def _web_search(options: Options) -> WebSearch:
 
     spec = options.search or os.environ.get("QUOTH_SEARCH")
     if spec is None:
+        if options.search_keys:
+            raise UsageError("--search-keys are for the answer of a server; name it with --search.")
         return NO_WEB_SEARCH
     from quoth.tools.knowledge.web_search import is_web, open_web_search
 

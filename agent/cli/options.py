@@ -110,6 +110,7 @@ class Options:
         "--search-keys", "MAP", "where a server's answer has results=,title=,url=,text="
     )
     policy: str | None = option("--policy", "FILE", "rules for this run, beside yours and the workspace's")
+    gate: str | None = option("--gate", "FILE.hy", "a reviewer of the calls of tools that want one")
     memory: str | None = option(
         "--memory",
         "URL",

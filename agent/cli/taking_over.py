@@ -34,7 +34,7 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
         given, foreign = known.given(), known.foreign()
     more: dict[str, Any] = {
         name: value
-        for name in ("model", "base_url", "policy", "dialect", "belt", "search", "search_keys")
+        for name in ("model", "base_url", "policy", "gate", "dialect", "belt", "search", "search_keys")
         if (value := given.get(name.replace("_", "-"))) and vars(options)[name] is None
     }
     if given.get("tools") and not options.tools:
@@ -43,6 +43,8 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
         more["without"] = given["without"]
     if given.get("knowledge"):
         more["knowledge"] = True
+    if options.search and "://" not in options.search:  # a folder has no keys
+        more.pop("search_keys", None)
     if given.get("search") == "" and not (options.search or os.environ.get("QUOTH_SEARCH")):
         raise UsageError(
             f"Session {session} searched at an address that is not kept. Give it again: --search URL, or in"
@@ -83,7 +85,7 @@ def reaches_out(name: str, value: Any) -> bool:
 
     if name == "model":
         return value not in EMBEDDED
-    return name in ("tools", "policy", "base_url", "sources", "channels", "search") and bool(value)
+        for name in ("model", "base_url", "policy", "gate", "dialect", "belt", "search", "search_keys")
 
 
 def _listed(value: Any) -> list[str]:

@@ -145,6 +145,7 @@ class Host:
             "model": self.models.options.spec,
             "base-url": self.models.options.base_url,
             "policy": None if policies.file is None else str(Path(policies.file).resolve()),
+            **({"gate": str(policies.gate_file)} if policies.gate_file else {}),
             "limits": vars(self.limits),
             "dialect": self.models.options.dialect,
             "belt": tooling.belt,
@@ -204,7 +205,7 @@ class Host:
             self.table,
             policy=self.policy,
             consent=self.broker,
-            gate=policies.gate,
+            gate=policies.open_gate(),
             audit=self.audit,
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
             log=self.call_log,
@@ -362,4 +363,5 @@ def _workspace(folder: str | Path, policies: PolicyOptions) -> Workspace:
     root = Path(folder)
     if not root.is_dir():
         raise UsageError(f"The workspace {root} is not a folder.")
-    return Workspace(root, protected=(state_dir(), cache_dir(), *policy_files(root, policies.file)))
+    files = policy_files(root, policies.file, policies.gate_file)
+    return Workspace(root, protected=(state_dir(), cache_dir(), *files))

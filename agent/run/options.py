@@ -108,19 +108,37 @@ class PolicyOptions:
     ``PolicyOptions("rules.hy", gate=g)``.
 
     ``file`` is a file of rules, ``"rules.hy"``. ``gate`` judges the calls of tools that require one
-    (tools/call/ports.py, Gate), ``gate=Reviewer()``. ``quotas`` are limits in addition to those that tools
+    (tools/call/ports.py, Gate), ``gate=Reviewer()``, or a Hy file that defines its ``check``,
+    ``gate="gate.hy"``. ``quotas`` are limits in addition to those that tools
     and rules declare, ``quotas=[Quota("search", 3, per="hour")]``; their days begin at midnight in the time
     zone ``zone="Europe/Berlin"``.
     """
 
     file: str | Path | None = None
-    gate: Gate | None = None
+    gate: Gate | str | Path | None = None
     quotas: Iterable[Rule] = ()
     zone: str = "UTC"
 
     def __post_init__(self) -> None:
         if not (self.file is None or isinstance(self.file, str | Path)):
             raise UsageError(f"policy is the path of a file of rules, not {self.file!r}.")
+        if not (self.gate is None or isinstance(self.gate, str | Path) or hasattr(self.gate, "check")):
+            raise UsageError(
+                f"gate is an object with a method check, or the path of a file, not {self.gate!r}."
+            )
+
+    @property
+    def gate_file(self) -> Path | None:
+        """The absolute path of the file that the gate is in; None where there is no file."""
+        return Path(self.gate).resolve() if isinstance(self.gate, str | Path) else None
+
+    def open_gate(self) -> Gate | None:
+        """The gate. Raises UsageError for a file that defines none."""
+        if isinstance(self.gate, str | Path):
+            from quoth.tools.door.gate_file import FileGate  # here: most agents have none
+
+            return FileGate(self.gate)
+        return self.gate
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,12 @@ Decided = Verdict | EditedCall  # what a voice has said of a call
 
 
 ALLOW = Verdict("allow")
+NO_GATE = Verdict("allow", "no gate")  # the tool wants one, and the host has none
+
+
+def allow() -> Verdict:
+    """``(allow)``: nothing speaks against the call."""
+    return ALLOW
 
 
 def deny(reason: str = "") -> Verdict:
@@ -80,7 +86,7 @@ def ask(reason: str = "") -> Verdict:
 
 def verdict_text(voice: Voice, said: Decided | None) -> str:
     """A verdict as audit and transcript record it. An allow by policy, guard or gate is recorded without
-    its reason, a person's allow with it."""
+    its reason, a person's allow with it; a gate that there is not is recorded as such."""
     if said is None:
         return ""
     if isinstance(said, EditedCall):
@@ -88,7 +94,7 @@ def verdict_text(voice: Voice, said: Decided | None) -> str:
     if isinstance(said, FailedOpen):
         return f"failed open: {said.reason}"
     if said.kind == "allow" and voice != "consent":
-        return "allow"
+        return NO_GATE.reason if said is NO_GATE else "allow"
     if said.kind == "ask" and voice == "consent":
         return "pending"
     return f"{said.kind}: {said.reason}" if said.reason else said.kind

@@ -51,8 +51,9 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
             state.notes += [said for write in state.context.written if (said := write())]
             message = outcome.message or "\n".join((*state.said, *state.notes))
             told = "\n".join(state.said) if outcome.status == "ok" else message
+            told_of = row | ({"room_at": outcome.room_at} if outcome.room_at else {})
             result = ToolResult(
-                call.id, name, outcome.status, outcome.value, message, effects, row, told or None
+                call.id, name, outcome.status, outcome.value, message, effects, told_of, told or None
             )
             if state.tool is not None and stage != "receipt":
                 asked = isinstance(consent, Verdict) and consent.kind == "allow"

@@ -6,12 +6,12 @@ It knows the door's parts as ports, never the door itself, and ignores anything 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
 import inspect
 import secrets
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +22,6 @@ from quoth.tools.call.call import (
     Call,
     EditedCall,
     FailedOpen,
-    GateDecision,
     Verdict,
     Voice,
     ask,
@@ -32,6 +31,7 @@ from quoth.tools.call.ports import BEGUN_BEFORE, QUOTED, Refusal, Reservation
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.values import UNKNOWN, plain
 from quoth.tools.door.execution import brief, run_function
+from quoth.tools.door.gate import gate_verdict
 from quoth.tools.door.parts import Parts
 from quoth.tools.door.recording import record_begin
 from quoth.tools.door.state import CallState, Outcome
@@ -51,7 +51,6 @@ from quoth.tools.policy.predicates import paths_in
 from quoth.tools.policy.scope import as_written, checked
 
 GUARD_SECONDS = 10.0
-GATE_SECONDS = 2.0
 
 MAX_PERMISSIONS = 20  # that one body may ask for
 
@@ -126,10 +125,11 @@ async def check_limits(door: Parts, state: CallState) -> Outcome | None:
             return None
         if not isinstance(reserved, Refusal):
             raise TypeError(f"{reserved!r} is no reservation")
-        over = reserved.reason
+        over, room_at = reserved.reason, reserved.room_at
     except Exception as error:
-        over = _uncounted(error)
-    return Outcome("limited", message=f"{state.call.tool} is limited: {over}.")
+        over, room_at = _uncounted(error), None
+    at = "" if room_at is None else datetime.fromtimestamp(room_at, UTC).isoformat(timespec="seconds")
+    return Outcome("limited", message=f"{state.call.tool} is limited: {over}.", room_at=at)
 
 
 def _uncounted(error: Exception) -> str:
@@ -177,20 +177,11 @@ async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
 
 async def ask_gate(door: Parts, state: CallState) -> Outcome | None:
     tool = state.known_tool
-    if not tool.gate or door.gate is None:
+    if not tool.gate:
         return None
-    try:
-        async with asyncio.timeout(GATE_SECONDS):
-            said = await door.gate.check(tool, state.call, state.context)
-            if isinstance(said, GateDecision):
-                said = ALLOW if said.approved is True else deny(said.reason)
-            verdict = _verdict(said)
-    except Exception as error:
-        if tool.gate_failure == "open":
-            state.verdicts["gate"] = FailedOpen("allow", brief(error))
-            state.notes.append(f"The gate failed ({brief(error)}) and {tool.name} fails open.")
-            return None
-        verdict = deny(f"the gate failed ({brief(error)})")
+    verdict = await gate_verdict(door.gate, tool, state.call, state.context)
+    if isinstance(verdict, FailedOpen):
+        state.notes.append(f"The gate failed ({verdict.reason}) and {tool.name} fails open.")
     return _weigh(state, "gate", verdict)
 
 

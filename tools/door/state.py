@@ -23,12 +23,13 @@ from quoth.tools.registry.table import CognitiveTool
 @dataclass(frozen=True)
 class Outcome:
     """How a call ended: a status, a value if it is ok, a message for the caller. ``note`` replaces the
-    message in the audit."""
+    message in the audit. ``room_at`` is when a limited call may be made again (ISO 8601, UTC), if known."""
 
     status: Status
     value: Any = None
     message: str = ""
     note: str = ""
+    room_at: str = ""
 
 
 @dataclass

@@ -34,9 +34,9 @@ def workspace_policy(root: Path) -> Path:
     return root / WORKSPACE_FOLDER / FILE_NAME
 
 
-def policy_files(root: Path, given: str | Path | None = None) -> tuple[Path, ...]:
-    """The files and folders of all policies, which a tool must not write."""
-    return (user_policy(), root / WORKSPACE_FOLDER, *([Path(given)] if given else []))
+def policy_files(root: Path, *given: str | Path | None) -> tuple[Path, ...]:
+    """The files and folders of all policies, and those ``given``, which a tool must not write."""
+    return (user_policy(), root / WORKSPACE_FOLDER, *(Path(file) for file in given if file))
 
 
 def load_policy(

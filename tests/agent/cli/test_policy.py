@@ -384,9 +384,8 @@ def test_explain_of_a_reply_that_says_how_sure_it_is(here: Path) -> None:
     assert explained('(echo "x")', *way, "--confidence", "0.4", cwd=here).out.startswith("ask: p.hy:1 says")
     assert explained('(echo "x")', *way, "--confidence", "0.5", cwd=here).out.startswith("allow")
     assert "(decides; cannot be decided, so it counts)" in explained('(echo "x")', *way, cwd=here).out
-    assert explained('(echo "x")', "--confidence", "50", cwd=here).err == (
-        "Argument --confidence: a number from 0 to 1 is needed, not 50. See: quoth policy explain --help\n"
-    )
+    refused = explained('(echo "x")', "--confidence", "50", cwd=here).err
+    assert refused.startswith("quoth: Argument --confidence: a number from 0 to 1 is needed, not 50.")
 
 
 def test_explain_shows_what_cannot_be_decided(here: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from words import Gateway, Spy, gateway, shipped, tool
 
-from quoth.tools.call.call import ALLOW, Call, GateDecision, ToolResult, Verdict, ask, deny, new_call
+from quoth.tools.call.call import ALLOW, Call, ToolResult, Verdict, ask, deny, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import current_context
 from quoth.tools.call.ports import MemoryAudit, Receipt, Refusal, Reservation
@@ -35,7 +35,6 @@ from quoth.tools.storage.database import Store
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deadlines of the door itself, short enough for a test to pass them."""
-    monkeypatch.setattr(stages, "GATE_SECONDS", 0.2)
     monkeypatch.setattr(execution, "GRACE_SECONDS", 0.2)
 
 
@@ -567,57 +566,6 @@ def test_a_call_is_as_sure_as_its_context_and_so_are_those_in_it() -> None:
     assert here.pass_through("(probe)").value == [1.0, 1.0]
     assert here.pass_through("(probe)", confidence=0.7).value == [0.7, 0.7]
     assert [row["confidence"] for row in here.rows] == [None, None, 0.7, 0.7, 1.0, 1.0, 0.7, 0.7]
-
-
-# The gate
-
-
-def gated(answer: Any, failure: str = "closed") -> tuple[ToolResult, Spy]:
-    body = Spy("done")
-    gate = answer if hasattr(answer, "check") else Says(answer)
-    made = tool(body=body, gate=True, gate_failure=failure)
-    return gateway(made, gate=gate).pass_through("(probe)"), body
-
-
-class Slow:
-    async def check(self, *_: Any) -> Verdict:
-        await asyncio.sleep(60)
-        return ALLOW
-
-
-def test_a_gate_can_allow_and_deny() -> None:
-    result, body = gated(ALLOW)
-    assert (result.status, result.message, body.ran) == ("ok", "", True)
-    assert gated(GateDecision(True))[1].ran
-    assert gated(GateDecision(False, "off topic"))[0].message == "probe was denied: off topic."
-    assert gated(GateDecision(False))[0].message == "probe was denied: no reason was given."
-    assert not gated(GateDecision("no"))[1].ran  # type: ignore[arg-type]
-    for failure in ("closed", "open"):
-        result, body = gated(deny("off topic"), failure)
-        assert (result.message, body.ran) == ("probe was denied: off topic.", False)
-
-
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        (OSError("down"), "OSError: down"),
-        (Slow(), "TimeoutError"),
-        (None, "TypeError: None is no verdict"),
-        (True, "TypeError: True is no verdict"),
-    ],
-)
-def test_a_gate_that_fails_follows_the_tools_own_word(answer: Any, reason: str) -> None:
-    result, body = gated(answer, "closed")
-    assert (result.message, body.ran) == (f"probe was denied: the gate failed ({reason}).", False)
-    result, body = gated(answer, "open")
-    assert (result.status, result.value, body.ran) == ("ok", "done", True)
-    assert result.message == f"The gate failed ({reason}) and probe fails open."
-
-
-def test_a_gate_is_asked_only_for_tools_that_want_it() -> None:
-    gate = Says(deny("no"))
-    assert gateway(tool(), gate=gate).pass_through("(probe)").ok
-    assert gate.diary == []
 
 
 # Consent
