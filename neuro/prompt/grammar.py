@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
-from quoth.neuro.prompt.tags import prefix_of
+from quoth.neuro.reading.tag_lines import prefix_of
 from quoth.tools.lisp.printer import Code, print_string, print_value
 from quoth.tools.registry.parameters import TEXTS, Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable

@@ -6,12 +6,22 @@ Knows fences, labels and the shapes of calls; runs nothing. It can pause where a
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import lru_cache
 
 from quoth.neuro.reading.forms import FENCE, FENCE_LINE, MARKER, FormReader, Wait
 from quoth.neuro.reading.result import Fault
-from quoth.tools.lisp.forms import CallForm, kebab
+from quoth.neuro.reading.tag_lines import (
+    EXAMPLE,
+    NO_MATCH,
+    TOO_SLOW,
+    Tags,
+    confidence_of,
+    tag_form,
+    tag_line,
+)
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.registry.tag import CONFIDENCE
 
 CONTEXT = 400  # characters before a form that may say it is an example
 CALL_FENCES = {"", "tool", "tool_call", "tool_calls", "text"}  # what models write where they mean a call
@@ -70,7 +80,7 @@ _SENTENCE = re.compile(r"(?<!\be\.g)[.!?]\s")
 @lru_cache(maxsize=32)
 def _events(tags: tuple[str, ...]) -> re.Pattern[str]:
     """What may begin a line and matters: a fence, a response tag, or the start of a form."""
-    names = "|".join(re.escape(tag) for tag in sorted(tags, key=len, reverse=True))
+    names = "|".join(re.escape(tag) for tag in sorted({*tags, CONFIDENCE}, key=len, reverse=True))
     tag = rf"(?P<tag>{names}):(?=\s|\Z)(?P<query>[^\n]*+) |" if tags else ""
     anywhere = r"(?![ \t]*>)[^\n`<]*+(?:<(?!tool_call>)[^\n`<]*+)*+<tool_call>[ \t]*+(?=(?P<marked>[({\[]))"
     return re.compile(
@@ -85,7 +95,7 @@ class Scan(FormReader):
         self,
         text: str,
         known: Collection[str],
-        tags: Mapping[str, str],
+        tags: Tags,
         *,
         cut: bool = False,
         final: bool = True,
@@ -94,6 +104,12 @@ class Scan(FormReader):
         self.tags = tags
         self.event = _events(tuple(tags))
         self.waits_for: int | None = None  # see Wait
+        self.confidence: float | None = None
+        self.fences: list[int] = []  # where they begin and end, by turns
+        self.whole: dict[int, bool] = {}  # cuts that are lines of tags: whether people are spared them
+        self.passed: dict[int, str] = {}  # tags that are no calls, with the reason
+        self.slow: set[str] = set()  # tags with a pattern that took too long
+        self.told: set[str] = set()  # tags with a fault
 
     def run(self) -> None:
         self.waits_for = None
@@ -123,7 +139,10 @@ class Scan(FormReader):
             return False
         if found["marks"]:
             self._need_line(found.end())
+            before = self.fence
             self._at_fence(found)
+            if (before is None) != (self.fence is None):
+                self.fences.append(found.start() + self.base)
         elif found.groupdict().get("tag"):
             self._need_line(found.end())
             self._at_tag(found)
@@ -172,17 +191,50 @@ class Scan(FormReader):
         return _INTENT(sentence) is None and _EXAMPLE(sentence) is not None
 
     def _at_tag(self, found: re.Match[str]) -> None:
-        start = found.start("tag")
+        start, tag, words = found.start("tag"), found["tag"], found["query"].strip()
+        end = found.start("query") + len(found["query"].rstrip())
         self.position = found.end()
-        query = found["query"].strip()
         if self.fence is not None:
             return
         self.example = self._is_example(found.start())
         if self.example:
             self.example_end = self.position + self.base
-        # With nothing behind it the door says what is missing, if anything is.
-        form = CallForm(kebab(self.tags[found["tag"]]), {}, (query,) if query else ())
-        self._found(form, (start, found.start("query") + len(found["query"].rstrip())), tag=found["tag"])
+            self.passed[start + self.base] = EXAMPLE
+            self._pass_over(1)
+        elif tag not in self.tags:
+            if (confidence := confidence_of(words)) is not None:
+                self.confidence = min(confidence, 1.0 if self.confidence is None else self.confidence)
+                self._cut_line(start, end, True)
+        elif (form := self._form(tag, words, start)) is not None:
+            tool = self.tags[tag]
+            self._found(form, (start, end), tag=tag)
+            self._cut_line(start, end, isinstance(tool, str) or tool.tag is None or tool.tag.strip)
+
+    def _form(self, tag: str, words: str, start: int) -> CallForm | None:
+        """The call with that tag and words; None, and a fault once a tag, when its pattern will not have
+        them. With nothing behind the tag the door says what is missing, if anything is."""
+        reason, tool = NO_MATCH, self.tags[tag]
+        if tag not in self.slow:
+            try:
+                if (form := tag_form(tool, words)) is not None:
+                    return form
+            except TimeoutError:
+                self.slow.add(tag)
+        if tag in self.slow:
+            reason = TOO_SLOW
+        self.passed[start + self.base] = reason
+        if tag not in self.told and not isinstance(tool, str):
+            self.told.add(tag)
+            what = "takes too long to match this line" if tag in self.slow else "does not match this line"
+            where = self.lines.at(start)
+            self.errors.append(Fault(f"The pattern of {tag} {what}", *where, f"write {tag_line(tool)}"))
+        return None
+
+    def _cut_line(self, start: int, end: int, spared: bool) -> None:
+        """Take a line of a tag out of the text, and remember what becomes of it for people."""
+        if not self.cuts or self.cuts[-1][1] <= start + self.base:
+            self._cut_out(start, end)
+        self.whole[self.cuts[-1][0]] = spared
 
     def _at_start(self, found: re.Match[str]) -> None:
         start = self.position = found.end()

@@ -15,6 +15,7 @@ from quoth.tools.registry.parameters import Param
 from quoth.tools.safe_regex import compiled
 
 PREFIX = re.compile(r"[A-Z][A-Z0-9_-]*\Z")
+CONFIDENCE = "CONFIDENCE"  # how sure a model says it is, on a line like those of tags
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,8 @@ def tag_of(tool: str, written: Any, params: Sequence[Param]) -> Tag | None:
             f"{tool}, :tag: a prefix is upper-case letters, digits, hyphens and underscores after a first "
             f"letter, such as RESEARCH, not {tag.prefix!r}."
         )
+    if tag.prefix == CONFIDENCE:
+        raise DefinitionError(f"{tool}, :tag: CONFIDENCE is how sure a model says it is; choose another.")
     if tag.example and ("\n" in tag.example or not tag.example.startswith(f"{tag.prefix}: ")):
         raise DefinitionError(
             f"{tool}, :tag: :example is one line that begins with {tag.prefix}: and a blank."
