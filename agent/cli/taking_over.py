@@ -85,7 +85,8 @@ def reaches_out(name: str, value: Any) -> bool:
 
     if name == "model":
         return value not in EMBEDDED
-        for name in ("model", "base_url", "policy", "gate", "dialect", "belt", "search", "search_keys")
+    names = ("tools", "policy", "gate", "base_url", "sources", "channels", "search")
+    return name in names and bool(value)
 
 
 def _listed(value: Any) -> list[str]:
