@@ -120,6 +120,8 @@ def _web_search(options: Options) -> WebSearch:
 
     spec = options.search or os.environ.get("QUOTH_SEARCH")
     if spec is None:
+        if options.search_keys:
+            raise UsageError("--search-keys are for the answer of a server; name it with --search.")
         return NO_WEB_SEARCH
     from quoth.tools.knowledge.web_search import is_web, open_web_search
 
