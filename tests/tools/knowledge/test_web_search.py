@@ -164,10 +164,7 @@ BAD: dict[str, tuple[Answer, str]] = {
         "answered 302: it is elsewhere, and that is not followed.",
     ),
     "nothing": (status(204), "answered 204."),
-    "page": (
-        status(200, b"<html>", kind="text/html; charset=utf-8"),
-        "answered with text/html, not with JSON.",
-    ),
+    "page": (status(200, b"<html>", kind="text/html; charset=utf-8"), "answered with text/html, not with JSON."),
     "no type": (status(200, b"{}", kind=""), "answered with something without a type, not with JSON."),
     "a long type": (
         status(200, b"{}", kind="x" * 500),
