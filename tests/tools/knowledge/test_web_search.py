@@ -1,4 +1,4 @@
-"""Searching at a server that answers with JSON: what is asked, what is found, and each way in which it fails."""
+"""Searching at a server that answers with JSON: what is asked, what is found, and each way it fails."""
 
 from __future__ import annotations
 
@@ -164,7 +164,10 @@ BAD: dict[str, tuple[Answer, str]] = {
         "answered 302: it is elsewhere, and that is not followed.",
     ),
     "nothing": (status(204), "answered 204."),
-    "page": (status(200, b"<html>", kind="text/html; charset=utf-8"), "answered with text/html, not with JSON."),
+    "page": (
+        status(200, b"<html>", kind="text/html; charset=utf-8"),
+        "answered with text/html, not with JSON.",
+    ),
     "no type": (status(200, b"{}", kind=""), "answered with something without a type, not with JSON."),
     "a long type": (
         status(200, b"{}", kind="x" * 500),
