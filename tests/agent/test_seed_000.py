@@ -168,12 +168,11 @@ def language(request: pytest.FixtureRequest) -> str:
 
 def table_in(language: str, folder: Path, *, more: bool = False) -> ToolTable:
     four, fifth = LANGUAGES[language]
-    TABLE[:] = [ToolTable()]
-    with registering_in(table):
-        four(folder)
+    with registering_in(ToolTable()) as table:
+        four(table, folder)
         if more:
-            fifth(folder)
-    return TABLE[0]
+            fifth(table, folder)
+    return table
 
 
 PROMPT = {
