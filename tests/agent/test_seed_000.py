@@ -235,10 +235,12 @@ async def test_follow_ups_limits_and_audit_follow_from_the_definitions(tmp_path:
         assert first.text == "Good question.\n\nI shall look.\nLEARNING: gossip No category of ours."
         assert told(first) == ["Learned (factual).", "Two posts on solar cells."]
         assert first.calls[3].result.value == "@ann in 7: Cells get cheaper. (0.7, Look for cells!)"
-        second = await chat.say("And the weather?", speaker="@ann")
+        second = await chat.say("And the weather?", speaker="@ann", turn="m2")
         assert second.text == ""
         assert told(second)[:2] == ["Two posts on wind.", "Two posts on rain."]
         assert told(second)[2].startswith("research is limited: 3 of 3 used today, next tomorrow at 00:00")
+        recalled = await chat.say("And the weather?", speaker="@ann", turn="m2")
+        assert told(recalled) == told(second)  # from the transcript: nothing is done again
         rows = agent.audit.rows()
     assert [(row["tool"], row["status"], row["confidence"]) for row in rows if row["stage"] != "reader"] == [
         *((name, "ok", 0.7) for name in ("learning", "research", "source", "claim")),
