@@ -111,7 +111,7 @@ class Draft:
     def appended(self, data: bytes) -> bytes:
         """The content of a file with the entry at its end."""
         org = load(data)
-        heading = _heading(self.title, org.todo_words)
+        heading = _heading(self.title, _todo_words(data))
         values = {"ID": self.name, "KIND": self.kind, "CATEGORY": self.category}
         if _plain(heading) != self.title:
             values["TITLE"] = self.title
@@ -190,14 +190,13 @@ class KnowledgeFile:
         if "\0" in text:
             self._fault(text.count("\n", 0, text.index("\0")), "a NUL character stands here")
             return
-        words = load(data).todo_words if "#+" in text and "TODO:" in text.upper() else WORDS
-        known = before.sections if before else {}
-        self._read(text, words, known)
+        self._read(text, _todo_words(data), before)
 
     def _fault(self, row: int, what: str) -> None:
         self.faults.append(f"{self.path}:{row + 1}: {what}; nothing is changed in this file.")
 
-    def _read(self, text: str, words: Sequence[str], known: Mapping[str, Section]) -> None:
+    def _read(self, text: str, words: Sequence[str], before: KnowledgeFile | None) -> None:
+        known, placed = (before.sections, before.entries) if before else ({}, [])
         starts = [found.start() for found in _HEADLINE.finditer(text)]
         row, dead = 0, 0  # the level from which on all is commented out or archived
         for first, stop in zip([0, *starts], [*starts, len(text)], strict=True):
@@ -210,11 +209,19 @@ class KnowledgeFile:
                 self._fault(row + at, what)
             if section.entry and not dead and not section.faults:
                 below = stop < len(text) and text[stop : stop + section.level + 1].strip("*") == ""
-                self.entries.append((replace(section.entry, row=row, children=below), section))
+                nth = len(self.entries)
+                if nth < len(placed) and _is_at(placed[nth], section, row, below):
+                    self.entries.append(placed[nth])
+                else:
+                    self.entries.append((replace(section.entry, row=row, children=below), section))
             row += source.count("\n")
 
     def with_digest(self, digest: str) -> Stored | None:
         return next((one for one, _ in self.entries if one.digest == digest), None)
+
+
+def _is_at(placed: tuple[Stored, Section], section: Section, row: int, children: bool) -> bool:
+    return placed[1] is section and placed[0].row == row and placed[0].children == children
 
 
 def _section(source: str, words: Sequence[str], path: str) -> Section:
@@ -332,6 +339,10 @@ def _read_value(text: str) -> str:
             return text
         return found if isinstance(found, str) else text
     return text
+
+
+def _todo_words(data: bytes) -> Sequence[str]:
+    return load(data).todo_words if re.search(rb"#\+\w*TODO:", data, re.IGNORECASE) else WORDS
 
 
 def _heading(title: str, todo_words: Sequence[str]) -> str:
