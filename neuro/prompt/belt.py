@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from quoth.neuro.prompt.schemas import anthropic_tools, json_lines, mcp_tools, openai_tools
-from quoth.neuro.prompt.tags import tag_line, tagged
+from quoth.neuro.reading.tag_lines import tag_line
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.lisp.forms import plist
 from quoth.tools.lisp.printer import print_string, print_value
@@ -112,7 +112,7 @@ TEXT_VIEWS: dict[str, Callable[[ToolTable], str]] = {
     "plist": lambda table: _text("plist", map(_plist_tool, table)),
     "json": lambda table: _text("json", ["\n".join(json_lines(table))] if len(table) else []),
     # The other tools cannot be called in this dialect.
-    "tags": lambda table: _text("tags", map(_tags_tool, tagged(table).values())),
+    "tags": lambda table: _text("tags", (_tags_tool(tool) for tool in table if tool.tag)),
     # What a program may call; eval is what runs it.
     "run": lambda table: _text("run", (_lisp_tool(tool) for tool in table if tool.name != "eval")),
     "bare": _bare_view,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
+from quoth.neuro.reading.tag_lines import prefix_of
 from quoth.tools.lisp.printer import Code, print_string, print_value
 from quoth.tools.registry.parameters import TEXTS, Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable
@@ -78,7 +79,7 @@ JSON = Spelling(
     json=True,
 )
 TAGS = Spelling(
-    lambda tool: f"{tool.tag}: {{",
+    lambda tool: f"{prefix_of(tool)}: {{",
     "",
     ", ",
     lambda name: f"{json.dumps(name)}: ",
@@ -159,7 +160,7 @@ def _call(tool: CognitiveTool, number: int, spelling: Spelling) -> list[str]:
         parts.append(_optional(number, optional, spelling, bool(required), rules))
     parts.append(_quoted(spelling.closed))
     if spelling is TAGS and takes_line(tool):
-        parts = [f"({' '.join(parts)} | {_quoted(f'{tool.tag}: ')} line)"]
+        parts = [f"({' '.join(parts)} | {_quoted(f'{prefix_of(tool)}: ')} line)"]
     return [
         f"call-{tool.name} ::= {' '.join(parts)}",
         *(f"{name} ::= {body}" for name, body in rules.items()),

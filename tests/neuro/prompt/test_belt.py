@@ -120,13 +120,6 @@ def test_the_tags_view_shows_the_tools_that_have_a_tag() -> None:
     ]
 
 
-def test_two_tools_cannot_share_a_tag() -> None:
-    tools = tool("look", tag="SEE"), tool("peek", tag="SEE")
-    assert complaint(UsageError, lambda: belt_of(*tools, view="tags")) == (
-        "The tools look and peek share the tag SEE."
-    )
-
-
 def test_the_bare_view_is_one_line_a_tool_and_in_full_those_that_tell_of_the_others() -> None:
     long = CognitiveTool("long", "See the e.g. first sentence only. " + "And more. " * 50)
     longer = CognitiveTool("longer", "word " * 50)
