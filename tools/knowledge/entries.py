@@ -181,7 +181,7 @@ class KnowledgeFile:
         self.path = path
         self.entries: list[tuple[Stored, Section]] = []
         self.faults: list[str] = []
-        self.sections: dict[str, Section] = {}
+        self.sections: dict[bytes, Section] = {}  # by the digests of their text
         try:
             text = data.decode("utf-8").removeprefix(BOM)
         except UnicodeDecodeError as error:
@@ -201,8 +201,9 @@ class KnowledgeFile:
         row, dead = 0, 0  # the level from which on all is commented out or archived
         for first, stop in zip([0, *starts], [*starts, len(text)], strict=True):
             source = text[first:stop]
-            section = known.get(source) or _section(source, words, self.path)
-            self.sections[source] = section
+            digest = hashlib.blake2b(source.encode(), digest_size=16).digest()
+            section = known.get(digest) or _section(source, words, self.path)
+            self.sections[digest] = section
             dead = 0 if section.level <= dead else dead
             dead = dead or (section.level if section.dead else 0)
             for at, what in section.faults:

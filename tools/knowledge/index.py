@@ -20,6 +20,7 @@ from quoth.tools.words import STOP_WORDS, WORD, stem
 
 MOST_CHARS: Final = 10_000  # of a query
 MOST_WORDS: Final = 64  # of a query
+FEW_WORDS: Final = 4
 PASSAGE_CHARS: Final = 500  # of an entry in a result
 LEAST_PART: Final = 0.3  # of the best score, below which nothing is a match
 
@@ -101,12 +102,13 @@ class Index:
         wanted = set(sorted(wanted)[:MOST_WORDS])
         if not wanted:
             return []
+        needed = 1 if len(wanted) <= FEW_WORDS else 2  # one word of a long message says little
         every, matches, having = 0, [], dict.fromkeys(wanted, 0)
         for file in self.files():
             every += len(file.entries)
             for entry, section in file.entries:
-                if not wanted.isdisjoint(section.stems):
-                    common = wanted & section.stems
+                common = wanted & section.stems if not wanted.isdisjoint(section.stems) else set()
+                if len(common) >= needed or not section.title_stems.isdisjoint(common):
                     matches.append((entry, section, file.path, common))
                     for word in common:
                         having[word] += 1

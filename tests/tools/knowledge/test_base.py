@@ -328,6 +328,16 @@ def test_what_is_forgotten_is_gone_and_may_come_again(shelf: Shelf) -> None:
     assert shelf.claim("one").created
 
 
+def test_what_was_changed_meanwhile_is_not_forgotten(shelf: Shelf) -> None:
+    filed = shelf.source("Title", "three")
+    one = shelf.only
+    shelf.source("Title", "three", BEN)
+    assert not shelf.base.forget(filed.path, one)
+    shelf.write(filed.path, shelf.read(filed.path) + "* mine\n")
+    assert shelf.base.forget(filed.path, shelf.entries[0])
+    assert shelf.read(filed.path) == "#+TITLE: Title\n\n* mine\n"
+
+
 def test_an_entry_with_headlines_below_it_is_not_forgotten(shelf: Shelf) -> None:
     shelf.write("knowledge/notes.org", "* a\n** b\n* c\n")
     said = complaint(ToolError, lambda: shelf.base.forget("knowledge/notes.org", shelf.entries[0]))

@@ -26,6 +26,13 @@ def test_what_matches_nothing_finds_nothing(shelf: Shelf, query: str) -> None:
     assert shelf.found(query) == []
 
 
+def test_one_word_of_a_long_message_is_no_match_but_in_a_title(shelf: Shelf) -> None:
+    shelf.note("Otters", "They swim in the river.")
+    assert shelf.found("who cycles along the river lane after work today") == []
+    assert len(shelf.found("who cycles along with otters after work today")) == 1
+    assert len(shelf.found("the river lane")) == 1
+
+
 def test_a_hit_says_who_said_it_when_and_where(shelf: Shelf) -> None:
     shelf.learning("It was so.")
     shelf.learning("Tides are slow.", BEN)
