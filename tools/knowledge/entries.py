@@ -38,7 +38,7 @@ _HEADLINE = re.compile(r"^\*+ ", re.MULTILINE)
 _UNTEXT = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")  # what no file of text holds
 # What Org would take in a headline for a link, a time, a tag, a macro or a call; and what reorders text.
 _MARKUP = re.compile(
-    r"[\[\]<>{}]|(?<!\w):|:(?! )|(?:call|src)_(?=\w)|[^\S ]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+    r"[\[\]<>{}]|(?<!\w):|:(?! )|(?:call|src)_|[^\S ]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 )
 # What Emacs would follow as a link in a property: anything that stands in brackets, and these by themselves.
 _LINK = re.compile(
