@@ -42,8 +42,8 @@ _MARKUP = re.compile(
 )
 # What Emacs would follow as a link in a property: anything that stands in brackets, and these by themselves.
 _LINK = re.compile(
-    r"\[\[|<|(?:attachment|bbdb|docview|doi|elisp|eww|file\S*|ftp|gnus|help|id|info|irc|mailto|man|mhe|news"
-    r"|rmail|shell|w3m|javascript|data):",
+    r"\[\[|<|\b(?:attachment|bbdb|docview|doi|elisp|eww|file\S*|ftp|gnus|help|id|info|irc|mailto|man|mhe|news"
+    r"|rmail|shell|w3m|javascript|data):(?=\S)",
     re.IGNORECASE,
 )
 _OF_ORIGIN: Final = {"BY": "user", "AT": "at", "CHAT": "chat", "IN_SESSION": "session", "CALL": "call"}
@@ -182,6 +182,7 @@ class KnowledgeFile:
         self.entries: list[tuple[Stored, Section]] = []
         self.faults: list[str] = []
         self.sections: dict[bytes, Section] = {}  # by the digests of their text
+        self.todo_words: Sequence[str] = ()
         try:
             text = data.decode("utf-8").removeprefix(BOM)
         except UnicodeDecodeError as error:
@@ -190,19 +191,20 @@ class KnowledgeFile:
         if "\0" in text:
             self._fault(text.count("\n", 0, text.index("\0")), "a NUL character stands here")
             return
-        self._read(text, _todo_words(data), before)
+        self.todo_words = _todo_words(data)
+        self._read(text, before if before and before.todo_words == self.todo_words else None)
 
     def _fault(self, row: int, what: str) -> None:
         self.faults.append(f"{self.path}:{row + 1}: {what}; nothing is changed in this file.")
 
-    def _read(self, text: str, words: Sequence[str], before: KnowledgeFile | None) -> None:
+    def _read(self, text: str, before: KnowledgeFile | None) -> None:
         known, placed = (before.sections, before.entries) if before else ({}, [])
         starts = [found.start() for found in _HEADLINE.finditer(text)]
         row, dead = 0, 0  # the level from which on all is commented out or archived
         for first, stop in zip([0, *starts], [*starts, len(text)], strict=True):
             source = text[first:stop]
             digest = hashlib.blake2b(source.encode(), digest_size=16).digest()
-            section = known.get(digest) or _section(source, words, self.path)
+            section = known.get(digest) or _section(source, self.todo_words, self.path)
             self.sections[digest] = section
             dead = 0 if section.level <= dead else dead
             dead = dead or (section.level if section.dead else 0)
@@ -277,23 +279,17 @@ def _stored(org: Org, entry: Entry, path: str) -> Stored | None:
 
 def _text(org: Org, entry: Entry, ours: bool) -> str:
     """The text of an entry: what its example block holds, and what a person has written below it."""
-    first, block = entry.body, None
+    rows = {*range(entry.body, entry.stop)}
+    block = None
     for one in entry.elements:
-        if ours and one.kind == "block" and one.name == "EXAMPLE" and not one.depth:
-            block = one
-            break
-    skipped: set[int] = set()
-    if entry.level == 0:
-        for one in entry.elements:
-            if one.kind in ("keyword", "comment"):
-                skipped |= {*range(one.first, one.last + 1)}
-    rows = range(max(first, 0), entry.stop)
-    if block is None:
-        return "\n".join(org.lines[row] for row in rows if row not in skipped).strip()
-    around = [row for row in rows if not block.first <= row <= block.last]
-    more = "\n".join(org.lines[row] for row in around).strip()
-    text = text_of_example(org, block)
-    return f"{text}\n{more}" if more else text
+        here = range(one.first, one.last + 1)
+        if block is None and ours and one.kind == "block" and one.name == "EXAMPLE" and not one.depth:
+            block = text_of_example(org, one)
+            rows.difference_update(here)
+        elif entry.level == 0 and one.kind in ("keyword", "comment"):
+            rows.difference_update(here)
+    more = "\n".join(org.lines[row] for row in sorted(rows)).strip()
+    return "\n".join(part for part in (block, more) if part)
 
 
 def _origins(values: Mapping[str, str]) -> Iterator[Origin]:

@@ -66,6 +66,13 @@ def test_only_what_has_changed_is_read_again(shelf: Shelf, monkeypatch: pytest.M
     assert read == [path]
 
 
+def test_words_that_become_those_of_tasks_are_read_anew(shelf: Shelf) -> None:
+    shelf.write("knowledge/a.org", "* NEXT light\n")
+    assert [one.title for one in shelf.found("light")] == ["NEXT light"]
+    shelf.write("knowledge/a.org", "#+TODO: NEXT | GONE\n* NEXT light\n")
+    assert [one.title for one in shelf.found("light")] == ["light"]
+
+
 def test_what_is_no_file_of_ours_is_left_out(shelf: Shelf) -> None:
     shelf.claim("light")
     for path in (".hidden.org", ".git/x.org", "x.txt", "#x.org#", "x.org~"):
