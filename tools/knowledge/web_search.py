@@ -79,10 +79,11 @@ class ServerSearch:
         from quoth.tools.storage.inflate import UnknownEncodingError
 
         headers = {"accept": "application/json", "accept-encoding": "gzip"}
+        verify = urlsplit(self._address).scheme == "https"  # else no certificates are read, which takes long
         try:
             async with (
                 asyncio.timeout(SECONDS),
-                httpx.AsyncClient(timeout=SECONDS, follow_redirects=False, headers=headers) as client,
+                httpx.AsyncClient(timeout=SECONDS, headers=headers, verify=verify) as client,
                 client.stream("GET", _asking(self._address, query)) as response,
             ):
                 self._check(response.status_code, response.headers.get("content-type", ""))
