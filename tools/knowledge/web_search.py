@@ -88,7 +88,7 @@ class ServerSearch:
             ):
                 self._check(response.status_code, response.headers.get("content-type", ""))
                 encoding = response.headers.get("content-encoding", "")
-                return await self._body(response.aiter_raw(), encoding)
+                return await self._read(response.aiter_raw(), encoding)
         except (httpx.TimeoutException, TimeoutError):
             raise self._failed(f"did not answer within {SECONDS:g} s") from None
         except UnknownEncodingError:
@@ -111,7 +111,7 @@ class ServerSearch:
         if not (kind == "application/json" or kind.endswith("+json")):
             raise self._failed(f"answered with {excerpt(kind) or 'something without a type'}, not with JSON")
 
-    async def _body(self, raw: AsyncIterator[bytes], encoding: str) -> bytes:
+    async def _read(self, raw: AsyncIterator[bytes], encoding: str) -> bytes:
         from quoth.tools.storage.inflate import inflated
 
         data = bytearray()
