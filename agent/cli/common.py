@@ -81,7 +81,7 @@ def agent_of(
     agent = AsyncAgent(
         workspace=options.folder,
         tools=ToolOptions(options.tools, options.belt or "full", options.without),
-        model=ModelOptions(options.model, options.base_url, options.dialect),
+        model=ModelOptions(options.model, options.base_url, options.dialect, None, options.after_tags),
         policy=PolicyOptions(options.policy, options.gate),
         user=options.user,
         session=options.session,
@@ -238,8 +238,12 @@ def show_reply(reply: Reply, as_json: bool) -> int:
         print_json(reply.to_json())
     elif reply.status == "done" and (text := reply.text if reply.unsent is None else reply.unsent):
         print_line(text)
+    elif reply.status == "done" and reply.follow_ups:
+        pass  # they are all there is to say
     elif reply.status == "done" and not reply.messages:
         complain("Its reply is the message that was sent before.")
+    for one in () if as_json else reply.follow_ups:
+        print_line(one.text)
     return EXIT_OF_RUN[reply.status]
 
 

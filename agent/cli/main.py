@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from quoth.agent.cli import (
     audit,
     call,
+    chat,
     consent,
     flight,
     knowledge,
@@ -39,6 +40,7 @@ from quoth.tools.errors import QuothError, StoreError
 
 FILES = (
     run,
+    chat,
     call,
     tools,
     program,

@@ -34,7 +34,10 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
         given, foreign = known.given(), known.foreign()
     more: dict[str, Any] = {
         name: value
-        for name in ("model", "base_url", "policy", "gate", "dialect", "belt", "search", "search_keys")
+        for name in (
+            *("model", "base_url", "policy", "gate", "dialect", "belt"),
+            *("search", "search_keys", "after_tags"),
+        )
         if (value := given.get(name.replace("_", "-"))) and vars(options)[name] is None
     }
     if given.get("tools") and not options.tools:

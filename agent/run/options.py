@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.neuro.backends.base import PlainBackend
 from quoth.tools.call.ports import Audit, Gate
 from quoth.tools.call.services import (
@@ -84,13 +84,20 @@ class ModelOptions:
     closed with the agent; or None for the default, chosen at the first run. ``base_url`` is the server of a
     spec, ``base_url="http://localhost:8080/v1"``. ``dialect`` is how the model calls tools
     (neuro/prompt/dialects.py), ``dialect="plist"``; None chooses it by the model's family. ``must_act=True``
-    makes the model call a tool before it answers.
+    makes the model call a tool before it answers. ``after_tags="stop"`` ends a run with the first reply that
+    holds calls: each is made, and the model sees the results at its next message; with ``"continue"`` it goes
+    on at once. None is ``stop`` in a chat and ``continue`` elsewhere.
     """
 
     model: str | PlainBackend | None = None
     base_url: str | None = None
     dialect: str | None = None
     must_act: bool | None = None
+    after_tags: AfterTags | None = None
+
+    def __post_init__(self) -> None:
+        if self.after_tags not in (None, "stop", "continue"):
+            raise UsageError(f"after_tags is stop, continue or None, not {self.after_tags!r}.")
 
     @property
     def spec(self) -> str | None:

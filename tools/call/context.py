@@ -137,11 +137,12 @@ class ToolContext:
     permission: PermissionBroker = NO_PERMISSION
     tool: str = ""  # the tool that runs, and the route of its call, so that a store can say who changed it
     route: str = ""
+    chat: str = ""  # the chat that the session is of, as its people name it
 
     @property
     def chat_id(self) -> str:
-        """The session id, under the name that chat bots use."""
-        return self.session
+        """The chat; the session id where there is none, under the name that chat bots use."""
+        return self.chat or self.session
 
     @property
     def memory(self) -> MemoryStore:
