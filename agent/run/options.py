@@ -47,7 +47,7 @@ class ToolOptions:
     def __post_init__(self) -> None:
         if self.belt not in ("full", "search"):
             raise UsageError(f"belt is full or search, not {self.belt!r}.")
-        if not isinstance(self.tools, Iterable):
+        if not isinstance(self.tools, Iterable | Path):
             raise UsageError(f"tools are files of tools, CognitiveTools or a ToolTable, not {self.tools!r}.")
         if not isinstance(self.tools, ToolTable):
             tools = [self.tools] if isinstance(self.tools, str | Path) else self.tools

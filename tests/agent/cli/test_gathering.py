@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from loopback import loopback, silence, status
-from words import files, quoth, scripted
+from words import files, form, quoth, scripted
 
 from quoth import HostServices, ModelOptions
 from quoth.agent.client import AsyncAgent
+from quoth.tools.call.call import new_call
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.knowledge.base import FileKnowledge
 from quoth.tools.knowledge.web_search import open_web_search
@@ -53,23 +54,29 @@ def out(here: Path, *words: str, code: int = 0, **more: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("words", "verdict"),
+    ("text", "route", "given", "verdict"),
     [
-        ((RESEARCH, *IN_CHAT), "allow"),
-        ((RESEARCH, "--knowledge"), "ask"),
-        ((RESEARCH, *IN_CHAT, "--nested"), "ask"),
-        ((RESEARCH, *IN_CHAT, "--policy", "deny.hy"), "deny"),
-        (('(claim "x")', *IN_CHAT), "allow"),
-        (('(claim "x")', *IN_CHAT, "--policy", "ask.hy"), "ask"),
-        (('(claim "x")', *IN_CHAT, "--tools", "own.hy"), "ask"),  # that of a user is none that ships
-        (('(write-file "a" "b")', *IN_CHAT), "ask"),
-        ((RESEARCH, "--knowledge", "--policy", "open.hy"), "allow"),
+        (RESEARCH, "chat", {}, "allow"),
+        (RESEARCH, "call", {}, "ask"),
+        (RESEARCH, "program", {}, "ask"),
+        (RESEARCH, "chat", {"policy": "deny.hy"}, "deny"),
+        (RESEARCH, "call", {"policy": "open.hy"}, "allow"),
+        ('(claim "x")', "chat", {}, "allow"),
+        ('(claim "x")', "chat", {"policy": "ask.hy"}, "ask"),
+        ('(claim "x")', "chat", {"tools": "own.hy"}, "ask"),  # that of a user is none that ships
+        ('(write-file "a" "b")', "chat", {}, "ask"),
     ],
 )
 def test_the_rules_that_ship_allow_just_these_tools_just_there(
-    here: Path, words: tuple[str, ...], verdict: str
+    here: Path, text: str, route: Any, given: dict[str, str], verdict: str
 ) -> None:
-    assert json.loads(out(here, "policy", "explain", *words, "--json"))["verdict"] == verdict
+    services = HostServices(knowledge_base=FileKnowledge(Workspace(here)))
+    options: dict[str, Any] = {name: here / file for name, file in given.items()}
+    agent = AsyncAgent(workspace=here, services=services, **options)
+    wanted, args = agent.table.get(form(text).tool).checked(form(text))
+    call, tool = new_call(wanted, route=route), agent.table.get(wanted.tool)
+    assert agent.policy.judge(tool, call, args, agent.context()).kind == verdict
+    assert agent.policy.explain(tool, call, args, agent.context()).verdict.kind == verdict
 
 
 def test_the_rule_is_shown_with_its_file_and_line(here: Path) -> None:
