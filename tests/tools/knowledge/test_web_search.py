@@ -1,4 +1,4 @@
-"""Searching at a server that answers with JSON: what is asked, what is found, and how it fails."""
+"""Searching at a server that answers with JSON: what is asked, what is found, and each way it fails."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import socket
 from typing import Any
 
-import httpx
 import pytest
 from loopback import Answer, Server, cut_off, hang_up, loopback, silence, status
 from words import complaint
@@ -254,21 +253,6 @@ def test_a_server_that_is_not_there() -> None:
         port = taken.getsockname()[1]
     said = complaint(ToolError, lambda: found(f"http://ann:hush@127.0.0.1:{port}/sesame"))
     assert said == "The search server http://127.0.0.1 cannot be reached (ConnectError)."
-
-
-@pytest.mark.parametrize(("scheme", "wanted"), [("https", True), ("HTTPS", True), ("http", False)])
-def test_certificates_are_checked_wherever_there_are_any(
-    scheme: str, wanted: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = []
-
-    def client(**options: Any) -> Any:
-        seen.append(options["verify"])
-        raise httpx.ConnectError("no line")
-
-    monkeypatch.setattr(httpx, "AsyncClient", client)
-    complaint(ToolError, lambda: found(f"{scheme}://a.example"))
-    assert seen == [wanted]
 
 
 def test_its_password_reaches_the_server_and_nobody_else() -> None:
