@@ -350,11 +350,26 @@ class Closed:
         return GateDecision(False, "not today")
 
 
+class Broken:
+    async def check(self, *_: Any) -> GateDecision:
+        raise OSError("no reviewer")
+
+
 def test_the_gate_comes_first(tmp_path: Path) -> None:
     model = Summing()
     result = says(chat(tmp_path, model=model, gate=Closed(), talk=lambda: TALK), '(summarize "all")')
     assert (result.status, result.follow_up) == ("denied", "summarize was denied: not today.")
     assert (model.asked, filed(tmp_path)) == ([], {})
+
+
+def test_a_gate_that_fails_holds_nobody_up(tmp_path: Path) -> None:
+    here = chat(tmp_path, gate=Broken(), talk=lambda: TALK)
+    result = says(here, '(summarize "all")')
+    assert (result.status, result.follow_up) == (
+        "ok",
+        "They talked of cells.\nIt is kept in knowledge/inbox.org.",
+    )
+    assert here.rows[-1]["gate"].startswith("failed open: ")
 
 
 def test_results_are_data_that_others_can_read(tmp_path: Path) -> None:
