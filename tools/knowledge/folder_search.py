@@ -11,6 +11,7 @@ import heapq
 import math
 import re
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,9 +77,11 @@ class FolderSearch:
                 raise ToolError(
                     f"There is too much in the folder {self.name} to search it; name a smaller one."
                 )
+            if not str(file).isprintable():  # its address would not be one line
+                continue
             if may_read(file) and (text := self._text(file)) is not None:
-                there = _WORD.findall(f"{file.stem} {text}".casefold())
-                counts = {word: there.count(word) for word in words}
+                there = Counter(_WORD.findall(f"{file.stem} {text}".casefold()))
+                counts = {word: there[word] for word in words}
                 if any(counts.values()):
                     found.append(_Text(file, text, counts))
         rare = {

@@ -122,7 +122,7 @@ def test_its_examples_run(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("route", ["call", "reply", "program", "agent"])
+@pytest.mark.parametrize("route", ["reply", "program"])
 def test_anywhere_but_in_a_chat_they_ask(name: str, route: str, tmp_path: Path) -> None:
     here = chat(tmp_path, talk=lambda: [("user", "Which cells?")])
     example = with_knowledge(ToolTable()).get(name).examples[0]

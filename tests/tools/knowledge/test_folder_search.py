@@ -104,6 +104,11 @@ def test_words_of_a_stranger_are_cleaned(notes: Path) -> None:
     assert (hit.title, len(hit.text)) == ("A[2J title", 163)
 
 
+def test_a_file_whose_name_is_no_line_is_left_out(notes: Path) -> None:
+    files(notes, {"a\n[approved].txt": "zebra", "b.txt": "zebra"})
+    assert addresses(notes, "zebra") == ["notes/b.txt"]
+
+
 @pytest.mark.parametrize("bound", ["MAX_FILES", "SECONDS"])
 def test_too_large_a_folder_is_told(notes: Path, bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder_search, bound, 0)
