@@ -2,7 +2,7 @@
 
 Knows servers and files; it must not know tools. Results are texts of strangers: they are cleaned and cut, and
 no address in them is followed. The address of a server may hold a password or a key in any part of it, so no
-sentence says more of it than the host.
+sentence says more of it than host and port.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class ServerSearch:
 
     @property
     def name(self) -> str:
-        """The scheme and host of the server."""
+        """The scheme, host and port of the server."""
         parts = urlsplit(self._address)
-        return f"{parts.scheme}://{parts.hostname}"
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
     async def find(self, query: str, limit: int = 10) -> Sequence[WebHit]:
         """The server's results, in its order. Raises ToolError."""

@@ -256,6 +256,6 @@ def test_a_chat_is_told_why_a_search_failed_and_that_it_counted(
             told(chats(here, server.base_url, "I look.\nRESEARCH: cells"), ["Look for cells."])
         )
     assert sentence == (
-        "The search server http://127.0.0.1 did not answer within 0.1 s. "
+        f"The search server {server.base_url.removesuffix('/v1')} did not answer within 0.1 s. "
         "It counts all the same: 2 of 3 left today."
     )
