@@ -238,13 +238,23 @@ def test_a_chat_uses_them_all_and_asks_nobody(here: Path) -> None:
     ]
 
 
-def test_a_chat_sums_up_what_was_said_and_no_results(here: Path) -> None:
-    model = scripted("I look.\nRESEARCH: cells", "SUMMARIZE: cells", "Spoken.")
-    asyncio.run(told(chats(here, "notes", model=model), ["Look for cells.", "Sum up."]))
-    prompt = model.seen[-1].decode()
-    assert "user: Look for cells." in prompt
-    assert "assistant: I look." in prompt
-    assert "silicon" not in prompt
+def test_a_chat_sums_up_what_was_said_and_nothing_else(here: Path) -> None:
+    model = scripted(
+        "I look.\nRESEARCH: cells", "CLAIM: Cells are of silicon.", "SUMMARIZE: cells", "Spoken."
+    )
+    texts = [
+        "Look for cells.",
+        "They are of silicon.",
+        "Sum up the cells.",
+    ]  # of which something is known now
+    asyncio.run(told(chats(here, "notes", model=model), texts))
+    (*_, asked) = json.loads(model.seen[-1])
+    assert asked["content"].split("\n\n")[1].splitlines()[1:-1] == [
+        "ann: Look for cells.",
+        "assistant: I look.",
+        "ann: They are of silicon.",
+        "ann: Sum up the cells.",
+    ]
 
 
 def test_a_chat_is_told_why_a_search_failed_and_that_it_counted(

@@ -312,7 +312,7 @@ def test_a_learning_is_of_one_of_three_kinds(tmp_path: Path) -> None:
 
 # Summing up
 
-TALK = [("user", "Which cells are best?"), ("assistant", "Of silicon."), ("user", "Thanks.")]
+TALK = [("ann", "Which cells are best?"), ("assistant", "Of silicon."), ("ben", "Thanks.")]
 
 
 def test_a_conversation_is_summed_up_and_filed(tmp_path: Path) -> None:
@@ -324,18 +324,18 @@ def test_a_conversation_is_summed_up_and_filed(tmp_path: Path) -> None:
     assert result.follow_up == "They talked of cells.\nIt is kept in knowledge/inbox.org."
     ((system, prompt),) = model.asked
     assert prompt.startswith(
-        "Topic: which cells\n\n--------\nuser: Which cells are best?\nassistant: Of silicon."
+        "Topic: which cells\n\n--------\nann: Which cells are best?\nassistant: Of silicon.\nben: Thanks."
     )
     assert "data" in system
 
 
 def test_only_the_latest_of_a_long_conversation_is_shown(tmp_path: Path) -> None:
     model = Summing("s" * 9000)
-    talk = [("user", f"{n}: " + "x" * 5000) for n in range(50)]
+    talk = [("ann", f"{n}: " + "x" * 5000) for n in range(50)]
     result = says(chat(tmp_path, model=model, talk=lambda: talk), '(summarize "all")')
     ((_, prompt),) = model.asked
     assert len(prompt) < 12_200
-    assert [n for n in range(50) if f"user: {n}: " in prompt] == [45, 46, 47, 48, 49]
+    assert [n for n in range(50) if f"ann: {n}: " in prompt] == [45, 46, 47, 48, 49]
     assert len(result.follow_up or "") <= 1000
     assert len(result.value["summary"]) == 4000
 
