@@ -96,7 +96,9 @@ class Gateway:
             for line in self.heard.get(id, ()):
                 if line["kind"] in kinds:
                     return line
-            line = json.loads(self.running.stdout.readline())
+            text = self.running.stdout.readline()
+            assert text, self.running.ended()
+            line = json.loads(text)
             self.heard.setdefault(line["id"], []).append(line)
 
 
@@ -122,8 +124,8 @@ def test_twenty_turns_in_two_chats(tmp_path: Path) -> None:
             "notes/heat.txt": "Heat pumps take heat from the ground.",
         },
     )
-    words = ["--tools", "bot.hy", "--gate", "gate.hy", "--policy", "rules.hy", "--search", "notes"]
-    words += ["--model", "scripted:model.hy", "--approvers", "ben"]
+    words = ["--tools", "bot.hy", "--policy", "rules.hy", "--search", "notes"]
+    words += ["--knowledge", "--model", "scripted:model.hy", "--approvers", "ben"]
     with started("chat", "--gateway", "stdio", *words, cwd=shop) as running:
         gateway = Gateway(running)
         for id, (chat, user, text, _) in enumerate(TURNS):
