@@ -26,7 +26,7 @@ from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.text import count, short
 
 WAITING = 20  # messages of one chat that may wait behind the one in work
-IDLE_CHATS = 200  # conversations that are kept at hand; others come back from their transcripts
+IDLE_CHATS = 50  # conversations that are kept at hand; others come back from their transcripts
 WATCH_SECONDS = 1.0
 FORM_CHARS = 500
 _REQUEST = re.compile(r"\(request (\w+)\)")  # as the broker names it in the message of a call that waits
@@ -44,6 +44,8 @@ class Talker(Protocol):
         """Answer a message. A ``turn`` that the conversation has had is not begun again: what is unfinished
         of it is gone on with, and its whole Reply comes back."""
         ...
+
+    async def aclose(self) -> None: ...
 
 
 class ChatHost(Protocol):
@@ -180,6 +182,7 @@ class Chats:
             del self._working[chat]
             if not queue:
                 del self._queues[chat]
+        await self._let_go()
 
     async def _answer(self, one: Accepted) -> None:
         """Answer a message, or go on with it; record what has gone out."""
@@ -210,13 +213,15 @@ class Chats:
             self._asked[one.seq] = one
 
     def _talker(self, chat: str) -> Talker:
-        """The conversation of a chat. Those that were not used for long are let go."""
-        talker = self._talkers.pop(chat, None) or self._host.for_chat(chat)
-        self._talkers[chat] = talker
-        for name in list(self._talkers)[:-IDLE_CHATS]:
-            if name not in self._working and name != chat:
-                del self._talkers[name]
+        """The conversation of a chat."""
+        self._talkers[chat] = talker = self._talkers.pop(chat, None) or self._host.for_chat(chat)
         return talker
+
+    async def _let_go(self) -> None:
+        """Let go of the conversations that were not used for the longest time."""
+        for chat in list(self._talkers)[:-IDLE_CHATS]:
+            if chat not in self._working:
+                await self._talkers.pop(chat).aclose()
 
 
 def _lines(message: Message, reply: Reply, asked: Sequence[Request]) -> list[tuple[str, Outgoing]]:
