@@ -81,7 +81,7 @@ def agent_of(
     agent = AsyncAgent(
         workspace=options.folder,
         tools=ToolOptions(options.tools, options.belt or "full", options.without),
-        model=ModelOptions(options.model, options.base_url, options.dialect),
+        model=ModelOptions(options.model, options.base_url, options.dialect, None, options.after_tags),
         policy=PolicyOptions(options.policy, options.gate),
         user=options.user,
         session=options.session,
@@ -120,6 +120,8 @@ def _web_search(options: Options) -> WebSearch:
 
     spec = options.search or os.environ.get("QUOTH_SEARCH")
     if spec is None:
+        if options.search_keys:
+            raise UsageError("--search-keys are for the answer of a server; name it with --search.")
         return NO_WEB_SEARCH
     from quoth.tools.knowledge.web_search import is_web, open_web_search
 
@@ -236,8 +238,12 @@ def show_reply(reply: Reply, as_json: bool) -> int:
         print_json(reply.to_json())
     elif reply.status == "done" and (text := reply.text if reply.unsent is None else reply.unsent):
         print_line(text)
+    elif reply.status == "done" and reply.follow_ups:
+        pass  # they are all there is to say
     elif reply.status == "done" and not reply.messages:
         complain("Its reply is the message that was sent before.")
+    for one in () if as_json else reply.follow_ups:
+        print_line(one.text)
     return EXIT_OF_RUN[reply.status]
 
 

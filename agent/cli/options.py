@@ -69,6 +69,12 @@ class Options:
         "NAME",
         "how the model calls tools: call-form, plist, json, tags, native, run (default: by model)",
     )
+    after_tags: Literal["stop", "continue"] | None = option(
+        "--after-tags",
+        "WHAT",
+        "after a reply with calls, stop or continue (default: stop in a chat, else continue)",
+        choices=("stop", "continue"),
+    )
     belt: Literal["full", "search"] | None = option(
         "--belt", "KIND", "full, or search: one line a tool", choices=("full", "search")
     )

@@ -34,7 +34,10 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
         given, foreign = known.given(), known.foreign()
     more: dict[str, Any] = {
         name: value
-        for name in ("model", "base_url", "policy", "gate", "dialect", "belt", "search", "search_keys")
+        for name in (
+            *("model", "base_url", "policy", "gate", "dialect", "belt"),
+            *("search", "search_keys", "after_tags"),
+        )
         if (value := given.get(name.replace("_", "-"))) and vars(options)[name] is None
     }
     if given.get("tools") and not options.tools:
@@ -43,6 +46,8 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
         more["without"] = given["without"]
     if given.get("knowledge"):
         more["knowledge"] = True
+    if options.search and "://" not in options.search:  # a folder has no keys
+        more.pop("search_keys", None)
     if given.get("search") == "" and not (options.search or os.environ.get("QUOTH_SEARCH")):
         raise UsageError(
             f"Session {session} searched at an address that is not kept. Give it again: --search URL, or in"
@@ -83,8 +88,8 @@ def reaches_out(name: str, value: Any) -> bool:
 
     if name == "model":
         return value not in EMBEDDED
-    outside = ("tools", "policy", "gate", "base_url", "sources", "channels", "search")
-    return name in outside and bool(value)
+    names = ("tools", "policy", "gate", "base_url", "sources", "channels", "search")
+    return name in names and bool(value)
 
 
 def _listed(value: Any) -> list[str]:

@@ -207,6 +207,10 @@ class Conversations(Host):
     async def _again(self, name: str) -> Reply:
         """Resume a run of this session: the transcript answers what has happened in it."""
         past = self._session.past(name).without_failures()
+        if (chat := _chat_of(past)) and not self.chat:
+            it = self.for_chat(chat, self.session)
+            it.on_event = self.on_event
+            return await it._again(name)
         here = bool(self._talk == name and self._conversation is not None)
         messages = self._opened_at(name)
         # A chat that has gone on meanwhile is not taken back: the next message tells what came of the calls.
@@ -258,11 +262,11 @@ class Conversations(Host):
         before = self._session.messages_before(name)
         return read_messages(before) if before else self._begin()
 
-    async def _brought_back(self, name: str) -> Messages:
-        """The conversation up to the end of a run. A run that was broken off is ended here; each of its calls
-        gets a result that says so."""
+    async def _brought_back(self, name: str, until: int = 0) -> Messages:
+        """The conversation up to the end of a run, or to event ``until``, at which the next one went on from
+        it. A run that was broken off is ended here; each of its calls gets a result that says so."""
         past = self._session.past(name)
-        messages = await self._broken_off(name) if past.end is None else self._as_it_ended(name)
+        messages = await self._broken_off(name) if past.end is None else self._as_it_ended(name, until)
         if note := self._note(name):
             messages.append("user", note)
         return messages
@@ -276,9 +280,9 @@ class Conversations(Host):
                 return messages
         return self._as_it_ended(name)
 
-    def _as_it_ended(self, name: str) -> Messages:
+    def _as_it_ended(self, name: str, until: int = 0) -> Messages:
         """The conversation of a run that has ended, read from the transcript."""
-        messages = read_messages(self._session.conversation(name))
+        messages = read_messages(self._session.conversation(name, until))
         self._session.talk_of(messages).count = len(messages)
         return messages
 
@@ -366,3 +370,8 @@ class Conversations(Host):
     def table_of(self, told: Mapping[str, Any]) -> ToolTable:
         """The tools of a run with this stimulus; a sub-agent may have only some of the agent's."""
         return self.table if told.get("tools") is None else chosen(self.table, told["tools"])
+
+
+def _chat_of(past: Past) -> str:
+    """The chat that a run is of; empty for none."""
+    return "" if past.stimulus is None else str(past.stimulus.data.get("chat", ""))

@@ -196,14 +196,14 @@ class Host:
         if self.services.model is NO_MODEL:
             self.services = replace(self.services, model=OwnModel(self.models.backend))
 
-    def for_chat(self, chat: str) -> Self:
+    def for_chat(self, chat: str, session: str = "") -> Self:
         """A host for one chat, with the parts of this one, which must outlive it: a session of its own, whose
-        name comes of the chat's, and so a conversation and a memory of its own."""
+        name comes of the chat's unless it is given, and a conversation and memory of its own."""
         self._require_open()
         made = copy.copy(self)
         made.chat, made.channel = chat, "chat"
-        made.session = made.named = session_of_chat(chat)
-        made.agent_id = f"{self.agent_id}-{made.session}"
+        made.session = made.named = session or session_of_chat(chat)
+        made.agent_id = f"{self.agent_id}-{session_of_chat(chat)}"
         made.on_event = made.deliver = made._running = None
         made._store = self._opened_store()
         made._open_session()

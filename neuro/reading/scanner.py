@@ -110,6 +110,7 @@ class Scan(FormReader):
         self.passed: dict[int, str] = {}  # tags that are no calls, with the reason
         self.slow: set[str] = set()  # tags with a pattern that took too long
         self.told: set[str] = set()  # tags with a fault
+        self.own_to = 0  # how far no words were found to announce what follows
 
     def run(self) -> None:
         self.waits_for = None
@@ -182,9 +183,10 @@ class Scan(FormReader):
         language = (words[0] if words else "") if kind == "src" else "an example"
         return f"#{kind}", language, mark["marks"][2:].lower() == "end_"
 
-    def _announced(self, start: int) -> bool:
+    def _announced(self, start: int, since: int | None = None) -> bool:
         """Whether the words before say that what follows is an example, or somebody else's."""
-        before = self.text[max(0, start - CONTEXT) : start].rstrip("*_ \t\r\n")
+        since = start - CONTEXT if since is None else since
+        before = self.text[max(0, since) : start].rstrip("*_ \t\r\n")
         if not before.endswith(":"):
             return False
         sentence = _SENTENCE.split(before[before.rfind("\n") + 1 :])[-1]
@@ -196,7 +198,7 @@ class Scan(FormReader):
         self.position = found.end()
         if self.fence is not None:
             return
-        self.example = self._is_example(found.start())
+        self.example = self._is_told(found.start())
         if self.example:
             self.example_end = self.position + self.base
             self.passed[start + self.base] = EXAMPLE
@@ -261,6 +263,23 @@ class Scan(FormReader):
             return False
         between = self.text[before:start]
         return not between.strip() and not _PARAGRAPH.search(between)
+
+    def _is_told(self, start: int) -> bool:
+        """Whether the tag that begins this line stands in a paragraph that is announced as an example or as
+        somebody's words, in its first line or a later one: who repeats a message repeats its other lines."""
+        before = self.example_end - self.base
+        near = self.example_end >= 0 and start - before <= CONTEXT
+        if near and not _PARAGRAPH.search(self.text, max(0, before), start):
+            return True
+        least = max(0, start - CONTEXT, self.own_to - self.base)
+        place = start
+        while not self._announced(place, start - CONTEXT):
+            line = self.text.rfind("\n", max(0, least - 1), max(0, place - 1)) + 1
+            if place <= least or line < least or not self.text[line:place].strip():
+                self.own_to = start + self.base
+                return False
+            place = line
+        return True
 
     def _chain(self) -> bool:
         """The form that follows right behind another one."""

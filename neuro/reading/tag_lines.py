@@ -63,6 +63,12 @@ def spell_tag(tool: CognitiveTool, form: CallForm) -> str:
     return f"{prefix_of(tool)}: " + json.dumps(dict(form.args), ensure_ascii=False)
 
 
+def takes_line(tool: CognitiveTool) -> bool:
+    """Whether plain text after a tag can be a whole call: the tool needs exactly one text."""
+    needed = [param for param in tool.offered if param.required]
+    return len(needed) == 1 and needed[0].type in TEXTS and not needed[0].choices
+
+
 def _slots(tool: CognitiveTool) -> list[Param]:
     """The parameters plain text can fill: those required, or the first when none is."""
     return [param for param in tool.offered if param.required] or list(tool.offered[:1])

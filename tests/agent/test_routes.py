@@ -216,24 +216,25 @@ async def replayed(world: World) -> None:
         assert (await agent.replay(live_tools=True)).looks == 1
 
 
-def chat(text: str) -> Callable[[World], Awaitable[None]]:
+def chat(said: Any, dialect: str | None = "tags") -> Callable[[World], Awaitable[None]]:
     """A model says it in a chat."""
 
     async def bring(world: World) -> None:
-        async with world.agent() as agent:
-            await agent.call(text, route="chat")
+        async with world.agent(said, "Done.", dialect=dialect, session=None) as agent:
+            await agent.for_chat("7").say("Do it.", speaker="ann", turn="m1")
 
     return bring
 
 
 async def resumed_chat(world: World) -> None:
     """The same, and it waits, is approved, and is carried on by another agent."""
-    before = {"tools": [world.here / "allows.hy"], "policy": world.here / "asks.hy"}
-    async with world.agent(**before) as agent:
-        assert (await agent.call(PROBE, route="chat")).status == "pending"
+    before = {"tools": [world.here / "allows.hy"], "policy": world.here / "asks.hy", "session": None}
+    async with world.agent("PROBE: stop", dialect="tags", **before) as agent:
+        reply = await agent.for_chat("7").say("Do it.", speaker="ann", turn="m1")
+        assert reply.status == "pending"
         agent.broker.decide(agent.broker.requests()[0].id, Decision("once"))
-    async with world.agent() as agent:
-        await agent.resume()
+    async with world.agent("Done.", dialect="tags", session=None) as agent:
+        await agent.for_chat("7").say("Do it.", speaker="ann", turn="m1")
 
 
 # What a model that speaks a dialect says, and by which routes that comes.
@@ -249,8 +250,11 @@ SPOKEN: dict[str, tuple[tuple[Route, ...], Any]] = {
 # brought.
 WAYS: dict[str, tuple[tuple[Route, ...], Callable[[World], Awaitable[None]]]] = {
     **{dialect: (routes, reply(said, dialect)) for dialect, (routes, said) in SPOKEN.items()},
-    "tag of a chat": (("chat",), chat(PROBE)),
-    "a user's tool in a chat": (("chat", "tool"), chat("(relay)")),
+    **{
+        f"{dialect} in a chat": (("chat", *routes[1:]), chat(said, dialect))
+        for dialect, (routes, said) in SPOKEN.items()
+    },
+    "a user's tool in a chat": (("chat", "tool"), chat("(relay)", None)),
     "resumed call of a chat": (("chat",), resumed_chat),
     "nested in a program": (("reply", "program"), reply(f"(eval (do (+ 1 2) {PROBE}))")),
     "recursive eval": (("reply", "program", "program"), reply(f"(eval (eval {json.dumps(PROBE)}))")),

@@ -192,6 +192,7 @@ NEEDED: Final[dict[Kind, dict[str, Any]]] = {
     "memory": {"step": int, "blocks": list[_Block]},
     "request": {"talk": int, "from": int, "messages": list[_Message]},
     "reply": {"text": str},
+    "tags": {"lines": list[list[int | str]]},
     "call": {"id": str, "form": CallForm},
     "receipt": {"status": str},
     "sent": {"text": str, "to": str},

@@ -104,10 +104,10 @@ def language(found: dict[str, str], name: str = "call-three") -> re.Pattern[str]
     known |= {"bool": "True|False", "jbool": "true|false"}
 
     def expand(body: str) -> str:
-        parts = re.findall(r'"(?:[^"\\]|\\.)*"|[a-z][a-z0-9-]*|[()|?*]', body)
+        parts = re.findall(r'"(?:[^"\\]|\\.)*"|[a-z][a-z0-9-]*|\[[^]]*\]|[()|?*+]', body)
         return "".join(
             re.escape(json.loads(part)) if part[0] == '"'
-            else part if part in "()|?*"
+            else part if part[0] in "[()|?*+"
             else f"(?:{known.get(part) or expand(found[part])})"
             for part in parts
         )  # fmt: skip
@@ -180,6 +180,24 @@ def test_a_tagged_call_is_a_line_or_names_its_arguments(
     pattern = language(found, "call-research")
     assert [text for text in right if not pattern.fullmatch(text)] == []
     assert [text for text in wrong if pattern.fullmatch(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "right", "wrong"),
+    [
+        (r"(good|so so)\s+(.+)", ["X: good it is", "X: so so a"], ["X: bad it", "X: good", 'X: {"a": "x"}']),
+        (r"(\d+) (\w+)", ["X: 3 pears"], ["X: three pears", "X: 3 pears and more"]),
+        (r"([a-z]{3}) by (.+)", ["X: any line"], ["X: ", 'X: {"a": "x"}']),  # beyond the grammar
+    ],
+)
+def test_a_tag_with_a_pattern_is_bound_to_it_where_a_grammar_can_say_it(
+    pattern: str, right: list[str], wrong: list[str]
+) -> None:
+    tag = {"prefix": "X", "pattern": pattern, "groups": ["a", "b"]}
+    found = rules(grammar(table(tool("x", tag=tag, params={"a": {}, "b": {}})), spelling=TAGS))
+    spoken = language(found, "call-x")
+    assert [text for text in right if not spoken.fullmatch(text)] == []
+    assert [text for text in wrong if spoken.fullmatch(text)] == []
 
 
 def test_a_program_begins_with_a_tool_or_a_word_of_the_language() -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Gateway, Spy, gateway, shipped, tool
+from words import Gateway, PausableClock, Spy, gateway, shipped, tool
 
+from quoth.tools import ToolNotFound, ToolRateLimited
 from quoth.tools.call.call import ALLOW, Call, ToolResult, Verdict, ask, deny, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import current_context
@@ -23,7 +24,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.door import execution, stages
 from quoth.tools.door.door import Door, dispatch
 from quoth.tools.door.stages import STAGES
-from quoth.tools.errors import STATUSES, ToolError, ToolFailure
+from quoth.tools.errors import STATUSES, ToolError, ToolFailure, UnknownToolError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
 from quoth.tools.policy.limits import StoreLimits
@@ -566,6 +567,53 @@ def test_a_call_is_as_sure_as_its_context_and_so_are_those_in_it() -> None:
     assert here.pass_through("(probe)").value == [1.0, 1.0]
     assert here.pass_through("(probe)", confidence=0.7).value == [0.7, 0.7]
     assert [row["confidence"] for row in here.rows] == [None, None, 0.7, 0.7, 1.0, 1.0, 0.7, 0.7]
+
+
+# For programs
+
+
+async def executed(here: Gateway, name: str, /, **args: Any) -> ToolResult:
+    context = ToolContext(
+        Workspace(here.workspace), user="ann", session="s", user_message="Look.", confidence=1
+    )
+    return await here.door.execute(name, context, **args)
+
+
+async def test_a_program_makes_a_call_by_name_and_hears_of_its_end() -> None:
+    def body(name: str, call: Call) -> list[Any]:
+        return [name, call.user, call.session, call.message, call.route, call.confidence]
+
+    here = gateway(tool("say-it", body, params={"name": {}}), tool("fails", Spy(ToolError("No."))))
+    result = await executed(here, "Say_It", name="x")
+    assert result.value == ["x", "ann", "s", "Look.", "python", 1.0]
+    for name, args, status in (("say-it", {}, "invalid"), ("fails", {}, "error")):
+        assert (await executed(here, name, **args)).status == status
+    assert [row["status"] for row in here.rows] == ["ok", "invalid", "error"]
+
+
+async def test_a_program_is_told_of_a_tool_that_there_is_not() -> None:
+    assert ToolNotFound is UnknownToolError
+    here = gateway(tool("probe"))
+    with pytest.raises(ToolNotFound, match=r"There is no tool named prope\. Did you mean probe\?"):
+        await executed(here, "prope")
+    assert [row["status"] for row in here.rows] == ["unknown"]
+
+
+async def test_a_program_is_told_when_there_is_room_again(store: Store) -> None:
+    body, clock = Spy("done"), PausableClock()
+    here = gateway(tool("probe", body, daily_limit=3), limits=StoreLimits(lambda: store, clock=clock))
+    for _ in range(3):
+        assert (await executed(here, "probe")).ok
+    with pytest.raises(ToolRateLimited) as caught:
+        await executed(here, "probe")
+    said = "probe is limited: 3 of 3 used today, next tomorrow at 00:00 UTC, in 12 hours."
+    assert str(caught.value) == said
+    assert caught.value.room_at == datetime(2026, 3, 11, tzinfo=UTC)
+    assert (body.calls, here.rows[-1]["message"]) == (3, said)
+    here.door.limits = Says(OSError("locked"))
+    with pytest.raises(ToolRateLimited, match="could not be counted") as caught:
+        await executed(here, "probe")
+    assert caught.value.room_at is None
 
 
 # Consent
