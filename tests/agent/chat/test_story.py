@@ -78,10 +78,10 @@ All of it is in knowledge/queue/solar-cells-7953bf09.org.
 + The claim is kept in knowledge/claims.org.
 7, ann: they last 90 years
 >
-? (claim :assertion "Solar cells last 90 years.") waits for approval: the model is not sure.
+? (claim :assertion "They last 90 years.") waits for approval: r.hy:1 says (ask (claim) (confidence (< 0.5))).
 + The claim is kept in knowledge/claims.org.
 ! ann may not decide requests here; those of --approvers may: ben.
-> Approved once: (claim :assertion "Solar cells last 90 years.")
+> Approved once: (claim :assertion "They last 90 years.")
 7, ann: approve it
 > I cannot.
 7, ann: keep it short
@@ -128,7 +128,7 @@ KEPT = [
     "knowledge/queue/measurements-of-a-roof.org",
     "knowledge/queue/solar-cells.org",
 ]
-RULES = '(ask (claim) (confidence (< 0.5)) :why "the model is not sure")\n'
+RULES = "(ask (claim) (confidence (< 0.5)))\n"
 MODEL = """
 (setv SCRIPT {script})
 
@@ -152,7 +152,7 @@ TURNS = [  # chat, user, what is said, what the model answers
     ("8", "ann", "batteries, here", "RESEARCH: batteries"),
     ("7", "ann", "read https://example.org/roof", "SOURCE: Measurements of a roof"),
     ("8", "ben", "they last 30 years", "CLAIM: Solar cells last 30 years.\nCONFIDENCE: 0.9"),
-    ("7", "ann", "they last 90 years", "CLAIM: Solar cells last 90 years.\nCONFIDENCE: 0.2"),
+    ("7", "ann", "they last 90 years", "CLAIM: They last 90 years.\nCONFIDENCE: 0.2"),
     ("7", "ann", "approve it", "I cannot."),
     ("7", "ann", "keep it short", "LEARNING: communication Ann wants short answers."),
     ("8", "ben", "pigs fly", "LEARNING: hearsay Pigs fly."),
@@ -222,12 +222,12 @@ class Gateway:
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     script = "{" + "  ".join(json.dumps(part) for _, _, *pair in TURNS for part in pair) + "}"
-    held = {"bot.hy": BOT, "gate.hy": GATE, "rules.hy": RULES, "model.hy": MODEL.replace("{script}", script)}
+    held = {"bot.hy": BOT, "gate.hy": GATE, "r.hy": RULES, "model.hy": MODEL.replace("{script}", script)}
     return files(tmp_path / "shop", {**held, **NOTES})
 
 
 def test_twenty_turns_in_two_chats(shop: Path) -> None:
-    words = ["--tools", "bot.hy", "--gate", "gate.hy", "--policy", "rules.hy", "--search", "notes"]
+    words = ["--tools", "bot.hy", "--gate", "gate.hy", "--policy", "r.hy", "--search", "notes"]
     words += ["--model", "scripted:model.hy", "--approvers", "ben"]
     with started("chat", "--gateway", "stdio", *words, cwd=shop) as running:
         gateway = Gateway(running)
