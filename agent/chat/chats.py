@@ -151,10 +151,13 @@ class Chats:
         while work := [task for chat, task in self._working.items() if chats is None or chat in chats]:
             await asyncio.wait(work)
 
-    async def stop(self, seconds: float) -> bool:
-        """Answer no more than the messages in work, and return within ``seconds``: whether they were
-        answered. The others stay accepted, for the next start."""
+    def begin_no_more(self) -> None:
+        """Answer no more than the messages in work. The others stay accepted, for the next start."""
         self._stopping = True
+
+    async def stop(self, seconds: float) -> bool:
+        """Return when the messages in work are answered, or after so many seconds: whether they are."""
+        self.begin_no_more()
         work = set(self._working.values())
         if not work:
             return True
@@ -199,18 +202,24 @@ class Chats:
         except Exception as error:  # one message that cannot be answered must not end the others
             why = str(error) if isinstance(error, QuothError) else f"{type(error).__name__}: {error}"
             lines, waiting = [("reply", Outgoing(one.message.id, chat, "error", why))], []
-        kept = []
-        for name, line in lines:
-            if name not in one.told and not await self._answers(line):
-                kept.append(line.to_line())
-        one.told.update(name for name, _ in lines)
-        one.state = "asked" if waiting else "answered"
-        try:
-            self._inbox.save(one, kept)
-        except QuothError as error:  # then it is answered once more at the next start
-            complain(str(error))
+        new = [(name, line) for name, line in lines if name not in one.told]
+        for place, (name, line) in enumerate(new, 1):
+            took = await self._answers(line)
+            one.told.add(name)
+            if place == len(new):
+                one.state = "asked" if waiting else "answered"
+            self._save(one, b"" if took else line.to_line())
+        if not new and not waiting:
+            one.state = "answered"
+            self._save(one)
         if waiting:
             self._asked[one.seq] = one
+
+    def _save(self, one: Accepted, kept: bytes = b"") -> None:
+        try:
+            self._inbox.save(one, kept)
+        except QuothError as error:  # then it is told once more at the next start
+            complain(str(error))
 
     def _talker(self, chat: str) -> Talker:
         """The conversation of a chat."""
