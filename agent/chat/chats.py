@@ -26,7 +26,7 @@ from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.text import count, short
 
 WAITING = 20  # messages of one chat that may wait behind the one in work
-IDLE_CHATS = 50  # conversations that are kept at hand; others come back from their transcripts
+IDLE_CHATS = 500  # conversations that are kept at hand; others come back from their transcripts
 WATCH_SECONDS = 1.0
 FORM_CHARS = 500
 _REQUEST = re.compile(r"\(request (\w+)\)")  # as the broker names it in the message of a call that waits
