@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from quoth.neuro.prompt.schemas import anthropic_tools, json_lines, mcp_tools, openai_tools
-from quoth.neuro.prompt.tags import tag_line, tagged
+from quoth.neuro.prompt.tags import spell_tag, tag_line, tagged
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.lisp.forms import plist
 from quoth.tools.lisp.printer import print_string, print_value
@@ -169,6 +169,7 @@ def _tags_tool(tool: CognitiveTool) -> str:
     lines = [tag_line(tool), f"  {_one_line(tool.description)}"]
     if tool.offered:
         lines.append("  Parameters: " + ", ".join(_lisp_param(param)[1:] for param in tool.offered))
+    lines += [f"  Example: {spell_tag(tool, example)}" for example in tool.examples if not example.positional]
     return "\n".join(lines)
 
 

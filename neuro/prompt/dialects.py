@@ -20,6 +20,7 @@ from quoth.neuro.prompt.grammar import JSON as JSON_SPELLING
 from quoth.neuro.prompt.grammar import LISP, Spelling, grammar
 from quoth.neuro.prompt.grammar import PLIST as PLIST_SPELLING
 from quoth.neuro.prompt.grammar import TAGS as TAGS_SPELLING
+from quoth.neuro.prompt.instructions import tag_rules
 from quoth.neuro.prompt.schemas import wire_name
 from quoth.neuro.prompt.tags import spell_tag, tag_arguments, tagged
 from quoth.neuro.reading.json_calls import NAMESPACE
@@ -120,6 +121,10 @@ class Dialect:
         """The call as this dialect interprets it."""
         return call
 
+    def result_head(self, form: CallForm, table: ToolTable) -> str:
+        """What a result begins with, instead of its call as a form; empty for that."""
+        return ""
+
     def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
         """A call as this dialect writes it; for examples and measurements."""
         return self.write(form)
@@ -131,6 +136,9 @@ class _Tags(Dialect):
     ) -> str:
         if not tagged(table):
             raise UsageError("The dialect tags needs tools with a :tag, and this table has none.")
+        if rules is None:
+            tags = {tool.name: tag for tag, tool in tagged(table).items()}
+            rules = tag_rules(tags, lambda form: self.spell(form, table))
         return super().opening(table, view=view, rules=rules)
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
@@ -146,6 +154,11 @@ class _Tags(Dialect):
         tool = tagged(table)[call.tag]
         words = "".join(call.form.positional)
         return replace(call, form=CallForm(tool.name, tag_arguments(tool, words)))
+
+    def result_head(self, form: CallForm, table: ToolTable) -> str:
+        """Without the call: what stood behind a tagged line there, a model writes behind its next."""
+        tag = table.get(form.tool).tag if form.tool in table else ""
+        return f"Result of {tag or form.tool},"
 
     def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
         if table is not None and form.tool in table and table.get(form.tool).tag:
@@ -192,7 +205,7 @@ def _as_program(form: CallForm) -> str:
 CALL_FORM = Dialect("call-form", "lisp", rules.text_rules(str), spelling=LISP)
 PLIST = Dialect("plist", "plist", rules.text_rules(plist), spelling=PLIST_SPELLING, write=plist)
 JSON = Dialect("json", "json", rules.text_rules(_as_json), spelling=JSON_SPELLING, write=_as_json)
-TAGS = _Tags("tags", "tags", rules.TAGS, spelling=TAGS_SPELLING)
+TAGS = _Tags("tags", "tags", "", spelling=TAGS_SPELLING)
 NATIVE = Dialect("native", "", rules.NATIVE, native=True, reminds=False)
 RUN = _Run("run", "run", rules.RUN_NATIVE, native=True, reminds=False, write=_as_program)
 RUN_TEXT = _Run("run", "run", rules.RUN_TEXT, spelling=LISP, write=_as_program)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
+from quoth.neuro.prompt.tags import takes_line
 from quoth.tools.lisp.printer import Code, print_string, print_value
 from quoth.tools.registry.parameters import TEXTS, Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable
@@ -30,10 +31,11 @@ jvalue ::= str | float | jbool | "null" | jlist | jdict
 jlist ::= "[" (jvalue (", " jvalue)*)? "]"
 jdict ::= "{" (str ": " jvalue (", " str ": " jvalue)*)? "}"
 jstrlist ::= "[" (str (", " str)*)? "]"
-line ::= [^ {"\\x00-\\x1f\\x7f] [^\\x00-\\x1f\\x7f]*
+line ::= [^ {"\\\x00-\x1f\x7f] [^\x00-\x1f\x7f]*
 atom ::= [A-Za-z0-9_+*/<>=!?.:&|%^-]+
 ws ::= " " | "\n" " "*
 words ::= [^\x00-/:-@\[-`a-z{-\x7f] [^\x00]*
+untagged ::= [A-Z] [A-Z0-9_-]* ([^\x00A-Z0-9_:-] [^\x00]*)? | [^\x00-/:-`a-z{-\x7f] [^\x00]*
 """
 
 
@@ -110,8 +112,9 @@ def grammar(
     tools = [tool for tool in table.shown if may_call and tool.name not in without]
     if not may_answer:
         tools = [tool for tool in tools if not _only_says(tool)] or tools
-    roots = (["calls"] if tools else []) + (["words"] if may_answer or not tools else [])
-    if lead and "words" not in roots:
+    words = "untagged" if spelling is TAGS else "words"
+    roots = (["calls"] if tools else []) + ([words] if may_answer or not tools else [])
+    if lead and words not in roots:
         roots.append(f"{_quoted(lead)} words")
     # Unbounded repeats only: llama.cpp unrolls {0,n} into n rules; the length of a reply is bounded anyway.
     rules = [f"root ::= {' | '.join(roots)}"]
@@ -159,17 +162,14 @@ def _call(tool: CognitiveTool, number: int, spelling: Spelling) -> list[str]:
         parts.append(_optional(number, optional, spelling, bool(required), rules))
     parts.append(_quoted(spelling.closed))
     if spelling is TAGS and takes_line(tool):
-        parts = [f"({' '.join(parts)} | {_quoted(f'{tool.tag}: ')} line)"]
+        if required[0].type is Code:
+            parts = [_quoted(f"{tool.tag}: "), "form"]  # quotes inside of quotes are beyond small models
+        else:
+            parts = [f"({' '.join(parts)} | {_quoted(f'{tool.tag}: ')} line)"]
     return [
         f"call-{tool.name} ::= {' '.join(parts)}",
         *(f"{name} ::= {body}" for name, body in rules.items()),
     ]
-
-
-def takes_line(tool: CognitiveTool) -> bool:
-    """Whether plain text after a tag can be a whole call: the tool needs exactly one text."""
-    needed = [param for param in tool.offered if param.required]
-    return len(needed) == 1 and needed[0].type in TEXTS and not needed[0].choices
 
 
 def _argument(param: Param, spelling: Spelling, *, begun: bool) -> str:

@@ -5,19 +5,33 @@ Knows how a dialect spells a call, and no tool but those that ship, which the ex
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from quoth.tools.lisp.forms import CallForm
 
-HOW = """\
-HOW TO WORK:
-You know nothing of the files here: look before you answer, and never guess.
-- If the task names a file, begin with read-file. To find out which files hold a word, use grep-search.
-- To change a file, use edit-file; to make one, write-file.
-- To compute, use eval; never compute in your head.
-Reply with one call and nothing else; its result is the next message. Then make the next call, or answer.
+LOOK = "You know nothing of the files here: look before you answer, and never guess.\n"
+HINTS = (  # and the tools that each names
+    (
+        ("read-file", "grep-search"),
+        "- If the task names a file, begin with {}. To find out which files hold a word, use {}.\n",
+    ),
+    (("edit-file", "write-file"), "- To change a file, use {}; to make one, {}.\n"),
+    (("eval",), "- To compute, use {}; never compute in your head.\n"),
+)
+THEN_ANSWER = """\
+Reply with one {call} and nothing else; its result is the next message. Then {again}, or answer.
 When the results answer the task, reply in one plain sentence.
 """
+
+
+def hints(called: Mapping[str, str], of=HINTS) -> str:
+    """Which tool is for what; ``called`` has the tools there are, and how the dialect calls each."""
+    return "".join(
+        hint.format(*(called[tool] for tool in tools))
+        for tools, hint in of
+        if all(tool in called for tool in tools)
+    )
+
 
 EXAMPLE = """
 EXAMPLE:
@@ -33,27 +47,54 @@ READ = CallForm("read-file", {"path": "a.txt"})
 GREP = CallForm("grep-search", {"pattern": "green", "path": "b.txt"})
 
 
+NAMES = {tool: tool for tools, _ in HINTS for tool in tools}
+HOW = "HOW TO WORK:\n" + LOOK + hints(NAMES)
+
+
 def text_rules(spell: Callable[[CallForm], str]) -> str:
     """The rules of a dialect whose calls are text; ``spell`` writes the calls of the example."""
-    return HOW + EXAMPLE.format(read=spell(READ), grep=spell(GREP))
+    how = HOW + THEN_ANSWER.format(call="call", again="make the next call")
+    return how + EXAMPLE.format(read=spell(READ), grep=spell(GREP))
 
 
-TAGS = """\
-HOW TO WORK:
-Look before you answer, and never guess.
-Reply with one tagged line and nothing else; its result is the next message. Then write the next, or answer.
-When the results answer the task, reply in one plain sentence.
+TAG_HINTS = (
+    (
+        ("grep-search", "read-file"),
+        "- To find out which file holds or defines something, use {}. "
+        "If the task names a file, begin with {}.\n",
+    ),
+    HINTS[1],
+    (("eval",), "- To compute with numbers you have seen, use {}; never compute in your head.\n"),
+)
+TAG_EXAMPLE = """
+EXAMPLE:
+Task: Which file mentions green, and which colour does a.txt name?
+{grep}
+Result: b.txt, line 3: A green door.
+{read}
+Result: The colour is blue.
+The file b.txt mentions green, and a.txt names blue.
 """
 
-NATIVE = """\
-HOW TO WORK:
-You know nothing of the files here: look before you answer, and never guess.
-- If the task names a file, begin with read-file. To find out which files hold a word, use grep-search.
-- To change a file, use edit-file; to make one, write-file.
-- To compute, use eval; never compute in your head.
+
+def tag_rules(tags: Mapping[str, str], spell: Callable[[CallForm], str]) -> str:
+    """The rules of the dialect tags for tools with these ``tags``, by their names: the tables of chat bots
+    need not hold those that ship."""
+    look = LOOK if "read-file" in tags else "Look before you answer, and never guess.\n"
+    how = "HOW TO WORK:\n" + look + hints(tags, TAG_HINTS)
+    how += THEN_ANSWER.format(call="tagged line", again="write the next")
+    if READ.tool in tags and GREP.tool in tags:
+        how += TAG_EXAMPLE.format(read=spell(READ), grep=spell(CallForm("grep-search", {"pattern": "green"})))
+    return how
+
+
+NATIVE = (
+    HOW
+    + """\
 Calls that do not need each other's results may be made together.
 When the results answer the task, reply in plain words, briefly.
 """
+)
 
 RUN = """\
 HOW TO WORK:

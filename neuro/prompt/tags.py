@@ -13,9 +13,11 @@ from typing import Any
 
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm, kebab
+from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.parameters import TEXTS, Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
+_LINE = re.compile(r'[^\s{"\\][^\x00-\x1f\x7f]*(?<!\s)')  # plain text that is read as it is
 _WORD = re.compile(r'("(?:[^"\\]|\\.)*"|\S+)[ \t]*')
 
 
@@ -41,7 +43,17 @@ def tag_line(tool: CognitiveTool) -> str:
 
 def spell_tag(tool: CognitiveTool, form: CallForm) -> str:
     """The line that calls a tool with these arguments."""
+    if takes_line(tool) and len(form.args) == 1:
+        text = str(form.args.get(_slots(tool)[0].name, ""))
+        if _LINE.fullmatch(text):
+            return f"{tool.tag}: {text}"
     return f"{tool.tag}: " + json.dumps(dict(form.args), ensure_ascii=False)
+
+
+def takes_line(tool: CognitiveTool) -> bool:
+    """Whether plain text after a tag can be a whole call: the tool needs exactly one text, or one program."""
+    needed = [param for param in tool.offered if param.required]
+    return len(needed) == 1 and needed[0].type in (*TEXTS, Code) and not needed[0].choices
 
 
 def _slots(tool: CognitiveTool) -> list[Param]:
