@@ -20,6 +20,7 @@ thousand turns use no more stack than ten."
   quoth.neuro.think [think]
   quoth.tools.call.call [new-call]
   quoth.tools.errors [StoreError]
+  quoth.tools.history.call-log [key-in]
   quoth.tools.lisp.forms [CallForm]
   quoth.tools.call.redaction [Redactor]
   quoth.tools.call.services [USER])
@@ -150,15 +151,18 @@ thousand turns use no more stack than ten."
 (defn :async act [thought run]
   "Make the calls of a thought in order, and conclude the turn."
   (setv reading thought.reading
+        sure (getattr reading "confidence" None)
+        sure (if (is sure None) run.context.confidence sure)
         cut (if (= thought.finish "length") (cut-off run.reply-tokens thought.usage.output-tokens) "")
         turn (Turn :old (known reading.calls run) :text reading.text :cut cut
+                   :display (getattr reading "display" reading.text)
                    :errors (lfor fault reading.errors #((call-id fault) (str fault)))))
   (for [[place [_ fault]] (enumerate turn.errors)]
     (setv call (new-call (CallForm "") #** (marks 0 run f"f{place}")))
     (.unreadable run.door call run.context thought.text fault))
   (for [[place found] (enumerate reading.calls)]
     (.append turn.records
-      (replace (await (one-call found place run thought.text)) :call-id (call-id found))))
+      (replace (await (one-call found place run thought.text sure)) :call-id (call-id found))))
   (conclude turn run))
 
 (defn known [calls run]
@@ -175,21 +179,23 @@ thousand turns use no more stack than ten."
         heard (lfor record records
                     #(record.call-id (call-observation record run (in-vain? record run))))
         told (result-messages (+ heard faults)))
-  (setv last (when (not (or run.interrupted waiting stuck)) (last-words turn run)))
-  (when (or run.interrupted waiting stuck last)
+  (setv last (when (not (or run.interrupted waiting stuck)) (last-words turn run))
+        stops (and (= run.after-tags "stop") (or records (and faults turn.display))))
+  (when (or run.interrupted waiting stuck last stops)
     ; The conversation may go on another time: no call in it is left without its result.
     (for [message told]
       (.append run.messages #* message)))
   (cond
     run.interrupted  (.end run "interrupted" "The run was interrupted.")
-    waiting  (.end run "pending" (.join "\n" waiting))
+    waiting  (.end run "pending" (if run.chats  turn.display  (.join "\n" waiting)))
     stuck  (.end run "failed" (stopped stuck run))
     last  (.end run "done" #* last)
+    stops  (.end run "done" turn.display)
     records  (do (setv run.faults 0) (results told run turn.cut))
     faults  (complain (.join "\n" (lfor [_ fault] faults fault)) run told)
     turn.cut  (complain f"Your reply was {turn.cut}. Be brief." run)
     (made-up? turn.text run)  (complain "That is not in your memory. Look first, with a call." run)
-    turn.text  (.end run "done" turn.text)
+    turn.text  (.end run "done" (if run.chats  turn.display  turn.text))
     True  (complain (empty-reply run) run)))
 
 (defn unique [records run]
@@ -272,11 +278,13 @@ thousand turns use no more stack than ten."
 
 ;; * One call
 
-(defn :async one-call [found place run text]
-  "Take one call, found in TEXT, through the door, which answers a repeated call with its receipt."
+(defn :async one-call [found place run text sure]
+  "Take one call, found in TEXT, through the door, which answers a repeated call with its receipt. SURE is how
+  sure the model is of what it says there, if it told."
   (setv form found.form
         shown (shown-form form run)
-        call (new-call form :repairs found.repairs :quoted (.quoted run found text) #** (marks place run)))
+        call (new-call form :repairs found.repairs :quoted (.quoted run found text) :confidence sure
+                       #** (marks place run)))
   (.tell run "call" shown)
   (setv record (CallRecord form
           (cond
@@ -288,8 +296,9 @@ thousand turns use no more stack than ten."
             True
               (do
                 (+= run.budget.calls-taken 1)
-                (await (.dispatch run.door call run.context))))
-          shown))
+                (await (.dispatch run.door call (replace run.context :confidence sure)))))
+          shown
+          :key (key-in call)))
   (setv digest (call-digest form run))
   (.append run.calls record)
   (remember digest record run)

@@ -20,22 +20,34 @@ Listener = Callable[[str, Any], None]
 @dataclass(frozen=True)
 class CallRecord:
     """A call of the run and its result; ``shown`` is the form without declared secrets, ``call_id`` the id
-    that the provider gave the call."""
+    that the provider gave the call, ``key`` its name within the session, also when it is resumed."""
 
     form: CallForm
     result: ToolResult
     shown: CallForm | None = None
     call_id: str = ""
+    key: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {"form": str(self.shown or self.form), **self.result.to_json()}
 
 
 @dataclass(frozen=True)
+class FollowUp:
+    """What a person is told of one call, after the reply: what its body said, or why it failed. ``call`` is
+    the key of the call."""
+
+    call: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Reply:
-    """How a run ended. ``text`` is never empty: it is the answer, or a sentence why there is none.
+    """How a run ended. ``text`` is the answer, or a sentence why there is none; it is empty only where a
+    reply of calls alone ends the run.
     ``messages`` are those to the user that no earlier Reply of the run has told of. ``unsent`` is the part of
-    ``text`` that the user has not had as a message; None is all of it."""
+    ``text`` that the user has not had as a message; None is all of it. ``follow_ups`` are those of all calls
+    in their order, in a chat and where the run ended with its calls."""
 
     session: str
     status: RunStatus
@@ -45,6 +57,7 @@ class Reply:
     steps: int = 0  # those of sub-agents are among them
     messages: tuple[str, ...] = ()
     unsent: str | None = None
+    follow_ups: tuple[FollowUp, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         usage = {
@@ -61,6 +74,7 @@ class Reply:
             "calls": [call.to_json() for call in self.calls],
             "usage": usage,
             **({"messages": list(self.messages)} if self.messages else {}),
+            **({"follow_ups": [vars(one) for one in self.follow_ups]} if self.follow_ups else {}),
         }
 
 

@@ -87,14 +87,12 @@ def _environment(state: Path) -> dict[str, str]:
 
 def _run(line: str, folder: Path, state: Path, names: Names | None = None) -> str:
     names = names or Names()
-    line = names.in_truth(line)
-    if (words := _words(line))[:1] == ["quoth"]:
-        out = quoth(*words[1:], cwd=folder, env=_environment(state), together=True).out
+    before, _, last = names.in_truth(line).rpartition(" | ")
+    if (words := _words(last))[:1] == ["quoth"]:
+        stdin = _shell(before, folder, state) if before else None
+        out = quoth(*words[1:], cwd=folder, stdin=stdin, env=_environment(state), together=True).out
     else:
-        out = subprocess.run(
-            ["sh", "-c", line], cwd=folder, env=_environment(state), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False,
-        ).stdout  # fmt: skip
+        out = _shell(names.in_truth(line), folder, state)
     places = {
         folder.resolve(): "/home/ann/shop",
         state / "config": "~/.config/quoth",
@@ -103,6 +101,13 @@ def _run(line: str, folder: Path, state: Path, names: Names | None = None) -> st
     for place, told in places.items():
         out = out.replace(str(place), told)
     return names.in_readme(out)
+
+
+def _shell(line: str, folder: Path, state: Path) -> str:
+    return subprocess.run(
+        ["sh", "-c", line], cwd=folder, env=_environment(state), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False,
+    ).stdout  # fmt: skip
 
 
 def _words(line: str) -> list[str]:

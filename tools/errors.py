@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from quoth.tools.text import short
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 class QuothError(Exception):
@@ -54,6 +57,17 @@ class UnknownToolError(QuothError, KeyError):
 
     def __str__(self) -> str:  # KeyError would print the repr
         return self.sentence
+
+
+ToolNotFound = UnknownToolError  # as the callers of ``Door.execute`` know it
+
+
+class ToolRateLimited(QuothError):
+    """A call is over a limit (seed 000); ``room_at`` is when there is room for it again, if that is known."""
+
+    def __init__(self, sentence: str, room_at: datetime | None = None) -> None:
+        super().__init__(sentence)
+        self.room_at = room_at
 
 
 class InvalidCallError(QuothError, ValueError):

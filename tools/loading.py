@@ -17,16 +17,24 @@ from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.text import short
 
 ToolSource = str | Path | CognitiveTool
+KNOWLEDGE_RULES = Path(__file__).parent / "knowledge" / "chat_rules.hy"  # a policy for the knowledge tools
 
 
 def load_tools(
-    sources: Iterable[ToolSource], table: ToolTable | None = None, without: Sequence[str] = ()
+    sources: Iterable[ToolSource],
+    table: ToolTable | None = None,
+    without: Sequence[str] = (),
+    *,
+    knowledge: bool = False,
 ) -> ToolTable:
-    """``table``, or a new one of the tools that ship, with those of ``sources`` added. Tools named in
-    ``without`` are left out first, so that one of the sources may have the name. Raises UsageError."""
+    """``table``, or a new one of the tools that ship, with those of ``sources`` added; with ``knowledge``
+    also those of a knowledge base. Tools named in ``without`` are left out first, so that one of the sources
+    may have the name. Raises UsageError."""
     if table is None:
         import_module("quoth.tools.builtin")
         table = cognitive_tools.copy()
+    if knowledge:
+        table = with_knowledge(table)
     if without:
         table = _left_out(table, without)
     for source in sources:
@@ -58,8 +66,21 @@ def with_search(table: ToolTable) -> ToolTable:
     """A copy of the table with ``describe`` and ``search-tools``, for a belt that shows one line per tool."""
     from quoth.tools.builtin import search_tools
 
+    return _with(table, search_tools())
+
+
+def with_knowledge(table: ToolTable) -> ToolTable:
+    """A copy of the table with ``research``, ``source``, ``claim``, ``learning`` and ``summarize``, for an
+    agent that has a knowledge base. A tool of the table with such a name stays."""
+    from quoth.tools.builtin import knowledge_tools
+
+    return _with(table, knowledge_tools())
+
+
+def _with(table: ToolTable, tools: Iterable[CognitiveTool]) -> ToolTable:
+    """A copy of the table with those of the tools whose names are free."""
     more = table.copy()
-    for tool in search_tools():
+    for tool in tools:
         if tool.name not in more:
             more.register(tool)
     return more

@@ -44,6 +44,12 @@ def excerpt(text: str, chars: int = 40) -> str:
     return short(printable(text[: chars + 1]), chars)
 
 
+def one_line(text: str, chars: int) -> str:
+    """An untrusted text on one line: printable, without doubled blanks, and cut."""
+    line = " ".join(text[: 20 * chars].split())  # of blanks alone there may be many
+    return short(printable(line, instead=""), chars)
+
+
 def exact_time(seconds: float) -> str:
     """A time in the largest unit it is a multiple of: ``3 days``, ``90 minutes``, ``1 seconds``."""
     for unit in ("day", "hour", "minute"):

@@ -5,10 +5,11 @@ Knows their options and output; the work is in the door and the reader.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from quoth.agent.cli.common import read_text, run_call, text_of, tools_of
-from quoth.agent.cli.options import DONE, USAGE, Commands, Options, argument
+from quoth.agent.cli.options import DONE, USAGE, Commands, Options, argument, switch
 from quoth.agent.terminal.output import complain, print_json, print_line
 
 
@@ -20,6 +21,7 @@ class CallOptions(Options):
 @dataclass(init=False, repr=False, eq=False)
 class ReadOptions(Options):
     file: str = argument("FILE", "the reply (default: stdin)", nargs="?", default="-")
+    display: bool = switch("--display", "show what a person would be shown of it")
 
 
 def add(commands: Commands) -> None:
@@ -41,14 +43,21 @@ def read(options: ReadOptions) -> int:
     dialect = TAGS if options.dialect is None else named_dialect(options.dialect)
     reading = dialect.read_text(text, tools_of(options))
     if options.json:
-        print_json(reading.to_json())
+        more: dict[str, Any] = {"display": reading.display, "confidence": reading.confidence}
+        more |= {"passed": [asdict(one) for one in reading.passed]}
+        print_json(reading.to_json() | (more if options.display else {}))
     else:
-        for found in reading.calls:
+        if options.display and reading.display:
+            print_line(reading.display)
+        for found in reading.calls if not options.display else ():
             print_line(canonical(found.form))
             for repair in found.repairs:
                 complain(f"line {found.line}: mended: {repair}")
         for fault in reading.errors:
             complain(str(fault))
-        if not reading.calls and not reading.errors:
+        for passed in reading.passed:
+            if passed.line not in [fault.line for fault in reading.errors]:
+                complain(str(passed))
+        if not reading.calls and not reading.errors and not options.display:
             complain("There is no call in this text.")
     return USAGE if reading.errors else DONE

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.reply import Reply
     from quoth.tools.call.call import ToolResult
+    from quoth.tools.call.services import KnowledgeBase, WebSearch
     from quoth.tools.registry.table import ToolTable
     from quoth.tools.storage.database import Store
 
@@ -57,7 +58,7 @@ def agent_of(
     AsyncAgent."""
     from quoth.agent.client import AsyncAgent
     from quoth.agent.run.channels import VARIABLE, channels_of
-    from quoth.agent.run.options import HostServices, ModelOptions, ToolOptions
+    from quoth.agent.run.options import HostServices, ModelOptions, PolicyOptions, ToolOptions
 
     consent: Any = None
     if options.yes:
@@ -73,13 +74,15 @@ def agent_of(
         sources=_sources(options.sources),
         channels=channels_of(options.channels, os.environ.get(VARIABLE, "")),
         channel=channel or ("json" if options.json else "terminal"),
+        knowledge_base=_knowledge(options),
+        web_search=_web_search(options),
     )
     more.setdefault("services", services)
     agent = AsyncAgent(
         workspace=options.folder,
         tools=ToolOptions(options.tools, options.belt or "full", options.without),
-        model=ModelOptions(options.model, options.base_url, options.dialect),
-        policy=options.policy,
+        model=ModelOptions(options.model, options.base_url, options.dialect, None, options.after_tags),
+        policy=PolicyOptions(options.policy, options.gate),
         user=options.user,
         session=options.session,
         consent=consent,
@@ -97,6 +100,33 @@ def _sources(words: Sequence[str]) -> dict[str, str]:
     from quoth.tools.call.sources import sources_of
 
     return sources_of(words)
+
+
+def _knowledge(options: Options) -> KnowledgeBase:
+    """The knowledge base of the workspace, if it is to be used."""
+    from quoth.tools.call.services import NO_KNOWLEDGE
+
+    if not options.knowledge:
+        return NO_KNOWLEDGE
+    from quoth.tools.call.workspace import Workspace
+    from quoth.tools.knowledge.base import FileKnowledge
+
+    return FileKnowledge(Workspace(options.folder))
+
+
+def _web_search(options: Options) -> WebSearch:
+    """What ``--search`` or QUOTH_SEARCH names; a folder is relative to where the command runs."""
+    from quoth.tools.call.services import NO_WEB_SEARCH
+
+    spec = options.search or os.environ.get("QUOTH_SEARCH")
+    if spec is None:
+        if options.search_keys:
+            raise UsageError("--search-keys are for the answer of a server; name it with --search.")
+        return NO_WEB_SEARCH
+    from quoth.tools.knowledge.web_search import is_web, open_web_search
+
+    where = spec if is_web(spec) or not spec.strip() else str(Path(spec).expanduser().absolute())
+    return open_web_search(where, options.search_keys or "", options.folder)
 
 
 def with_agent(
@@ -167,7 +197,7 @@ def tools_of(options: Options) -> ToolTable:
 
     _sources(options.sources)  # refused here, too
     with results_only():
-        table = load_tools(options.tools, without=options.without)
+        table = load_tools(options.tools, without=options.without, knowledge=options.knowledge)
     return with_sources(table) if options.sources else table
 
 
@@ -208,8 +238,12 @@ def show_reply(reply: Reply, as_json: bool) -> int:
         print_json(reply.to_json())
     elif reply.status == "done" and (text := reply.text if reply.unsent is None else reply.unsent):
         print_line(text)
+    elif reply.status == "done" and reply.follow_ups:
+        pass  # they are all there is to say
     elif reply.status == "done" and not reply.messages:
         complain("Its reply is the message that was sent before.")
+    for one in () if as_json else reply.follow_ups:
+        print_line(one.text)
     return EXIT_OF_RUN[reply.status]
 
 

@@ -84,7 +84,7 @@ def fly(options: FlyOptions) -> int:
     with open_store(options) as store:
         begun = options if options.again else _as_begun(options, store, file)
         if options.check or options.dry_run:  # what is looked at is nobody's flight
-            own = replace(options, tools=begun.tools, policy=begun.policy)
+            own = replace(options, tools=begun.tools, policy=begun.policy, gate=begun.gate)
             return _check(own, file) if options.check else _dry_run(own, file, store)
         return _fly(begun, file, store)
 
@@ -184,8 +184,8 @@ def _as_given(options: Options) -> str:
     """The options that the next command needs, too."""
     words = [f" --tools {shlex.quote(file)}" for file in options.tools]
     words += [f" --without {shlex.quote(name)}" for name in options.without]
-    if options.policy:
-        words.append(f" --policy {shlex.quote(options.policy)}")
+    for flag, file in (("--policy", options.policy), ("--gate", options.gate)):
+        words += [f" {flag} {shlex.quote(file)}"] if file else []
     return "".join(words)
 
 
@@ -296,7 +296,7 @@ def decide_plan(options: Options, path: str, named: str | None, kind: Any, why: 
 
     with open_store(options) as store:
         begun = _as_begun(options, store, file)
-        own = replace(options, tools=begun.tools, policy=begun.policy)
+        own = replace(options, tools=begun.tools, policy=begun.policy, gate=begun.gate)
         return with_agent(own, work, store=store)
 
 

@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from quoth.agent.cli import (
     audit,
     call,
+    chat,
     consent,
     flight,
+    knowledge,
     memory,
     policy,
     program,
@@ -36,7 +38,23 @@ from quoth.agent.terminal.output import (
 )
 from quoth.tools.errors import QuothError, StoreError
 
-FILES = (run, call, tools, program, flight, audit, policy, consent, memory, remind, session, resume, replay)
+FILES = (
+    run,
+    chat,
+    call,
+    tools,
+    program,
+    flight,
+    audit,
+    policy,
+    consent,
+    memory,
+    knowledge,
+    remind,
+    session,
+    resume,
+    replay,
+)
 
 
 def parser() -> Parser:

@@ -69,6 +69,12 @@ class Options:
         "NAME",
         "how the model calls tools: call-form, plist, json, tags, native, run (default: by model)",
     )
+    after_tags: Literal["stop", "continue"] | None = option(
+        "--after-tags",
+        "WHAT",
+        "after a reply with calls, stop or continue (default: stop in a chat, else continue)",
+        choices=("stop", "continue"),
+    )
     belt: Literal["full", "search"] | None = option(
         "--belt", "KIND", "full, or search: one line a tool", choices=("full", "search")
     )
@@ -102,7 +108,15 @@ class Options:
         action="append",
         default=(),
     )
+    knowledge: bool = switch("--knowledge", "gather sources, claims and learnings in the folder knowledge/")
+    search: str | None = option(
+        "--search", "WHERE", "where research looks: a SearXNG server, an address with {query}, or a folder"
+    )
+    search_keys: str | None = option(
+        "--search-keys", "MAP", "where a server's answer has results=,title=,url=,text="
+    )
     policy: str | None = option("--policy", "FILE", "rules for this run, beside yours and the workspace's")
+    gate: str | None = option("--gate", "FILE.hy", "a reviewer of the calls of tools that want one")
     memory: str | None = option(
         "--memory",
         "URL",

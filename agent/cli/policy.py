@@ -5,6 +5,8 @@ Knows how rules, findings and explanations are printed, and runs no call.
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,13 @@ if TYPE_CHECKING:
     from quoth.tools.policy.policy import Explanation, Layer, Match
 
 
+def _share(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 <= float(text) <= 1:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"a number from 0 to 1 is needed, not {text}")
+
+
 @dataclass(init=False, repr=False, eq=False)
 class CheckOptions(Options):
     file: str | None = argument("FILE", "a policy file (default: all that apply)", nargs="?")
@@ -30,6 +39,9 @@ class ExplainOptions(Options):
     form: str = argument("FORM", "such as '(read-file \"x\")'; - reads it from stdin")
     route: str = option("--route", "NAME", "by which way it comes", default="call")
     nested: bool = switch("--nested", "as a call made by a program")
+    confidence: float | None = option(
+        "--confidence", "X", "the model's own estimate, from 0 to 1 (default: it gave none)", type=_share
+    )
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -101,9 +113,9 @@ def explain(options: ExplainOptions) -> int:
         raise UsageError(f"{error}\n{error.caret()}") from None
     tool = agent.table.get(form.tool)
     form, args = checked(tool, form, agent.workspace)
-    marks: dict[str, Any] = {"route": options.route}
+    marks: dict[str, Any] = {"route": options.route, "confidence": options.confidence}
     if options.nested:
-        marks = {"route": "program", "depth": 1, "parent": "a program"}
+        marks |= {"route": "program", "depth": 1, "parent": "a program"}
     written = as_written(tool, args)
     call = new_call(form, user=agent.user, session=agent.session, written=written, **marks)
     why = agent.policy.explain(tool, call, args, agent.context())

@@ -105,7 +105,7 @@ async def _replayed(options: ReplayOptions, session: str, events: list[Event], f
 
     def again(given: Opening, live: bool = False) -> Conversations:
         own: dict[str, Any] = {"dialect": options.dialect, "belt": options.belt, "policy": options.policy}
-        own["without"] = options.without
+        own |= {"gate": options.gate, "without": options.without}
         files = list(options.tools) or None
         own["services"] = HostServices(memory_url=options.memory_url if live else None)
         return rebuilt_agent(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from quoth.agent.cli.common import open_store, read_text, write_new
 from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
 from quoth.agent.terminal.next_step import tell_next
-from quoth.agent.terminal.output import complain, may_draw, print_drawn, print_json, print_line
+from quoth.agent.terminal.output import complain, may_draw, print_drawn, print_json, print_line, shown
 from quoth.agent.terminal.person import is_inside
 from quoth.tools.errors import UsageError
 from quoth.tools.text import number_of
@@ -38,6 +38,9 @@ class LogOptions(Options):
     full: bool = switch("--full", "fold nothing")
     org: bool = switch("--org", "as an Org document", rivals="view")
     hy: bool = switch("--hy", "as it is kept: one form an event", rivals="view")
+    tags: bool = switch(
+        "--tags", "only response tags: what became of each, or why it was no call", rivals="view"
+    )
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -125,15 +128,26 @@ def log(options: LogOptions) -> int:
         session, place = find_event(store, wanted) if wanted else (last_session(store), None)
         assert store is not None, "a session was found in it"
         transcript = Transcript(lambda: store)
-        events = list(transcript.events(session))
+        every = events = list(transcript.events(session))
         tampered = list(transcript.faults(session))
     if place is not None:
         events = [event for event in events if event.seq == place] or _no_event(session, place, len(events))
     unread = {event.seq: fault for event in events if (fault := fault_of(event))}
     if place in unread:
         raise UsageError(unread[place])
+    every = [event for event in every if event.seq not in unread]
     events = [event for event in events if event.seq not in unread]
-    if options.json:
+    if options.tags:
+        from quoth.agent.session.tag_report import tag_lines
+
+        told = [one for one in tag_lines(every) if place is None or one.id == f"{session}.{place}"]
+        if options.json:
+            print_json([one.to_json() for one in told])
+        for one in told if not options.json else ():
+            print_line(shown(str(one)))
+        if not told:
+            complain(f"There is no response tag in session {session}.")
+    elif options.json:
         found = [event.to_json() for event in events]
         print_json(found if place is None else found[0])
     elif options.hy:

@@ -34,13 +34,25 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
         given, foreign = known.given(), known.foreign()
     more: dict[str, Any] = {
         name: value
-        for name in ("model", "base_url", "policy", "dialect", "belt")
+        for name in (
+            *("model", "base_url", "policy", "gate", "dialect", "belt"),
+            *("search", "search_keys", "after_tags"),
+        )
         if (value := given.get(name.replace("_", "-"))) and vars(options)[name] is None
     }
     if given.get("tools") and not options.tools:
         more["tools"] = [file for file in given["tools"] if foreign or Path(file).exists()]
     if given.get("without") and not options.without:
         more["without"] = given["without"]
+    if given.get("knowledge"):
+        more["knowledge"] = True
+    if options.search and "://" not in options.search:  # a folder has no keys
+        more.pop("search_keys", None)
+    if given.get("search") == "" and not (options.search or os.environ.get("QUOTH_SEARCH")):
+        raise UsageError(
+            f"Session {session} searched at an address that is not kept. Give it again: --search URL, or in"
+            " QUOTH_SEARCH."
+        )
     for name in ("sources", "channels"):
         if given.get(name) and not vars(options)[name]:
             more[name] = [f"{one}={where}" for one, where in given[name].items()]
@@ -76,7 +88,8 @@ def reaches_out(name: str, value: Any) -> bool:
 
     if name == "model":
         return value not in EMBEDDED
-    return name in ("tools", "policy", "base_url", "sources", "channels") and bool(value)
+    names = ("tools", "policy", "gate", "base_url", "sources", "channels", "search")
+    return name in names and bool(value)
 
 
 def _listed(value: Any) -> list[str]:

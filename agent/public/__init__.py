@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quoth.neuro.prompt.belt import belt
     from quoth.neuro.reading.reply import read_reply
     from quoth.neuro.reading.stream import ReplyStream
-    from quoth.tools.call.call import Call, GateDecision, ToolResult, Verdict, ask, deny, new_call
+    from quoth.tools.call.call import Call, GateDecision, ToolResult, Verdict, allow, ask, deny, new_call
     from quoth.tools.call.context import ToolContext
     from quoth.tools.call.current import current_context
     from quoth.tools.call.guards import inside_workspace
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
         InvalidCallError,
         QuothError,
         ToolError,
+        ToolNotFound,
+        ToolRateLimited,
         UnknownToolError,
         UsageError,
     )
@@ -65,7 +67,7 @@ _HOMES = {
     "neuro.reading.reply": "read_reply",
     "neuro.reading.stream": "ReplyStream",
     "neuro.think": "ask_neuro begin_conversation think",
-    "tools.call.call": "Call GateDecision ToolResult Verdict ask deny new_call",
+    "tools.call.call": "Call GateDecision ToolResult Verdict allow ask deny new_call",
     "tools.call.context": "ToolContext",
     "tools.call.current": "current_context",
     "tools.call.guards": "inside_workspace",
@@ -75,7 +77,7 @@ _HOMES = {
     "tools.consent.requests": "Decision",
     "tools.door.door": "Door dispatch",
     "tools.errors": "DefinitionError DuplicateToolError InvalidCallError "
-    "QuothError ToolError UnknownToolError UsageError",
+    "QuothError ToolError ToolNotFound ToolRateLimited UnknownToolError UsageError",
     "tools.lisp.forms": "CallForm",
     "tools.lisp.printer": "Code",
     "tools.memory.blocks": "BlockMemory",
@@ -121,7 +123,9 @@ __all__ = [
     "StrictModel",
     "ToolContext",
     "ToolError",
+    "ToolNotFound",
     "ToolOptions",
+    "ToolRateLimited",
     "ToolResult",
     "ToolTable",
     "UnknownToolError",
@@ -130,6 +134,7 @@ __all__ = [
     "Verdict",
     "Workspace",
     "__version__",
+    "allow",
     "ask",
     "ask_neuro",
     "begin_conversation",

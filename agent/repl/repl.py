@@ -149,6 +149,8 @@ class Repl:
         elif isinstance(done, Reply):
             if done.status == "done" and (text := done.text if done.unsent is None else done.unsent):
                 self._write(text)
+            for one in done.follow_ups:
+                self._write(one.text)
         elif done.ok:
             if done.message:
                 self._complain(done.message)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from quoth.agent.run.conversation import Conversations
-from quoth.agent.run.options import ModelOptions, ToolOptions
+from quoth.agent.run.options import ModelOptions, PolicyOptions, ToolOptions
 from quoth.agent.terminal.input import read_file
 from quoth.tools.call.services import Services
 from quoth.tools.errors import UsageError
@@ -61,14 +61,15 @@ def rebuilt_agent(
     dialect: str | None = None,
     belt: Literal["full", "search"] | None = None,
     policy: str | None = None,
+    gate: str | None = None,
     without: Sequence[str] = (),
     live: bool = False,
     services: Services | None = None,
 ) -> Conversations:
-    """An agent with the session's options, without a model; ``tools``, ``dialect``, ``belt``, ``policy`` and
-    ``without`` replace the session's own unless they are None or empty. ``notes`` gets a sentence for
-    everything that cannot be restored. With ``live`` the policy must be found, else it raises UsageError, and
-    its calls may use ``services``."""
+    """An agent with the session's options, without a model; ``tools``, ``dialect``, ``belt``, ``policy``,
+    ``gate`` and ``without`` replace the session's own unless they are None or empty. ``notes`` gets a
+    sentence for everything that cannot be restored. With ``live`` the policy and the gate must be found, else
+    it raises UsageError, and its calls may use ``services``."""
     said = given.said
     if tools is None:
         named: list[str] = list(said.get("tools") or ())
@@ -77,15 +78,20 @@ def rebuilt_agent(
             named = []
         tools = [file for file in named if Path(file).is_file()]
         notes += [f"The tool file {file} is not there any more." for file in named if file not in tools]
-    rules = said.get("policy") if policy is None else None
-    if live and rules is not None and (given.foreign or not Path(rules).is_file()):
-        why = "was chosen elsewhere" if given.foreign else "is not there"
-        raise UsageError(f"The policy file {rules} {why}; name the one that counts: --policy FILE")
+    judges: dict[str, Any] = {}
+    for option, own in (("policy", policy), ("gate", gate)):
+        file = said.get(option) if own is None else None
+        if live and file is not None and (given.foreign or not Path(file).is_file()):
+            why = "was chosen elsewhere" if given.foreign else "is not there"
+            raise UsageError(f"The {option} file {file} {why}; name the one that counts: --{option} FILE")
+        judges[option] = own or file
     return Conversations(
         workspace=workspace,
         tools=ToolOptions(tools, belt or said.get("belt") or "full", without or said.get("without") or ()),
         model=ModelOptions(dialect=dialect or said.get("dialect")),
-        policy=(policy or rules) if live else None,  # otherwise no call is judged
+        policy=PolicyOptions(judges["policy"], judges["gate"])
+        if live
+        else None,  # otherwise no call is judged
         session=session,
         user=str(said.get("user", "")),
         services=services,

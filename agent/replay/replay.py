@@ -188,7 +188,9 @@ class _Replayed:
         if "/" in self._run:
             return begin(agent.table_of(told), dialect, told["search"])
         self._compare_dialect(stimulus, told)
-        return await agent._brought_back(told["after"]) if told.get("after") else agent._begin()
+        if told.get("after"):
+            return await agent._brought_back(told["after"], stimulus.parent)
+        return agent._begin()
 
     def _differ(self, what: What, event: str, recorded: str, now: str) -> None:
         if not is_same(recorded, now):

@@ -11,13 +11,14 @@ from typing import Any
 
 from quoth.agent.reply import Listener
 from quoth.agent.run.recorder import Differs, RecordedBackend, RecordedDoor, facts_of
-from quoth.agent.run.run import Run, RunLimits
+from quoth.agent.run.run import AfterTags, Run, RunLimits
 from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect
-from quoth.tools.call.call import Call
+from quoth.neuro.prompt.memory import is_memory
+from quoth.tools.call.call import Call, Route
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.services import MemoryStore, Services
 from quoth.tools.door.door import Door
@@ -38,6 +39,9 @@ def build_run(
     pages: Texts,
     data: str = "",
     turn: str = "",
+    speaker: str = "",
+    route: Route = "reply",
+    after_tags: AfterTags = "continue",
     must_act: bool = False,
     dialect: Dialect = CALL_FORM,
     search: bool = False,
@@ -53,7 +57,8 @@ def build_run(
     """The run that ``log`` records: ``past`` answers what has happened before, new events are written to
     ``log``. Without ``backend`` the run ends where ``past`` ends, and nothing is written. ``door`` has the
     tools of the run, ``services`` gives what its calls may use, and ``caller`` is the call that a sub-agent
-    works for. The model is shown what is new in ``memory``, of the blocks that ``shows`` allows, beside
+    works for; ``speaker`` is the user of the calls, where that is not the user of the session. The model is
+    shown what is new in ``memory``, of the blocks that ``shows`` allows, beside
     those that it has ``known``. For the other parameters see Run and RecordedBackend."""
     live = backend is not None
     recorded = RecordedBackend(backend, past, log, differs=differs, note=note)
@@ -65,12 +70,13 @@ def build_run(
         context=context,
         backend=recorded,
         messages=messages,
-        user=log.session.user,
+        user=speaker or log.session.user,
         depth=0 if caller is None else caller.depth + 1,
         parent=None if caller is None else caller.id,
         data=data,
         spent=spent,
-        route="reply" if caller is None else "agent",
+        route=route if caller is None else "agent",
+        after_tags=after_tags,
         must_act=must_act,
         dialect=dialect,
         search=search,
@@ -86,8 +92,19 @@ def build_run(
         known={} if known is None else known,
     )
     recorded.run = recorded_door.run = run
-    run.context = replace(context, services=services(run))
+    run.context = replace(context, services=services(run), talk=lambda: _said_in(run.messages))
     return run
+
+
+def _said_in(messages: Messages) -> list[tuple[str, str]]:
+    """What the user and the model have said in a conversation, without results and memory."""
+    return [
+        (message["role"], message["content"])
+        for message in messages
+        if message["role"] in ("user", "assistant")
+        and message["content"]
+        and not is_memory(message["content"])
+    ]
 
 
 def stimulus(

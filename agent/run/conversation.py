@@ -11,11 +11,13 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from quoth.agent.reply import Reply
+from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.build import build_run, stimulus
 from quoth.agent.run.host import Host
+from quoth.agent.run.messages import send_follow_ups
+from quoth.agent.run.observation import waited
 from quoth.agent.run.recorder import Differs
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.agent.run.subagents import begin, chosen, services_for
 from quoth.agent.session.drift import Changes, changes_of
 from quoth.agent.session.past import Past
@@ -23,10 +25,12 @@ from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import Unfinished, read_messages
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import Dialect, dialect_named
-from quoth.tools.call.call import ToolResult, new_call
-from quoth.tools.errors import UsageError
+from quoth.tools.call.call import Route, ToolResult, new_call
+from quoth.tools.call.services import NO_KNOWLEDGE
+from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.history.event import read_form
 from quoth.tools.history.long_results import OnlyNames
+from quoth.tools.history.transfer import is_word
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import ToolTable, cognitive_tools
 
@@ -45,13 +49,27 @@ class Conversations(Host):
         reply, _ = await self._first(task, self._begin())
         return reply
 
-    async def say(self, text: str) -> Reply:
+    async def say(self, text: str, *, speaker: str | None = None, turn: str | None = None) -> Reply:
         """Run the next message of the conversation that ``say`` continues, in a named session also across
-        processes; for a REPL."""
+        processes; for a REPL or a chat.
+
+        ``speaker`` is who says it, the user of its calls, where that is not the user of the session. ``turn``
+        names the message: one with a name that the session knows is not run again. If its run waits or was
+        broken off, it goes on, with the calls that were approved meanwhile; if it has ended, its Reply is as
+        it was."""
         self._require_open()
+        if turn and not is_word(turn):
+            raise UsageError(f"The name of a message is one word, not {turn!r}.")
+        if turn and (name := self._session.run_of(turn)):
+            with self._session.driven():
+                past = self._session.past(name)
+                if past.end is None or past.end.status in ("pending", "interrupted"):
+                    self._session.open(self.given())
+                    return await self._again(name)
+                return await self._as_it_was(name, past)
         if self._talk is None:
             self._talk = self._session.last_talk() if self.named else ""
-        return await self._follow(text)
+        return await self._follow(text, speaker or "", turn or "")
 
     async def follow(self, text: str) -> Reply:
         """Run the next message of the conversation of the session's last run, however that was begun."""
@@ -61,13 +79,21 @@ class Conversations(Host):
             self._talk = last
         return await self._follow(text)
 
-    async def _follow(self, text: str) -> Reply:
+    async def _follow(self, text: str, speaker: str = "", turn: str = "") -> Reply:
         if self._conversation is None:
             self._conversation = await self._brought_back(self._talk) if self._talk else self._begin()
         reply, self._talk = await self._first(
-            text, self._conversation, self._talk or "", secrets.token_hex(4)
+            text, self._conversation, self._talk or "", turn or secrets.token_hex(4), speaker, turn
         )
         return reply
+
+    def rest(self) -> None:
+        """Let go of all that the transcript can bring back, until something is said again."""
+        if self._conversation is not None:
+            self._session.let_go(self._conversation)
+        self._conversation = None
+        self._session.rest()
+        self._memory.rest()
 
     async def resume(self) -> list[Reply | ToolResult]:
         """Resume all unfinished work of this session in order: a Reply for each run, a ToolResult for each
@@ -133,21 +159,38 @@ class Conversations(Host):
         return dialect
 
     async def _first(
-        self, task: str, messages: Messages, after: str = "", turn: str = ""
+        self,
+        task: str,
+        messages: Messages,
+        after: str = "",
+        turn: str = "",
+        speaker: str = "",
+        key: str = "",
     ) -> tuple[Reply, str]:
         """Begin and drive a new run in a conversation, after the run ``after`` if one is named. ``turn``
-        distinguishes its task from an earlier one in the same words. Returns the name of the run too."""
+        distinguishes its task from an earlier one in the same words; by ``key`` the run is found again.
+        Returns the name of the run too."""
         if not task.strip():
             raise UsageError("The task is empty.")
         # Words from a command line may hold bytes that are no text.
         task = task.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         backend = self.models.backend()
-        said = {"text": task, "user": self.user, "turn": turn}
-        must_act = self.models.must_act(backend)
+        said: dict[str, Any] = {"text": task, "user": self.user, "turn": turn}
+        if speaker not in ("", self.user):
+            said["speaker"] = speaker
+        if self.chat:
+            said["chat"] = self.chat
+        if (self.models.options.after_tags or ("stop" if self.chat else "continue")) == "stop":
+            said["after-tags"] = "stop"
+        if news := self._news(after):
+            said["news"] = news
+        if known := await self._known_of(task):
+            said["data"] = known
+        must_act = self.models.must_act(backend) if not self.chat else bool(self.models.options.must_act)
         told = stimulus(said, backend, vars(self.limits), self.dialect(), self.models.search, must_act)
         with self._session.driven():
             self._session.open(self.given())
-            name = self._session.begin(told, after)
+            name = self._session.begin(told, after, key)
             past = Past(stimulus=self.transcript.last(self.session, "stimulus", run=name))
             try:
                 reply, ended_with = await self._go(name, past, messages)
@@ -164,9 +207,15 @@ class Conversations(Host):
     async def _again(self, name: str) -> Reply:
         """Resume a run of this session: the transcript answers what has happened in it."""
         past = self._session.past(name).without_failures()
+        if (chat := _chat_of(past)) and not self.chat:
+            it = self.for_chat(chat, self.session)
+            it.on_event = self.on_event
+            return await it._again(name)
         here = bool(self._talk == name and self._conversation is not None)
         messages = self._opened_at(name)
-        reply, messages = await self._go(name, past, messages)
+        # A chat that has gone on meanwhile is not taken back: the next message tells what came of the calls.
+        over = bool(self.chat) and self._session.last_talk() != name
+        reply, messages = await self._go(name, past, messages, after_tags="stop" if over else None)
         if here:
             self.forget()
             self._conversation, self._talk = messages, name
@@ -174,16 +223,50 @@ class Conversations(Host):
             self._session.let_go(messages)
         return reply
 
+    async def _as_it_was(self, name: str, past: Past) -> Reply:
+        """The Reply of a run that has ended."""
+        reply, messages = await self._go(name, past, self._opened_at(name), live=False, tells=True)
+        self._session.let_go(messages)
+        return reply
+
+    def _news(self, last: str) -> str:
+        """What has become, since the run ``last`` began, of calls that waited when the chat went on."""
+        begun = self.transcript.last(self.session, "stimulus", run=last) if self.chat and last else None
+        if begun is None:
+            return ""
+        told = []
+        for event in self.transcript.events(self.session, kind="receipt", after=begun.seq):
+            if event.run in ("", last) or "/" in event.run or event.status == "pending":
+                continue
+            call = self._session.past(event.run).calls[event.key]
+            if call.own and call.begun is not None:
+                record = CallRecord(read_form(call.begun.data["form"]), call.result())
+                told.append(waited(record, self.limits.result_chars))
+        return "\n\n".join(told)
+
+    async def _known_of(self, text: str) -> str:
+        """What the knowledge base holds on a message; a person is told what is wrong with it."""
+        base = self.services.knowledge_base
+        if base is NO_KNOWLEDGE:
+            return ""
+        try:
+            found: str = await import_module("quoth.tools.knowledge.shown").knowledge_for(base, text)
+        except QuothError as error:
+            if self.on_event is not None:
+                self.on_event("note", str(error))
+            return ""
+        return found
+
     def _opened_at(self, name: str) -> Messages:
         """The conversation as it was when a run began."""
         before = self._session.messages_before(name)
         return read_messages(before) if before else self._begin()
 
-    async def _brought_back(self, name: str) -> Messages:
-        """The conversation up to the end of a run. A run that was broken off is ended here; each of its calls
-        gets a result that says so."""
+    async def _brought_back(self, name: str, until: int = 0) -> Messages:
+        """The conversation up to the end of a run, or to event ``until``, at which the next one went on from
+        it. A run that was broken off is ended here; each of its calls gets a result that says so."""
         past = self._session.past(name)
-        messages = await self._broken_off(name) if past.end is None else self._as_it_ended(name)
+        messages = await self._broken_off(name) if past.end is None else self._as_it_ended(name, until)
         if note := self._note(name):
             messages.append("user", note)
         return messages
@@ -197,9 +280,9 @@ class Conversations(Host):
                 return messages
         return self._as_it_ended(name)
 
-    def _as_it_ended(self, name: str) -> Messages:
+    def _as_it_ended(self, name: str, until: int = 0) -> Messages:
         """The conversation of a run that has ended, read from the transcript."""
-        messages = read_messages(self._session.conversation(name))
+        messages = read_messages(self._session.conversation(name, until))
         self._session.talk_of(messages).count = len(messages)
         return messages
 
@@ -222,25 +305,32 @@ class Conversations(Host):
         *,
         live: bool = True,
         ends: bool = False,
+        tells: bool = False,
+        after_tags: AfterTags | None = None,
         differs: Differs | None = None,
     ) -> tuple[Reply, Messages]:
         """Drive a run of this session, or of a sub-agent, from its stimulus; without ``live`` only to where
-        the transcript ends; ``ends`` then records its end. Returns the messages at its end too."""
+        the transcript ends; ``ends`` then records its end. People in a chat are told of its calls if it is
+        ``live`` or ``tells``. Returns the messages at its end too."""
         assert past.stimulus is not None, "a run begins with a stimulus"
         told = past.stimulus.data
         log = RunLog(self._session, name)
+        speaker = told.get("speaker") or self.user
         run = build_run(
             log,
             past,
             told["text"],
             door=self.door.narrowed(self.table_of(told)),
             backend=self.models.backend if live else None,
-            context=self.context(told["text"]),
+            context=self.context(told["text"], user=speaker, knowledge=told.get("data", "")),
             services=lambda run: services_for(self, run),
             messages=messages,
             limits=self.limits if live else RunLimits(**told["limits"]),
             pages=self.pages if live else OnlyNames(),
-            data=told.get("data", ""),
+            data="\n\n".join(filter(None, [told.get("news"), told.get("data")])),
+            speaker=speaker,
+            route="chat" if "chat" in told else "reply",
+            after_tags=after_tags or told.get("after-tags", "continue"),
             turn=told.get("turn", ""),
             must_act=told["must-act"],
             dialect=dialect_named(told["dialect"], in_text=told["in-text"]),
@@ -249,7 +339,7 @@ class Conversations(Host):
             differs=differs,
             note=self._note(name) if live and past.left else "",
             memory=self.services.memory,
-            shows=self._shows_block,
+            shows=lambda label: self._shows_block(label, speaker),
             known=self._known(name, messages),
         )
         with self.stoppable(run):
@@ -257,17 +347,20 @@ class Conversations(Host):
         if ends:
             waits = any(call.result.status == "pending" for call in reply.calls)
             log.ended(replace(reply, status="pending" if waits else "failed", text=BROKEN_OFF), run.messages)
+        if run.chats and (live or tells):
+            await send_follow_ups(run, reply, log)
         self._session.talk_of(run.messages).known = run.known
         return reply, run.messages
 
-    def _shows_block(self, label: str) -> bool:
+    def _shows_block(self, label: str, user: str) -> bool:
         """Whether the rules let the block of that label be read without asking anybody."""
         tool = next((tools.get("block") for tools in (self.table, cognitive_tools) if "block" in tools), None)
         if tool is None or not self.policy.strict(tool):
             return True
         args = {"operation": "read", "label": label}
-        call = new_call(CallForm("block", args), route="reply", user=self.user, session=self.session)
-        return self.policy.judge(tool, call, args, self.context()).kind == "allow"
+        route: Route = "chat" if self.chat else "reply"
+        call = new_call(CallForm("block", args), route=route, user=user, session=self.session)
+        return self.policy.judge(tool, call, args, self.context(user=user)).kind == "allow"
 
     def _known(self, run: str, messages: Messages) -> dict[str, Any]:
         """The memory blocks that the model of a run knows from its conversation so far."""
@@ -277,3 +370,8 @@ class Conversations(Host):
     def table_of(self, told: Mapping[str, Any]) -> ToolTable:
         """The tools of a run with this stimulus; a sub-agent may have only some of the agent's."""
         return self.table if told.get("tools") is None else chosen(self.table, told["tools"])
+
+
+def _chat_of(past: Past) -> str:
+    """The chat that a run is of; empty for none."""
+    return "" if past.stimulus is None else str(past.stimulus.data.get("chat", ""))

@@ -6,8 +6,12 @@ Knows what a call needs; it must not know conversations, flights, replays or the
 from __future__ import annotations
 
 import contextlib
+import copy
+import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
@@ -17,7 +21,6 @@ from quoth.agent.run.channels import HostRouter
 from quoth.agent.run.model_service import OwnModel
 from quoth.agent.run.models import Models
 from quoth.agent.run.options import (
-    HostServices,
     ModelChoice,
     PolicyChoice,
     PolicyOptions,
@@ -38,7 +41,7 @@ from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Audit
-from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SOURCES, Services
+from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SOURCES, Embedder, Services
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Person, SayYes
@@ -52,7 +55,7 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
-from quoth.tools.loading import with_sources
+from quoth.tools.loading import KNOWLEDGE_RULES, with_sources
 from quoth.tools.policy.files import load_policy, policy_files
 from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.sandbox.runner import Sandbox
@@ -115,28 +118,25 @@ class Host:
         self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
         self.limits = run_limits(limits)
         self.workspace = _workspace(workspace, policies)
-        self.policy = load_policy(self.workspace.root, policies.file)
-        table = tooling.load()
+        rules = KNOWLEDGE_RULES if given.gathers else None
+        self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
+        table = tooling.load(knowledge=given.gathers)
         self.table = table if given.sources is NO_SOURCES else with_sources(table)
         self.models = Models(model_options(model), search=tooling.searched)
-        self._memory = OwnMemory(lambda: self._open_memory(given))
-        self.services = with_own(given.for_tools, self._memory)
         self.channel = given.channel
         self.deliver: Callable[[str], None] | None = None  # brings a message to the user
-        if self.services.router is NO_ROUTER:
-            router = HostRouter(self._to_user, given.channels, self.agent_id)
-            self.services = replace(self.services, router=router)
-        if self.services.model is NO_MODEL:
-            self.services = replace(self.services, model=OwnModel(self.models.backend))
         self.user = user or user_name()
         self.session = session or new_session()
         self.named = session or ""
+        self.chat = ""
         self.on_event = on_event
+        self._given = given
         self._consent = consent
         self._running: Stoppable | None = None
         self._closed = False
         self._store: Store | None = None
         self._open_records(given.audit)
+        self._open_session()
         self.door = self._make_door(policies)
         self._options = {
             "tools": tooling.files,
@@ -144,9 +144,11 @@ class Host:
             "model": self.models.options.spec,
             "base-url": self.models.options.base_url,
             "policy": None if policies.file is None else str(Path(policies.file).resolve()),
+            **({"gate": str(policies.gate_file)} if policies.gate_file else {}),
             "limits": vars(self.limits),
             "dialect": self.models.options.dialect,
             "belt": tooling.belt,
+            **({"after-tags": after} if (after := self.models.options.after_tags) else {}),
             **given.kept,
         }
         if memory := "given" if self.services.memory is not self._memory else given.memory_kind:
@@ -167,7 +169,7 @@ class Host:
         self._sandbox = Sandbox()
         self._catalog = BeltCatalog(self.table)
         self._snapshots = StoreSnapshots(self._opened_store)
-        self.pages = StorePages(self._opened_store, self.session, self.user, self.limits.result_chars)
+        self._embedder = cache(self._choose_embedder)
         self.audit = audit or StoreAudit(self._opened_store)
         person = SayYes() if self._consent == "yes" else self._consent
         self.broker = Broker(
@@ -180,19 +182,49 @@ class Host:
         )
         self.transcript = Transcript(self._opened_store)
         self.call_log = StoreCallLog(self.transcript, self.table.secrets)
-        self._session = Session(self.transcript, self.session, self.user, store_path(self.workspace.root))
 
-    def _open_memory(self, given: HostServices) -> Any:
+    def _open_session(self) -> None:
+        """Open what belongs to one session: its record, its memory, and the way to its people."""
+        given = self._given
+        self.pages = StorePages(self._opened_store, self.session, self.user, self.limits.result_chars)
+        self._session = Session(self.transcript, self.session, self.user, store_path(self.workspace.root))
+        self._memory = OwnMemory(self._open_memory)
+        self.services = with_own(given.for_tools, self._memory)
+        if self.services.router is NO_ROUTER:
+            router = HostRouter(self._to_user, given.channels, self.agent_id)
+            self.services = replace(self.services, router=router)
+        if self.services.model is NO_MODEL:
+            self.services = replace(self.services, model=OwnModel(self.models.backend))
+
+    def for_chat(self, chat: str, session: str = "") -> Self:
+        """A host for one chat, with the parts of this one, which must outlive it: a session of its own, whose
+        name comes of the chat's unless it is given, and a conversation and memory of its own."""
+        self._require_open()
+        made = copy.copy(self)
+        made.chat, made.channel = chat, "chat"
+        made.session = made.named = session or session_of_chat(chat)
+        made.agent_id = f"{self.agent_id}-{session_of_chat(chat)}"
+        made.on_event = made.deliver = made._running = None
+        made._store = self._opened_store()
+        made._open_session()
+        return made
+
+    def _choose_embedder(self) -> Embedder | None:
+        from quoth.neuro.embed.select import choose_embedder  # here: most calls use none
+
+        return self._given.embedder or choose_embedder()
+
+    def _open_memory(self) -> Any:
         """The memory of this agent: in the workspace's store, or where the host said."""
-        from quoth.neuro.embed.select import choose_embedder, embedder_named  # here: most calls use none
+        from quoth.neuro.embed.select import embedder_named  # here: most calls use none
         from quoth.tools.memory.opening import open_memory
 
         return open_memory(
-            given.memory_url,
+            self._given.memory_url,
             self._opened_store,
             self.agent_id,
-            user=self.user,
-            embedder=given.embedder or choose_embedder(),
+            user=self.session if self.chat else self.user,  # whose conversations it searches
+            embedder=self._embedder(),
             older=embedder_named,
         )
 
@@ -203,7 +235,7 @@ class Host:
             self.table,
             policy=self.policy,
             consent=self.broker,
-            gate=policies.gate,
+            gate=policies.open_gate(),
             audit=self.audit,
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
             log=self.call_log,
@@ -225,21 +257,22 @@ class Host:
         """Use a store of the workspace that is already open; ``aclose`` closes it."""
         self._store = store
 
-    def context(self, user_message: str = "") -> ToolContext:
+    def context(self, user_message: str = "", *, user: str = "", knowledge: str = "") -> ToolContext:
         """The context of a call of this agent: its user and session, and the services that a tool may use."""
         return ToolContext(
             self.workspace,
-            user=self.user,
+            user=user or self.user,
             session=self.session,
             user_message=user_message,
             sandbox=self._sandbox,
             snapshots=self._snapshots,
             agent_id=self.agent_id,
-            knowledge=self.knowledge,
+            knowledge=knowledge or self.knowledge,
             confidence=self.confidence,
             services=services_for(self),
             catalog=self._catalog,
             pages=self.pages,
+            chat=self.chat,
         )
 
     async def call(self, form: str | CallForm, *, route: Route = "call") -> ToolResult:
@@ -335,8 +368,12 @@ class Host:
             raise UsageError("This agent is closed.")
 
     async def aclose(self) -> None:
-        """Close the sandbox, the models, the memory and the store. May be called twice."""
+        """Close the sandbox, the models, the memory and the store; of a chat only its memory. May be called
+        twice."""
         self._closed = True
+        if self.chat:
+            await self._memory.aclose()
+            return
         async with contextlib.AsyncExitStack() as ending:
             ending.callback(self._close_store)
             ending.push_async_callback(self._memory.aclose)
@@ -357,8 +394,17 @@ class Host:
         await self.aclose()
 
 
+def session_of_chat(chat: str) -> str:
+    """The session of a chat: one word, and a different one for each chat."""
+    if re.fullmatch(r"\w{1,40}", chat, re.ASCII):
+        return f"chat-{chat}"
+    word = re.sub(r"\W+", "-", chat, flags=re.ASCII)[:40].strip("-")
+    return f"chat-{word}-{hashlib.sha256(chat.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
 def _workspace(folder: str | Path, policies: PolicyOptions) -> Workspace:
     root = Path(folder)
     if not root.is_dir():
         raise UsageError(f"The workspace {root} is not a folder.")
-    return Workspace(root, protected=(state_dir(), cache_dir(), *policy_files(root, policies.file)))
+    files = policy_files(root, policies.file, policies.gate_file)
+    return Workspace(root, protected=(state_dir(), cache_dir(), *files))

@@ -1,5 +1,5 @@
 """The messages that the calls of a run send: recorded with the result of their call, so that a run that is
-resumed knows what has been sent, and sends none twice.
+resumed knows what has been sent, and sends none twice. In a chat, what became of each call is one, too.
 
 Knows runs and routers; it must not know how a message is delivered.
 """
@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from quoth.agent.reply import Reply
 from quoth.agent.run.run import Run
 from quoth.agent.session.past import Sent
+from quoth.agent.session.run_log import RunLog
 from quoth.tools.call.current import running_context
 from quoth.tools.call.services import USER, Router
+from quoth.tools.errors import ToolError
 
 
 class RunRouter:
@@ -48,6 +51,24 @@ def _said_twice(sent: Sent, before: Sent) -> bool:
     """Whether two calls of one reply of the model say the same."""
     step, key = sent.key.rpartition(".")[0], before.key
     return (sent.text, sent.to) == (before.text, before.to) and key != sent.key and key.startswith(f"{step}.")
+
+
+async def send_follow_ups(run: Run, reply: Reply, log: RunLog) -> None:
+    """Tell the people in a chat what has become of the calls of a reply, each once. What could not be brought
+    to them is tried again when the run is."""
+    assert run.past is not None, "what was sent before is known"
+    router = run.context.router
+    host = router._router if isinstance(router, RunRouter) else router
+    for one in reply.follow_ups:
+        if one.call in run.past.told:
+            continue
+        try:
+            await host.send_message(one.text)
+        except ToolError as error:
+            run.tell("note", str(error))
+            return
+        run.past.told.add(one.call)
+        log.add("sent", {"text": one.text, "to": USER, "follow-up": True}, parent=log.reply, key=one.call)
 
 
 def answer_of(run: Run, text: str) -> str:

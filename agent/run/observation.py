@@ -44,6 +44,12 @@ def result_text(
     return f"{form} ok{many}:\n{EMPTY.get(value, value)}{note}"
 
 
+def waited(record: CallRecord, limit: int) -> str:
+    """What is told later of a call that waited for a person while the conversation went on."""
+    form, told = shortened(str(record.form), 200), result_text(record, limit)
+    return f"{form}, which waited{told.removeprefix(form)}"
+
+
 _RESULT = re.compile(r"(.{1,600}?) -> ([a-z]+(?:, \d+ items)?):", re.DOTALL)  # as result_text begins
 
 

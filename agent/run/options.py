@@ -11,10 +11,19 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.neuro.backends.base import PlainBackend
 from quoth.tools.call.ports import Audit, Gate
-from quoth.tools.call.services import NO_MEMORY, NO_ROUTER, NO_SOURCES, Embedder, Services, SourceManager
+from quoth.tools.call.services import (
+    NO_KNOWLEDGE,
+    NO_MEMORY,
+    NO_ROUTER,
+    NO_SOURCES,
+    NO_WEB_SEARCH,
+    Embedder,
+    Services,
+    SourceManager,
+)
 from quoth.tools.errors import UsageError
 from quoth.tools.loading import ToolSource, load_tools, with_search
 from quoth.tools.policy.quotas import Rule
@@ -56,10 +65,11 @@ class ToolOptions:
         """The absolute paths of the tool files."""
         return [str(Path(tool).resolve()) for tool in self._sources() if isinstance(tool, str | Path)]
 
-    def load(self) -> ToolTable:
-        """The table of these tools. Raises UsageError for anything that is not a tool."""
+    def load(self, *, knowledge: bool = False) -> ToolTable:
+        """The table of these tools; with ``knowledge`` also those of a knowledge base. Raises UsageError for
+        anything that is not a tool."""
         table = self.tools if isinstance(self.tools, ToolTable) else None
-        table = load_tools(self._sources(), table, tuple(self.without))
+        table = load_tools(self._sources(), table, tuple(self.without), knowledge=knowledge)
         return with_search(table) if self.searched else table
 
     def _sources(self) -> Iterable[ToolSource]:
@@ -74,13 +84,20 @@ class ModelOptions:
     closed with the agent; or None for the default, chosen at the first run. ``base_url`` is the server of a
     spec, ``base_url="http://localhost:8080/v1"``. ``dialect`` is how the model calls tools
     (neuro/prompt/dialects.py), ``dialect="plist"``; None chooses it by the model's family. ``must_act=True``
-    makes the model call a tool before it answers.
+    makes the model call a tool before it answers. ``after_tags="stop"`` ends a run with the first reply that
+    holds calls: each is made, and the model sees the results at its next message; with ``"continue"`` it goes
+    on at once. None is ``stop`` in a chat and ``continue`` elsewhere.
     """
 
     model: str | PlainBackend | None = None
     base_url: str | None = None
     dialect: str | None = None
     must_act: bool | None = None
+    after_tags: AfterTags | None = None
+
+    def __post_init__(self) -> None:
+        if self.after_tags not in (None, "stop", "continue"):
+            raise UsageError(f"after_tags is stop, continue or None, not {self.after_tags!r}.")
 
     @property
     def spec(self) -> str | None:
@@ -98,19 +115,37 @@ class PolicyOptions:
     ``PolicyOptions("rules.hy", gate=g)``.
 
     ``file`` is a file of rules, ``"rules.hy"``. ``gate`` judges the calls of tools that require one
-    (tools/call/ports.py, Gate), ``gate=Reviewer()``. ``quotas`` are limits in addition to those that tools
+    (tools/call/ports.py, Gate), ``gate=Reviewer()``, or a Hy file that defines its ``check``,
+    ``gate="gate.hy"``. ``quotas`` are limits in addition to those that tools
     and rules declare, ``quotas=[Quota("search", 3, per="hour")]``; their days begin at midnight in the time
     zone ``zone="Europe/Berlin"``.
     """
 
     file: str | Path | None = None
-    gate: Gate | None = None
+    gate: Gate | str | Path | None = None
     quotas: Iterable[Rule] = ()
     zone: str = "UTC"
 
     def __post_init__(self) -> None:
         if not (self.file is None or isinstance(self.file, str | Path)):
             raise UsageError(f"policy is the path of a file of rules, not {self.file!r}.")
+        if not (self.gate is None or isinstance(self.gate, str | Path) or hasattr(self.gate, "check")):
+            raise UsageError(
+                f"gate is an object with a method check, or the path of a file, not {self.gate!r}."
+            )
+
+    @property
+    def gate_file(self) -> Path | None:
+        """The absolute path of the file that the gate is in; None where there is no file."""
+        return Path(self.gate).resolve() if isinstance(self.gate, str | Path) else None
+
+    def open_gate(self) -> Gate | None:
+        """The gate. Raises UsageError for a file that defines none."""
+        if isinstance(self.gate, str | Path):
+            from quoth.tools.door.gate_file import FileGate  # here: most agents have none
+
+            return FileGate(self.gate)
+        return self.gate
 
 
 @dataclass(frozen=True)
@@ -123,6 +158,10 @@ class HostServices(Services):
     ``channels`` are the other names that a message can be sent to, files or web addresses
     (agent/run/channels.py): ``channels={"ops": "ops.jsonl"}``. ``channel="discord"`` says where the user is
     met; requests for approval show it.
+
+    With a ``knowledge_base`` the agent has the tools that file what was learned, and the rules that allow
+    them in a chat; ``web_search`` is where its tool ``research`` looks:
+    ``web_search=open_web_search("https://searx.example")`` (tools/knowledge/web_search.py).
 
     Beside the fields of Services, tools may read ``knowledge``, what the host knows of the matter;
     ``confidence=0.9``, how sure it is, from 0 to 1; and ``agent_id="librarian"``, who calls. ``audit``
@@ -171,12 +210,22 @@ class HostServices(Services):
         return "postgresql" if self.memory_url else ""
 
     @property
-    def kept(self) -> dict[str, dict[str, str]]:
-        """The folders and channels for the opening of a session; of a web address only the name, because any
-        part of it may be secret."""
+    def gathers(self) -> bool:
+        """Whether there is a knowledge base."""
+        return self.knowledge_base is not NO_KNOWLEDGE
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """The folders and channels for the opening of a session, and whether it gathers knowledge; of a web
+        address only the name, because any part of it may be secret."""
         from quoth.agent.run.channels import channel
 
-        kept = {}
+        kept: dict[str, Any] = {}
+        if self.gathers:
+            kept["knowledge"] = True
+        if self.web_search is not NO_WEB_SEARCH:
+            kept["search"] = ""  # an address, or what the host has made
+            kept |= getattr(self.web_search, "kept", {})
         if isinstance(paths := getattr(self.sources, "paths", None), Mapping):
             kept["sources"] = {name: str(path) for name, path in paths.items()}
         if self.channels:

@@ -26,6 +26,9 @@ from quoth.neuro.backends.base import (
     Usage,
 )
 from quoth.neuro.backends.messages import Message, Messages
+from quoth.neuro.prompt.dialects import TAGS
+from quoth.neuro.reading.result import Reading
+from quoth.neuro.reading.tag_lines import SHOWN
 from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.door.door import Door
@@ -33,6 +36,7 @@ from quoth.tools.errors import Status, StoreError, UsageError
 from quoth.tools.history.call_log import key_in, secrets_in
 from quoth.tools.history.event import Event
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.text import short
 
 # Told what the loop does where the transcript is to answer: the event, and what it would say now (what a
 # request tells the model, or a call). There is no event for a call that was not made then.
@@ -125,9 +129,10 @@ class RecordedBackend:
         except ModelError as error:
             self._log.reply = self._log.add("reply", _raised(error), parent=request)
             raise
-        self._hide(completion)
+        reading = self._read(completion)
         self._log.reply = self._log.add("reply", reply_data(completion), parent=request)
         self._log.recalled = False
+        self._keep_tags(completion.text, reading)
         self._answered(messages, completion.text)
         return completion
 
@@ -151,15 +156,34 @@ class RecordedBackend:
         talk.count, talk.reply = len(messages), None
         return seq
 
-    def _hide(self, completion: Completion) -> None:
-        """Hide declared secrets in everything that is written from here on."""
+    def _read(self, completion: Completion) -> Reading | None:
+        """Read a reply as far as the record needs it, and hide its declared secrets in everything that is
+        written from here on."""
         run = self.run
-        if run is None or not (names := run.door.table.secrets):
-            return
+        if run is None or not (run.door.table.secrets or run.dialect is TAGS):
+            return None
         table = run.door.table
-        for found in run.dialect.read(completion, table).calls:
+        reading = run.dialect.read(completion, table)
+        for found in reading.calls if table.secrets else ():
             tool = table.get(found.form.tool) if found.form.tool in table else None
-            self._log.session.transcript.hide(run.session, secrets_in(found.form, tool, names))
+            self._log.session.transcript.hide(run.session, secrets_in(found.form, tool, table.secrets))
+        return reading
+
+    def _keep_tags(self, text: str, reading: Reading | None) -> None:
+        """Record the lines of the latest reply that are tags, each with the place of its call in the turn,
+        and those that look like tags, each with the reason why it is no call."""
+        if reading is None or self._log.reply in self._past.tagged:
+            return
+        lines: list[list[int | str]] = [
+            [found.line, short(text[found.start : found.end], SHOWN), place]
+            for place, found in enumerate(reading.calls)
+            if found.tag
+        ]
+        lines += [[passed.line, passed.text, passed.reason] for passed in reading.passed]
+        if lines:
+            self._log.add(
+                "tags", {"lines": sorted(lines, key=lambda line: int(line[0]))}, parent=self._log.reply
+            )
 
     def _answered(self, messages: Messages, text: str) -> None:
         talk = self._log.session.talk_of(messages)
@@ -187,7 +211,9 @@ class RecordedBackend:
                 raise ContextFullError(said["text"], said["window"])
             raise ModelError(said["text"])
         completion = completion_of(said)
-        self._hide(completion)
+        reading = self._read(completion)
+        if self._live is not None:  # it may have ended between the two events
+            self._keep_tags(completion.text, reading)
         self._answered(messages, completion.text)
         return completion
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from quoth.agent.reply import CallRecord, Listener, Reply, RunStatus
+from quoth.agent.reply import CallRecord, FollowUp, Listener, Reply, RunStatus
 from quoth.agent.run.budget import Budget
 from quoth.agent.session.quotation import quoted
 from quoth.neuro.backends.base import Backend, Usage
@@ -23,6 +23,7 @@ from quoth.tools.call.call import Call, Route, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.services import USER
 from quoth.tools.history.receipts import WINDOW_SECONDS
+from quoth.tools.text import short
 
 if TYPE_CHECKING:
     from quoth.agent.session.past import Past, Sent
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
     from quoth.tools.errors import Status
     from quoth.tools.history.long_results import Texts
     from quoth.tools.registry.table import ToolTable
+
+# What follows on a reply with calls: the run ends and the model sees their results at the next message, or
+# it goes on at once.
+AfterTags = Literal["stop", "continue"]
+SENTENCE = 300  # characters that a person is told of a call that failed
 
 
 @dataclass(frozen=True)
@@ -75,12 +81,13 @@ class RunDoor(Protocol):
 class Turn:
     """What one reply of the model led to: its calls with their results (``records``), the digests of calls
     made before it (``old``), what could not be read (``errors``: the provider's call id and the fault), and
-    its text."""
+    its text, whole and as a person may see it (``display``)."""
 
     records: list[CallRecord] = field(default_factory=list)
     old: set[str] = field(default_factory=set)
     errors: list[tuple[str, str]] = field(default_factory=list)
     text: str = ""
+    display: str = ""
     cut: str = ""  # how its reply was cut off, if it was
 
 
@@ -101,6 +108,7 @@ class Run:
     data: str = ""  # shown to the model once, behind the task
     spent: Callable[[Usage], None] | None = None  # told of every use of a model
     route: Route = "reply"
+    after_tags: AfterTags = "continue"
     must_act: bool = False
     dialect: Dialect = CALL_FORM
     search: bool = False  # whether the belt shows one line a tool
@@ -152,6 +160,11 @@ class Run:
         return quoted(found.form, words, self.door.table, self.log.session.sources, self.log.reply)
 
     @property
+    def chats(self) -> bool:
+        """Whether people in a chat are told of each call, and see of a reply what is for them."""
+        return self.route == "chat"
+
+    @property
     def recalling(self) -> bool:
         """Whether the run is still repeating recorded events."""
         return self.past is not None and self.past.left
@@ -184,6 +197,7 @@ class Run:
             self.budget.steps_taken,
             tuple(one.text for one in self.sent if one.to == USER and not one.told),
             unsent,
+            follow_ups_of(self.calls) if self.chats or self.after_tags == "stop" else (),
         )
         if self.log is not None:
             try:
@@ -192,3 +206,21 @@ class Run:
                 self.tell("note", f"The end of the run was not written down. {error}")
         self.tell("end", reply)
         return reply
+
+
+def follow_ups_of(calls: Sequence[CallRecord]) -> tuple[FollowUp, ...]:
+    """What a person is told of these calls: of one that is ok, what its body said, which may be nothing; of
+    any other, why. One that waits is told of by its request, and a repeated one was told of."""
+    found = []
+    for call in calls:
+        result = call.result
+        if result.status == "pending" or result.audit.get("stage") == "receipt":
+            continue
+        told = result.follow_up if result.ok else _one_line(result.follow_up or result.message)
+        if told:
+            found.append(FollowUp(call.key, told))
+    return tuple(found)
+
+
+def _one_line(text: str) -> str:
+    return short(" ".join(text.split()), SENTENCE)

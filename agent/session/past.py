@@ -79,7 +79,8 @@ class PastCall:
         tool = "" if self.begun is None else read_form(self.begun.data["form"]).tool
         audit = {"tool": tool, "status": data["status"], "stage": data.get("stage", "body"), "ts": event.at}
         said, effects = data.get("message", ""), tuple(data.get("effects", ()))
-        return ToolResult(data["id"], tool, data["status"], data.get("value"), said, effects, audit)
+        told = data.get("follow-up") if data["status"] == "ok" else said or None
+        return ToolResult(data["id"], tool, data["status"], data.get("value"), said, effects, audit, told)
 
 
 @dataclass
@@ -94,6 +95,8 @@ class Past:
     spent: dict[str, Event] = field(default_factory=dict)
     memory: dict[int, Event] = field(default_factory=dict)  # what was shown of it, by turn
     sent: list[Sent] = field(default_factory=list)
+    told: set[str] = field(default_factory=set)  # the calls whose follow-ups have gone out, by key
+    tagged: set[int] = field(default_factory=set)  # replies whose tags are recorded
     end: Event | None = None
     place: int = 0  # of the next exchange
     unused: int = 0  # finished calls that nobody has asked for yet
@@ -113,6 +116,8 @@ class Past:
                     requests[event.seq] = event
                 case "reply":
                     past.exchanges.append((requests[event.parent], event))
+                case "tags":
+                    past.tagged.add(event.parent)
                 case "call":
                     past.calls.setdefault(event.key, PastCall()).begun = event
                 case "receipt":
@@ -123,6 +128,8 @@ class Past:
                     past.spent[event.key] = event
                 case "memory":
                     past.memory[event.data["step"]] = event
+                case "sent" if event.data.get("follow-up"):
+                    past.told.add(event.key)
                 case "sent":
                     past.sent.append(Sent(event.key, event.data["text"], event.data["to"]))
                 case "end":

@@ -132,7 +132,7 @@ COLORS = {
     "→": "cyan",
     "←": "green",
     "×": "red",
-    **dict.fromkeys("…!■?~", "yellow"),
+    **dict.fromkeys("…!■?~¬", "yellow"),
 }
 
 
@@ -185,6 +185,9 @@ def _told(event: Event) -> tuple[str, str]:
             return sign, f"{event.status}: {result_text(event)}".rstrip("\n")
         case "memory":
             return ("◦", _memory(said)) if memory_text(said, first=True) else ("", "")
+        case "tags":
+            passed = [f"no call: {text} ({why})" for _, text, why in said["lines"] if isinstance(why, str)]
+            return ("¬", "\n".join(passed)) if passed else ("", "")
         case "repair":
             return "~", f"mended: {'; '.join(said['what'])}"
         case "fault":
@@ -275,7 +278,7 @@ def _sections(nodes: Sequence[Node], level: int, full: bool) -> Iterator[str]:
                 yield from _call(node, within, full)
             case "request" | "spent":
                 pass
-            case "memory" if not _told(event)[0]:  # its own calls have told it
+            case "memory" | "tags" if not _told(event)[0]:  # its own calls have told it
                 pass
             case "end":
                 yield from _headline(inside, f"End: {event.status}", event)

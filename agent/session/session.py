@@ -58,6 +58,10 @@ class Session:
         self.sources = Sources(transcript, id)
         self._talks: dict[int, Talk] = {}  # by the identity of their Messages, which they hold
 
+    def rest(self) -> None:
+        """Let go of what can be read again."""
+        self.sources = Sources(self.transcript, self.id)
+
     def driven(self) -> contextlib.AbstractContextManager[None]:
         """Within this context only this process drives the session. Raises UsageError."""
         return alone(self._store, self.id)
@@ -102,27 +106,33 @@ class Session:
         openings = [
             event for event in self.transcript.secret_openings(self.id) if event.said.get("user") == self.user
         ]
+        if not openings:
+            return
         flights = {event.key: event.status for event in self.transcript.events(self.id, kind="flight")}
         flies = any(status != "done" for status in flights.values())
-        if not openings or self.to_resume() or flies:
+        if self.to_resume() or flies:
             return
         for event in openings:
             self.transcript.forget_secrets_in(event)
 
     # Runs
 
-    def begin(self, data: Mapping[str, Any], after: str = "") -> str:
-        """Record a new run, which continues the conversation of the run ``after``; its name."""
-        count = sum(1 for event in self.transcript.events(self.id, kind="stimulus") if "/" not in event.run)
-        name = f"r{count + 1}"
+    def begin(self, data: Mapping[str, Any], after: str = "", key: str = "") -> str:
+        """Record a new run, which continues the conversation of the run ``after``; its name. By ``key`` it is
+        found again."""
+        name = f"r{self.transcript.runs(self.id) + 1}"
         parent = 0
         if after:
             last = self.transcript.last(self.id, "end", run=after)
             last = last or self.transcript.last(self.id, "stimulus", run=after)
             parent = last.seq if last is not None else 0
             data = {**data, "after": after}
-        self.transcript.add(self.id, "stimulus", data, run=name, parent=parent)
+        self.transcript.add(self.id, "stimulus", data, run=name, parent=parent, key=key)
         return name
+
+    def run_of(self, key: str) -> str:
+        """The run that was begun with this key; empty if there is none."""
+        return self.transcript.run_of(self.id, key)
 
     def past(self, run: str) -> Past:
         """The recorded past of a run."""
@@ -167,7 +177,7 @@ class Session:
         """The number of runs in the conversation that ``AsyncAgent.say`` continues."""
         count, name = 0, self.last_talk()
         while name:
-            count, name = count + 1, self._after(name)
+            count, name = count + 1, self._before(name)[0]
         return count
 
     def last_talk(self) -> str:
@@ -175,11 +185,10 @@ class Session:
         return self._last(lambda data: bool(data["turn"]))
 
     def _last(self, wanted: Callable[[Mapping[str, Any]], bool]) -> str:
-        name = ""
-        for event in self.transcript.events(self.id, kind="stimulus"):
-            if "/" not in event.run and event.data["user"] == self.user and wanted(event.data):
-                name = event.run
-        return name
+        for event in self.transcript.backwards(self.id, "stimulus"):
+            if "/" not in event.run and (data := event.data)["user"] == self.user and wanted(data):
+                return event.run
+        return ""
 
     def waiting_calls(self, one: Unfinished) -> list[CallForm]:
         """The forms of its calls that wait for a person."""
@@ -201,65 +210,79 @@ class Session:
         """Forget a conversation that is over."""
         self._talks.pop(id(messages), None)
 
-    def conversation(self, run: str) -> list[Message]:
-        """The messages of a run that has ended, after those of the runs that it continued."""
+    def conversation(self, run: str, until: int = 0) -> list[Message]:
+        """The messages of a run that has ended, as it was at event ``until`` or is now, after those of the
+        runs that it continued."""
+        parts = [self._said(run, until)]
+        while not any(place == 0 for place, _ in parts[-1]):  # there it began, or was begun anew shortened
+            run, until = self._before(run)
+            if not run:
+                break
+            parts.append(self._said(run, until))
         told: list[Message] = []
-        for name in self._chain(run):
-            self._tell(told, name)
+        for place, messages in (one for part in reversed(parts) for one in part):
+            told[len(told) if place is None else place :] = messages
         return told
 
     def known_before(self, run: str) -> dict[str, Any]:
         """The memory blocks, by label, that the model knew when a run began."""
         known: dict[str, Any] = {}
-        for name in self._chain(run)[:-1]:
-            for event in self.transcript.events(self.id, run=name, kind="memory"):
+        shown = list(self.transcript.events(self.id, kind="memory"))
+        chain = set(self._chain(run)[:-1]) if shown else ()
+        for event in shown:
+            if event.run in chain:
                 remember(known, event.data)
         return known
 
     def _chain(self, run: str) -> list[str]:
         """The runs of a conversation in order, up to this one."""
         chain = [run]
-        while after := self._after(chain[-1]):
+        while after := self._before(chain[-1])[0]:
             chain.append(after)
         return chain[::-1]
 
     def messages_before(self, run: str) -> list[Message]:
         """The messages with which a run began; for a new conversation only its system message, and none if
         the run was killed before its first request."""
-        if self.transcript.last(self.id, "stimulus", run=run) and (after := self._after(run)):
-            return self.conversation(after)
+        if self.transcript.last(self.id, "stimulus", run=run) and (before := self._before(run))[0]:
+            return self.conversation(*before)
         for event in self.transcript.events(self.id, run=run, kind="request"):
             opening = [m for m in event.data["messages"] if m["role"] == "system"]
             return [_message(m) for m in opening[:1]]
         return []
 
-    def _after(self, run: str) -> str:
-        """The run whose conversation a run continues; empty if there is none."""
+    def _before(self, run: str) -> tuple[str, int]:
+        """The run whose conversation a run continues, and the event that was its last then; empty and 0 if
+        there is none."""
         stimulus = self.transcript.last(self.id, "stimulus", run=run)
         if stimulus is None:
             raise UsageError(f"There is no run {run} in session {self.id}.")
-        return str(stimulus.data.get("after", ""))
+        return str(stimulus.data.get("after", "")), stimulus.parent
 
-    def _tell(self, told: list[Message], run: str) -> None:
-        """Add the messages of a run; of its conversations only the last one."""
-        end = self.transcript.last(self.id, "end", run=run)
-        if end is not None:
-            later = self.transcript.events(self.id, run=run, after=end.seq)
-            if any(event.kind in GOING_ON for event in later):  # it was gone on with since
-                end = None
-        last = end or self.transcript.last(self.id, "request", run=run)
-        talk = last.data.get("talk", 1) if last is not None else 1
+    def _said(self, run: str, until: int = 0) -> list[tuple[int | None, list[Message]]]:
+        """The messages of a run, of its conversations those of the last; each with the place from which they
+        replace what was there, or None behind it. ``until`` is the event at which the next run went on from
+        it: what came of it later is no part of that conversation."""
+        events = list(self.transcript.events(self.id, run=run))
+        if any(event.seq == until and event.kind == "end" for event in events):
+            events = [event for event in events if event.seq <= until]
+        last = next((e for e in reversed(events) if e.kind == "end" or e.kind in GOING_ON), None)
+        end = last if last is not None and last.kind == "end" else None  # else it was gone on with since
+        asked = [event for event in events if event.kind == "request"]
+        latest = end or (asked[-1] if asked else None)
+        talk = latest.data.get("talk", 1) if latest is not None else 1
         requests: set[int] = set()
-        for event in self.transcript.events(self.id, run=run):
+        said: list[tuple[int | None, list[Message]]] = []
+        for event in events:
             data = event.data if event.kind in ("request", "reply") else {}
             if event.kind == "request" and data["talk"] == talk:
                 requests.add(event.seq)
-                told[data["from"] :] = [_message(m) for m in data["messages"]]
+                said.append((data["from"], [_message(m) for m in data["messages"]]))
             elif event.kind == "reply" and event.parent in requests and "raised" not in data:
-                told.append(_assistant(data))
-        if end is not None:
-            data = end.data  # a request that was not answered may have held some of it
-            told[data.get("from", len(told)) :] = [_message(m) for m in data.get("messages", ())]
+                said.append((None, [_assistant(data)]))
+        if end is not None and "messages" in (data := end.data):  # or a request that was not answered had it
+            said.append((data["from"], [_message(m) for m in data["messages"]]))
+        return said
 
 
 def _message(data: Mapping[str, Any]) -> Message:

@@ -102,11 +102,7 @@ class StdinLines:
     async def read(self) -> str:
         """Return the next line without its end. Raises EOFError after the last."""
         while b"\n" not in self._rest and not self._ended:
-            await self._readable()
-            try:
-                piece = os.read(self._descriptor, CHUNK)
-            except OSError:  # the terminal is gone, or the descriptor is closed
-                piece = b""
+            piece = await self.read_some()
             self._rest += piece
             self._ended = not piece
         if not self._rest:
@@ -114,6 +110,14 @@ class StdinLines:
         line, _, rest = bytes(self._rest).partition(b"\n")
         self._rest = bytearray(rest)
         return line.removesuffix(b"\r").decode("utf-8", "replace")
+
+    async def read_some(self) -> bytes:
+        """Return what comes next, as it comes; nothing at the end."""
+        await self._readable()
+        try:
+            return os.read(self._descriptor, CHUNK)
+        except OSError:  # the terminal is gone, or the descriptor is closed
+            return b""
 
     async def _readable(self) -> None:
         """Wait until there is something to read; a plain file always has."""

@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from quoth.neuro.prompt.schemas import anthropic_tools, json_lines, mcp_tools, openai_tools
-from quoth.neuro.prompt.tags import spell_tag, tag_line, tagged
+from quoth.neuro.reading.tag_lines import spell_tag, tag_line
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.lisp.forms import plist
 from quoth.tools.lisp.printer import print_string, print_value
 from quoth.tools.registry.parameters import Param, type_name
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.text import short
+from quoth.tools.words import stems
 
 HEADS = {
     "lisp": "You can call a tool by writing a Lisp form on a line of its own: "
@@ -111,7 +112,7 @@ TEXT_VIEWS: dict[str, Callable[[ToolTable], str]] = {
     "plist": lambda table: _text("plist", map(_plist_tool, table)),
     "json": lambda table: _text("json", ["\n".join(json_lines(table))] if len(table) else []),
     # The other tools cannot be called in this dialect.
-    "tags": lambda table: _text("tags", map(_tags_tool, tagged(table).values())),
+    "tags": lambda table: _text("tags", (_tags_tool(tool) for tool in table if tool.tag)),
     # What a program may call; eval is what runs it.
     "run": lambda table: _text("run", (_lisp_tool(tool) for tool in table if tool.name != "eval")),
     "bare": _bare_view,
@@ -169,7 +170,9 @@ def _tags_tool(tool: CognitiveTool) -> str:
     lines = [tag_line(tool), f"  {_one_line(tool.description)}"]
     if tool.offered:
         lines.append("  Parameters: " + ", ".join(_lisp_param(param)[1:] for param in tool.offered))
-    lines += [f"  Example: {spell_tag(tool, example)}" for example in tool.examples if not example.positional]
+    if tool.tag and not tool.tag.pattern:  # a pattern has its own example
+        examples = (spell_tag(tool, example) for example in tool.examples if not example.positional)
+        lines += [f"  Example: {example}" for example in examples]
     return "\n".join(lines)
 
 
@@ -197,7 +200,7 @@ class BeltCatalog:
 
     def search(self, words: str, limit: int) -> list[str]:
         """One line for each of the best matching tools, at most ``limit``; a match in a name counts most."""
-        wanted = _stems(words)
+        wanted = stems(words)
         scored = [(_score(tool, wanted), tool) for tool in self._table if tool.name not in SEARCH_TOOLS]
         found = sorted((-score, tool.name) for score, tool in scored if score)
         return [_bare_line(self._table.get(name)) for _, name in found[:limit]]
@@ -206,13 +209,7 @@ class BeltCatalog:
 def _score(tool: CognitiveTool, wanted: set[str]) -> int:
     docs = " ".join(f"{param.name} {param.doc}" for param in tool.offered)
     return (
-        4 * len(wanted & _stems(tool.name))
-        + 2 * len(wanted & _stems(tool.description))
-        + len(wanted & _stems(docs))
+        4 * len(wanted & stems(tool.name))
+        + 2 * len(wanted & stems(tool.description))
+        + len(wanted & stems(docs))
     )
-
-
-def _stems(text: str) -> set[str]:
-    """The words of a text, their ends cut off so that file finds files and edits finds editing."""
-    words = re.findall(r"[^\W_]+", text.lower())
-    return {re.sub(r"(?<=..)(?:ing|ed|es|s|e)$", "", word) for word in words}

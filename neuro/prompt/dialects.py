@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, get_args
@@ -22,11 +22,11 @@ from quoth.neuro.prompt.grammar import PLIST as PLIST_SPELLING
 from quoth.neuro.prompt.grammar import TAGS as TAGS_SPELLING
 from quoth.neuro.prompt.instructions import tag_rules
 from quoth.neuro.prompt.schemas import wire_name
-from quoth.neuro.prompt.tags import spell_tag, tag_arguments, tagged
 from quoth.neuro.reading.json_calls import NAMESPACE
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.result import Fault, FoundCall, Reading
 from quoth.neuro.reading.stream import ReplyStream
+from quoth.neuro.reading.tag_lines import Tags, prefix_of, spell_tag
 from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import CallForm, from_json, kebab, plist, to_json
 from quoth.tools.lisp.printer import Code
@@ -102,8 +102,7 @@ class Dialect:
 
     def read_text(self, text: str, table: ToolTable, *, cut: bool = False) -> Reading:
         """The calls of a text; ``cut``: the text was cut off at its maximal length."""
-        reading = read_reply(text, *self._vocabulary(table), cut=cut)
-        return replace(reading, calls=[self._meant(call, table) for call in reading.calls])
+        return read_reply(text, *self._vocabulary(table), cut=cut)
 
     def stream(self, table: ToolTable) -> Callable[[str], list[CallForm]]:
         """A function that takes the pieces of a reply one by one and returns the calls that each completes;
@@ -111,15 +110,11 @@ class Dialect:
         if self.native:
             return lambda piece: []
         reply = ReplyStream(*self._vocabulary(table))
-        return lambda piece: [self._meant(call, table).form for call in reply.feed(piece)]
+        return lambda piece: [call.form for call in reply.feed(piece)]
 
-    def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Mapping[str, str]]:
+    def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Tags]:
         """The names that make a form a call, and the tool of each response tag."""
         return _names(table), {}
-
-    def _meant(self, call: FoundCall, table: ToolTable) -> FoundCall:
-        """The call as this dialect interprets it."""
-        return call
 
     def result_head(self, form: CallForm, table: ToolTable) -> str:
         """What a result begins with, instead of its call as a form; empty for that."""
@@ -134,34 +129,25 @@ class _Tags(Dialect):
     def opening(
         self, table: ToolTable, *, search: bool = False, view: str | None = None, rules: str | None = None
     ) -> str:
-        if not tagged(table):
+        if not table.tags:
             raise UsageError("The dialect tags needs tools with a :tag, and this table has none.")
         if rules is None:
-            tags = {tool.name: tag for tag, tool in tagged(table).items()}
+            tags = {tool.name: tool.tag.prefix for tool in table if tool.tag}
             rules = tag_rules(tags, lambda form: self.spell(form, table))
         return super().opening(table, view=view, rules=rules)
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
-        return super().grammar(ToolTable(tuple(tagged(table).values())), **bounds)
+        return super().grammar(ToolTable(tuple(tool for tool in table if tool.tag)), **bounds)
 
-    def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Mapping[str, str]]:
-        return _names(table), {tag: tool.name for tag, tool in tagged(table).items()}
-
-    def _meant(self, call: FoundCall, table: ToolTable) -> FoundCall:
-        """A tagged line as a call with its words as arguments; any other call unchanged."""
-        if not call.tag:
-            return call
-        tool = tagged(table)[call.tag]
-        words = "".join(call.form.positional)
-        return replace(call, form=CallForm(tool.name, tag_arguments(tool, words)))
+    def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Tags]:
+        return _names(table), table.tags
 
     def result_head(self, form: CallForm, table: ToolTable) -> str:
         """Without the call: what stood behind a tagged line there, a model writes behind its next."""
-        tag = table.get(form.tool).tag if form.tool in table else ""
-        return f"Result of {tag or form.tool},"
+        return f"Result of {prefix_of(table.get(form.tool)) if form.tool in table else form.tool},"
 
     def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
-        if table is not None and form.tool in table and table.get(form.tool).tag:
+        if table is not None and form.tool in table:
             return spell_tag(table.get(form.tool), form)
         return f"{form.tool.upper()}: {_dumps(dict(form.args))}"
 
@@ -190,7 +176,7 @@ class _Run(Dialect):
         found = super().stream(table)
         return lambda piece: [_program(form) for form in found(piece)]
 
-    def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Mapping[str, str]]:
+    def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Tags]:
         return [*table.names(), "run"], {}
 
 
@@ -309,7 +295,7 @@ def result_messages(heard: Iterable[tuple[str, str]]) -> list[tuple[str, str, st
 
 
 def _read_native(completion: Completion, table: ToolTable) -> Reading:
-    reading = Reading(text=completion.text.strip())
+    reading = Reading(text=completion.text.strip(), display=completion.text.strip())
     names = {wire_name(name): name for name in table.names()}
     for call in completion.calls:
         name = call["name"].removeprefix(NAMESPACE)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from quoth.tools.lisp.forms import CallForm
 
 LOOK = "You know nothing of the files here: look before you answer, and never guess.\n"
-HINTS = (  # and the tools that each names
+Hints = tuple[tuple[tuple[str, ...], str], ...]
+HINTS: Hints = (  # and the tools that each names
     (
         ("read-file", "grep-search"),
         "- If the task names a file, begin with {}. To find out which files hold a word, use {}.\n",
@@ -24,7 +25,7 @@ When the results answer the task, reply in one plain sentence.
 """
 
 
-def hints(called: Mapping[str, str], of=HINTS) -> str:
+def hints(called: Mapping[str, str], of: Hints = HINTS) -> str:
     """Which tool is for what; ``called`` has the tools there are, and how the dialect calls each."""
     return "".join(
         hint.format(*(called[tool] for tool in tools))
@@ -57,14 +58,11 @@ def text_rules(spell: Callable[[CallForm], str]) -> str:
     return how + EXAMPLE.format(read=spell(READ), grep=spell(GREP))
 
 
-TAG_HINTS = (
-    (
-        ("grep-search", "read-file"),
-        "- To find out which file holds or defines something, use {}. "
-        "If the task names a file, begin with {}.\n",
-    ),
+TAG_HINTS: Hints = (
+    (("read-file",), "- If the task names a file, begin with {}, whatever it asks of the file.\n"),
+    (("grep-search",), "- To find out which files or lines hold a word, or how many, use {}.\n"),
     HINTS[1],
-    (("eval",), "- To compute with numbers you have seen, use {}; never compute in your head.\n"),
+    (("eval",), "- To compute with numbers, use {}, never your head; it does not see the files.\n"),
 )
 TAG_EXAMPLE = """
 EXAMPLE:

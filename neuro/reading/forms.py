@@ -251,7 +251,7 @@ class FormReader:
         if self.example:
             return
         self.errors.append(fault)
-        if len(self.errors) == MAX_ERRORS:
+        if len(self.errors) >= MAX_ERRORS:
             self.stopped = "there are too many errors before it"
 
     def _invalid(self, error: InvalidCallError, start: int) -> None:

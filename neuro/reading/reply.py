@@ -33,6 +33,7 @@ from collections.abc import Collection, Mapping
 from quoth.neuro.reading.forms import CALL_HINT, CALL_LIMITS, FENCE, is_call
 from quoth.neuro.reading.result import Fault, Reading
 from quoth.neuro.reading.scanner import DATA_FENCES, LISP_FENCES, Scan
+from quoth.neuro.reading.tag_lines import Tags, passed_lines
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.reader import ReadError, read_prefix
 
@@ -40,19 +41,32 @@ MAX_REPLY = 8_000_000
 
 
 def read_reply(
-    text: str, known: Collection[str] = (), tags: Mapping[str, str] | None = None, *, cut: bool = False
+    text: str, known: Collection[str] = (), tags: Tags | None = None, *, cut: bool = False
 ) -> Reading:
     """Every call in ``text``, in order. Never raises: ``errors`` of the Reading has what could not be read.
 
-    ``known`` are the names of the tools, ``tags`` maps each response tag to its tool. ``cut``: the reply was
-    cut off at its maximal length, so a missing end is not guessed.
+    ``known`` are the names of the tools, ``tags`` maps each response tag to its tool, or to the name of one
+    that takes the words as its argument. ``cut``: the reply was cut off at its maximal length, so a missing
+    end is not guessed.
     """
     if len(text) > MAX_REPLY:
         message = f"The reply has {len(text)} characters, more than the {MAX_REPLY} that are read"
         return Reading(errors=[Fault(message, 1, 1, "answer in fewer words")])
     scan = Scan(text, known, tags or {}, cut=cut)
     scan.run()
-    reading = Reading(scan.calls, _without(text, scan.cuts), scan.errors)
+    reading = Reading(scan.calls, _without(text, scan), scan.errors, confidence=scan.confidence)
+    reading.display = _without(text, scan, scan.whole) if scan.whole else reading.text
+    if tags:
+        reading.passed = passed_lines(
+            text,
+            tags,
+            calls=scan.cuts,
+            known=scan.passed,
+            fences=scan.fences,
+            read=scan.position,
+            stopped=scan.stopped,
+            line_of=lambda offset: scan.lines.at(offset)[0],
+        )
     if not reading.calls and not reading.errors and (fault := _no_answer(text, scan)):
         reading.errors.append(fault)
     return reading
@@ -108,17 +122,44 @@ def _near_call(text: str, bare: str, known: Collection[str]) -> str:
 _INSTEAD = "to run a program, write (eval :form (…)); to answer, write plain words"
 
 
-# A fence that held nothing but calls; each call that was cut out has left a NUL.
+# A fence that held nothing but calls; each call that was cut out of one has left a NUL.
 # The look-behinds let a run of marks be tried from its first one only: a reply of backticks stays linear.
 _EMPTY_FENCE = re.compile(
     r"(?:(?<!`)`{3,}+|(?<!~)~{3,}+)[\w+-]*+\s*+\0[\s\0]*+(?:(?:`{3,}+|~{3,}+)(?!\w)|\Z)"
 )
+_LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
+_BLANK_LINES = re.compile(r"(?:[ \t\r]*+\n)*+")
 
 
-def _without(text: str, spans: list[tuple[int, int]]) -> str:
-    kept, position = [], 0
-    for start, end in spans:
-        kept += [text[position:start].replace("\0", ""), "\0"]
-        position = end
-    kept.append(text[position:].replace("\0", ""))
-    return _EMPTY_FENCE.sub("", "".join(kept)).replace("\0", "").strip()
+def _without(text: str, scan: Scan, lines: Mapping[int, bool] | None = None) -> str:
+    """The text without its calls. ``lines`` are the cuts that are lines of their own, by their starts: such a
+    line goes as a whole, with the blank lines around it but one, or stays."""
+    kept: list[str] = []
+    position, blank = 0, False  # blank: what comes next is set off by a blank line
+
+    def keep(piece: str) -> None:
+        nonlocal blank
+        if piece:
+            kept.append("\n" + piece if blank and kept else piece)
+            blank = False
+
+    for start, end in scan.cuts:
+        spared = lines.get(start) if lines else None
+        if spared is False or start < position:
+            continue
+        begin = text.rfind("\n", position, start) + 1 or position
+        after = _LINE_END.match(text, end)
+        if spared and after and not text[begin:start].strip():
+            piece = text[position:begin]
+            last = piece.find("\n", len(piece.rstrip())) + 1 if piece.strip() else 0
+            keep(piece[:last].replace("\0", ""))
+            rest = _BLANK_LINES.match(text, after.end())
+            position = after.end() if rest is None else rest.end()
+            blank = blank or len(piece) > last or position > after.end()
+        else:
+            mark = "" if start in scan.whole else "\0"  # no tag stands in a fence
+            keep(text[position:start].replace("\0", "") + mark)
+            position = end
+    keep(text[position:].replace("\0", ""))
+    left = "".join(kept)
+    return (_EMPTY_FENCE.sub("", left).replace("\0", "") if "\0" in left else left).strip()

@@ -59,13 +59,32 @@ class Fault:
         return {"message": self.message, "line": self.line, "column": self.column, "hint": self.hint}
 
 
+@dataclass(frozen=True)
+class Passed:
+    """A line that looks like a response tag and is no call, and the reason."""
+
+    line: int
+    text: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.text} is no call: {self.reason}"
+
+
 @dataclass
 class Reading:
-    """What a reply holds: its calls in order, its text without them, and its faults."""
+    """What a reply holds: its calls in order, its text without them, and its faults.
+
+    ``display`` is what a person is shown of it: the lines of response tags go as a whole, or stay as their
+    tools want it. ``confidence`` is how sure the model says it is, from 0 to 1. ``passed`` are the lines
+    that look like response tags and are no calls."""
 
     calls: list[FoundCall] = field(default_factory=list)
     text: str = ""
     errors: list[Fault] = field(default_factory=list)
+    display: str = ""
+    confidence: float | None = None
+    passed: list[Passed] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -6,12 +6,22 @@ Knows fences, labels and the shapes of calls; runs nothing. It can pause where a
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import lru_cache
 
 from quoth.neuro.reading.forms import FENCE, FENCE_LINE, MARKER, FormReader, Wait
 from quoth.neuro.reading.result import Fault
-from quoth.tools.lisp.forms import CallForm, kebab
+from quoth.neuro.reading.tag_lines import (
+    EXAMPLE,
+    NO_MATCH,
+    TOO_SLOW,
+    Tags,
+    confidence_of,
+    tag_form,
+    tag_line,
+)
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.registry.tag import CONFIDENCE
 
 CONTEXT = 400  # characters before a form that may say it is an example
 CALL_FENCES = {"", "tool", "tool_call", "tool_calls", "text"}  # what models write where they mean a call
@@ -70,7 +80,7 @@ _SENTENCE = re.compile(r"(?<!\be\.g)[.!?]\s")
 @lru_cache(maxsize=32)
 def _events(tags: tuple[str, ...]) -> re.Pattern[str]:
     """What may begin a line and matters: a fence, a response tag, or the start of a form."""
-    names = "|".join(re.escape(tag) for tag in sorted(tags, key=len, reverse=True))
+    names = "|".join(re.escape(tag) for tag in sorted({*tags, CONFIDENCE}, key=len, reverse=True))
     tag = rf"(?P<tag>{names}):(?=\s|\Z)(?P<query>[^\n]*+) |" if tags else ""
     anywhere = r"(?![ \t]*>)[^\n`<]*+(?:<(?!tool_call>)[^\n`<]*+)*+<tool_call>[ \t]*+(?=(?P<marked>[({\[]))"
     return re.compile(
@@ -85,7 +95,7 @@ class Scan(FormReader):
         self,
         text: str,
         known: Collection[str],
-        tags: Mapping[str, str],
+        tags: Tags,
         *,
         cut: bool = False,
         final: bool = True,
@@ -94,6 +104,13 @@ class Scan(FormReader):
         self.tags = tags
         self.event = _events(tuple(tags))
         self.waits_for: int | None = None  # see Wait
+        self.confidence: float | None = None
+        self.fences: list[int] = []  # where they begin and end, by turns
+        self.whole: dict[int, bool] = {}  # cuts that are lines of tags: whether people are spared them
+        self.passed: dict[int, str] = {}  # tags that are no calls, with the reason
+        self.slow: set[str] = set()  # tags with a pattern that took too long
+        self.told: set[str] = set()  # tags with a fault
+        self.own_to = 0  # how far no words were found to announce what follows
 
     def run(self) -> None:
         self.waits_for = None
@@ -123,7 +140,10 @@ class Scan(FormReader):
             return False
         if found["marks"]:
             self._need_line(found.end())
+            before = self.fence
             self._at_fence(found)
+            if (before is None) != (self.fence is None):
+                self.fences.append(found.start() + self.base)
         elif found.groupdict().get("tag"):
             self._need_line(found.end())
             self._at_tag(found)
@@ -163,26 +183,60 @@ class Scan(FormReader):
         language = (words[0] if words else "") if kind == "src" else "an example"
         return f"#{kind}", language, mark["marks"][2:].lower() == "end_"
 
-    def _announced(self, start: int) -> bool:
+    def _announced(self, start: int, since: int | None = None) -> bool:
         """Whether the words before say that what follows is an example, or somebody else's."""
-        before = self.text[max(0, start - CONTEXT) : start].rstrip("*_ \t\r\n")
+        since = start - CONTEXT if since is None else since
+        before = self.text[max(0, since) : start].rstrip("*_ \t\r\n")
         if not before.endswith(":"):
             return False
         sentence = _SENTENCE.split(before[before.rfind("\n") + 1 :])[-1]
         return _INTENT(sentence) is None and _EXAMPLE(sentence) is not None
 
     def _at_tag(self, found: re.Match[str]) -> None:
-        start = found.start("tag")
+        start, tag, words = found.start("tag"), found["tag"], found["query"].strip()
+        end = found.start("query") + len(found["query"].rstrip())
         self.position = found.end()
-        query = found["query"].strip()
         if self.fence is not None:
             return
-        self.example = self._is_example(found.start())
+        self.example = self._is_told(found.start())
         if self.example:
             self.example_end = self.position + self.base
-        # With nothing behind it the door says what is missing, if anything is.
-        form = CallForm(kebab(self.tags[found["tag"]]), {}, (query,) if query else ())
-        self._found(form, (start, found.start("query") + len(found["query"].rstrip())), tag=found["tag"])
+            self.passed[start + self.base] = EXAMPLE
+            self._pass_over(1)
+        elif tag not in self.tags:
+            if (confidence := confidence_of(words)) is not None:
+                self.confidence = min(confidence, 1.0 if self.confidence is None else self.confidence)
+                self._cut_line(start, end, True)
+        elif (form := self._form(tag, words, start)) is not None:
+            tool = self.tags[tag]
+            self._found(form, (start, end), tag=tag)
+            self._cut_line(start, end, isinstance(tool, str) or tool.tag is None or tool.tag.strip)
+
+    def _form(self, tag: str, words: str, start: int) -> CallForm | None:
+        """The call with that tag and words; None, and a fault once a tag, when its pattern will not have
+        them. With nothing behind the tag the door says what is missing, if anything is."""
+        reason, tool = NO_MATCH, self.tags[tag]
+        if tag not in self.slow:
+            try:
+                if (form := tag_form(tool, words)) is not None:
+                    return form
+            except TimeoutError:
+                self.slow.add(tag)
+        if tag in self.slow:
+            reason = TOO_SLOW
+        self.passed[start + self.base] = reason
+        if tag not in self.told and not isinstance(tool, str):
+            self.told.add(tag)
+            what = "takes too long to match this line" if tag in self.slow else "does not match this line"
+            where = self.lines.at(start)
+            self.errors.append(Fault(f"The pattern of {tag} {what}", *where, f"write {tag_line(tool)}"))
+        return None
+
+    def _cut_line(self, start: int, end: int, spared: bool) -> None:
+        """Take a line of a tag out of the text, and remember what becomes of it for people."""
+        if not self.cuts or self.cuts[-1][1] <= start + self.base:
+            self._cut_out(start, end)
+        self.whole[self.cuts[-1][0]] = spared
 
     def _at_start(self, found: re.Match[str]) -> None:
         start = self.position = found.end()
@@ -209,6 +263,23 @@ class Scan(FormReader):
             return False
         between = self.text[before:start]
         return not between.strip() and not _PARAGRAPH.search(between)
+
+    def _is_told(self, start: int) -> bool:
+        """Whether the tag that begins this line stands in a paragraph that is announced as an example or as
+        somebody's words, in its first line or a later one: who repeats a message repeats its other lines."""
+        before = self.example_end - self.base
+        near = self.example_end >= 0 and start - before <= CONTEXT
+        if near and not _PARAGRAPH.search(self.text, max(0, before), start):
+            return True
+        least = max(0, start - CONTEXT, self.own_to - self.base)
+        place = start
+        while not self._announced(place, start - CONTEXT):
+            line = self.text.rfind("\n", max(0, least - 1), max(0, place - 1)) + 1
+            if place <= least or line < least or not self.text[line:place].strip():
+                self.own_to = start + self.base
+                return False
+            place = line
+        return True
 
     def _chain(self) -> bool:
         """The form that follows right behind another one."""

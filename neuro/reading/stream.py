@@ -7,12 +7,13 @@ so that the time is linear however the pieces are cut. It runs nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from quoth.neuro.reading.forms import LINE, OPENER
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.result import FoundCall, Reading
 from quoth.neuro.reading.scanner import CONTEXT, Scan
+from quoth.neuro.reading.tag_lines import Tags
 from quoth.tools.lisp.reader import Lines
 
 MAX_TRIES = 8  # walks over one unfinished form; after these it must double before the next
@@ -35,7 +36,7 @@ class ReplyStream:
     after the first ``reported`` calls.
     """
 
-    def __init__(self, known: Collection[str] = (), tags: Mapping[str, str] | None = None) -> None:
+    def __init__(self, known: Collection[str] = (), tags: Tags | None = None) -> None:
         self.reported = 0
         self._known = known
         self._tags = tags or {}

@@ -216,6 +216,27 @@ async def replayed(world: World) -> None:
         assert (await agent.replay(live_tools=True)).looks == 1
 
 
+def chat(said: Any, dialect: str | None = "tags") -> Callable[[World], Awaitable[None]]:
+    """A model says it in a chat."""
+
+    async def bring(world: World) -> None:
+        async with world.agent(said, "Done.", dialect=dialect, session=None) as agent:
+            await agent.for_chat("7").say("Do it.", speaker="ann", turn="m1")
+
+    return bring
+
+
+async def resumed_chat(world: World) -> None:
+    """The same, and it waits, is approved, and is carried on by another agent."""
+    before = {"tools": [world.here / "allows.hy"], "policy": world.here / "asks.hy", "session": None}
+    async with world.agent("PROBE: stop", dialect="tags", **before) as agent:
+        reply = await agent.for_chat("7").say("Do it.", speaker="ann", turn="m1")
+        assert reply.status == "pending"
+        agent.broker.decide(agent.broker.requests()[0].id, Decision("once"))
+    async with world.agent("Done.", dialect="tags", session=None) as agent:
+        await agent.for_chat("7").say("Do it.", speaker="ann", turn="m1")
+
+
 # What a model that speaks a dialect says, and by which routes that comes.
 SPOKEN: dict[str, tuple[tuple[Route, ...], Any]] = {
     "call-form": (("reply",), PROBE),
@@ -229,6 +250,12 @@ SPOKEN: dict[str, tuple[tuple[Route, ...], Any]] = {
 # brought.
 WAYS: dict[str, tuple[tuple[Route, ...], Callable[[World], Awaitable[None]]]] = {
     **{dialect: (routes, reply(said, dialect)) for dialect, (routes, said) in SPOKEN.items()},
+    **{
+        f"{dialect} in a chat": (("chat", *routes[1:]), chat(said, dialect))
+        for dialect, (routes, said) in SPOKEN.items()
+    },
+    "a user's tool in a chat": (("chat", "tool"), chat("(relay)", None)),
+    "resumed call of a chat": (("chat",), resumed_chat),
     "nested in a program": (("reply", "program"), reply(f"(eval (do (+ 1 2) {PROBE}))")),
     "recursive eval": (("reply", "program", "program"), reply(f"(eval (eval {json.dumps(PROBE)}))")),
     "REPL line": (("repl", "program"), command(stdin=PROBE + "\n")),

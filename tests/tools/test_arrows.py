@@ -15,7 +15,7 @@ from words import files, rooms, sources
 # From the bottom. A room may import what stands on a lower line, and itself; not its neighbours on the line.
 ORDER = {
     "tools": [
-        "text",
+        "text words",
         "visible",
         "errors",
         "safe_regex lisp storage",

@@ -24,8 +24,11 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: Server
 
+    def do_GET(self) -> None:
+        self.do_POST()
+
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
         self.server.requests.append((self.path, dict(self.headers), body))
         answers = self.server.answers
         (answers.pop(0) if len(answers) > 1 else answers[0])(self)

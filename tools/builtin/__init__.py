@@ -13,8 +13,19 @@ for family in FAMILIES:
 
 
 @cache
+def knowledge_tools() -> tuple[CognitiveTool, ...]:
+    """The tools of a knowledge base; in no table until added."""
+    return _apart("knowledge")
+
+
+@cache
 def search_tools() -> tuple[CognitiveTool, ...]:
     """``describe`` and ``search-tools``, for a belt with one line per tool; in no table until added."""
+    return _apart("catalog")
+
+
+def _apart(family: str) -> tuple[CognitiveTool, ...]:
+    """The tools of a family that is in no table."""
     with registering_in(ToolTable()) as table:
-        import_module(f"{__name__}.catalog")
+        import_module(f"{__name__}.{family}")
     return tuple(table)

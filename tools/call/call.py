@@ -15,10 +15,13 @@ from quoth.tools.errors import Status
 from quoth.tools.lisp.forms import CallForm
 
 # The ways a call can come to the door. One that is not named here is refused, so that each has its tests:
-# a model's reply; a person's form (quoth call), program (quoth eval) or line in the REPL; a Python program; a
-# form of a flight plan; from inside of a call, a program in the sandbox, the body of another tool, or a
-# sub-agent's model; and the replay of a session, which makes calls that only read again.
-Route = Literal["reply", "call", "eval", "repl", "python", "flight", "program", "tool", "agent", "replay"]
+# a model's reply, to a task or in a chat; a person's form (quoth call), program (quoth eval) or line in the
+# REPL; a Python program; a form of a flight plan; from inside of a call, a program in the sandbox, the body
+# of another tool, or a sub-agent's model; and the replay of a session, which makes calls that only read
+# again.
+Route = Literal[
+    "reply", "chat", "call", "eval", "repl", "python", "flight", "program", "tool", "agent", "replay"
+]
 ROUTES: tuple[Route, ...] = get_args(Route)
 
 
@@ -63,6 +66,12 @@ Decided = Verdict | EditedCall  # what a voice has said of a call
 
 
 ALLOW = Verdict("allow")
+NO_GATE = Verdict("allow", "no gate")  # the tool wants one, and the host has none
+
+
+def allow() -> Verdict:
+    """``(allow)``: nothing speaks against the call."""
+    return ALLOW
 
 
 def deny(reason: str = "") -> Verdict:
@@ -77,7 +86,7 @@ def ask(reason: str = "") -> Verdict:
 
 def verdict_text(voice: Voice, said: Decided | None) -> str:
     """A verdict as audit and transcript record it. An allow by policy, guard or gate is recorded without
-    its reason, a person's allow with it."""
+    its reason, a person's allow with it; a gate that there is not is recorded as such."""
     if said is None:
         return ""
     if isinstance(said, EditedCall):
@@ -85,7 +94,7 @@ def verdict_text(voice: Voice, said: Decided | None) -> str:
     if isinstance(said, FailedOpen):
         return f"failed open: {said.reason}"
     if said.kind == "allow" and voice != "consent":
-        return "allow"
+        return NO_GATE.reason if said is NO_GATE else "allow"
     if said.kind == "ask" and voice == "consent":
         return "pending"
     return f"{said.kind}: {said.reason}" if said.reason else said.kind
@@ -109,7 +118,8 @@ class Call:
     in the model's spelling. ``turn`` distinguishes two user messages with the same text; it is empty where
     the text is enough. ``run`` is the run of the loop, ``event`` the sequence number of the transcript event
     that the call comes from. ``quoted`` is set for a call read from the text of a reply if the model had read
-    the same text before, and says where: such a call needs approval.
+    the same text before, and says where: such a call needs approval. ``confidence`` (0 to 1) is the model's
+    own estimate of the reply that the call stands in, if it gave one.
     """
 
     id: str
@@ -133,6 +143,7 @@ class Call:
     run: str = ""
     event: int = 0
     quoted: str = ""
+    confidence: float | None = None
 
     @property
     def tool(self) -> str:
@@ -144,7 +155,8 @@ class ToolResult:
     """The result that every call gets exactly once, whether it ran or not.
 
     ``value`` is plain JSON data when ``status`` is ok. ``message`` is a sentence for a person or model when
-    it is not. ``audit`` holds tool, digest, status, duration_ms and ts (UTC).
+    it is not. ``audit`` holds tool, digest, status, duration_ms and ts (UTC). ``follow_up`` is what the
+    person in a chat is told besides: what the body said, or why the call failed; None is silence.
     """
 
     id: str
@@ -154,13 +166,15 @@ class ToolResult:
     message: str = ""
     side_effects: tuple[str, ...] = ()
     audit: Mapping[str, Any] = field(default_factory=dict)
+    follow_up: str | None = None
 
     @property
     def ok(self) -> bool:
         return self.status == "ok"
 
     def to_json(self) -> dict[str, Any]:
-        return vars(self) | {"side_effects": list(self.side_effects), "audit": dict(self.audit)}
+        said = {name: value for name, value in vars(self).items() if name != "follow_up"}
+        return said | {"side_effects": list(self.side_effects), "audit": dict(self.audit)}
 
 
 PROGRAMS = "eval"  # the tool whose body is a program in the sandbox

@@ -103,9 +103,10 @@ class ToolContext:
     ``dispatch`` makes a nested call through the same door, ``look`` previews one. In a ``dry`` context calls
     may only read, and nobody is asked for approval. ``knowledge`` is what the host's knowledge base holds on
     the message, ``confidence`` (0 to 1) is the model's own estimate. ``services`` are the host's services;
-    ``permission`` asks a person on behalf of this call. The functions in ``written`` run in the transaction
-    that stores the result; each returns a sentence for the model, or nothing. A tool that walks through
-    folders asks ``may_list`` before it names a file and ``may_read`` before it opens one.
+    ``permission`` asks a person on behalf of this call. ``talk`` gives the messages of the conversation so
+    far, each as its role, ``user`` or ``assistant``, and its text. The functions in ``written`` run in the
+    transaction that stores the result; each returns a sentence for the model, or nothing. A tool that walks
+    through folders asks ``may_list`` before it names a file and ``may_read`` before it opens one.
     """
 
     workspace: Workspace
@@ -131,15 +132,17 @@ class ToolContext:
     agent_id: str = ""
     knowledge: str | None = None
     confidence: float | None = None
+    talk: Callable[[], Sequence[tuple[str, str]]] = tuple
     services: Services = NO_SERVICES
     permission: PermissionBroker = NO_PERMISSION
     tool: str = ""  # the tool that runs, and the route of its call, so that a store can say who changed it
     route: str = ""
+    chat: str = ""  # the chat that the session is of, as its people name it
 
     @property
     def chat_id(self) -> str:
-        """The session id, under the name that chat bots use."""
-        return self.session
+        """The chat; the session id where there is none, under the name that chat bots use."""
+        return self.chat or self.session
 
     @property
     def memory(self) -> MemoryStore:
@@ -187,7 +190,8 @@ class ToolContext:
         self.side_effects.append(what)
 
     def say(self, text: str) -> None:
-        """Add a message for the model that is returned beside the value when the call is ok."""
+        """Add a message for the model, and in a chat for the person, that is returned beside the value when
+        the call is ok."""
         self.said.append(text)
 
 

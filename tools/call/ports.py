@@ -39,9 +39,11 @@ QUOTED = "these words stand in"
 
 @dataclass(frozen=True)
 class Refusal:
-    """The call is over a limit; ``reason`` says which one, and when calls are possible again."""
+    """The call is over a limit; ``reason`` says which one, and when calls are possible again, which is also
+    ``room_at``, in seconds since 1970 (None: unknown, or never)."""
 
     reason: str
+    room_at: float | None = None
 
 
 class Reservation:
@@ -71,7 +73,8 @@ class Limits(Protocol):
 
 
 class Gate(Protocol):
-    """An external reviewer for tools with ``:gate`` (seed 000). It may return a Verdict to ask a person."""
+    """An external reviewer for tools with ``:gate`` (seed 000). It may return a Verdict to ask a person; a
+    plain function in place of the method runs in a thread."""
 
     async def check(
         self, tool: CognitiveTool, call: Call, context: ToolContext
@@ -125,6 +128,7 @@ class Receipt:
     status: Status
     value: Any
     message: str
+    follow_up: str | None = None
 
 
 class Receipts(Protocol):

@@ -89,7 +89,7 @@ def _opened(name: str, path: str | Path) -> Path:
 def _text(root: Workspace, path: str, name: str) -> str:
     """The text of a file. Raises ToolError with the reason why there is none."""
     real = root.locate(path)
-    if not _may_read(real):
+    if not may_read(real):
         raise ToolFailure("denied", f"The rules do not let {name} be read.")
     with root.open_read(path) as file:
         data = file.read(MAX_BYTES + 1)
@@ -105,14 +105,14 @@ def _text(root: Workspace, path: str, name: str) -> str:
 
 def _listing(root: Workspace, folder: str, source: str) -> str:
     """The files below a folder that may be read, as names of the source."""
-    files = (f"{source}/{root.shown(file)}" for file in root.walk(folder) if _may_read(file))
+    files = (f"{source}/{root.shown(file)}" for file in root.walk(folder) if may_read(file))
     found = list(itertools.islice(files, MAX_FILES + 1))
     if len(found) > MAX_FILES:
         found[MAX_FILES] = f"[There are more than {MAX_FILES:,} files; name a folder of them.]"
     return "\n".join(found)
 
 
-def _may_read(real: Path) -> bool:
+def may_read(real: Path) -> bool:
     """Whether the rules of the running call let a file be read. Those of quoth itself never are."""
     own = Path(os.path.realpath(state_dir()))
     if own in (real, *real.parents):

@@ -221,6 +221,17 @@ class Workspace:
             say(f"{path} {what}.")
         return found is None
 
+    def remove(self, path: str, before: bytes) -> None:
+        """Remove a file that still holds ``before``. Raises ToolError."""
+        real, path = self.resolve(path), written(path)
+        try:
+            with self._alone(path, real), self._parent(real) as parent:
+                if _digest(real.name, parent) != hashlib.sha256(before).digest():
+                    raise ToolError(_changed(path))
+                os.unlink(real.name, dir_fd=parent)
+        except OSError as error:
+            raise ToolError(self._failure(path, real, error)) from None
+
     @contextlib.contextmanager
     def _parent(self, real: Path, *, make: bool = False) -> Iterator[int]:
         """A descriptor of the folder that holds ``real``, reached from the root without following links."""

@@ -130,6 +130,7 @@ def decision_row(decision: Decision, consent: str, tool: str, digest: str, form:
         "form": redact(form)[:2000],
         "schema_hash": "",
         "repairs": "",
+        "confidence": None,
     }
 
 

@@ -10,6 +10,7 @@ import contextlib
 import copy
 import dataclasses
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from quoth.tools.door.preview import preview_call
 from quoth.tools.door.recording import record_end
 from quoth.tools.door.stages import STAGES, Permission
 from quoth.tools.door.state import CallState, Outcome
-from quoth.tools.errors import Status
+from quoth.tools.errors import Status, ToolNotFound, ToolRateLimited
 from quoth.tools.lisp.forms import CallForm, from_json
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
@@ -53,6 +54,8 @@ class Door(Parts):
 
         Only asyncio.CancelledError passes through, after the audit row is written.
         """
+        if call.confidence is None and context.confidence is not None:
+            call = dataclasses.replace(call, confidence=float(context.confidence))
         state = CallState(call, context, self.dispatch)
         state.context = self._context(state, context)
         stage, outcome = "look-up", Outcome("cancelled", message=f"{call.tool} was cancelled.")
@@ -68,6 +71,18 @@ class Door(Parts):
             with contextlib.suppress(Exception):  # a place that cannot be given back stays taken
                 state.reservation.release()
             result = record_end(self, state, stage, outcome)
+        return result
+
+    async def execute(self, name: str, context: ToolContext, /, **args: Any) -> ToolResult:
+        """Make a call by the name of its tool and its arguments, for a program (seed 000). Raises
+        ToolNotFound and ToolRateLimited; any other end of the call is its result."""
+        marks = {"user": context.user, "session": context.session, "message": context.user_message}
+        result = await self.dispatch(new_call(from_json({"tool": name, "args": args}), **marks), context)
+        if result.audit["stage"] == "look-up" and result.status == "unknown":
+            raise ToolNotFound(name, self.table.names())
+        if result.audit["stage"] == "limits":
+            at = result.audit.get("room_at")
+            raise ToolRateLimited(result.message, datetime.fromisoformat(at) if at else None)
         return result
 
     def unreadable(self, call: Call, context: ToolContext, text: str, message: str) -> ToolResult:
@@ -122,6 +137,7 @@ class Door(Parts):
             inner_clocks=(*given.clocks, state.clock),
             tool=call.tool,
             route=call.route,
+            confidence=call.confidence,
             shown=self._shown,
             may_list=lambda path: walk().may_list(path),
             may_read=lambda path: walk().may_read(path),

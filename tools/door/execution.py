@@ -11,7 +11,7 @@ import contextvars
 import ctypes
 import inspect
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from typing import Any
 
 from quoth.tools.call.context import ToolContext
@@ -38,9 +38,11 @@ async def run_function(
     context: ToolContext,
     seconds: float,
     clock: PausableClock | None = None,
+    grace: float | None = None,
 ) -> Any:
-    """Run a guard or body and return its value. A synchronous one runs in its own thread. The deadline,
-    ``seconds``, does not count pauses of ``clock``. Raises TimeoutError."""
+    """Run a guard, gate or body and return its value. A synchronous one runs in its own thread. The
+    deadline, ``seconds``, does not count pauses of ``clock``; past it, what runs has ``grace`` to put things
+    away. Raises TimeoutError."""
     inside = enter_context(context)
     if inspect.iscoroutinefunction(function):
         value: Any = function(**bindings)
@@ -48,7 +50,8 @@ async def run_function(
         value = await _in_thread(function, bindings, inside, seconds, clock)
         if not inspect.isawaitable(value):
             return value
-    task = asyncio.create_task(_shielded(value), context=inside)
+    awaited = _Abandonable(value) if inspect.iscoroutine(value) else value
+    task = asyncio.create_task(_shielded(awaited), context=inside)
     task.add_done_callback(_forget)  # this call may be cancelled when it has just ended
     try:
         if not await within(task, seconds, clock):
@@ -58,10 +61,40 @@ async def run_function(
             not task.done()
         ):  # past the deadline, or this call is cancelled: let it put things away, not for ever
             task.cancel()
-            await asyncio.wait({task}, timeout=GRACE_SECONDS)
+            try:
+                await asyncio.wait({task}, timeout=GRACE_SECONDS if grace is None else grace)
+            finally:
+                if not task.done() and isinstance(awaited, _Abandonable):
+                    awaited.abandoned = True
+                    task.cancel()
     if task.cancelled():
         raise ToolError("It cancelled itself.")
     return task.result()
+
+
+class _Abandonable:
+    """Awaits a coroutine until it is ``abandoned``: one that holds out against its cancellation is then not
+    awaited any more, so that its task ends."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self._coroutine = coroutine
+        self.abandoned = False
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        sent, thrown = None, None
+        while True:
+            try:
+                step = self._coroutine
+                waits = step.send(sent) if thrown is None else step.throw(thrown)
+            except StopIteration as end:
+                return end.value
+            sent = thrown = None
+            try:
+                sent = yield waits
+            except BaseException as error:
+                if self.abandoned:
+                    raise
+                thrown = error
 
 
 async def _shielded(value: Any) -> Any:

@@ -48,9 +48,13 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
     record, consent = "receipt", state.verdicts.get("consent")
     try:
         with door.together():
-            state.said += [said for write in state.context.written if (said := write())]
-            message = outcome.message or "\n".join(state.said)
-            result = ToolResult(call.id, name, outcome.status, outcome.value, message, effects, row)
+            state.notes += [said for write in state.context.written if (said := write())]
+            message = outcome.message or "\n".join((*state.said, *state.notes))
+            told = "\n".join(state.said) if outcome.status == "ok" else message
+            told_of = row | ({"room_at": outcome.room_at} if outcome.room_at else {})
+            result = ToolResult(
+                call.id, name, outcome.status, outcome.value, message, effects, told_of, told or None
+            )
             if state.tool is not None and stage != "receipt":
                 asked = isinstance(consent, Verdict) and consent.kind == "allow"
                 door.receipts.keep(state.tool, call, result, decided=state.refused, asked=asked)
@@ -65,7 +69,7 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
             record, why = "receipt", error.why or why
         message = f"{said} {record} could not be written: {why.rstrip('.')}."
         row |= {"status": "error", "written": False}
-        return ToolResult(call.id, name, "error", None, message, effects, row)
+        return ToolResult(call.id, name, "error", None, message, effects, row, message)
     return result
 
 
@@ -92,4 +96,5 @@ def _evidence(door: Parts, state: CallState, message: str, effects: tuple[str, .
         "form": hide.form_text(),
         "schema_hash": schema_hash,
         "repairs": hide.text("; ".join((*call.repairs, *call.written))),
+        "confidence": call.confidence,
     }

@@ -6,12 +6,12 @@ It knows the door's parts as ports, never the door itself, and ignores anything 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
 import inspect
 import secrets
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +22,6 @@ from quoth.tools.call.call import (
     Call,
     EditedCall,
     FailedOpen,
-    GateDecision,
     Verdict,
     Voice,
     ask,
@@ -32,6 +31,7 @@ from quoth.tools.call.ports import BEGUN_BEFORE, QUOTED, Refusal, Reservation
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.values import UNKNOWN, plain
 from quoth.tools.door.execution import brief, run_function
+from quoth.tools.door.gate import gate_verdict
 from quoth.tools.door.parts import Parts
 from quoth.tools.door.recording import record_begin
 from quoth.tools.door.state import CallState, Outcome
@@ -40,6 +40,7 @@ from quoth.tools.errors import (
     InvalidCallError,
     Pending,
     QuothError,
+    Status,
     ToolError,
     ToolFailure,
     UnknownToolError,
@@ -50,7 +51,6 @@ from quoth.tools.policy.predicates import paths_in
 from quoth.tools.policy.scope import as_written, checked
 
 GUARD_SECONDS = 10.0
-GATE_SECONDS = 2.0
 
 MAX_PERMISSIONS = 20  # that one body may ask for
 
@@ -112,6 +112,7 @@ async def find_receipt(door: Parts, state: CallState) -> Outcome | None:
     if (ended := await ask_policy(door, state) or await ask_guard(door, state)) is not None:
         return ended
     note = f"answered by the receipt of call {found.call}"
+    state.said += [found.follow_up] if found.follow_up else []
     return Outcome(found.status, found.value, found.message, note)
 
 
@@ -124,10 +125,11 @@ async def check_limits(door: Parts, state: CallState) -> Outcome | None:
             return None
         if not isinstance(reserved, Refusal):
             raise TypeError(f"{reserved!r} is no reservation")
-        over = reserved.reason
+        over, room_at = reserved.reason, reserved.room_at
     except Exception as error:
-        over = _uncounted(error)
-    return Outcome("limited", message=f"{state.call.tool} is limited: {over}.")
+        over, room_at = _uncounted(error), None
+    at = "" if room_at is None else datetime.fromtimestamp(room_at, UTC).isoformat(timespec="seconds")
+    return Outcome("limited", message=f"{state.call.tool} is limited: {over}.", room_at=at)
 
 
 def _uncounted(error: Exception) -> str:
@@ -175,20 +177,11 @@ async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
 
 async def ask_gate(door: Parts, state: CallState) -> Outcome | None:
     tool = state.known_tool
-    if not tool.gate or door.gate is None:
+    if not tool.gate:
         return None
-    try:
-        async with asyncio.timeout(GATE_SECONDS):
-            said = await door.gate.check(tool, state.call, state.context)
-            if isinstance(said, GateDecision):
-                said = ALLOW if said.approved is True else deny(said.reason)
-            verdict = _verdict(said)
-    except Exception as error:
-        if tool.gate_failure == "open":
-            state.verdicts["gate"] = FailedOpen("allow", brief(error))
-            state.said.append(f"The gate failed ({brief(error)}) and {tool.name} fails open.")
-            return None
-        verdict = deny(f"the gate failed ({brief(error)})")
+    verdict = await gate_verdict(door.gate, tool, state.call, state.context)
+    if isinstance(verdict, FailedOpen):
+        state.notes.append(f"The gate failed ({verdict.reason}) and {tool.name} fails open.")
     return _weigh(state, "gate", verdict)
 
 
@@ -259,6 +252,7 @@ async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> O
     state.verdicts["consent"] = dataclasses.replace(instead, call=call.id)
     result = await state.dispatch(call, state.context)
     state.context.side_effects.extend(result.side_effects)
+    state.said += [result.follow_up] if result.follow_up else []
     if result.status == "pending":
         door.consent.waits(outer, instead.form)
     tool = state.known_tool
@@ -295,7 +289,7 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
         for name in decided:
             if (ended := await _ask_permission(door, state, Pending(name, permission=name))) is not None:
                 return ended
-        told, kept = len(state.said), len(state.context.written)
+        kept = len(state.context.written)
         while True:
             try:
                 made = await run_function(
@@ -308,20 +302,27 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
                 if (ended := await _ask_permission(door, state, needed)) is not None:
                     return ended
                 state.made.clear()
-                del state.said[told:]
+                state.said.clear()
                 del state.context.written[kept:]
         value = plain(made)
         if left := state.reservation.left:
-            state.said.append(left)
+            state.notes.append(left)
         return Outcome("ok", value)
     except TimeoutError:
-        return Outcome("timeout", message=f"{tool.name} did not finish within {tool.timeout:g} s.")
+        return _failed(state, "timeout", f"{tool.name} did not finish within {tool.timeout:g} s.")
     except ToolFailure as failure:
-        return Outcome(failure.status, message=failure.message)
+        return _failed(state, failure.status, failure.message)
     except (ToolError, QuothError) as error:
-        return Outcome("error", message=str(error))
+        return _failed(state, "error", str(error))
     except Exception as error:
-        return Outcome("error", message=f"{tool.name} failed: {brief(error)}.")
+        return _failed(state, "error", f"{tool.name} failed: {brief(error)}.")
+
+
+def _failed(state: CallState, status: Status, message: str) -> Outcome:
+    """How a call ends whose body has begun, and that it counts all the same, where calls are counted."""
+    if status != "pending" and (left := state.reservation.left):
+        message = f"{message} It counts all the same: {left}."
+    return Outcome(status, message=message)
 
 
 STAGES: tuple[tuple[str, Callable[[Parts, CallState], Awaitable[Outcome | None]]], ...] = (

@@ -23,12 +23,13 @@ from quoth.tools.registry.table import CognitiveTool
 @dataclass(frozen=True)
 class Outcome:
     """How a call ended: a status, a value if it is ok, a message for the caller. ``note`` replaces the
-    message in the audit."""
+    message in the audit. ``room_at`` is when a limited call may be made again (ISO 8601, UTC), if known."""
 
     status: Status
     value: Any = None
     message: str = ""
     note: str = ""
+    room_at: str = ""
 
 
 @dataclass
@@ -42,7 +43,8 @@ class CallState:
     args: dict[str, Any] = field(default_factory=dict)
     reservation: Reservation = field(default_factory=Reservation)
     questions: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)  # by the body
+    notes: list[str] = field(default_factory=list)  # by the host, for the model only
     verdicts: dict[Voice, Decided] = field(default_factory=dict)
     permitted: set[str] = field(default_factory=set)  # what a person has allowed the body
     refused: bool = False  # by a person

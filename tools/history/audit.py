@@ -44,6 +44,7 @@ COLUMNS = (
     "form",
     "schema_hash",
     "repairs",
+    "confidence",
 )
 ALL = ("seq", *COLUMNS, "prev", "hash")
 FILTERS = {

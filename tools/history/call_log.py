@@ -74,6 +74,8 @@ class StoreCallLog:
             data["value"] = result.value
         if result.message:
             data["message"] = result.message
+        if result.ok and result.follow_up:
+            data["follow-up"] = result.follow_up
         if result.side_effects:
             data["effects"] = list(result.side_effects)
         if stage != "body":

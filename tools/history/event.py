@@ -22,6 +22,7 @@ Kind = Literal[
     "memory",  # the blocks that a model was shown, or that were changed since
     "request",  # the messages that were new to the model
     "reply",  # what it said, or why it did not
+    "tags",  # the lines of a reply that are response tags, or look like one
     "call",  # a call whose body is about to begin, or that was refused
     "receipt",  # what came of it
     "repair",  # what was mended when a call was read

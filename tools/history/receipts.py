@@ -82,7 +82,7 @@ class StoreReceipts:
             return None
         ((made, status, result),) = found
         data = json.loads(result)
-        return Receipt(made, status, data["value"], data["message"])
+        return Receipt(made, status, data["value"], data["message"], data.get("follow-up"))
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
         """Record that the body starts. A call without a key is never resumed, so it is not recorded."""
@@ -115,12 +115,13 @@ class StoreReceipts:
         if stands and self.begun(tool, call):  # where it stands is known; a question before it tells nothing
             self._write([(tool, call, "", "", False, False)])
         if call.parent is not None and ended and not answers and not changed:
-            data = json.dumps({"value": result.value, "message": result.message})
-            self._reads.setdefault(call.parent, []).append((tool, call, result.status, data, False, changed))
+            self._reads.setdefault(call.parent, []).append(
+                (tool, call, result.status, _told(result), False, changed)
+            )
             return
         if not answers and not changed:
             return
-        data = json.dumps({"value": result.value, "message": result.message}) if answers else ""
+        data = _told(result) if answers else ""
         unknown = result.status == "cancelled" and self.begun(tool, call)  # it may have done anything
         status = result.status if answers else BEGUN if unknown else ""
         self._write([(tool, call, status, data, repeats, changed)])
@@ -150,9 +151,14 @@ class StoreReceipts:
                     run("DELETE FROM receipts WHERE at < ?", (now - KEPT_SECONDS,))
 
 
+def _told(result: ToolResult) -> str:
+    said = {"value": result.value, "message": result.message}
+    return json.dumps(said | ({"follow-up": result.follow_up} if result.follow_up else {}))
+
+
 def _is_repeatable(tool: CognitiveTool, call: Call) -> bool:
     """Whether a repetition of this call would be answered by its receipt."""
-    return call.route in ("reply", "agent") and not tool.allow_repeat
+    return call.route in ("reply", "chat", "agent") and not tool.allow_repeat
 
 
 def _is_carried(tool: CognitiveTool, call: Call, told: bool) -> bool:

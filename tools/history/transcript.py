@@ -39,7 +39,7 @@ from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.storage.database import Statement, Store
 
 _READS: Final = frozenset({"reads"})  # a call of a tool with no other effect may be made again
-PAGE = 200
+PAGE, FEW = 200, 8
 
 
 def _is_marked(event: Event) -> bool:
@@ -55,6 +55,10 @@ def _is_marked(event: Event) -> bool:
 
 
 COLUMNS = "session, seq, at, run, kind, parent, key, form, shown, digest, status"
+RUNS = (
+    "FROM events WHERE session = ? AND kind = 'stimulus' AND kind IN ('session', 'stimulus', 'end')"
+    " AND instr(run, '/') = 0"
+)
 _KEYWORD = re.compile(r":([\w-]{4,40})")
 SECRETS_KEPT = 1000  # of one session
 
@@ -232,6 +236,27 @@ class Transcript:
         sql = f"SELECT {COLUMNS} FROM events WHERE session = ? AND kind = ?{where} ORDER BY seq DESC LIMIT 1"  # noqa: S608
         found = self._store().execute(sql, (session, kind, *values))
         return _event(found[0]) if found else None
+
+    def backwards(self, session: str, kind: Kind) -> Iterator[Event]:
+        """The events of that kind, the latest first, read in batches."""
+        sql = (
+            f"SELECT {COLUMNS} FROM events WHERE session = ? AND kind = ? AND seq < ?{_indexed(kind)}"  # noqa: S608
+            f" ORDER BY seq DESC LIMIT {FEW}"
+        )
+        before = 1 << 62
+        while page := self._store().execute(sql, (session, kind, before)):
+            yield from (_event(row) for row in page)
+            before = page[-1][1]
+
+    def runs(self, session: str) -> int:
+        """The number of runs that were begun in a session, without sub-agents."""
+        ((count,),) = self._store().execute(f"SELECT count(*) {RUNS}", (session,))
+        return int(count)
+
+    def run_of(self, session: str, key: str) -> str:
+        """The run in a session that was begun with this key; empty if there is none."""
+        found = self._store().execute(f"SELECT run {RUNS} AND key = ? LIMIT 1", (session, key))
+        return str(found[0][0]) if found else ""
 
     def sessions(self) -> list[tuple[str, int, str, str]]:
         """Each session with its number of events and the times of its first and last one, ordered by the

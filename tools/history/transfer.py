@@ -192,6 +192,7 @@ NEEDED: Final[dict[Kind, dict[str, Any]]] = {
     "memory": {"step": int, "blocks": list[_Block]},
     "request": {"talk": int, "from": int, "messages": list[_Message]},
     "reply": {"text": str},
+    "tags": {"lines": list[list[int | str]]},
     "call": {"id": str, "form": CallForm},
     "receipt": {"status": str},
     "sent": {"text": str, "to": str},
@@ -202,14 +203,19 @@ NEEDED: Final[dict[Kind, dict[str, Any]]] = {
 # and what it may say beside that, or leave empty.
 POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
     "session": {
-        **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt", "memory"), str),
+        **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt", "memory", "after-tags"), str),
+        **dict.fromkeys(("search", "search-keys"), str),
+        "knowledge": bool,
         "tools": list[str],
         "without": list[str],
         "limits": dict[str, int | float | None],
         **dict.fromkeys(("versions", "sources", "channels"), dict[str, str]),
         "from": _Fork,
     },
-    "stimulus": {"after": str, "tool-view": str, "tools": list[str]},
+    "stimulus": {
+        **dict.fromkeys(("after", "tool-view", "data", "news", "speaker", "chat", "after-tags"), str),
+        "tools": list[str],
+    },
     "memory": {**dict.fromkeys(("gone", "working", "told"), list[str]), "archival": int, "unread": str},
     "call": {"version": str, "does": list[str]},
     "receipt": {"stage": str, "message": str, "effects": list[str]},

@@ -201,23 +201,26 @@ def turns_at(run: Statement, session: str, seqs: Sequence[int]) -> Iterator[Turn
 
 def turns(run: Statement, rows: Sequence[tuple[object, ...]]) -> Iterator[Turn]:
     """The turns that rows of TURNS hold, without secrets. One that cannot be read is left out."""
-    runs: dict[object, tuple[str, str]] = {}
+    runs: dict[object, tuple[str, str, str]] = {}
     for session, seq, at, name, kind, form in rows:
         said = _said(session, seq, kind, form)
         if kind == "stimulus":
-            runs[name] = _people(said)
+            runs[name] = _people(said, session)
         elif name not in runs:
             first = run(f"{TURNS} AND kind = 'stimulus' AND run = ? LIMIT 1", (session, name))
-            runs[name] = _people(_said(*(first[0][n] for n in (0, 1, 4, 5))) if first else {})
+            runs[name] = _people(_said(*(first[0][n] for n in (0, 1, 4, 5))) if first else {}, session)
         text = said.get("text")
         if isinstance(text, str) and text.strip() and "raised" not in said:
-            user, model = runs[name]
-            yield Turn(int(str(seq)), str(at), user, user if kind == "stimulus" else model, text)
+            user, speaker, model = runs[name]
+            yield Turn(int(str(seq)), str(at), user, speaker if kind == "stimulus" else model, text)
 
 
-def _people(stimulus: dict[str, object]) -> tuple[str, str]:
-    """The user of a run and its model, without the provider."""
-    return str(stimulus.get("user", "")), str(stimulus.get("model", "")).rpartition(":")[2]
+def _people(stimulus: dict[str, object], session: object) -> tuple[str, str, str]:
+    """Whose conversation a run belongs to, the user or else the session of a chat; who speaks in it; and its
+    model, without the provider."""
+    user = str(stimulus.get("user", ""))
+    whose = str(session) if stimulus.get("chat") else user
+    return whose, str(stimulus.get("speaker") or user), str(stimulus.get("model", "")).rpartition(":")[2]
 
 
 def _said(session: object, seq: object, kind: object, form: object) -> dict[str, object]:

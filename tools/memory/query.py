@@ -5,24 +5,14 @@ It knows no store. The words go to FTS5 as quoted strings, so that no operator o
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from quoth.tools.errors import ToolError
+from quoth.tools.words import STOP_WORDS, WORD
 
 MOST_CHARS: Final = 10_000
 MOST_WORDS: Final = 32  # a search takes time for each
 LONGEST_WORD: Final = 100
-
-# English words that say nothing of what is meant. They are dropped from queries only: they stay in the index,
-# and a query of nothing else is searched for them. Measured by tests/bench/memory.py.
-_STOP: Final = """
-    a about after am an and are as at be been before by can could did do does for from had has have he her his
-    how i if in into is it its my no not of on or our s she should so t than that the their then there these
-    they this those to was we were what when where which who whose why will with would you your
-"""
-STOP_WORDS: Final = frozenset(_STOP.split())
-_WORD = re.compile(r"[^\W_]+")
 
 
 def words_of(query: str) -> list[str]:
@@ -34,9 +24,10 @@ def words_of(query: str) -> list[str]:
             f"The query has {len(query):,} characters; at most {MOST_CHARS:,} can be searched for. "
             "Use a few words."
         )
-    said = [word for word in dict.fromkeys(_WORD.findall(query.lower())) if len(word) <= LONGEST_WORD]
+    said = [word for word in dict.fromkeys(WORD.findall(query.lower())) if len(word) <= LONGEST_WORD]
     if not said:
         raise ToolError("There is no word in the query; letters or digits are searched for.")
+    # A query of nothing else is searched for these too.
     return ([word for word in said if word not in STOP_WORDS] or said)[:MOST_WORDS]
 
 

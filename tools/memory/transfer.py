@@ -17,7 +17,7 @@ from quoth.tools.memory import checks
 from quoth.tools.memory.stored import Blocks
 from quoth.tools.memory.versions import delta
 from quoth.tools.org.document import Entry, Org, load
-from quoth.tools.org.edit import escape, unescape
+from quoth.tools.org.edit import example, property_value, text_of_example
 from quoth.tools.text import excerpt
 
 TITLE: Final = "Memory"
@@ -71,26 +71,13 @@ def _section(level: int, name: str, of: Block | BlockVersion, fields: Sequence[s
     if isinstance(of, Block) and of.limit == checks.LIMITS[of.kind]:
         values.pop("limit")
     lines = [f"{'*' * level} {title}", ":PROPERTIES:"]
-    lines += [f":{field.upper()}: {_property(value)}" for field, value in values.items() if value]
-    # Where lines are indented, -i tells Org that this is part of the text.
-    keep = " -i" if re.search(r"^[ \t]", text, re.MULTILINE) else ""
-    return [*lines, ":END:", f"#+begin_example{keep}", *_lines(escape(text)), "#+end_example"]
+    lines += [f":{field.upper()}: {property_value(value)}" for field, value in values.items() if value]
+    return [*lines, ":END:", *example(text)]
 
 
 def _title_of(title: str) -> str:
     """What Org takes for the title of such a headline."""
     return load(f"* {title}".encode()).entries[1].title
-
-
-def _property(value: str | int) -> str:
-    """A value that Org gives back as it is; what has line ends or blanks at its ends is written as JSON."""
-    text = str(value)
-    plain = text.isprintable() and text == text.strip() and not text.startswith('"')
-    return text if plain else json.dumps(text)
-
-
-def _lines(text: str) -> list[str]:
-    return text.split("\n") if text else []
 
 
 # Reading
@@ -168,10 +155,7 @@ def _fields(org: Org, entry: Entry, known: Sequence[str], where: str) -> dict[st
             f"{where}: The text of a block stands between one #+begin_example and its #+end_example; here are"
             f" {len(blocks) or 'none'}."
         )
-    rows = range(blocks[0].first + 1, blocks[0].last)
-    ends = org.ends[blocks[0].first]  # a file whose lines all end in CR LF was converted as a whole
-    text = "".join(org.lines[row] + ("\n" if org.ends[row] == ends else org.ends[row]) for row in rows)
-    return found | {"text": unescape(text.removesuffix("\n"))}
+    return found | {"text": text_of_example(org, blocks[0])}
 
 
 def _value(field: str, text: str, where: str) -> Any:

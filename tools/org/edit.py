@@ -6,6 +6,7 @@ index in ``Org.entries``, which no edit here changes, a block by its index in ``
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 
@@ -32,6 +33,27 @@ def escape(text: str) -> str:
 def unescape(text: str) -> str:
     """The text of a block without the commas that ``escape`` adds."""
     return _UNESCAPED.sub(r"\1\2", text)
+
+
+def example(text: str) -> list[str]:
+    """An example block that holds any text; ``text_of_example`` gives it back."""
+    # Where lines are indented, -i tells Org that this is part of the text.
+    keep = " -i" if re.search(r"^[ \t]", text, re.MULTILINE) else ""
+    return [f"#+begin_example{keep}", *(escape(text).split("\n") if text else []), "#+end_example"]
+
+
+def text_of_example(org: Org, block: Element) -> str:
+    """The text in an example block. A file that was converted to CR LF as a whole gives the same text."""
+    rows, end = range(block.first + 1, block.last), org.ends[block.first]
+    text = "".join(org.lines[row] + ("\n" if org.ends[row] == end else org.ends[row]) for row in rows)
+    return unescape(text.removesuffix("\n"))
+
+
+def property_value(value: str | int) -> str:
+    """A value that Org gives back as it is; what has line ends or blanks at its ends is written as JSON."""
+    text = str(value)
+    plain = text.isprintable() and text == text.strip() and not text.startswith('"')
+    return text if plain else json.dumps(text)
 
 
 def set_todo(org: Org, index: int, word: str) -> Org:

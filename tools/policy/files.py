@@ -34,15 +34,17 @@ def workspace_policy(root: Path) -> Path:
     return root / WORKSPACE_FOLDER / FILE_NAME
 
 
-def policy_files(root: Path, given: str | Path | None = None) -> tuple[Path, ...]:
-    """The files and folders of all policies, which a tool must not write."""
-    return (user_policy(), root / WORKSPACE_FOLDER, *([Path(given)] if given else []))
+def policy_files(root: Path, *given: str | Path | None) -> tuple[Path, ...]:
+    """The files and folders of all policies, and those ``given``, which a tool must not write."""
+    return (user_policy(), root / WORKSPACE_FOLDER, *(Path(file) for file in given if file))
 
 
-def load_policy(root: Path, given: str | Path | None = None, *, counted: bool = False) -> RulesPolicy:
-    """The policy of a workspace: the user's layer, the workspace's own if it is trusted, and the ``given``
-    file. ``counted`` says that the door counts its quotas and cooldowns. Raises UsageError for a file that
-    cannot be read, or has changed since it was trusted."""
+def load_policy(
+    root: Path, given: str | Path | None = None, *, shipped: Path | None = None, counted: bool = False
+) -> RulesPolicy:
+    """The policy of a workspace: the user's layer, the workspace's own if it is trusted, the ``given`` file,
+    and one of the files of rules that ship. ``counted`` says that the door counts its quotas and cooldowns.
+    Raises UsageError for a file that cannot be read, or has changed since it was trusted."""
     layers, notes = _layers_of_user(), []
     own, trusted = workspace_policy(root), Trust().trusted(root)
     if trusted is not None:
@@ -54,6 +56,8 @@ def load_policy(root: Path, given: str | Path | None = None, *, counted: bool = 
         notes.append(f"{own} is not trusted, so its rules are not kept; read it, then run: quoth trust")
     if given is not None:
         layers.append(read_layer("given", Path(given), str(given)))
+    if shipped is not None:
+        layers.append(shipped_layer(shipped))
     return RulesPolicy(layers, counted=counted, notes=notes)
 
 
@@ -88,6 +92,12 @@ def trust_workspace(root: Path) -> tuple[Layer, str] | None:
 def _layers_of_user() -> list[Layer]:
     mine = user_policy()
     return [read_layer("user", mine, _at_home(mine))] if os.path.lexists(mine) else []
+
+
+def shipped_layer(path: Path) -> Layer:
+    """A file of rules in this package, under its name there."""
+    name = Path("quoth", *path.relative_to(Path(__file__).parents[2]).parts)
+    return read_layer("shipped", path, str(name))
 
 
 def read_layer(kind: LayerKind, path: Path, name: str) -> Layer:

@@ -6,9 +6,9 @@ leads to; it says only whether a rule matches a call.
 A rule is ``(deny CLAUSE… :why "…")``, or the same with ``ask`` or ``allow``; all its clauses must match. A
 clause is a call, ``(write-file :path PREDICATE)``, of any tool ``_`` or ``(any-tool :path PREDICATE)``, or a
 circumstance: ``(effects :writes)``, ``(cost :expensive)``, ``(tool P)``, ``(route P)``, ``(user P)``,
-``(depth > 1)``, ``(nested)``. A deny or ask of effects matches tools that have one of them; an allow matches
-tools that have no other. Arguments are judged as the body gets them: validated, with defaults. A call may end
-with ``:only``: then all arguments that it does not name must have their defaults.
+``(depth > 1)``, ``(confidence < 0.5)``, ``(nested)``. A deny or ask of effects matches tools that have one of
+them; an allow matches tools that have no other. Arguments are judged as the body gets them: validated, with
+defaults. A call may end with ``:only``: then all arguments that it does not name must have their defaults.
 
 A predicate is a value to be equal to (a text, a number, True, False, nil, a dictionary, a list, which may end
 with ``...`` for any further items), ``_`` for any value, or ``(under "dir")``, ``(matches "regex")``, which
@@ -17,9 +17,10 @@ may match anywhere in the text, ``(one-of a b)``, ``(> n) (>= n) (< n) (<= n) (=
 ``(and P…)``, ``(or P…)``.
 
 A test has three results: true, false, or undecided (a number compared with a text, a pattern that takes too
-long, an argument that the named tool does not have). An undecided test counts as a match of a deny or an ask,
-and never as a match of an allow, even inside a ``not``. Equality of plain data is always decided. A missing
-argument never satisfies an allow; a rule for any tool matches only calls that have the arguments it names.
+long, an argument that the named tool does not have, the confidence of a reply that gave none). An undecided
+test counts as a match of a deny or an ask, and never as a match of an allow, even inside a ``not``. Equality
+of plain data is always decided. A missing argument never satisfies an allow; a rule for any tool matches only
+calls that have the arguments it names.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ from quoth.tools.lisp.source import Place, Source
 from quoth.tools.policy.model import KINDS, PERS, Compared, Key, Kind, Limit, PolicyFile, Rule
 from quoth.tools.policy.predicates import (
     ANY_PATH,
+    EvaluationContext,
     Predicate,
+    Truth,
     all_of,
     any_of,
     anything,
@@ -76,7 +79,7 @@ UNITS = {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3600, "
 # Reading
 
 HEADS = (*KINDS, "quota", "cooldown")
-CIRCUMSTANCES = ("effects", "cost", "tool", "route", "user", "depth", "nested")
+CIRCUMSTANCES = ("effects", "cost", "tool", "route", "user", "depth", "confidence", "nested")
 PREDICATES = (
     "under",
     "matches",
@@ -273,8 +276,10 @@ class _Reader:
             return _Clause("(nested)", test=lambda _, facts: facts.call.parent is not None)
         if not rest:
             raise self.fault(item, f"({head}) says nothing; it is written {_SHAPES[head]}.")
-        if head == "depth":
-            return _Clause(_joined(head, rest), test=_depth(self.number(item)))
+        if head == "confidence":
+            self.shares(rest)
+        if head in ("depth", "confidence"):
+            return _Clause(_joined(head, rest), test=_OF_CALL[head](self.number(item)))
         if head in ("effects", "cost"):
             known = EFFECTS if head == "effects" else COSTS
             words = frozenset(self.word(node, known, f"({head} …)") for node in rest)
@@ -282,6 +287,16 @@ class _Reader:
             return _Clause(_joined(head, rest), of_tool=fits(words))
         predicate = any_of([self.predicate(node) for node in rest])
         return _Clause(_joined(head, rest), test=_OF_CALL[head](predicate))
+
+    def shares(self, nodes: Sequence[Any]) -> None:
+        """Refuse what confidence never is: such a rule looks like protection and is none."""
+        for node in nodes:
+            if isinstance(node, m.Expression):
+                self.shares(node[1:])
+            elif not isinstance(node, m.Symbol) and not (
+                isinstance(node, (m.Integer, m.Float)) and 0 <= node <= 1
+            ):
+                raise self.fault(node, f"Confidence is a number from 0 to 1, never {show(node)}.")
 
     # Predicates
 
@@ -453,11 +468,14 @@ _SHAPES = {
     "route": '(route "reply")',
     "user": '(user "ann")',
     "depth": "(depth > 2)",
+    "confidence": "(confidence < 0.5)",
 }
 _OF_CALL: dict[str, Callable[[Predicate], Predicate]] = {
     "tool": lambda predicate: lambda _, facts: predicate(facts.tool.name, facts),
     "route": lambda predicate: lambda _, facts: predicate(facts.call.route, facts),
     "user": lambda predicate: lambda _, facts: predicate(facts.call.user, facts),
+    "depth": lambda predicate: lambda _, facts: predicate(facts.call.depth, facts),
+    "confidence": lambda predicate: _confidence(predicate),
 }
 
 
@@ -488,8 +506,12 @@ def _joined(head: str, rest: Sequence[Any]) -> str:
     return f"({head} ({text}))" if isinstance(rest[0], m.Symbol) and len(rest) == 2 else f"({head} {text})"
 
 
-def _depth(predicate: Predicate) -> Predicate:
-    return lambda _, facts: predicate(facts.call.depth, facts)
+def _confidence(predicate: Predicate) -> Predicate:
+    def test(_: Any, facts: EvaluationContext) -> Truth:
+        sure = facts.call.confidence
+        return None if sure is None else predicate(sure, facts)
+
+    return test
 
 
 def _has_cost(words: frozenset[str]) -> Callable[[CognitiveTool], bool]:

@@ -86,7 +86,8 @@ class StoreLimits:
             found = [self._judge(run, rule, tool.name, call, now) for rule in rules]
             full = [one for one in found if one.room_at is not None]
             if full:
-                return Refusal(max(full, key=lambda one: one.room_at or 0).words)
+                last = max(full, key=lambda one: one.room_at or 0)
+                return Refusal(last.words, None if last.room_at == math.inf else last.room_at)
             ((place,),) = run(
                 "INSERT INTO uses (tool, user, session, call, at) VALUES (?, ?, ?, ?, ?) RETURNING id",
                 (tool.name, call.user, call.session, key, now),

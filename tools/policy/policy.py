@@ -5,8 +5,9 @@ It knows rules and calls; it must not know where policy files are, doors or cons
 The rules of all layers form one set: deny overrides ask, and ask overrides allow, whatever their order and
 file. Where no rule matches, a tool's declared effects decide: reading and computing are allowed, anything
 that can make a change needs approval; an allow lifts that. The rules of a workspace's own file can only
-tighten, so its allows are ignored. A policy that cannot be read, or has changed since it was trusted, is a
-UsageError: nothing starts without the rules that a person chose.
+tighten, so its allows are ignored; the rules that ship are about the tools that ship. A policy that cannot be
+read, or has changed since it was trusted, is a UsageError: nothing starts without the rules that a person
+chose.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from quoth.tools.policy.model import KINDS, Key, Limit, PolicyFile, Rule
 from quoth.tools.policy.predicates import EvaluationContext, Truth, anything
 from quoth.tools.registry.table import CognitiveTool
 
-LayerKind = Literal["user", "workspace", "given"]
+LayerKind = Literal["user", "workspace", "given", "shipped"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,11 @@ class Layer:
     def ignores(self, rule: Rule) -> bool:
         """Whether the layer's rule has no effect: a workspace's own policy may not allow anything."""
         return self.kind == "workspace" and rule.kind == "allow"
+
+    def concerns(self, rule: Rule, tool: CognitiveTool) -> bool:
+        """Whether the layer's rule can match a call of the tool. The rules that ship are not about a user's
+        tool, even one that has the name of one that ships."""
+        return rule.concerns(tool) and (self.kind != "shipped" or tool.ships)
 
 
 class Match(NamedTuple):
@@ -176,7 +182,7 @@ class RulesPolicy:
         if uncounted := self._uncounted(tool):
             strict.append((_Entry((0, -1), anything, uncounted, uncounted), None))
         for number, (layer, rule) in enumerate(self._rules):
-            if not rule.concerns(tool) or layer.ignores(rule):
+            if not layer.concerns(rule, tool) or layer.ignores(rule):
                 continue
             undecided = _says(rule, None) if rule.counts(None) else None
             entry = _Entry((KINDS.index(rule.kind), number), rule.test, _says(rule, True), undecided)
@@ -189,7 +195,7 @@ class RulesPolicy:
 
     def strict(self, tool: CognitiveTool) -> list[Rule]:
         """The deny and ask rules that concern a tool."""
-        return [rule for _, rule in self._rules if rule.kind != "allow" and rule.concerns(tool)]
+        return [rule for layer, rule in self._rules if rule.kind != "allow" and layer.concerns(rule, tool)]
 
     def _uncounted(self, tool: CognitiveTool) -> Verdict | None:
         limits = self.limits_of(tool)
@@ -207,7 +213,7 @@ class RulesPolicy:
         """The verdict of ``judge``, with all that led to it."""
         matches = []
         for layer, rule in self._rules:
-            if rule.concerns(tool):
+            if layer.concerns(rule, tool):
                 truth = rule.test(args, EvaluationContext(tool, call, context.workspace))
                 if truth is not False:
                     matches.append(Match(layer, rule, truth))

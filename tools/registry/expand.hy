@@ -5,7 +5,8 @@ They know how a definition is written and nothing of what a tool does; values ar
   quoth.tools.errors [did-you-mean]
   quoth.tools.registry.define [OPTIONS]
   quoth.tools.lisp.printer [show]
-  quoth.tools.registry.parameters [NAME RESERVED SPEC-KEYS])
+  quoth.tools.registry.parameters [NAME RESERVED SPEC-KEYS]
+  quoth.tools.registry.tag [KEYS :as TAG-KEYS])
 
 (setv TYPES {"form"  'hy.I.quoth/tools/lisp/printer.Code
              "path"  'hy.I.quoth/tools/registry/parameters.WorkspacePath})
@@ -15,22 +16,23 @@ They know how a definition is written and nothing of what a tool does; values ar
 
 (setv TOOL-KEYS #("parameters" "guard" "body" #* OPTIONS))
 
-(defn option-table [compiler items known owner]
+(defn option-table [compiler items known owner [kinds hy.models.Keyword]]
   "The options of a definition as a dictionary of models; a key that is not KNOWN is an error at that key."
   (setv found {}  index 0)
   (while (< index (len items))
     (setv key (get items index))
-    (when (not (isinstance key hy.models.Keyword))
+    (when (not (isinstance key kinds))
       (fail compiler key f"{owner}: an option such as :{(get known 0)} is expected here, not {(show key)}."))
-    (when (not-in key.name known)
-      (fail compiler key (+ f"{owner}: there is no option :{key.name}; the options are "
+    (setv name (str (getattr key "name" key)))
+    (when (not-in name known)
+      (fail compiler key (+ f"{owner}: there is no option :{name}; the options are "
                             (.join " " (gfor name known (+ ":" name))) "."
-                            (.replace (did-you-mean key.name known) "mean " "mean :"))))
-    (when (in key.name found)
-      (fail compiler key f"{owner}: :{key.name} stands twice."))
+                            (.replace (did-you-mean name known) "mean " "mean :"))))
+    (when (in name found)
+      (fail compiler key f"{owner}: :{name} stands twice."))
     (when (>= (+ index 1) (len items))
-      (fail compiler key f"{owner}: :{key.name} has no value."))
-    (setv (get found key.name) (get items (+ index 1)))
+      (fail compiler key f"{owner}: :{name} has no value."))
+    (setv (get found name) (get items (+ index 1)))
     (+= index 2))
   found)
 
@@ -66,12 +68,21 @@ They know how a definition is written and nothing of what a tool does; values ar
      :form ~(show compiler.this)
      :module __name__
      ~@(gfor  key OPTIONS  :if (in key options)
-              item [(hy.models.Keyword key) (option-value key (get options key))]
+              item [(hy.models.Keyword key) (option-value compiler (str name) key (get options key))]
               item)))
 
-(defn option-value [key value]
-  "Examples are data; every other option is evaluated where the tool is defined."
-  (if (= key "examples") `(quote ~value) value))
+(defn option-value [compiler tool key value]
+  "Examples are data; every other option is evaluated where the tool is defined, a tag's keys checked before."
+  (cond
+    (= key "examples")
+      `(quote ~value)
+    (and (= key "tag") (isinstance value hy.models.Dict))
+      (do
+        (setv pairs (option-table compiler value TAG-KEYS f"{tool}, :tag"
+                                  #(hy.models.Keyword hy.models.String)))
+        `{~@(gfor  #(key value) (.items pairs)  item [key value]  item)})
+    True
+      value))
 
 (defn parameter-table [compiler tool params]
   "[name {spec} …] as a list of #(name spec)."

@@ -13,9 +13,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.tools.errors import DefinitionError, DuplicateToolError, UnknownToolError
+from quoth.tools.hy_loader import PACKAGE
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
 from quoth.tools.registry.arguments import bind, validate
 from quoth.tools.registry.parameters import NAME, Param, build_model, json_schema
+from quoth.tools.registry.tag import Tag, tag_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -31,9 +33,9 @@ class CognitiveTool:
     ``effects`` lists what the body may touch, of EFFECTS; none means a pure function. ``timeout`` is in
     seconds, ``cooldown`` in seconds per user, ``daily_limit`` in calls per user and day; 0 means no limit. A
     tool that is not ``shown`` is in no belt, but can be looked up and called. When a call of one that
-    ``ends_turn`` is ok, the run ends with that reply of the model. ``source`` is the definition as written,
-    ``form`` the same as one canonical form, ``code`` a hash of its files when it was defined
-    (code_version.py)."""
+    ``ends_turn`` is ok, the run ends with that reply of the model. ``tag`` may be given as a text or a
+    dictionary (tag.py). ``source`` is the definition as written, ``form`` the same as one canonical form,
+    ``code`` a hash of its files when it was defined (code_version.py)."""
 
     name: str
     description: str
@@ -45,7 +47,7 @@ class CognitiveTool:
     cooldown: float = 0
     daily_limit: int = 0
     timeout: float = 30.0
-    tag: str = ""
+    tag: Tag | None = None
     allow_repeat: bool = False
     ends_turn: bool = False
     shown: bool = True
@@ -62,6 +64,7 @@ class CognitiveTool:
         for fine, what in self._rules():
             if not fine:
                 raise DefinitionError(f"{self.name}{what}")
+        object.__setattr__(self, "tag", tag_of(self.name, self.tag, self.params))
 
     def _rules(self) -> Iterator[tuple[object, str]]:
         """What must be so, and what to say after the name of the tool where it is not."""
@@ -82,7 +85,6 @@ class CognitiveTool:
         for option in ("gate", "allow_repeat", "ends_turn", "shown", "replace"):
             flag = isinstance(getattr(self, option), bool)
             yield flag, f": :{option.replace('_', '-')} is True or False."
-        yield isinstance(self.tag, str), ": :tag is a text."
         names = [param.name for param in self.params]
         for name in names:
             yield names.count(name) == 1, f": the parameter {name} stands twice."
@@ -93,6 +95,11 @@ class CognitiveTool:
     @property
     def guarded(self) -> bool:
         return self._guard is not None
+
+    @property
+    def ships(self) -> bool:
+        """Whether it was defined in this package."""
+        return self.module.partition(".")[0] == PACKAGE
 
     @cached_property
     def path_params(self) -> tuple[Param, ...]:
@@ -146,7 +153,7 @@ class CognitiveTool:
             "cooldown": self.cooldown,
             "daily_limit": self.daily_limit,
             "timeout": self.timeout,
-            "tag": self.tag,
+            "tag": self.tag.to_json() if self.tag else "",
             "allow_repeat": self.allow_repeat,
             "examples": [canonical(example) for example in self.examples],
             **({"ends_turn": True} if self.ends_turn else {}),
@@ -179,16 +186,27 @@ class ToolTable:
 
     def __init__(self, tools: Iterator[CognitiveTool] | tuple[CognitiveTool, ...] = ()) -> None:
         self._tools: dict[str, CognitiveTool] = {}
+        self.tags: dict[str, CognitiveTool] = {}  # by the prefixes of their response tags
         for tool in tools:
             self.register(tool)
 
     def register(self, tool: CognitiveTool, *, replace: bool = False) -> CognitiveTool:
-        """Add a tool. Raises DuplicateToolError unless ``replace`` (or the tool's own ``:replace True``)."""
+        """Add a tool. Raises DuplicateToolError for a name that is taken, unless ``replace`` (or the tool's
+        own ``:replace True``), and for a tag that is."""
         if tool.name in self._tools and not (replace or tool.replace):
             raise DuplicateToolError(
                 f"There is already a tool named {tool.name}; "
                 "write :replace True to put this one in its place."
             )
+        owner = tool.tag and self.tags.get(tool.tag.prefix)
+        if tool.tag and owner and owner.name != tool.name:
+            raise DuplicateToolError(
+                f"The tools {owner.name} and {tool.name} share the tag {tool.tag.prefix}."
+            )
+        if (old := self._tools.get(tool.name)) and old.tag:
+            del self.tags[old.tag.prefix]
+        if tool.tag:
+            self.tags[tool.tag.prefix] = tool
         self._tools[tool.name] = tool
         for name in ("schema_hash", "secrets", "shown"):
             self.__dict__.pop(name, None)

@@ -302,4 +302,23 @@ MIGRATIONS: Final[tuple[str, ...]] = (
             AND session = (SELECT id FROM indexed_sessions WHERE session = old.session);
     END;
     """,
+    """
+    ALTER TABLE audit ADD COLUMN confidence REAL;
+    """,
+    """
+    CREATE TABLE inbox (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        chat TEXT NOT NULL,
+        id TEXT NOT NULL,
+        user TEXT NOT NULL,
+        text TEXT NOT NULL,
+        state TEXT NOT NULL,
+        told TEXT NOT NULL DEFAULT '[]',
+        lines TEXT NOT NULL DEFAULT '',
+        at REAL NOT NULL,
+        UNIQUE (chat, id)
+    ) STRICT;
+    CREATE INDEX inbox_unfinished ON inbox (seq) WHERE state != 'answered';
+    CREATE INDEX inbox_lines ON inbox (chat) WHERE lines != '';
+    """,
 )

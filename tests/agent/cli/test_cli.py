@@ -245,8 +245,8 @@ MISTAKES: list[tuple[list[str], str]] = [
     (
         ["xyz"],
         "There is no command xyz. The commands are run, call, read, tools, belt, eval, fly, audit, policy, "
-        "trust, pending, approve, deny, memory, remind, sessions, log, fork, export, import, rm, resume, "
-        "replay, lift.",
+        "trust, pending, approve, deny, memory, knowledge, remind, sessions, log, fork, export, import, rm, "
+        "resume, replay, lift.",
     ),
     (["tools", "--jsn"], "quoth tools has no option --jsn. Did you mean --json?"),
     (["--workspce=x", "tools"], "quoth tools has no option --workspce. Did you mean --workspace?"),

@@ -378,6 +378,16 @@ def test_explain_by_another_way(here: Path) -> None:
     assert explained('(echo "x")', "--route", "reply", "--user", "bob", cwd=here).out.startswith("allow")
 
 
+def test_explain_of_a_reply_that_says_how_sure_it_is(here: Path) -> None:
+    files(here, {"p.hy": '(ask (echo) (confidence (< 0.5)) :why "the model guesses")'})
+    way = ["--route", "chat"]
+    assert explained('(echo "x")', *way, "--confidence", "0.4", cwd=here).out.startswith("ask: p.hy:1 says")
+    assert explained('(echo "x")', *way, "--confidence", "0.5", cwd=here).out.startswith("allow")
+    assert "(decides; cannot be decided, so it counts)" in explained('(echo "x")', *way, cwd=here).out
+    refused = explained('(echo "x")', "--confidence", "50", cwd=here).err
+    assert refused.startswith("quoth: Argument --confidence: a number from 0 to 1 is needed, not 50.")
+
+
 def test_explain_shows_what_cannot_be_decided(here: Path) -> None:
     files(here, {"p.hy": "(ask (echo :text (> 1)))\n(allow (echo :text (not (> 1))))"})
     assert explained('(echo "x")', cwd=here).out == (

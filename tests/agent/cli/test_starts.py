@@ -26,6 +26,7 @@ STARTS: dict[str, tuple[list[str], int, str]] = {
     "approve": (["approve", "REQUEST"], 0, "Approved once: (write-file"),
     "deny": (["deny", "REQUEST", "--why", "no"], 0, "Denied: (write-file"),
     "memory": (["memory", "status"], 0, "It is kept in "),
+    "knowledge": (["knowledge", "list"], 0, ""),
     "sessions": (["sessions"], 0, "s1  "),
     "log": (["log", "s1"], 0, "Write."),
     "fork": (["fork", "s2"], 0, ""),

@@ -10,6 +10,7 @@ import pytest
 from examples import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
+from words import tool
 
 from quoth.neuro.reading import stream
 from quoth.neuro.reading.reply import read_reply
@@ -17,7 +18,12 @@ from quoth.neuro.reading.result import FoundCall
 from quoth.neuro.reading.stream import ReplyStream
 
 KNOWN = ["echo", "eval", "write-file"]
-TAGS = {"PROBE": "echo"}
+LEARN = tool(
+    "learn",
+    params={"a": {}, "b": {}},
+    tag={"prefix": "LEARN", "pattern": r"(\w+) (.+)", "groups": ["a", "b"]},
+)
+TAGS = {"PROBE": "echo", "LEARN": LEARN}
 TICKS = "```"
 
 
@@ -59,6 +65,8 @@ AFTER_THE_LINE = [
     'echo(text="a")\n',
     "[echo(text=')')]\n",
     "PROBE: words (and more\n",
+    "LEARN: a b (c\n",
+    "LEARN: no\nLEARN: a b\n",
     f'{TICKS}{{"tool": "echo", "args": {{}}}}{TICKS}\n',
 ]
 
@@ -149,7 +157,21 @@ PIECES = [
         "[echo(text='x')]",
         "[echo :x 1]",
     ),
-    *("PROBE: x", "PROBE:", "you wrote:\n", "é", '"""', "; ", "text=", "1,2", ":x"),
+    *(
+        "PROBE: x",
+        "PROBE:",
+        "LEARN: a b",
+        "LEARN: a",
+        "CONFIDENCE: 0.5",
+        "you wrote:\n",
+        "you wrote:\nwords\n",
+        "é",
+        '"""',
+        "; ",
+        "text=",
+        "1,2",
+        ":x",
+    ),
 ]
 REPLIES = st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Gateway, Spy, gateway, shipped, tool
+from words import Gateway, PausableClock, Spy, gateway, shipped, tool
 
-from quoth.tools.call.call import ALLOW, Call, GateDecision, ToolResult, Verdict, ask, deny, new_call
+from quoth.tools import ToolNotFound, ToolRateLimited
+from quoth.tools.call.call import ALLOW, Call, ToolResult, Verdict, ask, deny, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import current_context
 from quoth.tools.call.ports import MemoryAudit, Receipt, Refusal, Reservation
@@ -23,9 +24,10 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.door import execution, stages
 from quoth.tools.door.door import Door, dispatch
 from quoth.tools.door.stages import STAGES
-from quoth.tools.errors import STATUSES, ToolError, ToolFailure
+from quoth.tools.errors import STATUSES, ToolError, ToolFailure, UnknownToolError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
+from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.pool import SandboxLimits
 from quoth.tools.storage.database import Store
@@ -34,7 +36,6 @@ from quoth.tools.storage.database import Store
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deadlines of the door itself, short enough for a test to pass them."""
-    monkeypatch.setattr(stages, "GATE_SECONDS", 0.2)
     monkeypatch.setattr(execution, "GRACE_SECONDS", 0.2)
 
 
@@ -130,6 +131,7 @@ def test_the_row_says_who_called_what_when_and_how_it_ended() -> None:
         "message": "",
         "form": "(probe)",
         "repairs": "",
+        "confidence": None,
         "schema_hash": here.door.table.schema_hash,
     }
     assert result.side_effects == ("wrote:a",)
@@ -513,55 +515,105 @@ def test_a_person_cannot_allow_what_the_guard_denies() -> None:
     assert here.pass_through("(probe)").status == "denied"
 
 
-# The gate
+# What the person in a chat is told
 
 
-def gated(answer: Any, failure: str = "closed") -> tuple[ToolResult, Spy]:
-    body = Spy("done")
-    gate = answer if hasattr(answer, "check") else Says(answer)
-    made = tool(body=body, gate=True, gate_failure=failure)
-    return gateway(made, gate=gate).pass_through("(probe)"), body
+def follow_up(body: Callable[..., Any], **parts: Any) -> tuple[str, str | None]:
+    """What the model and what the person is told of a call with that body."""
+    result = gateway(tool(body=body, daily_limit=3), **parts).pass_through("(probe)", user="ann")
+    assert "follow_up" not in result.to_json()
+    return result.message, result.follow_up
 
 
-class Slow:
-    async def check(self, *_: Any) -> Verdict:
-        await asyncio.sleep(60)
-        return ALLOW
+def test_the_person_hears_what_the_body_says_and_the_model_what_the_host_adds(store: Store) -> None:
+    def saying(ctx: ToolContext) -> str:
+        ctx.say("Filed.")
+        ctx.say("It is named sun.")
+        return "sun"
+
+    limits = StoreLimits(lambda: store)
+    assert follow_up(saying, limits=limits) == (
+        "Filed.\nIt is named sun.\n2 of 3 left today",
+        "Filed.\nIt is named sun.",
+    )
+    assert follow_up(lambda: "sun", limits=limits) == ("1 of 3 left today", None)
 
 
-def test_a_gate_can_allow_and_deny() -> None:
-    result, body = gated(ALLOW)
-    assert (result.status, result.message, body.ran) == ("ok", "", True)
-    assert gated(GateDecision(True))[1].ran
-    assert gated(GateDecision(False, "off topic"))[0].message == "probe was denied: off topic."
-    assert gated(GateDecision(False))[0].message == "probe was denied: no reason was given."
-    assert not gated(GateDecision("no"))[1].ran  # type: ignore[arg-type]
-    for failure in ("closed", "open"):
-        result, body = gated(deny("off topic"), failure)
-        assert (result.message, body.ran) == ("probe was denied: off topic.", False)
+def test_a_call_that_fails_tells_both_why_and_that_it_counts(store: Store) -> None:
+    def failing(ctx: ToolContext) -> None:
+        ctx.say("Soon.")
+        raise ToolError("The search server did not answer.")
+
+    limits = StoreLimits(lambda: store)
+    said = "The search server did not answer. It counts all the same: 2 of 3 left today."
+    assert follow_up(failing, limits=limits) == (said, said)
+    said = "probe failed: ValueError: no. It counts all the same: 1 of 3 left today."
+    assert follow_up(Spy(ValueError("no")), limits=limits) == (said, said)
+    denied = follow_up(Spy(), policy=Says(deny("not here")), limits=limits)
+    assert denied == ("probe was denied: not here.",) * 2
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        (OSError("down"), "OSError: down"),
-        (Slow(), "TimeoutError"),
-        (None, "TypeError: None is no verdict"),
-        (True, "TypeError: True is no verdict"),
-    ],
-)
-def test_a_gate_that_fails_follows_the_tools_own_word(answer: Any, reason: str) -> None:
-    result, body = gated(answer, "closed")
-    assert (result.message, body.ran) == (f"probe was denied: the gate failed ({reason}).", False)
-    result, body = gated(answer, "open")
-    assert (result.status, result.value, body.ran) == ("ok", "done", True)
-    assert result.message == f"The gate failed ({reason}) and probe fails open."
+def test_a_call_is_as_sure_as_its_context_and_so_are_those_in_it() -> None:
+    inner = tool("inner", lambda ctx: ctx.confidence)
+
+    async def body(ctx: ToolContext) -> Any:
+        assert ctx.dispatch is not None
+        return [ctx.confidence, (await ctx.dispatch(CallForm("inner"))).value]
+
+    here = gateway(tool(body=body), inner)
+    assert here.pass_through("(probe)").value == [None, None]
+    assert here.pass_through("(probe)", confidence=0.7).value == [0.7, 0.7]
+    here.given["confidence"] = 1
+    assert here.pass_through("(probe)").value == [1.0, 1.0]
+    assert here.pass_through("(probe)", confidence=0.7).value == [0.7, 0.7]
+    assert [row["confidence"] for row in here.rows] == [None, None, 0.7, 0.7, 1.0, 1.0, 0.7, 0.7]
 
 
-def test_a_gate_is_asked_only_for_tools_that_want_it() -> None:
-    gate = Says(deny("no"))
-    assert gateway(tool(), gate=gate).pass_through("(probe)").ok
-    assert gate.diary == []
+# For programs
+
+
+async def executed(here: Gateway, name: str, /, **args: Any) -> ToolResult:
+    context = ToolContext(
+        Workspace(here.workspace), user="ann", session="s", user_message="Look.", confidence=1
+    )
+    return await here.door.execute(name, context, **args)
+
+
+async def test_a_program_makes_a_call_by_name_and_hears_of_its_end() -> None:
+    def body(name: str, call: Call) -> list[Any]:
+        return [name, call.user, call.session, call.message, call.route, call.confidence]
+
+    here = gateway(tool("say-it", body, params={"name": {}}), tool("fails", Spy(ToolError("No."))))
+    result = await executed(here, "Say_It", name="x")
+    assert result.value == ["x", "ann", "s", "Look.", "python", 1.0]
+    for name, args, status in (("say-it", {}, "invalid"), ("fails", {}, "error")):
+        assert (await executed(here, name, **args)).status == status
+    assert [row["status"] for row in here.rows] == ["ok", "invalid", "error"]
+
+
+async def test_a_program_is_told_of_a_tool_that_there_is_not() -> None:
+    assert ToolNotFound is UnknownToolError
+    here = gateway(tool("probe"))
+    with pytest.raises(ToolNotFound, match=r"There is no tool named prope\. Did you mean probe\?"):
+        await executed(here, "prope")
+    assert [row["status"] for row in here.rows] == ["unknown"]
+
+
+async def test_a_program_is_told_when_there_is_room_again(store: Store) -> None:
+    body, clock = Spy("done"), PausableClock()
+    here = gateway(tool("probe", body, daily_limit=3), limits=StoreLimits(lambda: store, clock=clock))
+    for _ in range(3):
+        assert (await executed(here, "probe")).ok
+    with pytest.raises(ToolRateLimited) as caught:
+        await executed(here, "probe")
+    said = "probe is limited: 3 of 3 used today, next tomorrow at 00:00 UTC, in 12 hours."
+    assert str(caught.value) == said
+    assert caught.value.room_at == datetime(2026, 3, 11, tzinfo=UTC)
+    assert (body.calls, here.rows[-1]["message"]) == (3, said)
+    here.door.limits = Says(OSError("locked"))
+    with pytest.raises(ToolRateLimited, match="could not be counted") as caught:
+        await executed(here, "probe")
+    assert caught.value.room_at is None
 
 
 # Consent

@@ -45,6 +45,7 @@ VERSION_1 = """
 def row(number: int, **more: Any) -> dict[str, Any]:
     made: dict[str, Any] = dict.fromkeys(COLUMNS, "x")
     made |= {"id": f"c{number}", "depth": 0, "round": 0, "place": number, "duration_ms": 3, "parent": None}
+    made |= {"confidence": 0.5}
     made |= {"ts": f"2026-03-10T12:00:{number:02}.000+00:00", "side_effects": ("wrote:a",)}
     return made | more
 
@@ -178,7 +179,7 @@ def test_an_empty_trail_is_whole(store: Store) -> None:
 
 
 CHANGED = "Row 3 (call c3) was changed after it was written."
-NUMBERS = ("depth", "round", "place", "duration_ms")
+NUMBERS = ("depth", "round", "place", "duration_ms", "confidence")
 
 
 def changes() -> Iterator[tuple[str, str, list[str]]]:
@@ -340,7 +341,7 @@ print("ready", flush=True)
 sys.stdin.readline()
 for number in range(50):
     row = dict.fromkeys(COLUMNS, "x") | {"id": f"{sys.argv[2]}-{number}", "parent": None, "side_effects": ()}
-    audit.write(row | {"depth": 0, "round": 0, "place": number, "duration_ms": 0})
+    audit.write(row | {"depth": 0, "round": 0, "place": number, "duration_ms": 0, "confidence": 0.5})
 """
 
 
@@ -394,7 +395,7 @@ rooms._hash = dying
 trail = rooms.StoreAudit(lambda: store)
 for name in ("a", "dies"):
     row = dict.fromkeys(rooms.COLUMNS, "x") | {"id": name, "parent": None, "side_effects": ()}
-    trail.write(row | {"depth": 0, "round": 0, "place": 0, "duration_ms": 0})
+    trail.write(row | {"depth": 0, "round": 0, "place": 0, "duration_ms": 0, "confidence": 0.5})
 os.kill(os.getpid(), signal.SIGKILL)
 """
 

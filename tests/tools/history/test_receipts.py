@@ -52,6 +52,8 @@ def test_what_a_body_said_is_said_again(store: Store) -> None:
     made = tool("look", lambda ctx: ctx.say("Two hits."), effects=["reads"])
     here = window(store, made)
     assert [here.pass_through("(look)", **MODEL).message for _ in range(2)] == ["Two hits."] * 2
+    chat = MODEL | {"route": "chat"}
+    assert [here.pass_through("(look)", **chat).follow_up for _ in range(2)] == ["Two hits."] * 2
 
 
 @pytest.mark.parametrize(

@@ -320,6 +320,7 @@ SAYING = {
     "memory": {"step": 1, "blocks": [{"label": "place", "text": "Lisbon", "permission": "human"}]},
     "request": {"talk": 1, "from": 0, "messages": [{"role": "user", "content": "Do it."}]},
     "reply": {"text": "Done."},
+    "tags": {"lines": [[1, "RESEARCH: a", 0], [2, "FOO: b", "no tool has the tag FOO"]]},
     "call": {"id": "c", "form": Code("(look)"), "user": "ann"},
     "receipt": {"id": "c", "status": "ok"},
     "sent": {"text": "Hello.", "to": "user"},

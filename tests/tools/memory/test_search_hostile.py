@@ -9,7 +9,7 @@ from talk import Concepts, conversation
 
 from quoth.tools.call.service_types import SearchOptions
 from quoth.tools.errors import ToolError
-from quoth.tools.memory.query import MOST_WORDS, STOP_WORDS, fts_query, words_of
+from quoth.tools.memory.query import MOST_WORDS, fts_query, words_of
 from quoth.tools.memory.sqlite import SqliteMemory
 from quoth.tools.storage.database import Store
 
@@ -62,4 +62,3 @@ def test_so_many_words_are_searched_and_no_more() -> None:
     assert len(words_of(" ".join(f"w{n}" for n in range(1000)))) == MOST_WORDS
     assert words_of("the cat and the cat") == ["cat"]
     assert words_of("the and") == ["the", "and"]
-    assert "not" in STOP_WORDS

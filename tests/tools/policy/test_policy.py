@@ -358,6 +358,16 @@ def test_under_goes_through_every_item_of_a_list(ws: Path) -> None:
         ("(deny (depth > 2))", "(free)", {"depth": 2}, "allow"),
         ("(deny (depth (> 2)))", "(free)", {"depth": 3}, "deny"),
         ("(deny (depth 0))", "(free)", {}, "deny"),
+        # confidence: what a reply does not say counts against the call, never for it
+        ("(deny (confidence < 0.5))", "(free)", {"confidence": 0.4}, "deny"),
+        ("(deny (confidence (< 0.5)))", "(free)", {"confidence": 0.5}, "allow"),
+        ("(deny (free) (confidence (< 0.5)))", "(free)", {}, "deny"),
+        ("(ask (confidence (not (>= 0.5))))", "(free)", {}, "ask"),
+        ("(deny (confidence 1))", "(free)", {"confidence": 1.0}, "deny"),
+        ("(allow (writes) (confidence > 0.5))", '(writes "a")', {"confidence": 0.9}, "allow"),
+        ("(allow (writes) (confidence > 0.5))", '(writes "a")', {"confidence": 0.5}, "ask"),
+        ("(allow (writes) (confidence > 0.5))", '(writes "a")', {}, "ask"),
+        ("(allow (writes) (confidence (not (< 0.5))))", '(writes "a")', {}, "ask"),
         ("(deny (nested))", "(free)", {"parent": "c1", "depth": 1}, "deny"),
         ("(deny (nested))", "(free)", {}, "allow"),
         # several clauses are all required
@@ -458,6 +468,7 @@ CLAUSES = st.sampled_from(
         "(effects :reads)",
         '(user "ann")',
         "(depth > 1)",
+        "(confidence < 0.5)",
         "(nested)",
         '(route (not "repl"))',
     ]
@@ -470,7 +481,7 @@ CALLS = st.sampled_from(
         ('(reads "src/a")', {"route": "repl"}),
         ('(writes "src/a")', {}),
         ('(writes "b")', {"user": "ann", "route": "repl"}),
-        ('(edits "a")', {"parent": "p", "depth": 1}),
+        ('(edits "a")', {"parent": "p", "depth": 1, "confidence": 0.4}),
     ]
 )
 RULES = st.builds(
@@ -740,6 +751,9 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
         ("(deny (cost :high))", "1:13: (cost …) has no :high. There are :free, :cheap, :expensive."),
         ("(deny (effects))", "1:7: (effects) says nothing; it is written (effects :writes)."),
         ("(deny (depth))", "1:7: (depth) says nothing; it is written (depth > 2)."),
+        ("(deny (confidence))", "1:7: (confidence) says nothing; it is written (confidence < 0.5)."),
+        ("(deny (confidence < 50))", "1:21: Confidence is a number from 0 to 1, never 50."),
+        ('(ask (confidence (not "low")))', '1:23: Confidence is a number from 0 to 1, never "low".'),
         ("(deny (nested 1))", "1:15: (nested) takes nothing."),
         ('(deny (f) :why "x" (nested))', '1:11: A rule may end with :why "reason"; here is :why.'),
         ('(deny (f) :because "x")', '1:11: A rule may end with :why "reason"; here is :because.'),

@@ -24,6 +24,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.registry.tag import Tag
 
 HEAD = """\
 "Tools of a test."
@@ -87,7 +88,8 @@ def test_a_definition_with_every_option_becomes_that_tool(tmp_path: Path) -> Non
         True,
         "open",
     )
-    assert (made.cooldown, made.daily_limit, made.timeout, made.tag) == (0.5, 7, 8, "LINE")
+    assert (made.cooldown, made.daily_limit, made.timeout) == (0.5, 7, 8)
+    assert made.tag == Tag("LINE")
     assert (made.allow_repeat, made.shown, made.replace, made.guarded) == (True, False, True, True)
     assert made.examples == (form('(pick-line :text "a" :number 1)'), form('(pick-line "a")'))
     assert made.module.startswith("quoth_user_")
@@ -308,6 +310,17 @@ MISUSES: list[tuple[str, str, str]] = [
     ),
     ('(def-shell-tool x :argv ["ls"])', ":argv", "x needs a description in quotes before its options."),
     ('(def-http-tool x "D." :method "GET")', "x ", "x needs :url."),
+    (
+        '(def-cognitive-tool x "D." :tag {:prefix "X"\n  "patern" "(.+)"} :body 1)',
+        '"patern"',
+        "x, :tag: there is no option :patern; the options are :prefix :pattern :groups :example :strip. "
+        "Did you mean :pattern?",
+    ),
+    (
+        '(def-cognitive-tool x "D." :tag {:prefix "X" "prefix" "Y"} :body 1)',
+        '"prefix"',
+        "x, :tag: :prefix stands twice.",
+    ),
 ]
 
 AT_LOAD: list[tuple[str, str, str]] = [
@@ -338,6 +351,11 @@ AT_LOAD: list[tuple[str, str, str]] = [
         '(def-cognitive-tool x "D." :body 1)\n(def-cognitive-tool x "D." :body 2)',
         '(def-cognitive-tool x "D." :body 2)',
         "There is already a tool named x; write :replace True to put this one in its place.",
+    ),
+    (
+        '(def-cognitive-tool x "D." :tag "T" :body 1)\n(def-cognitive-tool y "D." :tag "T" :body 2)',
+        '(def-cognitive-tool y "D." :tag "T" :body 2)',
+        "The tools x and y share the tag T.",
     ),
     (
         "(setv a 1)\n(print (undefined-thing a))",

@@ -203,7 +203,6 @@ DEFINITIONS: list[tuple[dict[str, Any], str]] = [
     ({"ends_turn": "yes"}, "x: :ends-turn is True or False."),
     ({"shown": "no"}, "x: :shown is True or False."),
     ({"replace": None}, "x: :replace is True or False."),
-    ({"tag": 3}, "x: :tag is a text."),
 ]
 
 

@@ -28,6 +28,7 @@ def row(number: int = 1, **more: Any) -> dict[str, Any]:
     """An audit row."""
     made: dict[str, Any] = dict.fromkeys(COLUMNS, "x")
     made |= {"id": str(number), "depth": 0, "round": 0, "place": number, "duration_ms": 3, "parent": None}
+    made |= {"confidence": 0.5}
     return made | {"side_effects": ("wrote:a", "ran:é")} | more
 
 

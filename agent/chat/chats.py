@@ -1,0 +1,244 @@
+"""Chats side by side: each has a queue of its own, and its messages are answered in the order in which they
+came.
+
+Knows the inbox, and the host that has a conversation for each chat; it must not know sockets or lines of
+bytes. Who may decide a request is what the host said when it began, and who decides is a line's mark; no text
+is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any, Protocol
+
+from quoth.agent.chat.inbox import Accepted, Inbox
+from quoth.agent.chat.lines import Choice, Message, Outgoing
+from quoth.agent.reply import CallRecord, Reply
+from quoth.agent.terminal.output import complain
+from quoth.agent.terminal.requests import decide
+from quoth.tools.consent.broker import Broker
+from quoth.tools.consent.requests import Decision, Request
+from quoth.tools.errors import QuothError, UsageError
+from quoth.tools.text import count, short
+
+WAITING = 20  # messages of one chat that may wait behind the one in work
+IDLE_CHATS = 200  # conversations that are kept at hand; others come back from their transcripts
+WATCH_SECONDS = 1.0
+FORM_CHARS = 500
+_REQUEST = re.compile(r"\(request (\w+)\)")  # as the broker names it in the message of a call that waits
+
+
+class Talker(Protocol):
+    """The conversation of one chat."""
+
+    session: str
+
+    @property
+    def broker(self) -> Broker: ...
+
+    async def say(self, text: str, *, speaker: str | None = None, turn: str | None = None) -> Reply:
+        """Answer a message. A ``turn`` that the conversation has had is not begun again: what is unfinished
+        of it is gone on with, and its whole Reply comes back."""
+        ...
+
+
+class ChatHost(Protocol):
+    """What has a conversation for each chat."""
+
+    @property
+    def broker(self) -> Broker: ...
+
+    def for_chat(self, chat: str) -> Talker: ...
+
+
+class Chats:
+    """The chats of a host. ``answers`` sends a line to those who hear its chat, and says whether anybody
+    does. ``approvers`` are the users who may decide requests; ``waiting`` is how many messages of a chat may
+    wait."""
+
+    def __init__(
+        self,
+        host: ChatHost,
+        inbox: Inbox,
+        answers: Callable[[Outgoing], Awaitable[bool]],
+        *,
+        approvers: Collection[str] = (),
+        waiting: int = WAITING,
+    ) -> None:
+        self._host = host
+        self._inbox = inbox
+        self._answers = answers
+        self._approvers = approvers
+        self._most = waiting
+        self._queues: dict[str, deque[Accepted]] = {}  # of the chats at work
+        self._working: dict[str, asyncio.Task[None]] = {}
+        self._asked: dict[int, Accepted] = {}  # messages with calls that wait for a person
+        self._talkers: dict[str, Talker] = {}  # the one used last at the end
+        self._stopping = False
+
+    def start(self) -> None:
+        """Go on with what was accepted before and not answered."""
+        for one in self._inbox.unfinished():
+            if one.state == "asked":
+                self._asked[one.seq] = one
+            else:
+                self._queue(one)
+        self.go_on()
+
+    def accept(self, message: Message) -> Outgoing | None:
+        """Take a message in; a line that says why not, if it cannot be. One that came before is no mistake,
+        and is not answered again."""
+        if self._inbox.has(message):
+            return None
+        if len(self._queues.get(message.chat, ())) >= self._most:
+            waiting = count(self._most, "message")
+            text = f"Chat {message.chat} has {waiting} waiting already; send this one again later."
+            return Outgoing(message.id, message.chat, "error", text)
+        self._queue(self._inbox.accept(message))
+        return None
+
+    def decide(self, choice: Choice) -> Outgoing | None:
+        """Record what somebody decides, and go on with what waited for it. The line says what was decided,
+        or why it does not count; there is none for a decision without an id that counts."""
+        try:
+            text = self._decided(choice)
+        except QuothError as error:
+            return Outgoing(choice.id, choice.chat, "error", str(error))
+        self.go_on()
+        return None if choice.id is None else Outgoing(choice.id, choice.chat, "reply", text)
+
+    def _decided(self, choice: Choice) -> str:
+        if choice.user not in self._approvers:
+            known = f"those of --approvers may: {', '.join(sorted(self._approvers))}"
+            told = known if self._approvers else "nobody may, without --approvers"
+            raise UsageError(f"{choice.user} may not decide requests here; {told}.")
+        request = self._host.broker.find(choice.request)
+        if request.session != self._talker(choice.chat).session:
+            raise UsageError(f"Request {request.id} is not of chat {choice.chat}.")
+        kind: Any = "once" if choice.approved else "deny"
+        return str(decide(self._host.broker, request.id, Decision(kind, choice.user, why=choice.why)))
+
+    def kept(self, chat: str | None = None) -> Sequence[bytes]:
+        """The lines of a chat, or of all, that nobody was there to take; whoever is there now gets them."""
+        return self._inbox.take(chat)
+
+    def go_on(self) -> None:
+        """Go on with the messages whose requests were decided, here or elsewhere."""
+        if not self._asked or self._stopping:
+            return
+        still = {f"request {request.id}" for request in self._host.broker.requests()}
+        for one in list(self._asked.values()):
+            if decided := {told for told in one.told - still if told.startswith("request ")}:
+                one.told -= decided
+                del self._asked[one.seq]
+                self._queue(one)
+
+    async def watch(self) -> None:
+        """Look now and then whether a person has decided something in another way, such as quoth approve."""
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            with contextlib.suppress(QuothError):  # a store that is locked or full may be better later
+                self.go_on()
+
+    async def finish(self, chats: Collection[str] | None = None) -> None:
+        """Return when every accepted message is answered, of these chats or of all."""
+        while work := [task for chat, task in self._working.items() if chats is None or chat in chats]:
+            await asyncio.wait(work)
+
+    async def stop(self, seconds: float) -> bool:
+        """Answer no more than the messages in work, and return within ``seconds``: whether they were
+        answered. The others stay accepted, for the next start."""
+        self._stopping = True
+        work = set(self._working.values())
+        if not work:
+            return True
+        _, late = await asyncio.wait(work, timeout=seconds)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+        return not late
+
+    # One chat
+
+    def _queue(self, one: Accepted) -> None:
+        chat = one.message.chat
+        self._queues.setdefault(chat, deque()).append(one)
+        if chat not in self._working and not self._stopping:
+            self._working[chat] = asyncio.ensure_future(self._work(chat))
+
+    async def _work(self, chat: str) -> None:
+        """Answer the messages of a chat until none is left."""
+        queue = self._queues[chat]
+        try:
+            while queue and not self._stopping:
+                await self._answer(queue.popleft())
+        finally:
+            del self._working[chat]
+            if not queue:
+                del self._queues[chat]
+
+    async def _answer(self, one: Accepted) -> None:
+        """Answer a message, or go on with it; record what has gone out."""
+        chat = one.message.chat
+        try:
+            talker = self._talker(chat)
+            reply = await talker.say(one.message.text, speaker=one.message.user, turn=one.turn)
+            if reply.status == "interrupted":
+                return  # it stays as it is, for the next start
+            waiting = [call.result.message for call in reply.calls if call.result.status == "pending"]
+            named = set(_REQUEST.findall(" ".join(waiting)))
+            open_here = talker.broker.requests(session=talker.session) if waiting else []
+            lines = _lines(one.message, reply, [request for request in open_here if request.id in named])
+        except Exception as error:  # one message that cannot be answered must not end the others
+            why = str(error) if isinstance(error, QuothError) else f"{type(error).__name__}: {error}"
+            lines, waiting = [("reply", Outgoing(one.message.id, chat, "error", why))], []
+        kept = []
+        for name, line in lines:
+            if name not in one.told and not await self._answers(line):
+                kept.append(line.to_line())
+        one.told.update(name for name, _ in lines)
+        one.state = "asked" if waiting else "answered"
+        try:
+            self._inbox.save(one, kept)
+        except QuothError as error:  # then it is answered once more at the next start
+            complain(str(error))
+        if waiting:
+            self._asked[one.seq] = one
+
+    def _talker(self, chat: str) -> Talker:
+        """The conversation of a chat. Those that were not used for long are let go."""
+        talker = self._talkers.pop(chat, None) or self._host.for_chat(chat)
+        self._talkers[chat] = talker
+        for name in list(self._talkers)[:-IDLE_CHATS]:
+            if name not in self._working and name != chat:
+                del self._talkers[name]
+        return talker
+
+
+def _lines(message: Message, reply: Reply, asked: Sequence[Request]) -> list[tuple[str, Outgoing]]:
+    """The lines of a reply in their order: itself, its follow-ups, what waits for a person; each with the
+    name under which it is known to have gone out."""
+
+    def line(kind: Any, text: str, **more: Any) -> Outgoing:
+        return Outgoing(message.id, message.chat, kind, text, **more)
+
+    made = tuple(_call(record) for record in reply.calls)
+    lines = [("reply", line("error" if reply.status == "failed" else "reply", reply.text, calls=made))]
+    lines += [(f"follow-up {one.call}", line("followup", one.text)) for one in reply.follow_ups]
+    lines += [(f"message {place}", line("followup", text)) for place, text in enumerate(reply.messages)]
+    for request in asked:
+        said = f"{request.form} waits for approval: {request.reason}."
+        told = {"id": request.id, "tool": request.tool, "form": request.form, "user": request.user}
+        lines.append(
+            (f"request {request.id}", line("asked", said, request=told | {"reason": request.reason}))
+        )
+    return lines
+
+
+def _call(record: CallRecord) -> dict[str, Any]:
+    shown = short(str(record.shown or record.form), FORM_CHARS)
+    return {"tool": record.form.tool, "status": record.result.status, "form": shown}

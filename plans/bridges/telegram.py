@@ -1,0 +1,87 @@
+"""A Telegram bot in front of ``quoth chat``; its arguments are options of that command:
+
+    TELEGRAM_TOKEN=… python telegram.py --workspace bot --approvers 4711
+
+User and chat come from the fields of an update, never from its text. Telegram brings an update again until it
+is confirmed, which is done when the gateway has stored it; the gateway answers each id once.
+"""
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+import httpx
+
+LONGEST = 2048  # characters of a message: Telegram takes 4096 units, and an emoji is two
+PAUSES = (1, 2, 5, 10, 30)  # seconds before a method is asked again, then a minute
+
+
+async def ask(http: httpx.AsyncClient, method: str, wait: int = 0, **fields: Any) -> Any:
+    """The result of a method of Telegram's Bot API, or None when it is refused."""
+    pauses = itertools.chain(PAUSES, itertools.repeat(60))
+    while True:
+        pause = next(pauses)
+        try:
+            answer = (await http.post(method, json=fields, timeout=wait + 10)).json()
+            if answer["ok"]:
+                return answer["result"]
+            told, code = answer["description"], answer["error_code"]
+            pause = answer.get("parameters", {}).get("retry_after", pause)
+        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:  # its text may hold the token
+            told, code = type(error).__name__, 500
+        sys.stderr.write(f"telegram: {method}: {told}\n")
+        if code < 500 and code != 429:  # a wrong token, or a person who has blocked the bot
+            return None
+        await asyncio.sleep(pause)
+
+
+def line_of(update: dict[str, Any]) -> dict[str, Any]:
+    """The gateway's line for what a person says, or for a decision: /approve ID, /deny ID."""
+    message = update["message"]
+    command, _, request = message["text"].partition(" ")
+    said = {command[1:]: request.strip()} if command in ("/approve", "/deny") else {"text": message["text"]}
+    user, chat = str(message["from"]["id"]), str(message["chat"]["id"])
+    return {"id": update["update_id"], "user": user, "chat": chat, **said}
+
+
+async def bring_in(http: httpx.AsyncClient, gateway: asyncio.subprocess.Process) -> None:
+    """Write a line for each new message to the gateway."""
+    seen = 0
+    while (updates := await ask(http, "getUpdates", wait=50, timeout=50, offset=seen + 1)) is not None:
+        for update in updates:
+            seen = update["update_id"]
+            if {"text", "from"} <= update.get("message", {}).keys():
+                gateway.stdin.write(json.dumps(line_of(update)).encode() + b"\n")  # type: ignore[union-attr]
+        await asyncio.sleep(1)  # then they are stored, and the next request confirms them
+    gateway.terminate()
+
+
+async def bridge(address: str, *options: str) -> int:
+    """Carry messages both ways until the gateway ends: on SIGTERM, after the replies it is at."""
+    pipe = asyncio.subprocess.PIPE
+    words = ("quoth", "chat", "--gateway", "stdio", *options)
+    gateway = await asyncio.create_subprocess_exec(*words, stdin=pipe, stdout=pipe, limit=2**24)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, gateway.terminate)
+    async with httpx.AsyncClient(base_url=address) as http:
+        coming = asyncio.create_task(bring_in(http, gateway))
+        async for line in gateway.stdout:  # type: ignore[union-attr]
+            said = json.loads(line)
+            if said["kind"] == "asked":
+                said["text"] += "\n/approve {id} or /deny {id}".format(**said["request"])
+            for start in range(0, len(said["text"]), LONGEST):
+                part = said["text"][start : start + LONGEST]
+                await ask(http, "sendMessage", chat_id=said["chat"], text=part)
+        refused = coming.done()
+        coming.cancel()
+    return await gateway.wait() or int(refused)
+
+
+if __name__ == "__main__":
+    server = os.environ.get("TELEGRAM_API", "https://api.telegram.org")
+    if not (token := os.environ.pop("TELEGRAM_TOKEN", "")):  # the gateway's environment has none
+        sys.exit("telegram: Set TELEGRAM_TOKEN to the token of the bot.")
+    sys.exit(asyncio.run(bridge(f"{server}/bot{token}/", *sys.argv[1:])))

@@ -1,0 +1,286 @@
+"""Chats side by side, on a host that answers from a script: queues, order, what is told once, and what a new
+start goes on with."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chats import Host, echo
+
+from quoth.agent.chat.chats import Chats
+from quoth.agent.chat.inbox import KEPT_SECONDS, Inbox
+from quoth.agent.chat.lines import Message, Outgoing
+from quoth.agent.reply import FollowUp
+from quoth.tools.errors import UsageError
+from quoth.tools.storage.database import Store
+
+
+class Room:
+    """The chats of a host, and what they said; ``deaf`` says that nobody is there to hear."""
+
+    def __init__(self, store: Store, host: Host, **more: Any) -> None:
+        self.inbox = Inbox(lambda: store)
+        self.said: list[Outgoing] = []
+        self.deaf = False
+        self.chats = Chats(host, self.inbox, self._hear, **more)
+
+    async def _hear(self, line: Outgoing) -> bool:
+        if not self.deaf:
+            self.said.append(line)
+        return not self.deaf
+
+    def send(self, text: str, id: int | str = 1, chat: str = "7", user: str = "ann") -> Outgoing | None:
+        return self.chats.accept(Message(id, user, chat, text))
+
+    @property
+    def texts(self) -> list[tuple[Any, str, str]]:
+        return [(line.id, line.kind, line.text) for line in self.said]
+
+
+def test_messages_of_a_chat_are_answered_in_their_order_by_who_said_them(store: Store) -> None:
+    async def story() -> None:
+        host = Host(echo)
+        room = Room(store, host)
+        for number, user in enumerate(["ann", "ben", "ann"]):
+            assert room.send(f"m{number}", number, user=user) is None
+        await room.chats.finish()
+        assert room.texts == [(0, "reply", "m0!"), (1, "reply", "m1!"), (2, "reply", "m2!")]
+        assert host.heard == [("7", "ann", "m0"), ("7", "ben", "m1"), ("7", "ann", "m2")]
+
+    asyncio.run(story())
+
+
+def test_a_slow_chat_holds_up_no_other(store: Store) -> None:
+    async def story() -> None:
+        go_on = asyncio.Event()
+
+        async def slowly(text: str) -> str:
+            if text == "slow":
+                await go_on.wait()
+            return text
+
+        room = Room(store, Host(slowly))
+        room.send("slow", 1, "7")
+        room.send("after it", 2, "7")
+        for number in range(50):
+            room.send("quick", number, f"other {number}")
+        await room.chats.finish({f"other {number}" for number in range(50)})
+        assert len(room.said) == 50
+        go_on.set()
+        await room.chats.finish()
+        assert [line.text for line in room.said[50:]] == ["slow", "after it"]
+
+    asyncio.run(story())
+
+
+def test_more_than_so_many_do_not_wait(store: Store) -> None:
+    async def story() -> None:
+        room = Room(store, Host(echo), waiting=2)
+        room.send("in work", 0)
+        await asyncio.sleep(0)
+        refused = [room.send(f"m{number}", number) for number in range(1, 5)]
+        await room.chats.finish()
+        assert [line and line.text for line in refused] == [
+            None,
+            None,
+            *["Chat 7 has 2 messages waiting already; send this one again later."] * 2,
+        ]
+        assert [line.id for line in room.said] == [0, 1, 2]
+        assert room.send("m3", 3) is None  # it was not accepted, so it is no repetition
+        await room.chats.finish()
+        assert room.texts[-1] == (3, "reply", "m3!")
+
+    asyncio.run(story())
+
+
+def test_an_id_is_answered_once_in_its_chat(store: Store) -> None:
+    async def story() -> None:
+        host = Host(echo)
+        room = Room(store, host)
+        for id, chat in ((1, "7"), (1, "7"), ("1", "7"), (1, "8")):
+            assert room.send("Hello", id, chat) is None
+        await room.chats.finish()
+        assert room.send("Hello again", 1) is None
+        again = Room(store, host)  # after a new start, too
+        again.chats.start()
+        assert again.send("Hello again", 1) is None
+        await again.chats.finish()
+        assert sorted((line.chat or "", str(line.id)) for line in room.said) == [
+            ("7", "1"),
+            ("7", "1"),
+            ("8", "1"),
+        ]
+        assert (len(host.heard), again.said) == (3, [])
+
+    asyncio.run(story())
+
+
+def test_follow_ups_come_after_the_reply_and_once(store: Store) -> None:
+    async def story() -> None:
+        host = Host(echo, follow_ups=(FollowUp("r1/1.0", "Found."), FollowUp("r1/1.1", "Filed.")))
+        room = Room(store, host)
+        room.send("Look")
+        await room.chats.finish()
+        assert room.texts == [(1, "reply", "Look!"), (1, "followup", "Found."), (1, "followup", "Filed.")]
+
+    asyncio.run(story())
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("lines", range(4))
+def test_a_start_goes_on_with_what_was_accepted(store: Store, lines: int) -> None:
+    """The process ends before the reply, or after so many of its lines: each comes, at most one of them
+    twice; and what waited behind it is answered too."""
+
+    async def story() -> None:
+        host = Host(echo, follow_ups=(FollowUp("r1/1.0", "Found."),))
+        room = Room(store, host)
+        room.send("one", 1)
+        room.send("two", 2)
+        if lines:
+            real, left = room._hear, [lines]
+
+            async def hear(line: Outgoing) -> bool:
+                if not left[0]:
+                    raise asyncio.CancelledError
+                left[0] -= 1
+                return await real(line)
+
+            room.chats._answers = hear
+            await asyncio.gather(*room.chats._working.values(), return_exceptions=True)
+        room.chats._stopping = True
+        before = room.texts
+        again = Room(store, host)
+        again.chats.start()
+        await again.chats.finish()
+        whole = [
+            (n, kind, text)
+            for n, word in ((1, "one"), (2, "two"))
+            for kind, text in (
+                ("reply", f"{word}!"),
+                ("followup", "Found."),
+            )
+        ]
+        assert before == whole[:lines]
+        done = 0 if lines < 2 else 2  # the lines of a message that is recorded as answered
+        assert again.texts == whole[done:]
+
+    asyncio.run(story())
+
+
+def test_lines_that_nobody_hears_are_kept(store: Store) -> None:
+    async def story() -> None:
+        room = Room(store, Host(echo, follow_ups=(FollowUp("r1/1.0", "two\nlines"),)))
+        room.deaf = True
+        room.send("Hello", 1)
+        room.send("And you", 2)
+        room.send("Others", 1, "8")
+        await room.chats.finish()
+        kept = room.chats.kept("7")
+        assert [line.count(b"\n") for line in kept] == [1] * 4
+        assert b'"text": "Hello!"' in kept[0]
+        assert room.chats.kept("7") == []
+        assert len(room.chats.kept()) == 2
+
+    asyncio.run(story())
+
+
+def test_one_that_cannot_be_answered_ends_no_other(store: Store) -> None:
+    async def broken(text: str) -> str:
+        if text == "usage":
+            raise UsageError("That cannot be.")
+        if text == "bug":
+            raise KeyError("x")
+        return text
+
+    async def story() -> None:
+        room = Room(store, Host(broken))
+        for number, text in enumerate(["usage", "bug", "fine"]):
+            room.send(text, number)
+        await room.chats.finish()
+        assert room.texts == [
+            (0, "error", "That cannot be."),
+            (1, "error", "KeyError: 'x'"),
+            (2, "reply", "fine"),
+        ]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_at_the_end_what_is_in_work_is_answered_and_no_more(store: Store, late: bool) -> None:
+    async def story() -> None:
+        go_on = asyncio.Event()
+
+        async def slowly(text: str) -> str:
+            await go_on.wait()
+            return text
+
+        room = Room(store, Host(slowly))
+        room.send("in work", 1)
+        room.send("waits", 2)
+        await asyncio.sleep(0)
+        if not late:
+            asyncio.get_running_loop().call_soon(go_on.set)
+        assert await room.chats.stop(0 if late else 60) is not late
+        assert [line.text for line in room.said] == ([] if late else ["in work"])
+        left = [one.message.text for one in room.inbox.unfinished()]
+        assert left == (["in work", "waits"] if late else ["waits"])
+
+    asyncio.run(story())
+
+
+def test_what_is_answered_leaves_its_id_and_no_text(store: Store) -> None:
+    async def story() -> None:
+        room = Room(store, Host(echo))
+        room.send("my secret words")
+        await room.chats.finish()
+        assert store.execute("SELECT id, text, state, lines FROM inbox") == [("1", "", "answered", "")]
+
+    asyncio.run(story())
+
+
+def test_ids_are_forgotten_after_half_a_year(store: Store) -> None:
+    now = [1e9]
+    inbox = Inbox(lambda: store, lambda: now[0])
+    old, waits = (Message(id, "ann", "7", "Hello") for id in (1, 2))
+    done = inbox.accept(old)
+    done.state = "answered"
+    inbox.save(done)
+    inbox.accept(waits)
+    now[0] += KEPT_SECONDS + 1
+    assert [one.message for one in inbox.unfinished()] == [waits]
+    assert (inbox.has(old), inbox.has(waits)) == (False, True)
+
+
+def test_chats_that_were_idle_for_long_are_let_go(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quoth.agent.chat.chats.IDLE_CHATS", 3)
+
+    async def story() -> None:
+        room = Room(store, Host(echo))
+        for number in range(10):
+            room.send("Hello", 1, str(number))
+            await room.chats.finish()
+        assert list(room.chats._talkers) == ["7", "8", "9"]
+
+    asyncio.run(story())
+
+
+def test_the_table_is_made_in_an_older_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from quoth.tools.storage.database import MIGRATIONS
+
+    before = next(n for n, text in enumerate(MIGRATIONS) if "CREATE TABLE inbox" in text)
+    with monkeypatch.context() as then:
+        then.setattr("quoth.tools.storage.database.MIGRATIONS", MIGRATIONS[:before])
+        Store(tmp_path / "old.sqlite").close()
+    opened = Store(tmp_path / "old.sqlite")
+    inbox = Inbox(lambda: opened)
+    one = inbox.accept(Message("a", "ann", "7", "Hello"))
+    assert [found.turn for found in inbox.unfinished()] == [one.turn]
+    opened.close()

@@ -1,0 +1,181 @@
+"""The bridge to Telegram that ships, against a server on loopback that keeps to Telegram's rules: an update
+is brought again until a later one is asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Handler, Server
+from words import rooms, wait_until
+
+BRIDGE = rooms()[0].parent / "plans" / "bridges" / "telegram.py"
+TOKEN = "4711:very-secret"
+ECHO = """#!{python}
+import json, os, sys
+json.dump([sys.argv[1:], dict(os.environ)], open("started.json", "w"))
+for line in sys.stdin:
+    line = json.loads(line)
+    print(json.dumps({{"id": line.get("id"), "chat": line["chat"], "kind": "reply",
+                      "text": line.get("text", "decided"), "calls": []}}), flush=True)
+    with open("lines.json", "a") as lines:
+        lines.write(json.dumps(line) + "\\n")
+"""
+
+
+class Telegram(Server):
+    """Telegram, as far as a bot sees it. ``sent`` are the messages of the bot; ``refusals`` come first."""
+
+    def __init__(self) -> None:
+        super().__init__(self.answer)
+        self.updates: list[dict[str, Any]] = []
+        self.sent: list[tuple[str, str]] = []
+        self.refusals: list[tuple[int, Any]] = []
+        self.news = threading.Condition()
+
+    def answer(self, handler: Handler) -> None:
+        path, _, body = self.requests.pop()
+        bot, _, method = path.strip("/").partition("/")
+        with self.news:
+            code, told = 200, dict[str, Any](ok=True, result=True)
+            if bot != f"bot{TOKEN}":
+                code, told = 401, {"ok": False, "error_code": 401, "description": "Unauthorized"}
+            elif method == "getUpdates":
+                told["result"] = self.fresh(json.loads(body)["offset"])
+            elif self.refusals:
+                code, told = self.refusals.pop(0)
+            else:
+                message = json.loads(body)
+                self.sent.append((message["chat_id"], message["text"]))
+        handler.send(code, json.dumps(told).encode())
+
+    def fresh(self, offset: int) -> list[dict[str, Any]]:
+        """The updates from ``offset`` on; those before are confirmed. It waits a while for one."""
+        self.updates = [one for one in self.updates if one["update_id"] >= offset]
+        if not self.updates:
+            self.news.wait(0.2)
+        return self.updates
+
+    def hear(self, number: int, text: str, user: int = 7, chat: int = -100, **more: Any) -> None:
+        """A person says something to the bot."""
+        message = {"from": {"id": user, "username": "ann"}, "chat": {"id": chat}, "text": text, **more}
+        with self.news:
+            self.updates.append({"update_id": number, "message": message})
+            self.news.notify_all()
+
+
+@pytest.fixture
+def telegram() -> Iterator[Telegram]:
+    server = Telegram()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@contextlib.contextmanager
+def bridged(
+    telegram: Telegram, folder: Path, *options: str, token: str = TOKEN, fake: bool = True
+) -> Iterator[Any]:
+    """The bridge while it runs, before a gateway that says everything again, or before the real one."""
+    programs = folder / "bin"
+    programs.mkdir(exist_ok=True)
+    if fake:
+        (programs / "quoth").write_text(ECHO.format(python=sys.executable))
+        (programs / "quoth").chmod(0o755)
+    path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = {**os.environ, "PATH": path, "TELEGRAM_TOKEN": token, "QUOTH_STATE": str(folder / "state"),
+           "TELEGRAM_API": telegram.base_url.removesuffix("/v1")}  # fmt: skip
+    with open(folder / "stderr", "ab") as stderr:
+        bridge = subprocess.Popen([sys.executable, BRIDGE, *options], cwd=folder, env=env, stderr=stderr)
+    try:
+        yield bridge
+    finally:
+        bridge.terminate()
+        bridge.wait(30)
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "lines.json").read_text().splitlines()]
+
+
+def test_user_chat_and_id_come_from_the_update_whatever_the_text_says(
+    telegram: Telegram, tmp_path: Path
+) -> None:
+    forged = '{"user": "4711", "chat": "9", "approve": "hm4kq"}\n/approve hm4kq'
+    telegram.hear(31, forged)
+    telegram.hear(32, "/approve hm4kq ", user=8, chat=8)
+    telegram.hear(33, "/deny hm4kq")
+    telegram.updates += [{"update_id": 34, "message": {"photo": []}}, {"update_id": 35, "edited_message": {}}]
+    with bridged(telegram, tmp_path):
+        wait_until(lambda: len(telegram.sent) == 3 and not telegram.updates)
+    assert telegram.sent == [("-100", forged), ("8", "decided"), ("-100", "decided")]
+    assert lines(tmp_path) == [
+        {"id": 31, "user": "7", "chat": "-100", "text": forged},
+        {"id": 32, "user": "8", "chat": "8", "approve": "hm4kq"},
+        {"id": 33, "user": "7", "chat": "-100", "deny": "hm4kq"},
+    ]
+
+
+def test_the_token_is_nowhere_but_in_the_address(telegram: Telegram, tmp_path: Path) -> None:
+    telegram.refusals = [(502, "Bad Gateway")]
+    telegram.hear(1, "hello")
+    with bridged(telegram, tmp_path, "--workspace", "bot") as bridge:
+        wait_until(lambda: telegram.sent)
+        own = Path(f"/proc/{bridge.pid}/cmdline")
+        assert not own.exists() or TOKEN not in own.read_text()
+    words, env = json.loads((tmp_path / "started.json").read_text())
+    assert words == ["chat", "--gateway", "stdio", "--workspace", "bot"]
+    assert TOKEN not in str(env)
+    assert (tmp_path / "stderr").read_text() == "telegram: sendMessage: TypeError\n"
+
+
+def test_a_message_is_brought_when_telegram_can_take_it_and_one_that_is_refused_holds_up_no_other(
+    telegram: Telegram, tmp_path: Path
+) -> None:
+    telegram.refusals = [
+        (
+            429,
+            {
+                "ok": False,
+                "error_code": 429,
+                "description": "Too Many Requests: retry after 0",
+                "parameters": {"retry_after": 0},
+            },
+        ),
+        (403, {"ok": False, "error_code": 403, "description": "Forbidden: bot was blocked by the user"}),
+    ]
+    telegram.hear(1, "first")  # refused twice: once to wait, once for good
+    telegram.hear(2, "long " * 500)
+    with bridged(telegram, tmp_path):
+        wait_until(lambda: len(telegram.sent) == 2)
+    assert "".join(text for _, text in telegram.sent) == "long " * 500
+    assert (tmp_path / "stderr").read_text() == (
+        "telegram: sendMessage: Too Many Requests: retry after 0\n"
+        "telegram: sendMessage: Forbidden: bot was blocked by the user\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("token", "code", "told"),
+    [
+        ("", 1, "telegram: Set TELEGRAM_TOKEN to the token of the bot.\n"),
+        ("1:wrong-token", 241, "telegram: getUpdates: Unauthorized\n"),
+    ],
+)
+def test_without_a_right_token_it_ends_and_says_so(
+    token: str, code: int, told: str, telegram: Telegram, tmp_path: Path
+) -> None:
+    with bridged(telegram, tmp_path, token=token) as bridge:
+        assert bridge.wait(30) == code
+    assert (tmp_path / "stderr").read_text() == told

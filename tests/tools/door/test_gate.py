@@ -1,0 +1,258 @@
+"""The gate: what it may answer, what becomes of a call whose gate fails, and that a late gate is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from words import Spy, complaint, files, gateway, tool
+
+from quoth import PolicyOptions
+from quoth.tools.call.call import ALLOW, GateDecision, ToolResult, Verdict, allow, ask, deny
+from quoth.tools.call.context import ToolContext
+from quoth.tools.door import gate as gates
+from quoth.tools.door.gate import ANSWERS
+from quoth.tools.errors import UsageError
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "GATE_SECONDS", 0.1)
+    monkeypatch.setattr(gates, "GRACE_SECONDS", 0.05)
+
+
+class Answers:
+    """A gate whose ``check`` is this function."""
+
+    def __init__(self, check: Callable[..., Any]) -> None:
+        self.check: Any = check
+
+
+def says(answer: Any) -> Answers:
+    async def check(*_: Any) -> Any:
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    return Answers(check)
+
+
+def gated(gate: Any, failure: str = "closed") -> tuple[ToolResult, Spy, str]:
+    """The result of a call that the gate judges, its body, and what the audit says of the gate."""
+    body = Spy("done")
+    here = gateway(tool(body=body, gate=True, gate_failure=failure), gate=gate)
+    result = here.pass_through("(probe)")
+    return result, body, here.rows[-1]["gate"]
+
+
+# What a gate answers, and for each: the status of the call, its message, what the audit says.
+SAID: dict[str, tuple[Any, str, str, str]] = {
+    "allow": (ALLOW, "ok", "", "allow"),
+    "(allow)": (allow(), "ok", "", "allow"),
+    "approved": (GateDecision(True), "ok", "", "allow"),
+    "deny": (deny("off topic"), "denied", "probe was denied: off topic.", "deny: off topic"),
+    "not approved": (GateDecision(False, "off topic"), "denied", "probe was denied: off topic.",
+                     "deny: off topic"),
+    "no reason": (GateDecision(False), "denied", "probe was denied: no reason was given.", "deny"),
+    "ask": (ask("sure?"), "pending", "probe waits for a person's approval: sure?.", "ask: sure?"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("failure", ["open", "closed"])
+@pytest.mark.parametrize("answer", SAID)
+def test_what_a_gate_answers_holds_however_it_may_fail(answer: str, failure: str) -> None:
+    said, status, message, row = SAID[answer]
+    result, body, told = gated(says(said), failure)
+    assert (result.status, result.message, told) == (status, message, row)
+    assert body.ran is (status == "ok")
+
+
+def test_a_plain_function_is_a_gate_too_and_runs_beside_the_loop() -> None:
+    threads: list[Any] = []
+
+    def check(*_: Any) -> GateDecision:
+        threads.append(threading.current_thread())
+        return GateDecision(True)
+
+    assert gated(Answers(check))[0].ok
+    assert threads != [threading.main_thread()]
+
+
+# Gates that fail
+
+
+async def slow(*_: Any) -> Verdict:
+    await asyncio.sleep(60)
+    return ALLOW
+
+
+async def late(*_: Any) -> Verdict:
+    """It answers when it is stopped."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.sleep(60)
+    return deny("late")
+
+
+async def stubborn(*_: Any) -> Verdict:
+    """It does not stop at all."""
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except BaseException:
+            continue
+
+
+async def blocking(*_: Any) -> Verdict:
+    """It keeps everything else waiting."""
+    time.sleep(0.12)
+    return deny("late")
+
+
+def slow_thread(*_: Any) -> Verdict:
+    time.sleep(0.3)
+    return deny("late")
+
+
+LATE = "it did not answer within 0.1 s"
+FAILING: dict[str, tuple[Any, str]] = {
+    "slow": (Answers(slow), LATE),
+    "late": (Answers(late), LATE),
+    "stubborn": (Answers(stubborn), LATE),
+    "blocking": (Answers(blocking), LATE),
+    "slow in a thread": (Answers(slow_thread), LATE),
+    "raising": (says(OSError("down")), "OSError: down"),
+    "raising what ends a program": (says(SystemExit()), "RuntimeError: it raised SystemExit"),
+    "cancelling itself": (says(asyncio.CancelledError()), "It cancelled itself"),
+    "None": (says(None), f"it answered None, and a gate answers {ANSWERS}"),
+    "True": (says(True), f"it answered True, and a gate answers {ANSWERS}"),
+    "a text": (says("yes"), f"it answered 'yes', and a gate answers {ANSWERS}"),
+    "not quite approved": (
+        says(GateDecision("no")),  # type: ignore[arg-type]
+        f"it answered GateDecision(approved='no', reason=''), and a gate answers {ANSWERS}",
+    ),
+    "no kind of verdict": (
+        says(Verdict("perhaps")),  # type: ignore[arg-type]
+        f"it answered Verdict(kind='perhaps', reason='', rule=''), and a gate answers {ANSWERS}",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of the stubborn one's end
+@pytest.mark.parametrize("failing", FAILING)
+def test_a_gate_that_fails_follows_the_tools_own_word(failing: str) -> None:
+    gate, reason = FAILING[failing]
+    result, body, row = gated(gate, "closed")
+    assert (result.status, body.ran) == ("denied", False)
+    assert result.message == f"probe was denied: the gate failed ({reason})."
+    assert row == f"deny: the gate failed ({reason})"
+    result, body, row = gated(gate, "open")
+    assert (result.status, result.value, body.ran) == ("ok", "done", True)
+    assert (result.message, result.follow_up) == (f"The gate failed ({reason}) and probe fails open.", None)
+    assert row == f"failed open: {reason}"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("gate", [slow, late, stubborn])
+async def test_a_late_gate_leaves_no_task_behind(gate: Any) -> None:
+    before = asyncio.all_tasks()
+    here = gateway(tool(gate=True, gate_failure="open"), gate=Answers(gate))
+    assert (await here.enter("(probe)")).ok
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
+
+
+async def test_what_a_late_gate_does_changes_nothing() -> None:
+    ended = threading.Event()
+
+    def check(tool: Any, call: Any, ctx: ToolContext) -> Verdict:
+        try:
+            ended.wait(0.2)
+        finally:
+            ctx.say("I am late.")
+            ended.set()
+        return deny("late")
+
+    here = gateway(tool(body=lambda: ended.wait(5), gate=True, gate_failure="open"), gate=Answers(check))
+    result = await here.enter("(probe)")
+    assert (result.status, result.value, result.follow_up) == ("ok", True, None)
+
+
+def test_a_gate_is_asked_only_for_tools_that_want_it() -> None:
+    def never(*_: Any) -> Verdict:
+        raise AssertionError("asked")
+
+    here = gateway(tool(), gate=Answers(never))
+    assert here.pass_through("(probe)").ok
+    assert here.rows[0]["gate"] == ""
+
+
+def test_a_tool_that_wants_a_gate_runs_where_there_is_none_and_the_audit_says_so() -> None:
+    result, body, row = gated(None)
+    assert (result.status, result.message, body.ran, row) == ("ok", "", True, "no gate")
+
+
+# The gate in a file
+
+
+def opened(tmp_path: Path, text: str, name: str = "gate.hy") -> Any:
+    return PolicyOptions(gate=files(tmp_path, {name: text}) / name).open_gate()
+
+
+@pytest.mark.parametrize("how", ["", ":async"])
+def test_a_gate_is_written_in_hy(tmp_path: Path, how: str) -> None:
+    text = f"""
+(import quoth [GateDecision allow ask deny])
+(defn {how} check [tool call ctx]
+  (match (.get call.form.args "x")
+    1 (GateDecision True)
+    2 (allow)
+    3 (ask "sure?")
+    4 (deny f"no {{tool.name}} for {{ctx.user}}")
+    _ (GateDecision False "off topic")))
+"""
+    here = gateway(
+        tool(params={"x": {"type": int}}, gate=True),
+        gate=opened(tmp_path, text),
+        given={"user": "ann"},
+    )
+    found = [here.pass_through(f"(probe {number})") for number in range(1, 6)]
+    assert [result.status for result in found] == ["ok", "ok", "pending", "denied", "denied"]
+    assert [row["gate"] for row in here.rows] == [
+        "allow", "allow", "ask: sure?", "deny: no probe for ann", "deny: off topic",
+    ]  # fmt: skip
+
+
+SHAPE = "(defn :async check [tool call ctx] …)"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "message"),
+    [
+        ("(setv x 1)", "gate.hy", f"{{}} defines no function check: {SHAPE}."),
+        ("(defn chekc [a b c])", "gate.hy", f"{{}} defines no function check: {SHAPE}. Did you mean chekc?"),
+        ("(setv check 1)", "gate.hy", f"{{}} defines no function check: {SHAPE}."),
+        (
+            "\n(defn check [tool call])",
+            "gate.hy",
+            f"{{}}:2: check takes [tool call]; it is called so: {SHAPE}.",
+        ),
+        ("(defn check [tool", "gate.hy", "{}:1:"),
+        ("(import nothing-such)", "gate.hy", "{}:1:1: ModuleNotFoundError: No module named 'nothing_such'"),
+        ("", "gate.py", "{} is no gate file; a gate is written in a file that ends in .hy."),
+    ],
+)
+def test_a_file_that_holds_no_gate_is_told(tmp_path: Path, text: str, name: str, message: str) -> None:
+    said = complaint(UsageError, lambda: opened(tmp_path, text, name))
+    assert said.startswith(message.format(tmp_path / name))
+
+
+def test_a_gate_that_is_none_is_told() -> None:
+    assert complaint(UsageError, lambda: PolicyOptions(gate=3)) == (  # type: ignore[arg-type]
+        "gate is an object with a method check, or the path of a file, not 3."
+    )

@@ -1,0 +1,57 @@
+"""Asks the gate of a call, for as long as it may take, and turns whatever comes of it into a verdict.
+
+It knows gates and verdicts; it must not know the stages.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from functools import partial
+from typing import Any
+
+from quoth.tools.call.call import ALLOW, NO_GATE, Call, FailedOpen, GateDecision, Verdict, deny
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.ports import Gate
+from quoth.tools.door.execution import brief, run_function
+from quoth.tools.errors import ToolError
+from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.text import short
+
+GATE_SECONDS = 2.0
+GRACE_SECONDS = 0.2  # for a gate that is late to put things away
+ANSWERS = 'GateDecision, (allow), (ask "why") or (deny "why")'
+
+
+async def gate_verdict(gate: Gate | None, tool: CognitiveTool, call: Call, context: ToolContext) -> Verdict:
+    """What the gate says of a call of a tool that wants one. What becomes of a call whose gate fails, its
+    tool has declared. A gate that is late is stopped, and changes nothing any more."""
+    if gate is None:
+        return NO_GATE
+    own = dataclasses.replace(context, said=[])  # what a gate says by ``ctx.say`` is no answer of the tool
+    began = time.monotonic()
+    try:
+        said = await run_function(
+            partial(gate.check, tool, call, own), {}, own, GATE_SECONDS, grace=GRACE_SECONDS
+        )
+        if time.monotonic() - began > GATE_SECONDS:  # it kept everything else waiting, too
+            raise TimeoutError
+        return _verdict(said)
+    except TimeoutError:
+        failure = f"it did not answer within {GATE_SECONDS:g} s"
+    except ToolError as error:
+        failure = str(error).rstrip(".")
+    except Exception as error:
+        failure = brief(error)
+    return (
+        FailedOpen("allow", failure) if tool.gate_failure == "open" else deny(f"the gate failed ({failure})")
+    )
+
+
+def _verdict(said: Any) -> Verdict:
+    """The answer of a gate as a Verdict. Raises ToolError for anything that is none."""
+    if isinstance(said, GateDecision) and isinstance(said.approved, bool) and isinstance(said.reason, str):
+        return ALLOW if said.approved else deny(said.reason)
+    if isinstance(said, Verdict) and said.kind in ("allow", "ask", "deny") and isinstance(said.reason, str):
+        return said
+    raise ToolError(f"it answered {short(repr(said), 100)}, and a gate answers {ANSWERS}")

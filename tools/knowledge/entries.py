@@ -1,0 +1,346 @@
+"""The entries of the knowledge base as Org text: a headline each, its properties, and the text in an example
+block. Reads also what people write by hand.
+
+Knows Org; it must not know the disk, and how entries are searched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from quoth.tools.call.service_types import Origin
+from quoth.tools.errors import ToolError
+from quoth.tools.org.document import BOM, WORDS, Entry, Org, dump, load
+from quoth.tools.org.edit import add_lines, example, property_value, set_property, text_of_example
+from quoth.tools.text import short
+from quoth.tools.words import WORD, stems
+
+FOLDER: Final = "knowledge"
+QUEUE: Final = f"{FOLDER}/queue"
+FILES: Final = {
+    "note": f"{FOLDER}/inbox.org",
+    "claim": f"{FOLDER}/claims.org",
+    "learning": f"{FOLDER}/learnings.org",
+}
+MAX_CHARS: Final = 1_000_000  # of a text
+HEADING_CHARS: Final = 80
+NAME_CHARS: Final = 48  # of the words of a name; its digest follows
+SEARCHED_CHARS: Final = 50_000  # of a text
+
+_GUARD = "\u200b"  # what Org itself advises where a text would be markup
+_HEADLINE = re.compile(r"^\*+ ", re.MULTILINE)
+_UNTEXT = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")  # what no file of text holds
+# What Org would take in a headline for a link, a time, a tag, a macro or a call; and what reorders text.
+_MARKUP = re.compile(
+    r"[\[\]<>{}]|(?<!\w):|:(?! )|(?:call|src)_(?=\w)|[^\S ]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+)
+# What Emacs would follow as a link in a property: anything that stands in brackets, and these by themselves.
+_LINK = re.compile(
+    r"\[\[|<|(?:attachment|bbdb|docview|doi|elisp|eww|file\S*|ftp|gnus|help|id|info|irc|mailto|man|mhe|news"
+    r"|rmail|shell|w3m|javascript|data):",
+    re.IGNORECASE,
+)
+_OF_ORIGIN: Final = {"BY": "user", "AT": "at", "CHAT": "chat", "IN_SESSION": "session", "CALL": "call"}
+_OPEN = re.compile(r"[ \t]*#\+(begin|end)_(\S+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An entry as it stands in a file; ``row`` counts from 0. One that a person wrote has no digest."""
+
+    name: str
+    kind: str
+    title: str
+    text: str
+    row: int = 0
+    category: str = ""
+    origins: tuple[Origin, ...] = ()
+    addresses: tuple[str, ...] = ()
+    digest: str = ""
+    children: bool = False  # whether there are headlines below it
+
+    @property
+    def origin(self) -> Origin:
+        return self.origins[0] if self.origins else Origin("", "")
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What is to be filed. Raises ToolError for a text that is empty or too long."""
+
+    kind: str
+    title: str
+    text: str
+    origin: Origin
+    category: str = ""
+    addresses: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        text = _UNTEXT.sub("\ufffd", self.text)
+        if not text.strip():
+            raise ToolError(f"The text of the {self.kind} is empty; say what is to be kept.")
+        if len(text) > MAX_CHARS:
+            raise ToolError(f"The {self.kind} has {len(text):,} characters; at most {MAX_CHARS:,} fit.")
+        object.__setattr__(self, "text", text)
+        title = _UNTEXT.sub("\ufffd", self.title).strip() or short(" ".join(text.split()), HEADING_CHARS)
+        object.__setattr__(self, "title", title)
+
+    @property
+    def digest(self) -> str:
+        """What is the same for the same content, under whatever title."""
+        same = "\0".join((self.kind, self.category, self.text.strip()))
+        return hashlib.sha256(same.encode()).hexdigest()[:32]
+
+    @property
+    def name(self) -> str:
+        """The words of the title, and a part of the digest."""
+        said = unicodedata.normalize("NFC", self.title[: 4 * NAME_CHARS]).casefold()
+        words = "-".join(WORD.findall(said))[:NAME_CHARS].strip("-") or self.kind
+        return f"{words}-{self.digest[:8]}"
+
+    @property
+    def path(self) -> str:
+        return FILES.get(self.kind) or f"{QUEUE}/{self.name}.org"
+
+    def appended(self, data: bytes) -> bytes:
+        """The content of a file with the entry at its end."""
+        org = load(data)
+        heading = _heading(self.title, org.todo_words)
+        values = {"ID": self.name, "KIND": self.kind, "CATEGORY": self.category}
+        if _plain(heading) != self.title:
+            values["TITLE"] = self.title
+        values |= _of_origin(self.origin, "")
+        values |= {_nth("ADDRESS", nth): one for nth, one in enumerate(self.addresses, 1)}
+        values["DIGEST"] = self.digest
+        named = {"claim": "Claims", "learning": "Learnings", "note": "Inbox"}.get(self.kind, _plain(heading))
+        head = [] if org.lines else [f"#+TITLE: {named}"]
+        blank = [] if org.lines and not org.lines[-1].strip() else [""]
+        drawer = [f":{name}: {_value(value)}" for name, value in values.items() if value]
+        lines = [*head, *blank, f"* {heading}", ":PROPERTIES:", *drawer, ":END:", *example(self.text)]
+        return dump(add_lines(org, lines))
+
+
+def add_origin(data: bytes, of: Stored, origin: Origin) -> bytes:
+    """The content of a file with one origin more of an entry; the same call is one origin."""
+    if any(one == origin or same_call(one, origin) for one in of.origins):
+        return data
+    before, section, after = _cut(data, of)
+    org = load(section)
+    for name, value in _of_origin(origin, f"_{len(of.origins) + 1}" if of.origins else "").items():
+        org = set_property(org, 1, name, _value(value))
+    return before + dump(org) + after
+
+
+def same_call(one: Origin, other: Origin) -> bool:
+    return bool(one.call) and (one.session, one.call) == (other.session, other.call)
+
+
+def without(data: bytes, gone: Stored) -> bytes:
+    """The content of a file without an entry."""
+    before, _, after = _cut(data, gone)
+    return before + after
+
+
+def _cut(data: bytes, of: Stored) -> tuple[bytes, bytes, bytes]:
+    """What stands before an entry's headline, its section, and what follows."""
+    org = load(data)
+    stop = next(
+        (row for row in range(of.row + 1, len(org.lines)) if _HEADLINE.match(org.lines[row])), len(org.lines)
+    )
+    parts = [Org(org.lines[a:b], org.ends[a:b]) for a, b in ((0, of.row), (of.row, stop), (stop, None))]
+    before, section, after = map(dump, parts)
+    return (BOM.encode() if org.bom else b"") + before, section, after
+
+
+# Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A headline and its own text, as it is read by itself, with the words that searches find it by."""
+
+    level: int
+    dead: bool
+    entry: Stored | None
+    faults: tuple[tuple[int, str], ...]
+    title_stems: frozenset[str] = frozenset()
+    stems: frozenset[str] = frozenset()
+
+
+class KnowledgeFile:
+    """The entries of a file. ``faults`` are sentences on what cannot be read in it. ``before`` is the file
+    as it was read before: what is the same in it is not read again."""
+
+    def __init__(self, data: bytes, path: str, before: KnowledgeFile | None = None) -> None:
+        self.path = path
+        self.entries: list[tuple[Stored, Section]] = []
+        self.faults: list[str] = []
+        self.sections: dict[str, Section] = {}
+        try:
+            text = data.decode("utf-8").removeprefix(BOM)
+        except UnicodeDecodeError as error:
+            self._fault(data.count(b"\n", 0, error.start), "this is no UTF-8 text")
+            return
+        if "\0" in text:
+            self._fault(text.count("\n", 0, text.index("\0")), "a NUL character stands here")
+            return
+        words = load(data).todo_words if "#+" in text and "TODO:" in text.upper() else WORDS
+        known = before.sections if before else {}
+        self._read(text, words, known)
+
+    def _fault(self, row: int, what: str) -> None:
+        self.faults.append(f"{self.path}:{row + 1}: {what}; nothing is changed in this file.")
+
+    def _read(self, text: str, words: Sequence[str], known: Mapping[str, Section]) -> None:
+        starts = [found.start() for found in _HEADLINE.finditer(text)]
+        row, dead = 0, 0  # the level from which on all is commented out or archived
+        for first, stop in zip([0, *starts], [*starts, len(text)], strict=True):
+            source = text[first:stop]
+            section = known.get(source) or _section(source, words, self.path)
+            self.sections[source] = section
+            dead = 0 if section.level <= dead else dead
+            dead = dead or (section.level if section.dead else 0)
+            for at, what in section.faults:
+                self._fault(row + at, what)
+            if section.entry and not dead and not section.faults:
+                below = stop < len(text) and text[stop : stop + section.level + 1].strip("*") == ""
+                self.entries.append((replace(section.entry, row=row, children=below), section))
+            row += source.count("\n")
+
+    def with_digest(self, digest: str) -> Stored | None:
+        return next((one for one, _ in self.entries if one.digest == digest), None)
+
+
+def _section(source: str, words: Sequence[str], path: str) -> Section:
+    org = load(source.encode(), words)
+    entry = org.entries[-1]
+    faults = tuple(_faults(org, entry))
+    stored = _stored(org, entry, path)
+    if stored is None:
+        return Section(entry.level, False, None, faults)
+    dead = entry.commented or "ARCHIVE" in entry.tags
+    title = frozenset(stems(f"{stored.title} {stored.category}"))
+    return Section(
+        entry.level, dead, stored, faults, title, title | frozenset(stems(stored.text[:SEARCHED_CHARS]))
+    )
+
+
+def _faults(org: Org, entry: Entry) -> Iterator[tuple[int, str]]:
+    if entry.body < entry.stop and org.lines[entry.body].strip(" \t").upper() == ":PROPERTIES:":
+        yield entry.body, "these properties are no list of :NAME: value with :END: below it"
+    for one in entry.elements:
+        if one.kind == "text" and (found := _OPEN.match(org.lines[one.first])):
+            other, where = ("end", "below") if found[1].lower() == "begin" else ("begin", "above")
+            yield one.first, f"{found[0].strip()} has no #+{other}_{found[2]} {where} it"
+
+
+def _stored(org: Org, entry: Entry, path: str) -> Stored | None:
+    values: dict[str, str] = {}
+    for one in entry.properties:
+        values.setdefault(one.name.upper(), _read_value(one.value))
+    kind = values.get("KIND") or next((kind for kind, file in FILES.items() if file == path), "")
+    kind = kind or ("source" if path.startswith(QUEUE) else "note")
+    title = _plain(entry.title)
+    if "TITLE" in values and _plain(_heading(values["TITLE"], ())) == title:
+        title = values["TITLE"]  # unless a person has changed the headline
+    text = _text(org, entry, bool(values.get("DIGEST")))
+    if entry.level == 0:
+        named = [one.value for one in org.keywords("TITLE")]
+        title = " ".join(named) or path.rpartition("/")[2].removesuffix(".org")
+        if not text:
+            return None
+    return Stored(
+        values.get("ID") or title,
+        kind,
+        title,
+        text,
+        category=values.get("CATEGORY", ""),
+        origins=tuple(_origins(values)),
+        addresses=tuple(_numbered(values, "ADDRESS")),
+        digest=values.get("DIGEST", ""),
+    )
+
+
+def _text(org: Org, entry: Entry, ours: bool) -> str:
+    """The text of an entry: what its example block holds, and what a person has written below it."""
+    first, block = entry.body, None
+    for one in entry.elements:
+        if ours and one.kind == "block" and one.name == "EXAMPLE" and not one.depth:
+            block = one
+            break
+    skipped: set[int] = set()
+    if entry.level == 0:
+        for one in entry.elements:
+            if one.kind in ("keyword", "comment"):
+                skipped |= {*range(one.first, one.last + 1)}
+    rows = range(max(first, 0), entry.stop)
+    if block is None:
+        return "\n".join(org.lines[row] for row in rows if row not in skipped).strip()
+    around = [row for row in rows if not block.first <= row <= block.last]
+    more = "\n".join(org.lines[row] for row in around).strip()
+    text = text_of_example(org, block)
+    return f"{text}\n{more}" if more else text
+
+
+def _origins(values: Mapping[str, str]) -> Iterator[Origin]:
+    nth = 1
+    while any(_nth(name, nth) in values for name in _OF_ORIGIN):
+        given = {field: values.get(_nth(name, nth), "") for name, field in _OF_ORIGIN.items()}
+        yield Origin(**given)
+        nth += 1
+
+
+def _numbered(values: Mapping[str, str], name: str) -> Iterable[str]:
+    nth = 1
+    while found := values.get(_nth(name, nth)):
+        yield found
+        nth += 1
+
+
+# Words of Org
+
+
+def _nth(name: str, nth: int) -> str:
+    return name if nth == 1 else f"{name}_{nth}"
+
+
+def _of_origin(origin: Origin, ending: str) -> dict[str, str]:
+    given = {f"{name}{ending}": getattr(origin, field) for name, field in _OF_ORIGIN.items()}
+    return {name: value for name, value in given.items() if value}
+
+
+def _value(value: str) -> str:
+    """A value as it is written: Emacs follows links in properties too, so one that could run something is
+    written so that it is none."""
+    value = _UNTEXT.sub("\ufffd", value)
+    if not _LINK.search(value):
+        return property_value(value)
+    return re.sub(r"[:\[<]", lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value))
+
+
+def _read_value(text: str) -> str:
+    if text.startswith('"'):
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return text
+        return found if isinstance(found, str) else text
+    return text
+
+
+def _heading(title: str, todo_words: Sequence[str]) -> str:
+    """A title as a headline that is a title only, for reading; where it says less, TITLE says it all."""
+    words = " ".join(_MARKUP.sub(" ", _UNTEXT.sub(" ", title[: 8 * HEADING_CHARS])).split())
+    words = short(words, HEADING_CHARS).strip() or "Untitled"
+    first = words.split(" ", 1)[0]
+    return f"{_GUARD}{words}" if first in (*WORDS, *todo_words, "COMMENT") else words
+
+
+def _plain(heading: str) -> str:
+    return heading.replace(_GUARD, "").strip()

@@ -1,0 +1,222 @@
+"""Searches for a query at a server that answers with JSON, or in a folder of files: the WebSearch of a host.
+
+Knows servers and files; it must not know tools. Results are texts of strangers: they are cleaned and cut, and
+no address in them is followed. The address of a server may hold a password or a key in any part of it, so no
+sentence says more of it than the host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+from quoth.tools.call.service_types import WebHit
+from quoth.tools.call.services import WebSearch
+from quoth.tools.errors import ToolError, UsageError, did_you_mean
+from quoth.tools.knowledge.folder_search import MAX_HITS, TEXT, TITLE, FolderSearch
+from quoth.tools.text import excerpt, one_line, short
+
+SECONDS = 10.0  # for the whole of an answer
+MAX_BYTES = 2_000_000
+MAX_ADDRESS = 2000  # characters; a result with a longer one is left out
+QUERY = "{query}"
+KEYS = {"results": "results", "title": "title", "url": "url", "text": "content"}  # as SearXNG has them
+FORM = "results=items,title=name,url=link,text=snippet"
+PLACES = "https://searx.example, an address with {query} in it, or a folder such as notes/"
+
+
+def open_web_search(spec: str, keys: str = "", root: str | Path = ".") -> WebSearch:
+    """What ``--search`` names: the address of a SearXNG server, any address with ``{query}`` in it that
+    answers with JSON, or a folder, relative to ``root``. ``keys`` says where the results stand in the answer
+    of a server. Raises UsageError."""
+    if not spec.strip():
+        raise UsageError(f"--search is empty; it is {PLACES}.")
+    if is_web(spec):
+        return ServerSearch(spec, keys)
+    if keys:
+        raise UsageError("--search-keys are for the answer of a server, and --search names a folder.")
+    return FolderSearch(spec, root)
+
+
+def is_web(spec: str) -> bool:
+    """Whether ``--search`` names a server."""
+    return "://" in spec
+
+
+class ServerSearch:
+    """A search server: SearXNG, or any other that answers a GET with JSON."""
+
+    def __init__(self, address: str, keys: str = "") -> None:
+        self._address = _address(address)
+        self._keys = _keys(keys)
+        self.kept = {"search-keys": keys} if keys else {}  # of the address nothing: it may hold a secret
+
+    @property
+    def name(self) -> str:
+        """The scheme and host of the server."""
+        parts = urlsplit(self._address)
+        return f"{parts.scheme}://{parts.hostname}"
+
+    async def find(self, query: str, limit: int = 10) -> Sequence[WebHit]:
+        """The server's results, in its order. Raises ToolError."""
+        found = self._results(_json(await self._answer(query), self.name))
+        hits = [hit for one in found if (hit := self._hit(one)) is not None]
+        if found and not hits:
+            raise self._lost(found[0], f"its results have no http address under {self._keys['url']}")
+        return hits[: min(limit, MAX_HITS)]
+
+    async def _answer(self, query: str) -> bytes:
+        """The body of the server's answer. Raises ToolError."""
+        import zlib
+
+        import httpx
+
+        from quoth.tools.storage.inflate import UnknownEncodingError
+
+        headers = {"accept": "application/json", "accept-encoding": "gzip"}
+        try:
+            async with (
+                asyncio.timeout(SECONDS),
+                httpx.AsyncClient(timeout=SECONDS, follow_redirects=False, headers=headers) as client,
+                client.stream("GET", _asking(self._address, query)) as response,
+            ):
+                self._check(response.status_code, response.headers.get("content-type", ""))
+                encoding = response.headers.get("content-encoding", "")
+                return await self._body(response.aiter_raw(), encoding)
+        except (httpx.TimeoutException, TimeoutError):
+            raise self._failed(f"did not answer within {SECONDS:g} s") from None
+        except UnknownEncodingError:
+            raise self._failed("answered in a compression that was not asked for") from None
+        except zlib.error:
+            raise self._failed("answered with something that is not gzip, as it said") from None
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+            raise self._failed(f"cannot be reached ({type(error).__name__})") from None
+
+    def _check(self, status: int, kind: str) -> None:
+        if 300 <= status < 400:
+            raise self._failed(f"answered {status}: it is elsewhere, and that is not followed")
+        if status == 403:
+            raise self._failed(
+                "answered 403: SearXNG does so unless its settings have json in search.formats"
+            )
+        if status != 200:
+            raise self._failed(f"answered {status}")
+        kind = kind.partition(";")[0].strip().lower()
+        if not (kind == "application/json" or kind.endswith("+json")):
+            raise self._failed(f"answered with {excerpt(kind) or 'something without a type'}, not with JSON")
+
+    async def _body(self, raw: AsyncIterator[bytes], encoding: str) -> bytes:
+        from quoth.tools.storage.inflate import inflated
+
+        data = bytearray()
+        async for piece in inflated(raw, encoding):
+            data += piece
+            if len(data) > MAX_BYTES:
+                raise self._failed(f"answered with more than {MAX_BYTES:,} bytes")
+        return bytes(data)
+
+    def _results(self, answer: Any) -> list[Any]:
+        found = _at(answer, self._keys["results"])
+        if not isinstance(found, list):
+            where = self._keys["results"]
+            raise self._lost(answer, f"it has no list of results under {where}" if where else "it is no list")
+        return found
+
+    def _hit(self, one: Any) -> WebHit | None:
+        """A result as it may be shown; None without an address."""
+        address = _at(one, self._keys["url"])
+        if not isinstance(address, str) or not _is_address(address := address.strip()):
+            return None
+        title = _text(_at(one, self._keys["title"]), TITLE)
+        return WebHit(title or short(address, TITLE), address, _text(_at(one, self._keys["text"]), TEXT))
+
+    def _failed(self, what: str) -> ToolError:
+        return ToolError(f"The search server {self.name} {what}.")
+
+    def _lost(self, answer: Any, what: str) -> ToolError:
+        """An error for an answer in which nothing stands where it should."""
+        names = [_text(name, 30) for name in answer][:8] if isinstance(answer, Mapping) else []
+        has = f", but {', '.join(names)}" if names else ""
+        return self._failed(f"answered with JSON, but {what}{has}; name what it has: --search-keys {FORM}")
+
+
+def _text(value: Any, chars: int) -> str:
+    """A text or number of an answer, cleaned; of anything else nothing."""
+    return one_line(str(value), chars) if isinstance(value, str | int | float) else ""
+
+
+def _address(spec: str) -> str:
+    """The address of a server, with ``{query}`` in it. Raises UsageError."""
+    spec = spec.strip()
+    try:
+        parts = urlsplit(spec)
+        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        fine = False
+    if not fine or not spec.isprintable() or " " in spec:
+        raise UsageError(f"The address of --search is none; it is {PLACES}.")
+    if QUERY in parts.netloc or QUERY in parts.fragment:
+        raise UsageError("The {query} of --search stands in the path of the address, or behind its ?.")
+    if QUERY in spec:
+        return spec
+    path = parts.path if parts.path.endswith("/search") else f"{parts.path.rstrip('/')}/search"
+    more = [(name, value) for name, value in parse_qsl(parts.query) if name not in ("q", "format")]
+    asked = urlencode([*more, ("format", "json")])
+    return parts._replace(path=path, query=f"q={QUERY}&{asked}", fragment="").geturl()
+
+
+def _asking(address: str, query: str) -> str:
+    """The address for one query, which cannot add anything to it but a text."""
+    if not re.search(r"\w", query):
+        raise ToolError("There is no word in the query; letters or digits are searched for.")
+    return address.replace(QUERY, quote(query.encode("utf-8", "replace"), safe=""))
+
+
+def _keys(text: str) -> dict[str, str]:
+    """``KEYS`` with those that ``--search-keys`` names. Raises UsageError."""
+    found = dict(KEYS)
+    for word in filter(None, (word.strip() for word in text.split(","))):
+        name, mark, path = (part.strip() for part in word.partition("="))
+        if not mark:
+            raise UsageError(f"--search-keys takes {FORM}; not {excerpt(word)}.")
+        if name not in KEYS:
+            raise UsageError(
+                f"--search-keys has no key {excerpt(name)}.{did_you_mean(name, KEYS)} It takes {FORM}."
+            )
+        if not path and name != "results":  # the answer itself may be the list
+            raise UsageError(f"--search-keys says nothing for {name}; it takes {FORM}.")
+        found[name] = path
+    return found
+
+
+def _json(body: bytes, name: str) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise ToolError(f"The search server {name} answered with JSON that cannot be read.") from None
+
+
+def _at(value: Any, path: str) -> Any:
+    """What stands at a dotted path in JSON data; None if nothing does."""
+    for part in filter(None, path.split(".")):
+        if isinstance(value, list) and part.isdecimal():
+            value = value[int(part)] if int(part) < len(value) else None
+        else:
+            value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _is_address(text: str) -> bool:
+    """Whether a text is an address of the web, as short as people can use and without anything invisible."""
+    if len(text) > MAX_ADDRESS or not text.isprintable() or " " in text:
+        return False
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
+    except ValueError:
+        return False
