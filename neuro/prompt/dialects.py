@@ -132,8 +132,7 @@ class _Tags(Dialect):
         if not table.tags:
             raise UsageError("The dialect tags needs tools with a :tag, and this table has none.")
         if rules is None:
-            tags = {tool.name: tool.tag.prefix for tool in table if tool.tag}
-            rules = tag_rules(tags, lambda form: self.spell(form, table))
+            rules = tag_rules({tool.name: tool.tag.prefix for tool in table if tool.tag})
         return super().opening(table, view=view, rules=rules)
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:

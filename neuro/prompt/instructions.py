@@ -9,30 +9,15 @@ from collections.abc import Callable, Mapping
 
 from quoth.tools.lisp.forms import CallForm
 
-LOOK = "You know nothing of the files here: look before you answer, and never guess.\n"
-Hints = tuple[tuple[tuple[str, ...], str], ...]
-HINTS: Hints = (  # and the tools that each names
-    (
-        ("read-file", "grep-search"),
-        "- If the task names a file, begin with {}. To find out which files hold a word, use {}.\n",
-    ),
-    (("edit-file", "write-file"), "- To change a file, use {}; to make one, {}.\n"),
-    (("eval",), "- To compute, use {}; never compute in your head.\n"),
-)
-THEN_ANSWER = """\
-Reply with one {call} and nothing else; its result is the next message. Then {again}, or answer.
+HOW = """\
+HOW TO WORK:
+You know nothing of the files here: look before you answer, and never guess.
+- If the task names a file, begin with read-file. To find out which files hold a word, use grep-search.
+- To change a file, use edit-file; to make one, write-file.
+- To compute, use eval; never compute in your head.
+Reply with one call and nothing else; its result is the next message. Then make the next call, or answer.
 When the results answer the task, reply in one plain sentence.
 """
-
-
-def hints(called: Mapping[str, str], of: Hints = HINTS) -> str:
-    """Which tool is for what; ``called`` has the tools there are, and how the dialect calls each."""
-    return "".join(
-        hint.format(*(called[tool] for tool in tools))
-        for tools, hint in of
-        if all(tool in called for tool in tools)
-    )
-
 
 EXAMPLE = """
 EXAMPLE:
@@ -48,51 +33,59 @@ READ = CallForm("read-file", {"path": "a.txt"})
 GREP = CallForm("grep-search", {"pattern": "green", "path": "b.txt"})
 
 
-NAMES = {tool: tool for tools, _ in HINTS for tool in tools}
-HOW = "HOW TO WORK:\n" + LOOK + hints(NAMES)
-
-
 def text_rules(spell: Callable[[CallForm], str]) -> str:
     """The rules of a dialect whose calls are text; ``spell`` writes the calls of the example."""
-    how = HOW + THEN_ANSWER.format(call="call", again="make the next call")
-    return how + EXAMPLE.format(read=spell(READ), grep=spell(GREP))
+    return HOW + EXAMPLE.format(read=spell(READ), grep=spell(GREP))
 
 
-TAG_HINTS: Hints = (
+# What each line names is there or the line is left out: the tables of chat bots need not hold these tools.
+TAG_HINTS = (
     (("read-file",), "- If the task names a file, begin with {}, whatever it asks of the file.\n"),
     (("grep-search",), "- To find out which files or lines hold a word, or how many, use {}.\n"),
-    HINTS[1],
+    (("edit-file", "write-file"), "- To change a file, use {}; to make one, {}.\n"),
     (("eval",), "- To compute with numbers, use {}, never your head; it does not see the files.\n"),
 )
+TAGS = """\
+HOW TO WORK:
+{files}ook before you answer, and never guess.
+{hints}\
+Reply with one tagged line and nothing else; its result is the next message. Then write the next, or answer.
+When the results answer the task, reply in one plain sentence.
+"""
 TAG_EXAMPLE = """
 EXAMPLE:
 Task: Which file mentions green, and which colour does a.txt name?
-{grep}
+{grep}: green
 Result: b.txt, line 3: A green door.
-{read}
+{read}: a.txt
 Result: The colour is blue.
 The file b.txt mentions green, and a.txt names blue.
 """
 
 
-def tag_rules(tags: Mapping[str, str], spell: Callable[[CallForm], str]) -> str:
-    """The rules of the dialect tags for tools with these ``tags``, by their names: the tables of chat bots
-    need not hold those that ship."""
-    look = LOOK if "read-file" in tags else "Look before you answer, and never guess.\n"
-    how = "HOW TO WORK:\n" + look + hints(tags, TAG_HINTS)
-    how += THEN_ANSWER.format(call="tagged line", again="write the next")
-    if READ.tool in tags and GREP.tool in tags:
-        how += TAG_EXAMPLE.format(read=spell(READ), grep=spell(CallForm("grep-search", {"pattern": "green"})))
-    return how
+def tag_rules(tags: Mapping[str, str]) -> str:
+    """The rules of the dialect tags for tools with these ``tags``, by their names."""
+    files = "read-file" in tags
+    told = TAGS.format(
+        files="You know nothing of the files here: l" if files else "L",
+        hints="".join(
+            hint.format(*map(tags.get, tools)) for tools, hint in TAG_HINTS if tags.keys() >= set(tools)
+        ),
+    )
+    if files and "grep-search" in tags:
+        told += TAG_EXAMPLE.format(read=tags["read-file"], grep=tags["grep-search"])
+    return told
 
 
-NATIVE = (
-    HOW
-    + """\
+NATIVE = """\
+HOW TO WORK:
+You know nothing of the files here: look before you answer, and never guess.
+- If the task names a file, begin with read-file. To find out which files hold a word, use grep-search.
+- To change a file, use edit-file; to make one, write-file.
+- To compute, use eval; never compute in your head.
 Calls that do not need each other's results may be made together.
 When the results answer the task, reply in plain words, briefly.
 """
-)
 
 RUN = """\
 HOW TO WORK:
