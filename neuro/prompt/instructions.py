@@ -43,7 +43,7 @@ TAG_HINTS = (
     (("read-file",), "- If the task names a file, begin with {}, whatever it asks of the file.\n"),
     (("grep-search",), "- To find out which files or lines hold a word, or how many, use {}.\n"),
     (("edit-file", "write-file"), "- To change a file, use {}; to make one, {}.\n"),
-    (("eval",), "- To compute with numbers, use {}, never your head; it does not see the files.\n"),
+    (("eval",), "- To compute with numbers, use {}; never compute in your head.\n"),
 )
 TAGS = """\
 HOW TO WORK:
@@ -52,28 +52,30 @@ HOW TO WORK:
 Reply with one tagged line and nothing else; its result is the next message. Then write the next, or answer.
 When the results answer the task, reply in one plain sentence.
 """
-TAG_EXAMPLE = """
-EXAMPLE:
-Task: Which file mentions green, and which colour does a.txt name?
-{grep}: green
-Result: b.txt, line 3: A green door.
-{read}: a.txt
-Result: The colour is blue.
-The file b.txt mentions green, and a.txt names blue.
-"""
+TAG_EXAMPLES = (  # one for each: a model that saw two in one task began every task with the first
+    (
+        "read-file",
+        "Which colour does a.txt name?",
+        "a.txt",
+        "The colour is green.",
+        "The file a.txt names green.",
+    ),
+    ("grep-search", "Which file mentions a door?", "door", "b.txt, line 3: A door.", "It is b.txt."),
+    ("eval", "What is 3 * 4 + 5?", "(+ (* 3 4) 5)", "17", "It is 17."),
+)
 
 
 def tag_rules(tags: Mapping[str, str]) -> str:
     """The rules of the dialect tags for tools with these ``tags``, by their names."""
-    files = "read-file" in tags
     told = TAGS.format(
-        files="You know nothing of the files here: l" if files else "L",
+        files="You know nothing of the files here: l" if "read-file" in tags else "L",
         hints="".join(
             hint.format(*map(tags.get, tools)) for tools, hint in TAG_HINTS if tags.keys() >= set(tools)
         ),
     )
-    if files and "grep-search" in tags:
-        told += TAG_EXAMPLE.format(read=tags["read-file"], grep=tags["grep-search"])
+    for tool, task, words, result, answer in TAG_EXAMPLES:
+        if tool in tags:
+            told += f"\nEXAMPLE:\nTask: {task}\n{tags[tool]}: {words}\nResult: {result}\n{answer}\n"
     return told
 
 

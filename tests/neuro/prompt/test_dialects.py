@@ -269,7 +269,7 @@ def test_the_rules_of_tags_name_the_tags_there_are() -> None:
     files = [replace(shipped.get(name), tag=name.upper()) for name in ("read-file", "grep-search", "eval")]
     told = TAGS.opening(table_of(*files, tool("rest", tag="REST")))
     assert "If the task names a file, begin with READ-FILE" in told
-    assert "\nGREP-SEARCH: green\n" in told
+    assert "\nGREP-SEARCH: door\n" in told
     assert "To compute with numbers, use EVAL" in told
     assert "To change a file" not in told  # needs two tools, of which there is none
     bot = TAGS.opening(table_of(tool("rest", tag="REST")))
