@@ -55,9 +55,9 @@ def read(options: ReadOptions) -> int:
                 complain(f"line {found.line}: mended: {repair}")
         for fault in reading.errors:
             complain(str(fault))
-        for passed in reading.passed:
-            if passed.line not in [fault.line for fault in reading.errors]:
-                complain(str(passed))
+        for tag in reading.passed:
+            if tag.line not in [fault.line for fault in reading.errors]:
+                complain(str(tag))
         if not reading.calls and not reading.errors and not options.display:
             complain("There is no call in this text.")
     return USAGE if reading.errors else DONE

@@ -1,4 +1,4 @@
-"""Searching at a server that answers with JSON: what is asked, what is found, and each way in which it fails."""
+"""Searching at a server that answers with JSON: what is asked, what is found, and each way it fails."""
 
 from __future__ import annotations
 
