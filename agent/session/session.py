@@ -60,10 +60,6 @@ class Session:
         self.sources = Sources(transcript, id)
         self._talks: dict[int, Talk] = {}  # by the identity of their Messages, which they hold
 
-    def rest(self) -> None:
-        """Let go of what can be read again."""
-        self.sources = Sources(self.transcript, self.id)
-
     def driven(self) -> contextlib.AbstractContextManager[None]:
         """Within this context only this process drives the session. Raises UsageError."""
         return alone(self._store, self.id)
