@@ -6,6 +6,7 @@ Knows their options and output; the work is in the door and the reader.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from quoth.agent.cli.common import read_text, run_call, text_of, tools_of
 from quoth.agent.cli.options import DONE, USAGE, Commands, Options, argument, switch
@@ -42,9 +43,9 @@ def read(options: ReadOptions) -> int:
     dialect = TAGS if options.dialect is None else named_dialect(options.dialect)
     reading = dialect.read_text(text, tools_of(options))
     if options.json:
-        more = {"display": reading.display, "confidence": reading.confidence}
-        passed = {"passed": [asdict(one) for one in reading.passed]}
-        print_json(reading.to_json() | (more | passed if options.display else {}))
+        more: dict[str, Any] = {"display": reading.display, "confidence": reading.confidence}
+        more |= {"passed": [asdict(one) for one in reading.passed]}
+        print_json(reading.to_json() | (more if options.display else {}))
     else:
         if options.display and reading.display:
             print_line(reading.display)

@@ -7,11 +7,12 @@ order of the signature; optional ones follow in any order, each at most once.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
-from quoth.neuro.reading.tag_lines import prefix_of
+from quoth.neuro.reading.tag_lines import prefix_of, takes_line
 from quoth.tools.lisp.printer import Code, print_string, print_value
 from quoth.tools.registry.parameters import TEXTS, Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable
@@ -31,10 +32,11 @@ jvalue ::= str | float | jbool | "null" | jlist | jdict
 jlist ::= "[" (jvalue (", " jvalue)*)? "]"
 jdict ::= "{" (str ": " jvalue (", " str ": " jvalue)*)? "}"
 jstrlist ::= "[" (str (", " str)*)? "]"
-line ::= [^ {"\\x00-\\x1f\\x7f] [^\\x00-\\x1f\\x7f]*
+line ::= [^ {"\\\x00-\x1f\x7f] [^\x00-\x1f\x7f]*
 atom ::= [A-Za-z0-9_+*/<>=!?.:&|%^-]+
 ws ::= " " | "\n" " "*
 words ::= [^\x00-/:-@\[-`a-z{-\x7f] [^\x00]*
+untagged ::= [A-Z] [A-Z0-9_-]* ([^\x00A-Z0-9_:-] [^\x00]*)? | [^\x00-/:-`a-z{-\x7f] [^\x00]*
 """
 
 
@@ -111,8 +113,9 @@ def grammar(
     tools = [tool for tool in table.shown if may_call and tool.name not in without]
     if not may_answer:
         tools = [tool for tool in tools if not _only_says(tool)] or tools
-    roots = (["calls"] if tools else []) + (["words"] if may_answer or not tools else [])
-    if lead and "words" not in roots:
+    words = "untagged" if spelling is TAGS else "words"
+    roots = (["calls"] if tools else []) + ([words] if may_answer or not tools else [])
+    if lead and words not in roots:
         roots.append(f"{_quoted(lead)} words")
     # Unbounded repeats only: llama.cpp unrolls {0,n} into n rules; the length of a reply is bounded anyway.
     rules = [f"root ::= {' | '.join(roots)}"]
@@ -151,6 +154,8 @@ def _programs() -> list[str]:
 
 def _call(tool: CognitiveTool, number: int, spelling: Spelling) -> list[str]:
     """The rule of a tool's calls, and those of its optional arguments, named by its ``number``."""
+    if spelling is TAGS and tool.tag and tool.tag.pattern:
+        return [f"call-{tool.name} ::= {_quoted(f'{prefix_of(tool)}: ')} {_matching(tool.tag.pattern)}"]
     required = [param for param in tool.offered if param.required]
     optional = tuple((place, param) for place, param in enumerate(tool.offered) if not param.required)
     parts = [_quoted(spelling.opened(tool))]
@@ -160,17 +165,39 @@ def _call(tool: CognitiveTool, number: int, spelling: Spelling) -> list[str]:
         parts.append(_optional(number, optional, spelling, bool(required), rules))
     parts.append(_quoted(spelling.closed))
     if spelling is TAGS and takes_line(tool):
-        parts = [f"({' '.join(parts)} | {_quoted(f'{prefix_of(tool)}: ')} line)"]
+        if required[0].type is Code:  # as JSON, its quotes would stand inside of quotes
+            parts = [
+                _quoted(f"{prefix_of(tool)}: "),
+                "form",
+            ]
+        else:
+            parts = [f"({' '.join(parts)} | {_quoted(f'{prefix_of(tool)}: ')} line)"]
     return [
         f"call-{tool.name} ::= {' '.join(parts)}",
         *(f"{name} ::= {body}" for name, body in rules.items()),
     ]
 
 
-def takes_line(tool: CognitiveTool) -> bool:
-    """Whether plain text after a tag can be a whole call: the tool needs exactly one text."""
-    needed = [param for param in tool.offered if param.required]
-    return len(needed) == 1 and needed[0].type in TEXTS and not needed[0].choices
+# The pieces of a tag's pattern that a grammar can say: words to choose from, blanks, the rest of the line.
+_PIECE = re.compile(
+    r"\((?P<words>[\w -]+(?:\|[\w -]+)*)\)|(?P<blank>\\s\+?| )|(?P<line>\(\.\+\)\Z)"
+    r"|(?P<digits>\(\\d\+\))|(?P<word>\(\\[wS]\+\))"
+)
+_SAID = {"blank": '" "', "line": "line", "digits": "[0-9]+", "word": "[A-Za-z0-9_]+"}
+
+
+def _matching(pattern: str) -> str:
+    """A rule for what matches the pattern, where it is made of such pieces; for any other pattern, a line."""
+    parts: list[str] = []
+    position = 0
+    while position < len(pattern):
+        found = _PIECE.match(pattern, position)
+        if found is None:
+            return "line"
+        position = found.end()
+        words = " | ".join(_quoted(word) for word in (found["words"] or "").split("|"))
+        parts.append(_SAID.get(str(found.lastgroup), f"({words})"))
+    return " ".join(parts)
 
 
 def _argument(param: Param, spelling: Spelling, *, begun: bool) -> str:

@@ -31,7 +31,7 @@ from typing import Any
 
 import apsw
 
-from quoth import HostServices, ToolOptions
+from quoth import HostServices, ModelOptions, ToolOptions
 from quoth.agent.chat.chats import Chats
 from quoth.agent.chat.inbox import Inbox
 from quoth.agent.chat.lines import Message, Outgoing
@@ -48,13 +48,11 @@ TOOLS = """
 (def-cognitive-tool note
   "Note something."
   :parameters [what {:type str}]
-  :effects [:pure]
   :tag "NOTE"
   :body (.say ctx f"Noted: {what}"))
 
 (def-cognitive-tool dawdle
   "Take two seconds."
-  :effects [:pure]
   :tag "DAWDLE"
   :body (await (asyncio.sleep 2)))
 """
@@ -140,7 +138,7 @@ async def bot() -> Any:
         async with AsyncAgent(
             workspace=root,
             tools=ToolOptions([str(root / "bot.hy")]),
-            model=model,
+            model=ModelOptions(model, dialect="tags"),
             services=HostServices(knowledge_base=base),
         ) as host:
             yield Bot(host, model)
@@ -155,9 +153,12 @@ class Floor:
     def __init__(self, folder: str, model: Model) -> None:
         self.model = model
         self.db = apsw.Connection(f"{folder}/floor.sqlite")
-        self.db.execute(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE said (chat, text)"
-        )
+        for line in (
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA synchronous = FULL",
+            "CREATE TABLE said (chat, text)",
+        ):
+            self.db.execute(line).fetchall()
 
     async def say(self, chat: str, text: str = "") -> float:
         began = time.perf_counter()

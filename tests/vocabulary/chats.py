@@ -43,6 +43,9 @@ class Talk:
     def broker(self) -> Any:
         return self.host.broker
 
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
     async def say(self, text: str, *, speaker: str | None = None, turn: str | None = None) -> Reply:
         self.host.heard.append((self.chat, speaker or "", text))
         said = await self.host.answer(text)

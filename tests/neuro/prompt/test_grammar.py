@@ -100,14 +100,14 @@ THREE = {"a": {"type": str}, "b": {"type": int, "default": 1}, "c": {"type": boo
 
 def language(found: dict[str, str], name: str = "call-three") -> re.Pattern[str]:
     """The rules as a regular expression, which is possible where none refers to itself."""
-    known = {"str": r'"[^"]*"', "line": r"[^ {].*", "int": r"-?\d+"}
+    known = {"str": r'"[^"]*"', "form": r"\([^()]*\)", "int": r"-?\d+"}
     known |= {"bool": "True|False", "jbool": "true|false"}
 
     def expand(body: str) -> str:
-        parts = re.findall(r'"(?:[^"\\]|\\.)*"|[a-z][a-z0-9-]*|[()|?*]', body)
+        parts = re.findall(r'"(?:[^"\\]|\\.)*"|[a-z][a-z0-9-]*|\[[^]]*\]|[()|?*+]', body)
         return "".join(
             re.escape(json.loads(part)) if part[0] == '"'
-            else part if part in "()|?*"
+            else part if part[0] in "[()|?*+"
             else f"(?:{known.get(part) or expand(found[part])})"
             for part in parts
         )  # fmt: skip
@@ -162,7 +162,12 @@ def test_optional_arguments_come_in_any_order_and_once(
 
 
 TAGGED = [
-    ({"query": {"type": str}}, ["RESEARCH: two words", 'RESEARCH: {"query": "x"}'], ["RESEARCH: "]),
+    (
+        {"query": {"type": str}},
+        ["RESEARCH: two words", "RESEARCH: Fix 0 of X-17: f0.txt", 'RESEARCH: {"query": "x"}'],
+        ["RESEARCH: ", "RESEARCH: a\nb", 'RESEARCH: "x"'],
+    ),
+    ({"form": {"type": Code}}, ["RESEARCH: (+ 1 2)"], ["RESEARCH: (+ 1 2) -> ok", "RESEARCH: 1 + 2"]),
     ({"n": {"type": int}}, ['RESEARCH: {"n": 3}'], ["RESEARCH: 3", 'RESEARCH: {"n": "3"}']),
     (
         {"a": {"type": str}, "b": {"type": str}},
@@ -180,6 +185,24 @@ def test_a_tagged_call_is_a_line_or_names_its_arguments(
     pattern = language(found, "call-research")
     assert [text for text in right if not pattern.fullmatch(text)] == []
     assert [text for text in wrong if pattern.fullmatch(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "right", "wrong"),
+    [
+        (r"(good|so so)\s+(.+)", ["X: good it is", "X: so so a"], ["X: bad it", "X: good", 'X: {"a": "x"}']),
+        (r"(\d+) (\w+)", ["X: 3 pears"], ["X: three pears", "X: 3 pears and more"]),
+        (r"([a-z]{3}) by (.+)", ["X: any line"], ["X: ", 'X: {"a": "x"}']),  # beyond the grammar
+    ],
+)
+def test_a_tag_with_a_pattern_is_bound_to_it_where_a_grammar_can_say_it(
+    pattern: str, right: list[str], wrong: list[str]
+) -> None:
+    tag = {"prefix": "X", "pattern": pattern, "groups": ["a", "b"]}
+    found = rules(grammar(table(tool("x", tag=tag, params={"a": {}, "b": {}})), spelling=TAGS))
+    spoken = language(found, "call-x")
+    assert [text for text in right if not spoken.fullmatch(text)] == []
+    assert [text for text in wrong if spoken.fullmatch(text)] == []
 
 
 def test_a_program_begins_with_a_tool_or_a_word_of_the_language() -> None:
@@ -212,6 +235,15 @@ def test_many_optional_arguments_keep_the_order_of_the_signature() -> None:
     assert pattern.fullmatch("(many :a 1 :d 2 :g 3 :h 4 :f 5)")
     assert not pattern.fullmatch("(many :d 2 :a 1)")
     assert len(found) < 100
+
+
+def test_an_answer_in_the_dialect_tags_does_not_begin_like_a_tag() -> None:
+    found = rules(grammar(table(tool("research", tag="RESEARCH")), spelling=TAGS))
+    assert found["root"] == "calls | untagged"
+    spoken = language(found, "untagged")
+    for answer in ("Two.", "TODO: five", "X", "RESEARCH (", "3: so many", "Ähnlich: ja", "Ports: 1"):
+        assert bool(spoken.fullmatch(answer)) == (answer != "TODO: five"), answer
+    assert not spoken.fullmatch("RESEARCH: a -> ok")
 
 
 def test_an_answer_may_be_forbidden_and_so_may_calls() -> None:
