@@ -153,7 +153,11 @@ class Floor:
     def __init__(self, folder: str, model: Model) -> None:
         self.model = model
         self.db = apsw.Connection(f"{folder}/floor.sqlite")
-        for line in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "CREATE TABLE said (chat, text)"):
+        for line in (
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA synchronous = FULL",
+            "CREATE TABLE said (chat, text)",
+        ):
             self.db.execute(line).fetchall()
 
     async def say(self, chat: str, text: str = "") -> float:
