@@ -23,7 +23,7 @@ NAME = "the name of an entry, its title, or FILE:LINE"
 
 @dataclass(init=False, repr=False, eq=False)
 class ListOptions(Options):
-    of_kind: str | None = option("--kind", "KIND", f"only one of {', '.join(KINDS)}", choices=KINDS)
+    of_kind: str | None = option("--kind", "KIND", f"only one of {', '.join(KINDS)}")
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -49,7 +49,10 @@ def _actions(commands: Commands) -> None:
 def list_entries(options: ListOptions) -> int:
     """Print the entries, one a line; the exit code is 1 if a file cannot be read."""
     from quoth.agent.cli.memory_access import table
+    from quoth.tools.call.service_types import one_of
 
+    if options.of_kind is not None:
+        one_of("kind", options.of_kind, KINDS)
     base = _opened(options)
     found = [(path, one) for path, one in base.entries() if options.of_kind in (None, one.kind)]
     if options.json:

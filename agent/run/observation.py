@@ -29,16 +29,19 @@ LINE = 60  # characters that are said of a result that is cleared, beside its ca
 # Results
 
 
-def result_text(record: CallRecord, limit: int, aside: Aside = lambda text, head: "") -> str:
-    """The observation of one call, in the same form for every status."""
+def result_text(
+    record: CallRecord, limit: int, aside: Aside = lambda text, head: "", called: str = ""
+) -> str:
+    """The observation of one call, in the same form for every status. ``called`` is what the dialect names
+    the call when it does not repeat the whole of it."""
     result = record.result
-    form = shortened(str(record.form), 200)
+    form = called or f"{shortened(str(record.form), 200)} ->"
     if not result.ok:
-        return f"{form} -> {result.status}: {shortened(result.message, limit, aside)}"
+        return f"{form} {result.status}: {shortened(result.message, limit, aside)}"
     value = shortened(show_value(result.value), limit, aside)
     many = f", {len(result.value)} items" if isinstance(result.value, list) and result.value else ""
     note = f"\n({result.message})" if result.message else ""
-    return f"{form} -> ok{many}:\n{EMPTY.get(value, value)}{note}"
+    return f"{form} ok{many}:\n{EMPTY.get(value, value)}{note}"
 
 
 def waited(record: CallRecord, limit: int) -> str:
@@ -53,7 +56,8 @@ _RESULT = re.compile(r"(.{1,600}?) -> ([a-z]+(?:, \d+ items)?):", re.DOTALL)  # 
 def call_observation(record: CallRecord, run: Run, again: bool) -> str:
     """The observation of one call of a run. ``again`` adds that the same call was made before, with the same
     result."""
-    told = result_text(record, run.limits.result_chars, part_shown(run))
+    called = run.dialect.result_head(record.form, run.door.table)
+    told = result_text(record, run.limits.result_chars, part_shown(run), called)
     return told + SAME_AGAIN if again else told
 
 

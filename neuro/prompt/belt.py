@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from quoth.neuro.prompt.schemas import anthropic_tools, json_lines, mcp_tools, openai_tools
-from quoth.neuro.reading.tag_lines import tag_line
+from quoth.neuro.reading.tag_lines import spell_tag, tag_line
 from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.lisp.forms import plist
 from quoth.tools.lisp.printer import print_string, print_value
@@ -170,6 +170,9 @@ def _tags_tool(tool: CognitiveTool) -> str:
     lines = [tag_line(tool), f"  {_one_line(tool.description)}"]
     if tool.offered:
         lines.append("  Parameters: " + ", ".join(_lisp_param(param)[1:] for param in tool.offered))
+    if tool.tag and not tool.tag.pattern:  # a pattern has its own example
+        examples = (spell_tag(tool, example) for example in tool.examples if not example.positional)
+        lines += [f"  Example: {example}" for example in examples]
     return "\n".join(lines)
 
 

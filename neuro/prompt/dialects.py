@@ -20,12 +20,13 @@ from quoth.neuro.prompt.grammar import JSON as JSON_SPELLING
 from quoth.neuro.prompt.grammar import LISP, Spelling, grammar
 from quoth.neuro.prompt.grammar import PLIST as PLIST_SPELLING
 from quoth.neuro.prompt.grammar import TAGS as TAGS_SPELLING
+from quoth.neuro.prompt.instructions import tag_rules
 from quoth.neuro.prompt.schemas import wire_name
 from quoth.neuro.reading.json_calls import NAMESPACE
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.result import Fault, FoundCall, Reading
 from quoth.neuro.reading.stream import ReplyStream
-from quoth.neuro.reading.tag_lines import Tags, spell_tag
+from quoth.neuro.reading.tag_lines import Tags, prefix_of, spell_tag
 from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import CallForm, from_json, kebab, plist, to_json
 from quoth.tools.lisp.printer import Code
@@ -115,6 +116,10 @@ class Dialect:
         """The names that make a form a call, and the tool of each response tag."""
         return _names(table), {}
 
+    def result_head(self, form: CallForm, table: ToolTable) -> str:
+        """What a result begins with, instead of its call as a form; empty for that."""
+        return ""
+
     def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
         """A call as this dialect writes it; for examples and measurements."""
         return self.write(form)
@@ -126,6 +131,8 @@ class _Tags(Dialect):
     ) -> str:
         if not table.tags:
             raise UsageError("The dialect tags needs tools with a :tag, and this table has none.")
+        if rules is None:
+            rules = tag_rules({tool.name: tool.tag.prefix for tool in table if tool.tag})
         return super().opening(table, view=view, rules=rules)
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
@@ -133,6 +140,10 @@ class _Tags(Dialect):
 
     def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Tags]:
         return _names(table), table.tags
+
+    def result_head(self, form: CallForm, table: ToolTable) -> str:
+        """Without the call: what stood behind a tagged line there, a model writes behind its next."""
+        return f"Result of {prefix_of(table.get(form.tool)) if form.tool in table else form.tool},"
 
     def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
         if table is not None and form.tool in table:
@@ -179,7 +190,7 @@ def _as_program(form: CallForm) -> str:
 CALL_FORM = Dialect("call-form", "lisp", rules.text_rules(str), spelling=LISP)
 PLIST = Dialect("plist", "plist", rules.text_rules(plist), spelling=PLIST_SPELLING, write=plist)
 JSON = Dialect("json", "json", rules.text_rules(_as_json), spelling=JSON_SPELLING, write=_as_json)
-TAGS = _Tags("tags", "tags", rules.TAGS, spelling=TAGS_SPELLING)
+TAGS = _Tags("tags", "tags", "", spelling=TAGS_SPELLING)
 NATIVE = Dialect("native", "", rules.NATIVE, native=True, reminds=False)
 RUN = _Run("run", "run", rules.RUN_NATIVE, native=True, reminds=False, write=_as_program)
 RUN_TEXT = _Run("run", "run", rules.RUN_TEXT, spelling=LISP, write=_as_program)

@@ -32,10 +32,11 @@ jvalue ::= str | float | jbool | "null" | jlist | jdict
 jlist ::= "[" (jvalue (", " jvalue)*)? "]"
 jdict ::= "{" (str ": " jvalue (", " str ": " jvalue)*)? "}"
 jstrlist ::= "[" (str (", " str)*)? "]"
-line ::= [^ {"\\x00-\\x1f\\x7f] [^\\x00-\\x1f\\x7f]*
+line ::= [^ {"\\\x00-\x1f\x7f] [^\x00-\x1f\x7f]*
 atom ::= [A-Za-z0-9_+*/<>=!?.:&|%^-]+
 ws ::= " " | "\n" " "*
 words ::= [^\x00-/:-@\[-`a-z{-\x7f] [^\x00]*
+untagged ::= [A-Z] [A-Z0-9_-]* ([^\x00A-Z0-9_:-] [^\x00]*)? | [^\x00-/:-`a-z{-\x7f] [^\x00]*
 """
 
 
@@ -112,8 +113,9 @@ def grammar(
     tools = [tool for tool in table.shown if may_call and tool.name not in without]
     if not may_answer:
         tools = [tool for tool in tools if not _only_says(tool)] or tools
-    roots = (["calls"] if tools else []) + (["words"] if may_answer or not tools else [])
-    if lead and "words" not in roots:
+    words = "untagged" if spelling is TAGS else "words"
+    roots = (["calls"] if tools else []) + ([words] if may_answer or not tools else [])
+    if lead and words not in roots:
         roots.append(f"{_quoted(lead)} words")
     # Unbounded repeats only: llama.cpp unrolls {0,n} into n rules; the length of a reply is bounded anyway.
     rules = [f"root ::= {' | '.join(roots)}"]
@@ -163,7 +165,13 @@ def _call(tool: CognitiveTool, number: int, spelling: Spelling) -> list[str]:
         parts.append(_optional(number, optional, spelling, bool(required), rules))
     parts.append(_quoted(spelling.closed))
     if spelling is TAGS and takes_line(tool):
-        parts = [f"({' '.join(parts)} | {_quoted(f'{prefix_of(tool)}: ')} line)"]
+        if required[0].type is Code:  # as JSON, its quotes would stand inside of quotes
+            parts = [
+                _quoted(f"{prefix_of(tool)}: "),
+                "form",
+            ]
+        else:
+            parts = [f"({' '.join(parts)} | {_quoted(f'{prefix_of(tool)}: ')} line)"]
     return [
         f"call-{tool.name} ::= {' '.join(parts)}",
         *(f"{name} ::= {body}" for name, body in rules.items()),

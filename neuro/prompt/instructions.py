@@ -5,7 +5,7 @@ Knows how a dialect spells a call, and no tool but those that ship, which the ex
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from quoth.tools.lisp.forms import CallForm
 
@@ -38,12 +38,46 @@ def text_rules(spell: Callable[[CallForm], str]) -> str:
     return HOW + EXAMPLE.format(read=spell(READ), grep=spell(GREP))
 
 
+# What each line names is there or the line is left out: the tables of chat bots need not hold these tools.
+TAG_HINTS = (
+    (("read-file",), "- If the task names a file, begin with {}, whatever it asks of the file.\n"),
+    (("grep-search",), "- To find out which files or lines hold a word, or how many, use {}.\n"),
+    (("edit-file", "write-file"), "- To change a file, use {}; to make one, {}.\n"),
+    (("eval",), "- To compute with numbers, use {}; never compute in your head.\n"),
+)
 TAGS = """\
 HOW TO WORK:
-Look before you answer, and never guess.
+{files}ook before you answer, and never guess.
+{hints}\
 Reply with one tagged line and nothing else; its result is the next message. Then write the next, or answer.
 When the results answer the task, reply in one plain sentence.
 """
+TAG_EXAMPLES = (  # one for each: a model that saw two in one task began every task with the first
+    (
+        "read-file",
+        "Which colour does a.txt name?",
+        "a.txt",
+        "The colour is green.",
+        "The file a.txt names green.",
+    ),
+    ("grep-search", "Which file mentions a door?", "door", "b.txt, line 3: A door.", "It is b.txt."),
+    ("eval", "What is 3 * 4 + 5?", "(+ (* 3 4) 5)", "17", "It is 17."),
+)
+
+
+def tag_rules(tags: Mapping[str, str]) -> str:
+    """The rules of the dialect tags for tools with these ``tags``, by their names."""
+    told = TAGS.format(
+        files="You know nothing of the files here: l" if "read-file" in tags else "L",
+        hints="".join(
+            hint.format(*map(tags.get, tools)) for tools, hint in TAG_HINTS if tags.keys() >= set(tools)
+        ),
+    )
+    for tool, task, words, result, answer in TAG_EXAMPLES:
+        if tool in tags:
+            told += f"\nEXAMPLE:\nTask: {task}\n{tags[tool]}: {words}\nResult: {result}\n{answer}\n"
+    return told
+
 
 NATIVE = """\
 HOW TO WORK:

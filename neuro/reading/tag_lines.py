@@ -18,6 +18,7 @@ from typing import Any
 from quoth.neuro.reading.result import Passed
 from quoth.tools.errors import did_you_mean
 from quoth.tools.lisp.forms import CallForm, kebab
+from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.parameters import TEXTS, Param
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.registry.tag import CONFIDENCE
@@ -34,6 +35,7 @@ EXAMPLE = "it is announced as an example or quotation"
 
 _pattern = lru_cache(maxsize=256)(compiled)
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,9}(?:\.[0-9]*)?|\.[0-9]+)\Z").match
+_PLAIN = re.compile(r'[^\s{"\\][^\x00-\x1f\x7f]*(?<!\s)').fullmatch  # plain text that is read as it is
 _WORD = re.compile(r'("(?:[^"\\]|\\.)*"|\S+)[ \t]*')
 
 
@@ -60,13 +62,18 @@ def tag_line(tool: CognitiveTool) -> str:
 
 def spell_tag(tool: CognitiveTool, form: CallForm) -> str:
     """The line that calls a tool with these arguments."""
+    if takes_line(tool) and len(form.args) == 1:
+        text = str(form.args.get(_slots(tool)[0].name, ""))
+        if _PLAIN(text):
+            return f"{prefix_of(tool)}: {text}"
     return f"{prefix_of(tool)}: " + json.dumps(dict(form.args), ensure_ascii=False)
 
 
 def takes_line(tool: CognitiveTool) -> bool:
-    """Whether plain text after a tag can be a whole call: the tool needs exactly one text."""
+    """Whether plain text after a tag can be a whole call: the tool needs exactly one text, or one program."""
     needed = [param for param in tool.offered if param.required]
-    return len(needed) == 1 and needed[0].type in TEXTS and not needed[0].choices
+    patterned = tool.tag is not None and tool.tag.pattern
+    return not patterned and len(needed) == 1 and needed[0].type in (*TEXTS, Code) and not needed[0].choices
 
 
 def _slots(tool: CognitiveTool) -> list[Param]:

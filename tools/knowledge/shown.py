@@ -78,9 +78,13 @@ def _piece(known: Known) -> str:
 def harmless(text: str) -> str:
     """A text on one line, in which nothing can be read as a tag, a call or a turn in a conversation."""
     text = " ".join(printable(text[: 4 * PIECE_CHARS], "\n\t\r", "").split())
-    for pattern, instead in _CHANGES:
-        text = pattern.sub(instead, text)
-    return " ".join(text.split())
+    before = ""
+    while text != before:  # what is taken out may have stood within another
+        before = text
+        for pattern, instead in _CHANGES:
+            text = pattern.sub(instead, text)
+        text = " ".join(text.split())
+    return text
 
 
 def _spoken(head: str) -> str:

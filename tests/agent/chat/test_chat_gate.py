@@ -1,4 +1,4 @@
-"""Gates over ``quoth chat``: whatever a gate does, each message has its reply, its sentence and its audit row."""
+"""Gates over ``quoth chat``: whatever a gate does, each message has reply, sentence and audit row."""
 
 from __future__ import annotations
 

@@ -38,6 +38,14 @@ def test_a_run_in_every_dialect_ends_in_the_same_call(tmp_path: Path, dialect: s
     assert "forty-two" in told.shown(2)
 
 
+def test_a_result_in_the_dialect_tags_names_the_tag_and_does_not_repeat_the_line(tmp_path: Path) -> None:
+    table = table_of(tool("probe", lambda text: text, params={"text": {"type": str}}, tag="PROBE"))
+    told = story(tmp_path, "PROBE: some words", "Done.", tools=table, dialect="tags")
+    assert told.reply.status == "done"
+    assert "Result of PROBE, ok:\nsome words" in told.shown(2)
+    assert "-> ok" not in told.shown(2)
+
+
 def test_every_native_call_is_answered_under_its_own_id_in_the_tool_role(tmp_path: Path) -> None:
     reply = native(("echo", {"text": "a"}), ("echo", "{not json"), ("raed-file", {}), text="Let me look.")
     told = story(tmp_path, reply, "Done.", dialect="native")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ from quoth.tools.errors import UnknownToolError, UsageError
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.parameters import REQUIRED
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+from quoth.tools.registry.tag import Tag
 
 belt_module = import_module("quoth.neuro.prompt.belt")
 
@@ -118,6 +120,13 @@ def test_the_tags_view_shows_the_tools_that_have_a_tag() -> None:
         '  Parameters: category "factual" | "style", content str',
         "RESEARCH: [query]\n  A tool for a test.\n  Parameters: query str (Search query), limit int = 3\n",
     ]
+
+
+def test_the_tags_view_spells_the_examples_as_lines_except_where_the_tag_has_a_pattern() -> None:
+    look = tool("look", params=PATH, tag="LOOK", examples=['(look :path "a.txt")', '(look :path " b")'])
+    assert belt_of(look, view="tags").endswith('  Example: LOOK: a.txt\n  Example: LOOK: {"path": " b"}\n')
+    bound = replace(look, tag=Tag("LOOK", "at (.+)", example="LOOK: at a.txt"))
+    assert "Example:" not in belt_of(bound, view="tags")
 
 
 def test_the_bare_view_is_one_line_a_tool_and_in_full_those_that_tell_of_the_others() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from quoth.neuro.prompt.dialects import (
     RUN,
     RUN_TEXT,
     SEARCHED,
+    TAGS,
     Dialect,
     NativeFault,
     call_id,
@@ -35,6 +37,7 @@ from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import read_one
+from quoth.tools.loading import load_tools
 from quoth.tools.registry.table import ToolTable
 
 ANY = {"type": Any, "default": None}
@@ -261,7 +264,38 @@ def test_the_example_in_the_rules_is_in_the_dialect(name: str) -> None:
     assert dialect.spell(GREP) in dialect.rules
 
 
-@pytest.mark.parametrize("name", ["call-form", "plist", "json", "tags", "run"])
+def test_the_rules_of_tags_name_the_tags_there_are() -> None:
+    shipped = load_tools(())
+    files = [replace(shipped.get(name), tag=name.upper()) for name in ("read-file", "grep-search", "eval")]
+    told = TAGS.opening(table_of(*files, tool("rest", tag="REST")))
+    assert "If the task names a file, begin with READ-FILE" in told
+    assert "\nGREP-SEARCH: door\n" in told
+    assert "To compute with numbers, use EVAL" in told
+    assert "To change a file" not in told  # needs two tools, of which there is none
+    bot = TAGS.opening(table_of(tool("rest", tag="REST")))
+    assert "file" not in bot
+    assert "EXAMPLE:" not in bot
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("plain words", "PROBE: plain words"),
+        ("{brace", 'PROBE: {"text": "{brace"}'),
+        ('"quoted"', 'PROBE: {"text": "\\"quoted\\""}'),
+        ("two\nlines", 'PROBE: {"text": "two\\nlines"}'),
+        (" blanks ", 'PROBE: {"text": " blanks "}'),
+        ("", 'PROBE: {"text": ""}'),
+    ],
+)
+def test_a_tagged_line_is_plain_where_it_is_read_so(text: str, line: str) -> None:
+    one = table_of(tool("probe", params={"text": {"type": str}}, tag="PROBE"))
+    call = CallForm("probe", {"text": text})
+    assert TAGS.spell(call, one) == line
+    assert [found.form for found in TAGS.read_text(line, one).calls] == [call]
+
+
+@pytest.mark.parametrize("name", ["call-form", "plist", "json", "run"])
 def test_the_system_message_is_the_belt_and_the_rules(name: str) -> None:
     dialect = DIALECTS[name]
     assert dialect.opening(table()) == belt(table(), dialect.view) + dialect.rules.rstrip()

@@ -100,7 +100,7 @@ THREE = {"a": {"type": str}, "b": {"type": int, "default": 1}, "c": {"type": boo
 
 def language(found: dict[str, str], name: str = "call-three") -> re.Pattern[str]:
     """The rules as a regular expression, which is possible where none refers to itself."""
-    known = {"str": r'"[^"]*"', "line": r"[^ {].*", "int": r"-?\d+"}
+    known = {"str": r'"[^"]*"', "form": r"\([^()]*\)", "int": r"-?\d+"}
     known |= {"bool": "True|False", "jbool": "true|false"}
 
     def expand(body: str) -> str:
@@ -162,7 +162,12 @@ def test_optional_arguments_come_in_any_order_and_once(
 
 
 TAGGED = [
-    ({"query": {"type": str}}, ["RESEARCH: two words", 'RESEARCH: {"query": "x"}'], ["RESEARCH: "]),
+    (
+        {"query": {"type": str}},
+        ["RESEARCH: two words", "RESEARCH: Fix 0 of X-17: f0.txt", 'RESEARCH: {"query": "x"}'],
+        ["RESEARCH: ", "RESEARCH: a\nb", 'RESEARCH: "x"'],
+    ),
+    ({"form": {"type": Code}}, ["RESEARCH: (+ 1 2)"], ["RESEARCH: (+ 1 2) -> ok", "RESEARCH: 1 + 2"]),
     ({"n": {"type": int}}, ['RESEARCH: {"n": 3}'], ["RESEARCH: 3", 'RESEARCH: {"n": "3"}']),
     (
         {"a": {"type": str}, "b": {"type": str}},
@@ -230,6 +235,15 @@ def test_many_optional_arguments_keep_the_order_of_the_signature() -> None:
     assert pattern.fullmatch("(many :a 1 :d 2 :g 3 :h 4 :f 5)")
     assert not pattern.fullmatch("(many :d 2 :a 1)")
     assert len(found) < 100
+
+
+def test_an_answer_in_the_dialect_tags_does_not_begin_like_a_tag() -> None:
+    found = rules(grammar(table(tool("research", tag="RESEARCH")), spelling=TAGS))
+    assert found["root"] == "calls | untagged"
+    spoken = language(found, "untagged")
+    for answer in ("Two.", "TODO: five", "X", "RESEARCH (", "3: so many", "Ähnlich: ja", "Ports: 1"):
+        assert bool(spoken.fullmatch(answer)) == (answer != "TODO: five"), answer
+    assert not spoken.fullmatch("RESEARCH: a -> ok")
 
 
 def test_an_answer_may_be_forbidden_and_so_may_calls() -> None:

@@ -150,7 +150,7 @@ def test_a_result_with_no_address_of_the_web_is_left_out(url: Any) -> None:
         assert found(address(server)) == [WebHit("A", "https://a.example/", "c")]
 
 
-# What the server answers, and the sentence behind "The search server http://127.0.0.1 "
+# What the server answers, and the sentence behind "The search server http://127.0.0.1:8888 "
 
 KEYS = f"; name what it has: --search-keys {FORM}."
 UNREAD = "answered with JSON that cannot be read."
@@ -210,7 +210,7 @@ def test_a_bad_answer_is_one_sentence_without_a_secret(case: str) -> None:
     with loopback(answer) as server:
         where = address(server, "/x?key=sesame&q={query}", user="ann:hush@")
         said = complaint(ToolError, lambda: found(where))
-        assert said == f"The search server http://127.0.0.1 {sentence}"
+        assert said == f"The search server {address(server)} {sentence}"
         assert len(server.requests) == 1  # neither followed nor tried again
 
 
@@ -229,7 +229,7 @@ def test_a_slow_server_is_left_after_its_time(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(web_search, "SECONDS", 0.1)
     with loopback(silence) as server:
         said = complaint(ToolError, lambda: found(address(server, "/hush")))
-    assert said == "The search server http://127.0.0.1 did not answer within 0.1 s."
+    assert said == f"The search server {address(server)} did not answer within 0.1 s."
 
 
 def test_a_server_that_drips_is_left_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,14 +245,14 @@ def test_a_server_that_drips_is_left_too(monkeypatch: pytest.MonkeyPatch) -> Non
 
     with loopback(drip) as server:
         said = complaint(ToolError, lambda: found(address(server)))
-    assert said == "The search server http://127.0.0.1 did not answer within 0.3 s."
+    assert said == f"The search server {address(server)} did not answer within 0.3 s."
 
 
 def test_a_server_that_is_not_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     said = complaint(ToolError, lambda: found(f"http://ann:hush@127.0.0.1:{port}/sesame"))
-    assert said == "The search server http://127.0.0.1 cannot be reached (ConnectError)."
+    assert said == f"The search server http://127.0.0.1:{port} cannot be reached (ConnectError)."
 
 
 def test_its_password_reaches_the_server_and_nobody_else() -> None:
@@ -260,7 +260,7 @@ def test_its_password_reaches_the_server_and_nobody_else() -> None:
         search = open_web_search(address(server, "/?key=sesame", user="ann:hush@"))
         asyncio.run(search.find("x"))
         assert server.requests[0][1]["Authorization"] == "Basic YW5uOmh1c2g="
-    assert search.name == "http://127.0.0.1"
+        assert search.name == address(server)
     assert not any(secret in f"{search!r}{search.name}{search.kept}" for secret in ("hush", "sesame"))
 
 
