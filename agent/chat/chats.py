@@ -215,6 +215,7 @@ class Chats:
             self._save(one)
         if waiting:
             self._asked[one.seq] = one
+            self.go_on()  # somebody may have decided as soon as the line was out
 
     def _save(self, one: Accepted, kept: bytes = b"") -> None:
         try:
