@@ -15,7 +15,7 @@ from words import complaint, grouped, scripted, tool
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
-from quoth.agent.run.host import session_of_chat
+from quoth.agent.session.index import session_of_chat
 from quoth.neuro.backends.scripted import ScriptedBackend
 from quoth.tools.call.call import Call
 from quoth.tools.call.context import ToolContext
@@ -256,7 +256,7 @@ def test_what_could_not_be_told_is_told_when_the_message_comes_again(tmp_path: P
 def test_a_reply_of_tags_ends_and_its_results_are_there_at_the_next_message(bot: Bot) -> None:
     first, second = bot.hears(("ann", "a"), ("ann", "b"), says=["I look.\nLOOK: cells", "Two."])
     assert (first.status, first.text, second.text) == ("done", "I look.", "Two.")
-    result = '(look :text "cells") -> ok:\ntwo pages\n(Found 2 pages on cells.\n1 of 2 left today)'
+    result = "Result of LOOK, ok:\ntwo pages\n(Found 2 pages on cells.\n1 of 2 left today)"
     assert bot.asked() == ["a", "I look.\nLOOK: cells", result, "b"]
 
 
@@ -371,7 +371,7 @@ def test_an_approved_call_is_made_alone_and_told_of(bot: Bot) -> None:
     ]
     assert bot.posts == ["it is blue"]
     assert len(bot.seen) == 1
-    assert '(post :text "it is blue") -> ok:\nfiled\n(Filed: it is blue.)' in bot.told()[0]
+    assert "Result of POST, ok:\nfiled\n(Filed: it is blue.)" in bot.told()[0]
 
 
 def test_a_chat_goes_on_while_calls_wait_and_hears_later_what_became_of_them(bot: Bot) -> None:
@@ -382,9 +382,8 @@ def test_a_chat_goes_on_while_calls_wait_and_hears_later_what_became_of_them(bot
     assert [one.text for one in denied.follow_ups] == ["post was denied: the person said no."]
     assert [one.text for one in made.follow_ups] == ["Filed: blue."]
     assert (last.text, bot.posts) == ("Well.", ["blue"])
-    waits = "post waits for a person's approval"
-    assert bot.asked()[2].startswith(f'(post :text "blue") -> pending: {waits}')
-    assert bot.told()[-1] == 'd\n\n(post :text "blue"), which waited -> ok:\nfiled\n(Filed: blue.)'
+    assert bot.asked()[2].startswith("Result of POST, pending: post waits for a person's approval")
+    assert bot.told()[-1] == 'd\n\n(post :text "blue"), which waited, -> ok:\nfiled\n(Filed: blue.)'
 
 
 def test_what_was_said_stays_as_it_was(bot: Bot) -> None:
