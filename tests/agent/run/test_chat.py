@@ -34,7 +34,8 @@ TEXT = {"text": {"type": str}}
 
 class Bot:
     """A bot and its people. Of its tools one says what it found and may be used twice a day, one is asked,
-    one is silent, one fails, and the tag of one has a pattern. Without ``restarts`` one process answers."""
+    one is silent, one fails, one has a sub-agent, and the tag of one has a pattern. Without ``restarts`` one
+    process answers all."""
 
     def __init__(self, folder: Path, restarts: bool = False, **options: Any) -> None:
         self.folder, self.restarts, self.options = folder, restarts, options
@@ -64,6 +65,7 @@ class Bot:
             tool("post", self.post, params=TEXT, tag="POST", effects=["writes"]),
             tool("note", lambda text: "kept", params=TEXT, tag="NOTE"),
             tool("ghost", self.ghost, params=TEXT, tag="GHOST"),
+            tool("helper", self.helper, params=TEXT, tag="HELP", effects=["runs"]),
             tool("grade", lambda text: text, params=TEXT, tag=Tag("GRADE", r"(\d)")),
         ]
 
@@ -72,6 +74,9 @@ class Bot:
             raise ToolError("There is\nnobody.")
         self.work.cancel()
         await asyncio.sleep(10)
+
+    async def helper(self, text: str, ctx: ToolContext, call: Call) -> str:
+        return await ctx.team.run(text, call=call, context=ctx)
 
     def agent(self) -> AsyncAgent:
         given = {"user": "bot", "tools": self.tools, "audit": self.audit, "dialect": "tags", **self.options}
@@ -437,6 +442,19 @@ def test_a_chat_is_replayed_as_it_was(bot: Bot) -> None:
             return f"{found}{found.diff}{found.notes}"
 
     assert asyncio.run(replayed()) == "chat-7: 4 runs, 4 requests, 3 calls: as recorded.[]"
+
+
+def test_the_calls_of_a_sub_agent_are_the_speakers_and_replayed(tmp_path: Path) -> None:
+    bot = Bot(tmp_path, consent="yes")
+    bot.hears(("ann", "a"), says=["HELP: look for cells", "LOOK: cells", "Two."])
+    rows = [(row["tool"], row["user"], row["route"]) for row in bot.audit.rows()]
+    assert rows == [("look", "ann", "agent"), ("helper", "ann", "chat")]
+
+    async def replayed() -> str:
+        async with bot.agent() as it:
+            return str(await it.replay("chat-7"))
+
+    assert asyncio.run(replayed()) == "chat-7: 2 runs, 3 requests, 2 calls: as recorded."
 
 
 def test_whoever_resumes_its_session_makes_the_calls_of_the_chat(tmp_path: Path) -> None:
