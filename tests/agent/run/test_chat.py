@@ -20,7 +20,7 @@ from quoth.neuro.backends.scripted import ScriptedBackend
 from quoth.tools.call.call import Call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import MemoryAudit
-from quoth.tools.call.service_types import Known
+from quoth.tools.call.service_types import Known, SearchOptions
 from quoth.tools.call.services import Services
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import ToolError, UsageError
@@ -196,6 +196,24 @@ def test_each_chat_has_a_conversation_of_its_own(tmp_path: Path) -> None:
     replies = bot.hears(("ann", "Hello."), elsewhere, says=["Hi.", "Hi, too."])
     assert [reply.session for reply in replies] == ["chat-7", "chat-8"]
     assert bot.asked() == ["And here?"]
+
+
+SAID = ["ann: the door is mauve", "scripted: I see."]
+
+
+@pytest.mark.parametrize(("chat", "hits"), [("7", SAID), ("8", []), ("", [])])
+def test_only_the_chat_itself_finds_what_was_said_in_it(tmp_path: Path, chat: str, hits: list[str]) -> None:
+    bot, found = Bot(tmp_path), []
+
+    async def searches(_: AsyncAgent) -> None:
+        host = bot.agent()
+        memory = (host.for_chat(chat) if chat else host).services.search
+        options = SearchOptions(domain="conversations")
+        found.extend(hit.text for hit in await memory.search("mauve", "agent", options))
+        await host.aclose()
+
+    bot.hears(("ann", "the door is mauve"), searches, says=["I see."])
+    assert found == hits
 
 
 def test_every_chat_has_another_session() -> None:
