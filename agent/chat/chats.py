@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from quoth.agent.chat.inbox import Accepted, Inbox
 from quoth.agent.chat.lines import Choice, Message, Outgoing
-from quoth.agent.reply import CallRecord, Reply
+from quoth.agent.reply import CallRecord, Listener, Reply
 from quoth.agent.terminal.output import complain
 from quoth.agent.terminal.requests import decide
 from quoth.tools.consent.broker import Broker
@@ -36,6 +36,7 @@ class Talker(Protocol):
     """The conversation of one chat."""
 
     session: str
+    on_event: Listener | None
 
     @property
     def broker(self) -> Broker: ...
@@ -214,6 +215,7 @@ class Chats:
             self._save(one)
         if waiting:
             self._asked[one.seq] = one
+            self.go_on()  # somebody may have decided as soon as the line was out
 
     def _save(self, one: Accepted, kept: bytes = b"") -> None:
         try:
@@ -223,8 +225,16 @@ class Chats:
 
     def _talker(self, chat: str) -> Talker:
         """The conversation of a chat."""
-        self._talkers[chat] = talker = self._talkers.pop(chat, None) or self._host.for_chat(chat)
+        if (talker := self._talkers.pop(chat, None)) is None:
+            talker = self._host.for_chat(chat)
+            talker.on_event = lambda event, data: self._note(chat, event, data)
+        self._talkers[chat] = talker
         return talker
+
+    def _note(self, chat: str, event: str, data: Any) -> None:
+        """Tell whoever keeps the gateway what is no answer, such as a file that could not be read."""
+        if event == "note":
+            complain(f"chat {chat}: {data}")
 
     async def _let_go(self) -> None:
         """Let go of the conversations that were not used for the longest time."""

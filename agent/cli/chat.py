@@ -74,6 +74,8 @@ def _left_out() -> Sequence[str]:
 def _serve(options: ChatOptions) -> int:
     from quoth.agent.chat.gateway import BROKEN_OFF, ENDED, Gateway
 
+    if options.session:
+        raise UsageError("A gateway has a session for each chat; leave --session out.")
     approvers = _names(options.approvers)
     path = _socket_path(options.listen)
     options.no_input = True  # standard input is for lines; who may decide is among the approvers

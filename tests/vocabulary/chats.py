@@ -34,6 +34,7 @@ class Host:
 class Talk:
     host: Host
     chat: str
+    on_event: Any = None
 
     @property
     def session(self) -> str:

@@ -118,7 +118,7 @@ def test_it_is_killed_at_any_point(tmp_path: Path) -> None:
     whole = place(tmp_path / "whole")
     assert lived(whole, 0) == 0
     points = json.loads((whole / "points").read_text())
-    step = max(1, 5 * len(points) // many(1))  # six of them, or sixty
+    step = max(1, 10 * len(points) // many(1))  # three of them, or thirty
     wrong = []
     for at in range(1, len(points) + 1, step):
         here = place(tmp_path / str(at))

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from chats import Host, echo
+from words import async_agent, tool
 
 from quoth.agent.chat.chats import Chats
 from quoth.agent.chat.inbox import KEPT_SECONDS, Inbox
-from quoth.agent.chat.lines import Message, Outgoing
+from quoth.agent.chat.lines import Choice, Message, Outgoing
 from quoth.agent.reply import FollowUp
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.database import Store
@@ -272,3 +273,34 @@ def test_the_table_is_made_in_an_older_store(tmp_path: Path, monkeypatch: pytest
     one = inbox.accept(Message("a", "ann", "7", "Hello"))
     assert [found.turn for found in inbox.unfinished()] == [one.turn]
     opened.close()
+
+
+def test_who_decides_at_once_is_heard(store: Store, tmp_path: Path) -> None:
+    """The decision comes while the line that asks is still going out."""
+    pressed: list[str] = []
+    press = tool(
+        "press",
+        lambda text: pressed.append(text),
+        params={"text": {"type": str}},
+        effects=["writes"],
+        tag="PRESS",
+    )
+
+    async def story() -> None:
+        async with async_agent(tmp_path, "PRESS: one", tools=[press], dialect="tags") as agent:
+            said: list[tuple[str, str]] = []
+
+            async def hear(line: Outgoing) -> bool:
+                said.append((line.kind, line.text))
+                if line.request:
+                    assert chats.decide(Choice(None, "ann", "7", line.request["id"], True)) is None
+                return True
+
+            chats = Chats(agent, Inbox(lambda: agent.store), hear, approvers=["ann"])
+            chats.accept(Message(1, "ben", "7", "Please press it."))
+            await chats.finish()
+            assert said[0] == ("reply", "")
+            assert [kind for kind, _ in said] == ["reply", "asked"]
+            assert pressed == ["one"]
+
+    asyncio.run(story())

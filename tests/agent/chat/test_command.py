@@ -306,6 +306,7 @@ def test_lines_that_nobody_reads_are_told_at_the_next_start(here: Path) -> None:
             "--gateway stdio --approvers ,",
             "--approvers takes names with commas between them, such as ann,ben.",
         ),
+        ("--gateway stdio --session s", "A gateway has a session for each chat; leave --session out."),
         ("--approvers ann", "--approvers goes with --gateway or --listen."),
         ("--waiting 3", "--waiting goes with --gateway or --listen."),
         ("--gateway stdio --model scripted:none.txt", "There is no script file none.txt."),
