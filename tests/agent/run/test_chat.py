@@ -15,7 +15,7 @@ from words import complaint, grouped, scripted, tool
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
-from quoth.agent.run.host import session_of_chat
+from quoth.agent.session.index import session_of_chat
 from quoth.neuro.backends.scripted import ScriptedBackend
 from quoth.tools.call.call import Call
 from quoth.tools.call.context import ToolContext
@@ -34,7 +34,8 @@ TEXT = {"text": {"type": str}}
 
 class Bot:
     """A bot and its people. Of its tools one says what it found and may be used twice a day, one is asked,
-    one is silent, one fails, and the tag of one has a pattern. Without ``restarts`` one process answers."""
+    one is silent, one fails, one has a sub-agent, and the tag of one has a pattern. Without ``restarts`` one
+    process answers all."""
 
     def __init__(self, folder: Path, restarts: bool = False, **options: Any) -> None:
         self.folder, self.restarts, self.options = folder, restarts, options
@@ -64,6 +65,7 @@ class Bot:
             tool("post", self.post, params=TEXT, tag="POST", effects=["writes"]),
             tool("note", lambda text: "kept", params=TEXT, tag="NOTE"),
             tool("ghost", self.ghost, params=TEXT, tag="GHOST"),
+            tool("helper", self.helper, params=TEXT, tag="HELP", effects=["runs"]),
             tool("grade", lambda text: text, params=TEXT, tag=Tag("GRADE", r"(\d)")),
         ]
 
@@ -72,6 +74,9 @@ class Bot:
             raise ToolError("There is\nnobody.")
         self.work.cancel()
         await asyncio.sleep(10)
+
+    async def helper(self, text: str, ctx: ToolContext, call: Call) -> str:
+        return await ctx.team.run(text, call=call, context=ctx)
 
     def agent(self) -> AsyncAgent:
         given = {"user": "bot", "tools": self.tools, "audit": self.audit, "dialect": "tags", **self.options}
@@ -256,7 +261,7 @@ def test_what_could_not_be_told_is_told_when_the_message_comes_again(tmp_path: P
 def test_a_reply_of_tags_ends_and_its_results_are_there_at_the_next_message(bot: Bot) -> None:
     first, second = bot.hears(("ann", "a"), ("ann", "b"), says=["I look.\nLOOK: cells", "Two."])
     assert (first.status, first.text, second.text) == ("done", "I look.", "Two.")
-    result = '(look :text "cells") -> ok:\ntwo pages\n(Found 2 pages on cells.\n1 of 2 left today)'
+    result = "Result of LOOK, ok:\ntwo pages\n(Found 2 pages on cells.\n1 of 2 left today)"
     assert bot.asked() == ["a", "I look.\nLOOK: cells", result, "b"]
 
 
@@ -371,7 +376,7 @@ def test_an_approved_call_is_made_alone_and_told_of(bot: Bot) -> None:
     ]
     assert bot.posts == ["it is blue"]
     assert len(bot.seen) == 1
-    assert '(post :text "it is blue") -> ok:\nfiled\n(Filed: it is blue.)' in bot.told()[0]
+    assert "Result of POST, ok:\nfiled\n(Filed: it is blue.)" in bot.told()[0]
 
 
 def test_a_chat_goes_on_while_calls_wait_and_hears_later_what_became_of_them(bot: Bot) -> None:
@@ -382,9 +387,8 @@ def test_a_chat_goes_on_while_calls_wait_and_hears_later_what_became_of_them(bot
     assert [one.text for one in denied.follow_ups] == ["post was denied: the person said no."]
     assert [one.text for one in made.follow_ups] == ["Filed: blue."]
     assert (last.text, bot.posts) == ("Well.", ["blue"])
-    waits = "post waits for a person's approval"
-    assert bot.asked()[2].startswith(f'(post :text "blue") -> pending: {waits}')
-    assert bot.told()[-1] == 'd\n\n(post :text "blue"), which waited -> ok:\nfiled\n(Filed: blue.)'
+    assert bot.asked()[2].startswith("Result of POST, pending: post waits for a person's approval")
+    assert bot.told()[-1] == 'd\n\n(post :text "blue"), which waited, -> ok:\nfiled\n(Filed: blue.)'
 
 
 def test_what_was_said_stays_as_it_was(bot: Bot) -> None:
@@ -438,6 +442,19 @@ def test_a_chat_is_replayed_as_it_was(bot: Bot) -> None:
             return f"{found}{found.diff}{found.notes}"
 
     assert asyncio.run(replayed()) == "chat-7: 4 runs, 4 requests, 3 calls: as recorded.[]"
+
+
+def test_the_calls_of_a_sub_agent_are_the_speakers_and_replayed(tmp_path: Path) -> None:
+    bot = Bot(tmp_path, consent="yes")
+    bot.hears(("ann", "a"), says=["HELP: look for cells", "LOOK: cells", "Two."])
+    rows = [(row["tool"], row["user"], row["route"]) for row in bot.audit.rows()]
+    assert rows == [("look", "ann", "agent"), ("helper", "ann", "chat")]
+
+    async def replayed() -> str:
+        async with bot.agent() as it:
+            return str(await it.replay("chat-7"))
+
+    assert asyncio.run(replayed()) == "chat-7: 2 runs, 3 requests, 2 calls: as recorded."
 
 
 def test_whoever_resumes_its_session_makes_the_calls_of_the_chat(tmp_path: Path) -> None:
