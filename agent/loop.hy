@@ -151,11 +151,10 @@ thousand turns use no more stack than ten."
 (defn :async act [thought run]
   "Make the calls of a thought in order, and conclude the turn."
   (setv reading thought.reading
-        sure (getattr reading "confidence" None)
-        sure (if (is sure None) run.context.confidence sure)
+        sure (if (is reading.confidence None)  run.context.confidence  reading.confidence)
         cut (if (= thought.finish "length") (cut-off run.reply-tokens thought.usage.output-tokens) "")
         turn (Turn :old (known reading.calls run) :text reading.text :cut cut
-                   :display (getattr reading "display" reading.text)
+                   :display reading.display
                    :errors (lfor fault reading.errors #((call-id fault) (str fault)))))
   (for [[place [_ fault]] (enumerate turn.errors)]
     (setv call (new-call (CallForm "") #** (marks 0 run f"f{place}")))

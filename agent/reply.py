@@ -44,10 +44,10 @@ class FollowUp:
 @dataclass(frozen=True)
 class Reply:
     """How a run ended. ``text`` is the answer, or a sentence why there is none; it is empty only where a
-    reply of calls alone ends the run.
-    ``messages`` are those to the user that no earlier Reply of the run has told of. ``unsent`` is the part of
-    ``text`` that the user has not had as a message; None is all of it. ``follow_ups`` are those of all calls
-    in their order, in a chat and where the run ended with its calls."""
+    reply of calls alone ends the run. ``messages`` are those to the user that no earlier Reply of the run has
+    told of; in a chat, all. ``unsent`` is the part of ``text`` that the user has not had as a message; None
+    is all of it. ``follow_ups`` are those of all calls in their order, in a chat and where the run ended with
+    its calls."""
 
     session: str
     status: RunStatus

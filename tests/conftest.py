@@ -34,7 +34,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The Hy bytecode and the joined model are shared by all tests of a run; they hold nothing a test can change.
 _STATE = tempfile.mkdtemp(prefix="quoth-test-state-")
 os.environ["QUOTH_STATE"] = _STATE
-for variable in ("QUOTH_MODEL", "QUOTH_MEMORY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY"):
+for variable in (
+    "QUOTH_MODEL",
+    "QUOTH_MEMORY",
+    "QUOTH_SEARCH",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "ANTHROPIC_API_KEY",
+):
     os.environ.pop(variable, None)
 os.environ["QUOTH_EMBEDDER"] = "none"  # a model takes a second to load; tests that search by meaning name one
 

@@ -137,7 +137,8 @@ def load_hy_file(path: Path) -> ModuleType:
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         told = _language_error if isinstance(error, HyError | SyntaxError) else _run_error
-        raise UsageError(_old_spelling(path, source, error) or told(path, source, error)) from None
+        hint = _old_spelling(path, source, error) or _not_required(path, source, module, error)
+        raise UsageError(hint or told(path, source, error)) from None
     return module
 
 
@@ -196,6 +197,21 @@ def _old_spelling(path: Path, source: str, error: BaseException) -> str:
                 taken = f" {hy.repr(names).lstrip(chr(39))}" if isinstance(names, hy.models.List) else ""
                 told = f"{room} is a part of quoth: ({head} {new}{taken})."
                 return located(path, source, item.start_line, item.start_column, told)
+    return ""
+
+
+def _not_required(path: Path, source: str, module: ModuleType, error: BaseException) -> str:
+    """What is said of a file that uses our macro without requiring it; empty for other errors. Hy takes the
+    definition for a call, and complains of a name inside it."""
+    macro = "def_cognitive_tool"
+    if not isinstance(error, NameError) or macro in getattr(module, "_hy_macros", {}):
+        return ""
+    import hy
+
+    for form in _expressions(source):
+        if form and isinstance(form[0], hy.models.Symbol) and hy.mangle(form[0]) == macro:
+            told = f"{form[0]} is a macro: begin the file with (require quoth [{form[0]}])."
+            return located(path, source, form.start_line, form.start_column, told)
     return ""
 
 

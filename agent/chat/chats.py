@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from quoth.agent.chat.inbox import Accepted, Inbox
 from quoth.agent.chat.lines import Choice, Message, Outgoing
-from quoth.agent.reply import CallRecord, Reply
+from quoth.agent.reply import CallRecord, Listener, Reply
 from quoth.agent.terminal.output import complain
 from quoth.agent.terminal.requests import decide
 from quoth.tools.consent.broker import Broker
@@ -26,7 +26,7 @@ from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.text import count, short
 
 WAITING = 20  # messages of one chat that may wait behind the one in work
-IDLE_CHATS = 200  # conversations that are kept at hand; others come back from their transcripts
+IDLE_CHATS = 500  # conversations that are kept at hand; others come back from their transcripts
 WATCH_SECONDS = 1.0
 FORM_CHARS = 500
 _REQUEST = re.compile(r"\(request (\w+)\)")  # as the broker names it in the message of a call that waits
@@ -36,6 +36,7 @@ class Talker(Protocol):
     """The conversation of one chat."""
 
     session: str
+    on_event: Listener | None
 
     @property
     def broker(self) -> Broker: ...
@@ -44,6 +45,8 @@ class Talker(Protocol):
         """Answer a message. A ``turn`` that the conversation has had is not begun again: what is unfinished
         of it is gone on with, and its whole Reply comes back."""
         ...
+
+    async def aclose(self) -> None: ...
 
 
 class ChatHost(Protocol):
@@ -149,10 +152,13 @@ class Chats:
         while work := [task for chat, task in self._working.items() if chats is None or chat in chats]:
             await asyncio.wait(work)
 
-    async def stop(self, seconds: float) -> bool:
-        """Answer no more than the messages in work, and return within ``seconds``: whether they were
-        answered. The others stay accepted, for the next start."""
+    def begin_no_more(self) -> None:
+        """Answer no more than the messages in work. The others stay accepted, for the next start."""
         self._stopping = True
+
+    async def stop(self, seconds: float) -> bool:
+        """Return when the messages in work are answered, or after so many seconds: whether they are."""
+        self.begin_no_more()
         work = set(self._working.values())
         if not work:
             return True
@@ -180,6 +186,7 @@ class Chats:
             del self._working[chat]
             if not queue:
                 del self._queues[chat]
+        await self._let_go()
 
     async def _answer(self, one: Accepted) -> None:
         """Answer a message, or go on with it; record what has gone out."""
@@ -196,27 +203,44 @@ class Chats:
         except Exception as error:  # one message that cannot be answered must not end the others
             why = str(error) if isinstance(error, QuothError) else f"{type(error).__name__}: {error}"
             lines, waiting = [("reply", Outgoing(one.message.id, chat, "error", why))], []
-        kept = []
-        for name, line in lines:
-            if name not in one.told and not await self._answers(line):
-                kept.append(line.to_line())
-        one.told.update(name for name, _ in lines)
-        one.state = "asked" if waiting else "answered"
-        try:
-            self._inbox.save(one, kept)
-        except QuothError as error:  # then it is answered once more at the next start
-            complain(str(error))
+        new = [(name, line) for name, line in lines if name not in one.told]
+        for place, (name, line) in enumerate(new, 1):
+            took = await self._answers(line)
+            one.told.add(name)
+            if place == len(new):
+                one.state = "asked" if waiting else "answered"
+            self._save(one, b"" if took else line.to_line())
+        if not new and not waiting:
+            one.state = "answered"
+            self._save(one)
         if waiting:
             self._asked[one.seq] = one
+            self.go_on()  # somebody may have decided as soon as the line was out
+
+    def _save(self, one: Accepted, kept: bytes = b"") -> None:
+        try:
+            self._inbox.save(one, kept)
+        except QuothError as error:  # then it is told once more at the next start
+            complain(str(error))
 
     def _talker(self, chat: str) -> Talker:
-        """The conversation of a chat. Those that were not used for long are let go."""
-        talker = self._talkers.pop(chat, None) or self._host.for_chat(chat)
+        """The conversation of a chat."""
+        if (talker := self._talkers.pop(chat, None)) is None:
+            talker = self._host.for_chat(chat)
+            talker.on_event = lambda event, data: self._note(chat, event, data)
         self._talkers[chat] = talker
-        for name in list(self._talkers)[:-IDLE_CHATS]:
-            if name not in self._working and name != chat:
-                del self._talkers[name]
         return talker
+
+    def _note(self, chat: str, event: str, data: Any) -> None:
+        """Tell whoever keeps the gateway what is no answer, such as a file that could not be read."""
+        if event == "note":
+            complain(f"chat {chat}: {data}")
+
+    async def _let_go(self) -> None:
+        """Let go of the conversations that were not used for the longest time."""
+        for chat in list(self._talkers)[:-IDLE_CHATS]:
+            if chat not in self._working:
+                await self._talkers.pop(chat).aclose()
 
 
 def _lines(message: Message, reply: Reply, asked: Sequence[Request]) -> list[tuple[str, Outgoing]]:

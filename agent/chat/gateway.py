@@ -165,6 +165,9 @@ class Gateway:
     def _told_to_end(self) -> None:
         if self._ending.is_set():
             self._at_once.set()
+            return
+        complain("Ending after the replies in work; a second signal ends it at once.")
+        self._chats.begin_no_more()
         self._ending.set()
 
     def _reader_gone(self) -> None:

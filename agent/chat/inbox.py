@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -75,8 +75,8 @@ class Inbox:
             for seq, chat, id, user, text, state, told in rows
         ]
 
-    def save(self, one: Accepted, kept: Iterable[bytes] = ()) -> None:
-        """Record what has become of a message, and the lines of it that nobody took."""
+    def save(self, one: Accepted, kept: bytes = b"") -> None:
+        """Record what has become of a message, and a line of it that nobody took."""
         done = one.state == "answered"
         self._store().execute(
             "UPDATE inbox SET state = ?, text = ?, told = ?, lines = lines || ? WHERE seq = ?",
@@ -84,7 +84,7 @@ class Inbox:
                 one.state,
                 "" if done else one.message.text,
                 "[]" if done else json.dumps(sorted(one.told)),
-                b"".join(kept).decode(),
+                kept.decode(),
                 one.seq,
             ),
         )

@@ -218,7 +218,7 @@ def _is_id(value: object) -> bool:
 def _no_id(value: object) -> str:
     if isinstance(value, str):
         return _bad(value) or "not an empty one"
-    return f"not {excerpt(str(value)) if isinstance(value, int | float) else _kind(value)}"
+    return f"not {excerpt(json.dumps(value)) if isinstance(value, int | float) else _kind(value)}"
 
 
 def _encodable(text: str) -> bool:

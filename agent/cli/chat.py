@@ -5,6 +5,7 @@ Knows its options; the work is in agent/chat and agent/repl.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -53,6 +54,7 @@ def add(commands: Commands) -> None:
 
 def chat(options: ChatOptions) -> int:
     options.dialect = options.dialect or "tags"
+    options.knowledge = True
     options.without = [*_left_out(), *options.without]
     if options.gateway or options.listen:
         return _serve(options)
@@ -72,6 +74,8 @@ def _left_out() -> Sequence[str]:
 def _serve(options: ChatOptions) -> int:
     from quoth.agent.chat.gateway import BROKEN_OFF, ENDED, Gateway
 
+    if options.session:
+        raise UsageError("A gateway has a session for each chat; leave --session out.")
     approvers = _names(options.approvers)
     path = _socket_path(options.listen)
     options.no_input = True  # standard input is for lines; who may decide is among the approvers
@@ -87,7 +91,17 @@ def _serve(options: ChatOptions) -> int:
 
 
 def _talk(options: ChatOptions) -> int:
-    raise UsageError("Not yet.")
+    from quoth.agent.repl.chat import ChatRepl
+
+    if sys.stdin is None:
+        raise UsageError("Standard input is closed.")
+
+    async def work(agent: AsyncAgent) -> int:
+        agent.dialect()
+        chat = agent.for_chat(agent.session.removeprefix("chat-"))  # as sessions are listed
+        return await ChatRepl(chat, options.json).run()
+
+    return with_agent(options, work, draws=True, channel="chat")
 
 
 def _names(given: str | None) -> tuple[str, ...]:

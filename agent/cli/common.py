@@ -111,14 +111,14 @@ def _knowledge(options: Options) -> KnowledgeBase:
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.knowledge.base import FileKnowledge
 
-    return FileKnowledge(Workspace(options.folder))
+    return FileKnowledge(Workspace(options.folder), say=complain)
 
 
 def _web_search(options: Options) -> WebSearch:
     """What ``--search`` or QUOTH_SEARCH names; a folder is relative to where the command runs."""
     from quoth.tools.call.services import NO_WEB_SEARCH
 
-    spec = options.search or os.environ.get("QUOTH_SEARCH")
+    spec = options.search if options.search is not None else os.environ.get("QUOTH_SEARCH") or None
     if spec is None:
         if options.search_keys:
             raise UsageError("--search-keys are for the answer of a server; name it with --search.")

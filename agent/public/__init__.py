@@ -30,7 +30,16 @@ if TYPE_CHECKING:
     from quoth.tools.call.context import ToolContext
     from quoth.tools.call.current import current_context
     from quoth.tools.call.guards import inside_workspace
-    from quoth.tools.call.service_types import Block, SearchHit, SearchOptions, Source
+    from quoth.tools.call.service_types import (
+        Block,
+        Filed,
+        Known,
+        Origin,
+        SearchHit,
+        SearchOptions,
+        Source,
+        WebHit,
+    )
     from quoth.tools.call.services import Services
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.consent.requests import Decision
@@ -46,6 +55,8 @@ if TYPE_CHECKING:
         UnknownToolError,
         UsageError,
     )
+    from quoth.tools.knowledge.base import FileKnowledge
+    from quoth.tools.knowledge.web_search import open_web_search
     from quoth.tools.lisp.forms import CallForm
     from quoth.tools.lisp.printer import Code
     from quoth.tools.memory.blocks import BlockMemory
@@ -71,13 +82,15 @@ _HOMES = {
     "tools.call.context": "ToolContext",
     "tools.call.current": "current_context",
     "tools.call.guards": "inside_workspace",
-    "tools.call.service_types": "Block SearchHit SearchOptions Source",
+    "tools.call.service_types": "Block Filed Known Origin SearchHit SearchOptions Source WebHit",
     "tools.call.services": "Services",
     "tools.call.workspace": "Workspace",
     "tools.consent.requests": "Decision",
     "tools.door.door": "Door dispatch",
     "tools.errors": "DefinitionError DuplicateToolError InvalidCallError "
     "QuothError ToolError ToolNotFound ToolRateLimited UnknownToolError UsageError",
+    "tools.knowledge.base": "FileKnowledge",
+    "tools.knowledge.web_search": "open_web_search",
     "tools.lisp.forms": "CallForm",
     "tools.lisp.printer": "Code",
     "tools.memory.blocks": "BlockMemory",
@@ -103,13 +116,17 @@ __all__ = [
     "Delta",
     "Door",
     "DuplicateToolError",
+    "FileKnowledge",
+    "Filed",
     "FlightReport",
     "GateDecision",
     "HostServices",
     "InvalidCallError",
+    "Known",
     "Messages",
     "ModelError",
     "ModelOptions",
+    "Origin",
     "PolicyOptions",
     "QuothError",
     "Reply",
@@ -132,6 +149,7 @@ __all__ = [
     "Usage",
     "UsageError",
     "Verdict",
+    "WebHit",
     "Workspace",
     "__version__",
     "allow",
@@ -148,6 +166,7 @@ __all__ = [
     "dispatch",
     "inside_workspace",
     "new_call",
+    "open_web_search",
     "read_reply",
     "registering_in",
     "think",

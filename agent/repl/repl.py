@@ -59,6 +59,9 @@ class Repl:
     line; ``picked_up`` is the message about the conversation that is continued.
     """
 
+    greeting = "quoth. (form) runs Lisp, text goes to the agent, ,help lists commands."
+    help = HELP
+
     def __init__(self, agent: AsyncAgent, as_json: bool = False, picked_up: str = "") -> None:
         self.agent = agent
         self._picked_up = picked_up
@@ -84,7 +87,7 @@ class Repl:
 
     async def _run(self) -> int:
         if self.interactive:
-            self._complain("quoth. (form) runs Lisp, text goes to the agent, ,help lists commands.")
+            self._complain(self.greeting)
         if self._picked_up:
             for line in (self._picked_up, *self.agent.changes()):
                 self._complain(line)
@@ -159,7 +162,10 @@ class Repl:
         else:
             self._complain(failure_text(done))
         if done.status == "pending":
-            self._complain(",pending shows what waits; ,approve or ,deny it, then ,resume.")
+            self._tell_waiting()
+
+    def _tell_waiting(self) -> None:
+        self._complain(",pending shows what waits; ,approve or ,deny it, then ,resume.")
 
     async def _resume(self, session: str) -> None:
         if session not in ("", self.agent.session):
@@ -169,7 +175,7 @@ class Repl:
 
     def _command(self, name: str, rest: str) -> None:
         if name == "help":
-            self._tell(HELP)
+            self._tell(self.help)
         elif name == "tools":
             self._tell("\n".join(tool.signature() for tool in self.agent.table))
         elif name == "tool":

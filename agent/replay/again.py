@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from quoth.agent.run.conversation import Conversations
-from quoth.agent.run.options import ModelOptions, PolicyOptions, ToolOptions
+from quoth.agent.run.options import ModelOptions, PolicyOptions, ToolOptions, service_options
 from quoth.agent.terminal.input import read_file
 from quoth.tools.call.services import Services
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import UsageError
 from quoth.tools.history.event import Event, TranscriptError
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.transfer import read_written
+from quoth.tools.knowledge.base import FileKnowledge
 from quoth.tools.loading import ToolSource
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
@@ -85,6 +87,9 @@ def rebuilt_agent(
             why = "was chosen elsewhere" if given.foreign else "is not there"
             raise UsageError(f"The {option} file {file} {why}; name the one that counts: --{option} FILE")
         judges[option] = own or file
+    if said.get("knowledge"):  # for its tools; a replay files nothing
+        base = FileKnowledge(Workspace(workspace))
+        services = replace(service_options(services), knowledge_base=base)
     return Conversations(
         workspace=workspace,
         tools=ToolOptions(tools, belt or said.get("belt") or "full", without or said.get("without") or ()),

@@ -17,7 +17,6 @@ from quoth.agent.session.run_log import RunLog
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect
-from quoth.neuro.prompt.memory import is_memory
 from quoth.tools.call.call import Call, Route
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.services import MemoryStore, Services
@@ -92,19 +91,8 @@ def build_run(
         known={} if known is None else known,
     )
     recorded.run = recorded_door.run = run
-    run.context = replace(context, services=services(run), talk=lambda: _said_in(run.messages))
+    run.context = replace(context, services=services(run), talk=lambda: log.session.talk(log.run))
     return run
-
-
-def _said_in(messages: Messages) -> list[tuple[str, str]]:
-    """What the user and the model have said in a conversation, without results and memory."""
-    return [
-        (message["role"], message["content"])
-        for message in messages
-        if message["role"] in ("user", "assistant")
-        and message["content"]
-        and not is_memory(message["content"])
-    ]
 
 
 def stimulus(

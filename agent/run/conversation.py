@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -27,7 +28,7 @@ from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import Dialect, dialect_named
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.services import NO_KNOWLEDGE
-from quoth.tools.errors import QuothError, UsageError
+from quoth.tools.errors import UsageError
 from quoth.tools.history.event import read_form
 from quoth.tools.history.long_results import OnlyNames
 from quoth.tools.history.transfer import is_word
@@ -86,14 +87,6 @@ class Conversations(Host):
             text, self._conversation, self._talk or "", turn or secrets.token_hex(4), speaker, turn
         )
         return reply
-
-    def rest(self) -> None:
-        """Let go of all that the transcript can bring back, until something is said again."""
-        if self._conversation is not None:
-            self._session.let_go(self._conversation)
-        self._conversation = None
-        self._session.rest()
-        self._memory.rest()
 
     async def resume(self) -> list[Reply | ToolResult]:
         """Resume all unfinished work of this session in order: a Reply for each run, a ToolResult for each
@@ -249,13 +242,10 @@ class Conversations(Host):
         base = self.services.knowledge_base
         if base is NO_KNOWLEDGE:
             return ""
-        try:
-            found: str = await import_module("quoth.tools.knowledge.shown").knowledge_for(base, text)
-        except QuothError as error:
-            if self.on_event is not None:
-                self.on_event("note", str(error))
-            return ""
-        return found
+        from quoth.tools.knowledge.shown import knowledge_for  # here: few agents have a base
+
+        say = (lambda text: None) if self.on_event is None else partial(self.on_event, "note")
+        return await knowledge_for(base, text, say=say)
 
     def _opened_at(self, name: str) -> Messages:
         """The conversation as it was when a run began."""

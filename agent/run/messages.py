@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quoth.agent.reply import Reply
+from quoth.agent.reply import FollowUp, Reply
 from quoth.agent.run.run import Run
 from quoth.agent.session.past import Sent
 from quoth.agent.session.run_log import RunLog
@@ -59,16 +59,19 @@ async def send_follow_ups(run: Run, reply: Reply, log: RunLog) -> None:
     assert run.past is not None, "what was sent before is known"
     router = run.context.router
     host = router._router if isinstance(router, RunRouter) else router
-    for one in reply.follow_ups:
-        if one.call in run.past.told:
-            continue
-        try:
-            await host.send_message(one.text)
-        except ToolError as error:
-            run.tell("note", str(error))
-            return
-        run.past.told.add(one.call)
-        log.add("sent", {"text": one.text, "to": USER, "follow-up": True}, parent=log.reply, key=one.call)
+    sent: list[FollowUp] = []
+    try:
+        for one in reply.follow_ups:
+            if one.call not in run.past.told:
+                await host.send_message(one.text)
+                sent.append(one)
+    except ToolError as error:
+        run.tell("note", str(error))
+    with log.session.transcript.together():
+        for one in sent:
+            run.past.told.add(one.call)
+            said = {"text": one.text, "to": USER, "follow-up": True}
+            log.add("sent", said, parent=log.reply, key=one.call)
 
 
 def answer_of(run: Run, text: str) -> str:

@@ -47,7 +47,7 @@ class ToolOptions:
     def __post_init__(self) -> None:
         if self.belt not in ("full", "search"):
             raise UsageError(f"belt is full or search, not {self.belt!r}.")
-        if not isinstance(self.tools, Iterable):
+        if not isinstance(self.tools, Iterable | Path):
             raise UsageError(f"tools are files of tools, CognitiveTools or a ToolTable, not {self.tools!r}.")
         if not isinstance(self.tools, ToolTable):
             tools = [self.tools] if isinstance(self.tools, str | Path) else self.tools
@@ -161,7 +161,7 @@ class HostServices(Services):
 
     With a ``knowledge_base`` the agent has the tools that file what was learned, and the rules that allow
     them in a chat; ``web_search`` is where its tool ``research`` looks:
-    ``web_search=open_web_search("https://searx.example")`` (tools/knowledge/web_search.py).
+    ``web_search=open_web_search("https://searx.example")``.
 
     Beside the fields of Services, tools may read ``knowledge``, what the host knows of the matter;
     ``confidence=0.9``, how sure it is, from 0 to 1; and ``agent_id="librarian"``, who calls. ``audit``

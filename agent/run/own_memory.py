@@ -35,11 +35,6 @@ class OwnMemory:
             self._memory = self._opening()
         return self._memory
 
-    def rest(self) -> None:
-        """Let a memory go that holds nothing open; the next use opens it again."""
-        if not hasattr(self._memory, "close"):
-            self._memory = None
-
     async def aclose(self) -> None:
         """Close the memory, if it was opened and has anything to close."""
         memory, self._memory = self._memory, None

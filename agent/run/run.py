@@ -195,7 +195,7 @@ class Run:
             tuple(self.calls),
             self.usage,
             self.budget.steps_taken,
-            tuple(one.text for one in self.sent if one.to == USER and not one.told),
+            tuple(one.text for one in self.sent if one.to == USER and (self.chats or not one.told)),
             unsent,
             follow_ups_of(self.calls) if self.chats or self.after_tags == "stop" else (),
         )

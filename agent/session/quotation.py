@@ -48,32 +48,39 @@ _NAMING = ("path", "file", "url", "name", "id", "query", "pattern")
 def _plain(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFKC", _NOTHING.sub("", text))
-    return _ESCAPE.sub(" ", text).casefold()
+    return _ESCAPE.sub(" ", text)
+
+
+def letters(text: str) -> str:
+    """The text without spaces, backslashes and what cannot be seen."""
+    return _SPACE.sub("", _plain(text))
 
 
 def close(text: str) -> str:
     """The text normalised, without spaces and backslashes."""
-    return _SPACE.sub("", _plain(text))
+    return letters(text).casefold()
 
 
 def words(text: str) -> str:
     """The words of the normalised text, each between spaces."""
-    return _ENVELOPE.sub("", f" {_NO_WORD.sub(' ', _plain(text)).strip()} ")
+    return _ENVELOPE.sub("", f" {_NO_WORD.sub(' ', _plain(text).casefold()).strip()} ")
 
 
 @dataclass(frozen=True)
 class Source:
     """A text that a model was shown in event ``seq``; ``call`` is its call's event, 0 for a task's data and
-    for a memory block, whose ``label`` it has."""
+    for a memory block, whose ``label`` it has. ``said`` marks a message of a chat: people ask for a
+    call in words, so that only one that stands there letter by letter is a quotation."""
 
     seq: int
     call: int
     text: str
     label: str = ""
+    said: bool = False
 
     @cached_property
     def close(self) -> str:
-        return close(self.text)
+        return letters(self.text) if self.said else close(self.text)
 
     @cached_property
     def words(self) -> str:
@@ -82,7 +89,8 @@ class Source:
 
 class Sources:
     """All texts read in a session, from its transcript: the results of calls, also those of sub-agents and
-    programs, data that came with a task, and memory blocks. Events are read only when needed, and once."""
+    programs, data that came with a task, the messages of a chat, and memory blocks. Events are read only
+    when needed, and once."""
 
     def __init__(self, transcript: Transcript, session: str) -> None:
         self._transcript = transcript
@@ -111,6 +119,8 @@ class Sources:
             texts = [one if isinstance(one, str) else print_value(one) for one in told if one]
             if texts:
                 yield Source(event.seq, event.parent if kind == "receipt" else 0, "\n".join(texts))
+            if kind == "stimulus" and data.get("chat"):
+                yield Source(event.seq, 0, data["text"], said=True)
 
     def _read_memory(self) -> Iterator[Source]:
         for event in self._transcript.events(self._session, kind="memory", after=self._seen["memory"]):
@@ -128,6 +138,8 @@ class Sources:
 
     def name(self, source: Source, table: ToolTable) -> str:
         """The name of a text, for a person."""
+        if source.said:
+            return "a message of the chat"
         if source.label:
             return f"the memory block {short(visible(source.label), SHOWN)}"
         if not source.call:
@@ -152,8 +164,10 @@ def quoted(form: CallForm, text: str, table: ToolTable, sources: Sources, seq: i
     if tool.name != PROGRAMS and only_reads(tool):
         return ""
     exact, spelt = needles(form, text, table)
+    typed = {letters(text), letters(str(form))} - {""}
     for source in sources.before(seq):
-        if any(needle in source.close for needle in exact) or any(needle in source.words for needle in spelt):
+        close_to, near = (typed, set()) if source.said else (exact, spelt)
+        if any(needle in source.close for needle in close_to) or any(n in source.words for n in near):
             return sources.name(source, table)
     return ""
 

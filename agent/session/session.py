@@ -21,6 +21,8 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.storage.file_lock import hold
 
+TALK_RUNS = 50
+
 
 def alone(store: Path, session: str) -> contextlib.AbstractContextManager[None]:
     """A lock: within it no other process may drive the session. Raises UsageError if one does."""
@@ -57,10 +59,6 @@ class Session:
         self._opened = False
         self.sources = Sources(transcript, id)
         self._talks: dict[int, Talk] = {}  # by the identity of their Messages, which they hold
-
-    def rest(self) -> None:
-        """Let go of what can be read again."""
-        self.sources = Sources(self.transcript, self.id)
 
     def driven(self) -> contextlib.AbstractContextManager[None]:
         """Within this context only this process drives the session. Raises UsageError."""
@@ -223,6 +221,22 @@ class Session:
         for place, messages in (one for part in reversed(parts) for one in part):
             told[len(told) if place is None else place :] = messages
         return told
+
+    def talk(self, run: str) -> list[tuple[str, str]]:
+        """What people and the model (``assistant``) have said to each other up to a run, in order: of the
+        last TALK_RUNS runs the message and the reply, without what was shown or looked up for them."""
+        said: list[tuple[str, str]] = []
+        for _ in range(TALK_RUNS):
+            stimulus = self.transcript.last(self.id, "stimulus", run=run)
+            if stimulus is None:
+                break
+            told, end = stimulus.data, self.transcript.last(self.id, "end", run=run)
+            if end is not None and end.status == "done" and end.data["text"]:
+                said.append(("assistant", end.data["text"]))
+            said.append((told.get("speaker") or told["user"], told["text"]))
+            if not (run := str(told.get("after", ""))):
+                break
+        return said[::-1]
 
     def known_before(self, run: str) -> dict[str, Any]:
         """The memory blocks, by label, that the model knew when a run began."""

@@ -15,6 +15,7 @@ import pytest
 from words import files, rooms
 
 from quoth.tools import hy_loader
+from quoth.tools.errors import UsageError
 from quoth.tools.hy_loader import _CachingLoader, _entry, install, located
 from quoth.tools.storage.paths import cache_dir
 
@@ -218,3 +219,20 @@ def test_it_is_installed_once() -> None:
 )
 def test_a_place_is_shown_with_a_caret(line: int, column: int, shown: str) -> None:
     assert located(Path("f.hy"), "(a\fb)\n(c)\n\n", line, column, "no") == shown
+
+
+def test_a_file_that_does_not_require_the_macro_is_told_so(tmp_path: Path) -> None:
+    files(
+        tmp_path,
+        {"bot.hy": '(import re)\n(def-cognitive-tool x "It is." :parameters [a {}] :body (len ctx))\n'},
+    )
+    with pytest.raises(UsageError) as told:
+        hy_loader.load_hy_file(tmp_path / "bot.hy")
+    wanted = "2:1: def-cognitive-tool is a macro: begin the file with (require quoth [def-cognitive-tool])."
+    assert str(told.value).splitlines()[0] == f"{tmp_path}/bot.hy:{wanted}"
+
+
+def test_a_name_that_is_missing_elsewhere_is_told_as_it_is(tmp_path: Path) -> None:
+    files(tmp_path, {"bot.hy": "(require quoth [def-cognitive-tool])\n(len sky)\n"})
+    with pytest.raises(UsageError, match="2:6: NameError: name 'sky' is not defined"):
+        hy_loader.load_hy_file(tmp_path / "bot.hy")

@@ -34,6 +34,7 @@ class Host:
 class Talk:
     host: Host
     chat: str
+    on_event: Any = None
 
     @property
     def session(self) -> str:
@@ -42,6 +43,9 @@ class Talk:
     @property
     def broker(self) -> Any:
         return self.host.broker
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
 
     async def say(self, text: str, *, speaker: str | None = None, turn: str | None = None) -> Reply:
         self.host.heard.append((self.chat, speaker or "", text))

@@ -103,8 +103,8 @@ class ToolContext:
     ``dispatch`` makes a nested call through the same door, ``look`` previews one. In a ``dry`` context calls
     may only read, and nobody is asked for approval. ``knowledge`` is what the host's knowledge base holds on
     the message, ``confidence`` (0 to 1) is the model's own estimate. ``services`` are the host's services;
-    ``permission`` asks a person on behalf of this call. ``talk`` gives the messages of the conversation so
-    far, each as its role, ``user`` or ``assistant``, and its text. The functions in ``written`` run in the
+    ``permission`` asks a person on behalf of this call. ``talk`` gives what was said in the conversation so
+    far: who said it, the model as ``assistant``, and its text. The functions in ``written`` run in the
     transaction that stores the result; each returns a sentence for the model, or nothing. A tool that walks
     through folders asks ``may_list`` before it names a file and ``may_read`` before it opens one.
     """

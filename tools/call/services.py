@@ -205,8 +205,8 @@ class SharedBlocks(Protocol):
 class KnowledgeBase(Protocol):
     """What people and their agent have gathered: files that both may edit (tools/knowledge/).
 
-    The same content filed twice is one entry with two origins. Raises ToolError, with file and line, for a
-    file that cannot be read; it is left as it is.
+    The same content filed twice is one entry with two origins. Raises ToolError, with file and line, where an
+    entry belongs into a file that cannot be read; that is left as it is. A search passes over it.
     """
 
     async def add_source(

@@ -92,7 +92,7 @@ class Transcript:
         """Append an event and return its sequence number. It is on disk when this returns, or, inside an
         open transaction, when that commits."""
         now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
-        with self._written() as execute:
+        with self.together() as execute:
             last, before = last_event(execute, session)
             text = event_form(kind, last + 1, now, run, parent, key, data)
             bare = without_secrets(data, lambda said: self._hidden(session, said))
@@ -106,7 +106,8 @@ class Transcript:
         return last + 1
 
     @contextlib.contextmanager
-    def _written(self) -> Iterator[Statement]:
+    def together(self) -> Iterator[Statement]:
+        """Within this context all events are written in one transaction. Raises StoreError."""
         try:
             with self._store().transaction() as execute:
                 yield execute

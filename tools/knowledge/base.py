@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from quoth.tools.call.service_types import Filed, Known, Origin
 from quoth.tools.call.shared_file import change_file
@@ -72,15 +73,16 @@ class FileKnowledge:
 
         def change(data: bytes) -> tuple[bytes | None, bool]:
             file = self._readable(data, path)
-            same = [one for one, _ in file.entries if one.name == gone.name and one.text == gone.text]
-            if not same:
+            places = [one for one, _ in file.entries if _elsewhere(one) == _elsewhere(gone)]
+            if not places:
                 return data, False
-            if same[0].children:
+            there = next((one for one in places if one.row == gone.row), places[0])
+            if there.children:
                 raise ToolError(
-                    f"{path}:{same[0].row + 1}: there are headlines below {gone.name}; move them elsewhere "
+                    f"{path}:{there.row + 1}: there are headlines below {gone.name}; move them elsewhere "
                     "first, or remove it in an editor."
                 )
-            left = without(data, same[0])
+            left = without(data, there)
             alone = path.startswith(f"{QUEUE}/") and not KnowledgeFile(left, path).entries
             return None if alone else left, True
 
@@ -135,3 +137,8 @@ class FileKnowledge:
                 yield
         except UsageError as error:
             raise ToolError(str(error)) from None
+
+
+def _elsewhere(entry: Stored) -> Stored:
+    """An entry but for its place."""
+    return replace(entry, row=0, children=False)

@@ -38,12 +38,12 @@ _HEADLINE = re.compile(r"^\*+ ", re.MULTILINE)
 _UNTEXT = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")  # what no file of text holds
 # What Org would take in a headline for a link, a time, a tag, a macro or a call; and what reorders text.
 _MARKUP = re.compile(
-    r"[\[\]<>{}]|(?<!\w):|:(?! )|(?:call|src)_(?=\w)|[^\S ]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+    r"[\[\]<>{}]|(?<!\w):|:(?! )|(?:call|src)_|[^\S ]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 )
 # What Emacs would follow as a link in a property: anything that stands in brackets, and these by themselves.
 _LINK = re.compile(
-    r"\[\[|<|(?:attachment|bbdb|docview|doi|elisp|eww|file\S*|ftp|gnus|help|id|info|irc|mailto|man|mhe|news"
-    r"|rmail|shell|w3m|javascript|data):",
+    r"\[\[|<|\b(?:attachment|bbdb|docview|doi|elisp|eww|file\S*|ftp|gnus|help|id|info|irc|mailto|man|mhe|news"
+    r"|rmail|shell|w3m|javascript|data):(?=\S)",
     re.IGNORECASE,
 )
 _OF_ORIGIN: Final = {"BY": "user", "AT": "at", "CHAT": "chat", "IN_SESSION": "session", "CALL": "call"}
@@ -111,7 +111,7 @@ class Draft:
     def appended(self, data: bytes) -> bytes:
         """The content of a file with the entry at its end."""
         org = load(data)
-        heading = _heading(self.title, org.todo_words)
+        heading = _heading(self.title, _todo_words(data))
         values = {"ID": self.name, "KIND": self.kind, "CATEGORY": self.category}
         if _plain(heading) != self.title:
             values["TITLE"] = self.title
@@ -181,7 +181,8 @@ class KnowledgeFile:
         self.path = path
         self.entries: list[tuple[Stored, Section]] = []
         self.faults: list[str] = []
-        self.sections: dict[str, Section] = {}
+        self.sections: dict[bytes, Section] = {}  # by the digests of their text
+        self.todo_words: Sequence[str] = ()
         try:
             text = data.decode("utf-8").removeprefix(BOM)
         except UnicodeDecodeError as error:
@@ -190,31 +191,40 @@ class KnowledgeFile:
         if "\0" in text:
             self._fault(text.count("\n", 0, text.index("\0")), "a NUL character stands here")
             return
-        words = load(data).todo_words if "#+" in text and "TODO:" in text.upper() else WORDS
-        known = before.sections if before else {}
-        self._read(text, words, known)
+        self.todo_words = _todo_words(data)
+        self._read(text, before if before and before.todo_words == self.todo_words else None)
 
     def _fault(self, row: int, what: str) -> None:
         self.faults.append(f"{self.path}:{row + 1}: {what}; nothing is changed in this file.")
 
-    def _read(self, text: str, words: Sequence[str], known: Mapping[str, Section]) -> None:
+    def _read(self, text: str, before: KnowledgeFile | None) -> None:
+        known, placed = (before.sections, before.entries) if before else ({}, [])
         starts = [found.start() for found in _HEADLINE.finditer(text)]
         row, dead = 0, 0  # the level from which on all is commented out or archived
         for first, stop in zip([0, *starts], [*starts, len(text)], strict=True):
             source = text[first:stop]
-            section = known.get(source) or _section(source, words, self.path)
-            self.sections[source] = section
+            digest = hashlib.blake2b(source.encode(), digest_size=16).digest()
+            section = known.get(digest) or _section(source, self.todo_words, self.path)
+            self.sections[digest] = section
             dead = 0 if section.level <= dead else dead
             dead = dead or (section.level if section.dead else 0)
             for at, what in section.faults:
                 self._fault(row + at, what)
             if section.entry and not dead and not section.faults:
                 below = stop < len(text) and text[stop : stop + section.level + 1].strip("*") == ""
-                self.entries.append((replace(section.entry, row=row, children=below), section))
+                nth = len(self.entries)
+                if nth < len(placed) and _is_at(placed[nth], section, row, below):
+                    self.entries.append(placed[nth])
+                else:
+                    self.entries.append((replace(section.entry, row=row, children=below), section))
             row += source.count("\n")
 
     def with_digest(self, digest: str) -> Stored | None:
         return next((one for one, _ in self.entries if one.digest == digest), None)
+
+
+def _is_at(placed: tuple[Stored, Section], section: Section, row: int, children: bool) -> bool:
+    return placed[1] is section and placed[0].row == row and placed[0].children == children
 
 
 def _section(source: str, words: Sequence[str], path: str) -> Section:
@@ -269,23 +279,17 @@ def _stored(org: Org, entry: Entry, path: str) -> Stored | None:
 
 def _text(org: Org, entry: Entry, ours: bool) -> str:
     """The text of an entry: what its example block holds, and what a person has written below it."""
-    first, block = entry.body, None
+    rows = {*range(entry.body, entry.stop)}
+    block = None
     for one in entry.elements:
-        if ours and one.kind == "block" and one.name == "EXAMPLE" and not one.depth:
-            block = one
-            break
-    skipped: set[int] = set()
-    if entry.level == 0:
-        for one in entry.elements:
-            if one.kind in ("keyword", "comment"):
-                skipped |= {*range(one.first, one.last + 1)}
-    rows = range(max(first, 0), entry.stop)
-    if block is None:
-        return "\n".join(org.lines[row] for row in rows if row not in skipped).strip()
-    around = [row for row in rows if not block.first <= row <= block.last]
-    more = "\n".join(org.lines[row] for row in around).strip()
-    text = text_of_example(org, block)
-    return f"{text}\n{more}" if more else text
+        here = range(one.first, one.last + 1)
+        if block is None and ours and one.kind == "block" and one.name == "EXAMPLE" and not one.depth:
+            block = text_of_example(org, one)
+            rows.difference_update(here)
+        elif entry.level == 0 and one.kind in ("keyword", "comment"):
+            rows.difference_update(here)
+    more = "\n".join(org.lines[row] for row in sorted(rows)).strip()
+    return "\n".join(part for part in (block, more) if part)
 
 
 def _origins(values: Mapping[str, str]) -> Iterator[Origin]:
@@ -332,6 +336,10 @@ def _read_value(text: str) -> str:
             return text
         return found if isinstance(found, str) else text
     return text
+
+
+def _todo_words(data: bytes) -> Sequence[str]:
+    return load(data).todo_words if re.search(rb"#\+\w*TODO:", data, re.IGNORECASE) else WORDS
 
 
 def _heading(title: str, todo_words: Sequence[str]) -> str:

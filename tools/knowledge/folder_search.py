@@ -11,6 +11,7 @@ import heapq
 import math
 import re
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,9 +77,11 @@ class FolderSearch:
                 raise ToolError(
                     f"There is too much in the folder {self.name} to search it; name a smaller one."
                 )
+            if not str(file).isprintable():  # its address would not be one line
+                continue
             if may_read(file) and (text := self._text(file)) is not None:
-                there = _WORD.findall(f"{file.stem} {text}".casefold())
-                counts = {word: there.count(word) for word in words}
+                there = Counter(_WORD.findall(f"{file.stem} {text}".casefold()))
+                counts = {word: there[word] for word in words}
                 if any(counts.values()):
                     found.append(_Text(file, text, counts))
         rare = {
@@ -91,7 +94,11 @@ class FolderSearch:
             return sum(rare[word] * (1 + math.log(often)) for word, often in one.counts.items() if often)
 
         best = heapq.nlargest(limit, found, key=score)
-        return [WebHit(_title(one), self._shown(one.file), _lines(one.text, rare)) for one in best]
+        titles = [_title(one) for one in best]
+        return [
+            WebHit(title, self._shown(one.file), _lines(one.text, title, rare))
+            for title, one in zip(titles, best, strict=True)
+        ]
 
     def _text(self, file: Path) -> str | None:
         """The text of a file; None for one that is none, or cannot be read."""
@@ -113,11 +120,11 @@ def _title(one: _Text) -> str:
     return one_line(found[1] or found[2], TITLE) if found else one.file.name
 
 
-def _lines(text: str, rare: dict[str, float]) -> str:
-    """The lines of a text that have the rarest of the words, in their order."""
+def _lines(text: str, title: str, rare: dict[str, float]) -> str:
+    """The lines of a text that have the rarest of the words, in their order; not its title once more."""
 
     def score(place: int) -> float:
-        if lines[place].startswith("#+"):  # a keyword of Org, such as its title
+        if lines[place].startswith("#+") or lines[place].lstrip("#* ").strip() == title:
             return 0.0
         return sum(rare.get(word, 0.0) for word in set(_WORD.findall(lines[place].casefold())))
 

@@ -20,6 +20,7 @@ from quoth.tools.words import STOP_WORDS, WORD, stem
 
 MOST_CHARS: Final = 10_000  # of a query
 MOST_WORDS: Final = 64  # of a query
+FEW_WORDS: Final = 4
 PASSAGE_CHARS: Final = 500  # of an entry in a result
 LEAST_PART: Final = 0.3  # of the best score, below which nothing is a match
 
@@ -79,22 +80,19 @@ class Index:
                 continue  # there is none, or it leads elsewhere
             seen.add(real)
             for one in inside:
-                path = f"{shown}/{one.name}"
-                if one.name.startswith("."):
+                if one.name[0] == ".":
                     continue
-                if one.is_dir():
-                    folders.append(path)
-                elif one.name.endswith(".org") and (version := self._version(one, path)):
-                    yield path, version
-
-    def _version(self, one: os.DirEntry[str], path: str) -> Version | None:
-        try:
-            if one.is_symlink():
-                self._workspace.resolve(path)
-            found = one.stat()
-        except (ToolError, OSError):
-            return None
-        return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+                path = f"{shown}/{one.name}"
+                try:
+                    if one.is_dir():
+                        folders.append(path)
+                    elif one.name.endswith(".org"):
+                        if one.is_symlink():
+                            self._workspace.resolve(path)
+                        now = one.stat()
+                        yield path, (now.st_mtime_ns, now.st_size, now.st_ino)
+                except (ToolError, OSError):
+                    continue
 
     def look_up(self, query: str, limit: int) -> list[Known]:
         """The entries that match the words best: a rare word counts more than one that many entries have, a
@@ -104,11 +102,13 @@ class Index:
         wanted = set(sorted(wanted)[:MOST_WORDS])
         if not wanted:
             return []
+        needed = 1 if len(wanted) <= FEW_WORDS else 2  # one word of a long message says little
         every, matches, having = 0, [], dict.fromkeys(wanted, 0)
         for file in self.files():
             every += len(file.entries)
             for entry, section in file.entries:
-                if common := wanted & section.stems:
+                common = wanted & section.stems if not wanted.isdisjoint(section.stems) else set()
+                if len(common) >= needed or not section.title_stems.isdisjoint(common):
                     matches.append((entry, section, file.path, common))
                     for word in common:
                         having[word] += 1

@@ -66,9 +66,9 @@ async def knowledge_for(
 
 
 def _piece(known: Known) -> str:
-    title, text = harmless(known.title), harmless(known.text)
-    start = title.removesuffix("…").strip()
-    text = text if text.startswith(start) else f"{title} – {text}" if text else title
+    begins = " ".join(known.title.removesuffix("…").split())
+    both = known.text if " ".join(known.text.split()).startswith(begins) else f"{known.title}\n– {known.text}"
+    text = harmless(both).removesuffix(" –")
     who = f"by {_named(known.user)}" if known.user else "by hand"
     at = f" on {_named(known.at[:10])}" if known.at else ""
     head = f"{_named(known.kind)} {who}{at}, {_named(known.path)}, line {known.line}:"
@@ -78,9 +78,13 @@ def _piece(known: Known) -> str:
 def harmless(text: str) -> str:
     """A text on one line, in which nothing can be read as a tag, a call or a turn in a conversation."""
     text = " ".join(printable(text[: 4 * PIECE_CHARS], "\n\t\r", "").split())
-    for pattern, instead in _CHANGES:
-        text = pattern.sub(instead, text)
-    return " ".join(text.split())
+    before = ""
+    while text != before:  # what is taken out may have stood within another
+        before = text
+        for pattern, instead in _CHANGES:
+            text = pattern.sub(instead, text)
+        text = " ".join(text.split())
+    return text
 
 
 def _spoken(head: str) -> str:

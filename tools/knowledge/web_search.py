@@ -2,7 +2,7 @@
 
 Knows servers and files; it must not know tools. Results are texts of strangers: they are cleaned and cut, and
 no address in them is followed. The address of a server may hold a password or a key in any part of it, so no
-sentence says more of it than the host.
+sentence says more of it than host and port.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class ServerSearch:
 
     @property
     def name(self) -> str:
-        """The scheme and host of the server."""
+        """The scheme, host and port of the server."""
         parts = urlsplit(self._address)
-        return f"{parts.scheme}://{parts.hostname}"
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
     async def find(self, query: str, limit: int = 10) -> Sequence[WebHit]:
         """The server's results, in its order. Raises ToolError."""
@@ -79,15 +79,16 @@ class ServerSearch:
         from quoth.tools.storage.inflate import UnknownEncodingError
 
         headers = {"accept": "application/json", "accept-encoding": "gzip"}
+        verify = urlsplit(self._address).scheme == "https"  # else no certificates are read, which takes long
         try:
             async with (
                 asyncio.timeout(SECONDS),
-                httpx.AsyncClient(timeout=SECONDS, follow_redirects=False, headers=headers) as client,
+                httpx.AsyncClient(timeout=SECONDS, headers=headers, verify=verify) as client,
                 client.stream("GET", _asking(self._address, query)) as response,
             ):
                 self._check(response.status_code, response.headers.get("content-type", ""))
                 encoding = response.headers.get("content-encoding", "")
-                return await self._body(response.aiter_raw(), encoding)
+                return await self._read(response.aiter_raw(), encoding)
         except (httpx.TimeoutException, TimeoutError):
             raise self._failed(f"did not answer within {SECONDS:g} s") from None
         except UnknownEncodingError:
@@ -110,7 +111,7 @@ class ServerSearch:
         if not (kind == "application/json" or kind.endswith("+json")):
             raise self._failed(f"answered with {excerpt(kind) or 'something without a type'}, not with JSON")
 
-    async def _body(self, raw: AsyncIterator[bytes], encoding: str) -> bytes:
+    async def _read(self, raw: AsyncIterator[bytes], encoding: str) -> bytes:
         from quoth.tools.storage.inflate import inflated
 
         data = bytearray()

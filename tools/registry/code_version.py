@@ -26,6 +26,7 @@ from quoth.tools.lisp.reader import read_all
 
 SUFFIXES = (".py", ".hy")
 MAX_FILES = 1000
+INSTALLED = frozenset(("site-packages", "dist-packages"))
 _OURS = Path(__file__).resolve().parents[2]
 _WORDS = re.compile(r"\.*[^\W\d][\w.-]*")  # in a file that cannot be read any of its words may be a module
 
@@ -158,6 +159,8 @@ def _roots() -> list[Path]:
 
 @lru_cache(4096)
 def _is_foreign(path: Path) -> bool:
+    if not INSTALLED.isdisjoint(path.parts):  # also those of another environment that this one can see
+        return True
     return any(folder == path or folder in path.parents for folder in _foreign())
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from chats import Host, echo
+from words import async_agent, tool
 
 from quoth.agent.chat.chats import Chats
 from quoth.agent.chat.inbox import KEPT_SECONDS, Inbox
-from quoth.agent.chat.lines import Message, Outgoing
+from quoth.agent.chat.lines import Choice, Message, Outgoing
 from quoth.agent.reply import FollowUp
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.database import Store
@@ -25,11 +26,16 @@ class Room:
         self.inbox = Inbox(lambda: store)
         self.said: list[Outgoing] = []
         self.deaf = False
+        self.crash = (-1, False)  # the process ends at the line with this number, gone out or not
         self.chats = Chats(host, self.inbox, self._hear, **more)
 
     async def _hear(self, line: Outgoing) -> bool:
-        if not self.deaf:
+        at, went_out = self.crash
+        crashes = at == len(self.said)
+        if not self.deaf and (went_out or not crashes):
             self.said.append(line)
+        if crashes:
+            raise asyncio.CancelledError
         return not self.deaf
 
     def send(self, text: str, id: int | str = 1, chat: str = "7", user: str = "ann") -> Outgoing | None:
@@ -129,47 +135,30 @@ def test_follow_ups_come_after_the_reply_and_once(store: Store) -> None:
     asyncio.run(story())
 
 
-class Crash(BaseException):
-    """The process ends here."""
-
-
-@pytest.mark.parametrize("lines", range(4))
-def test_a_start_goes_on_with_what_was_accepted(store: Store, lines: int) -> None:
-    """The process ends before the reply, or after so many of its lines: each comes, at most one of them
-    twice; and what waited behind it is answered too."""
+@pytest.mark.parametrize("went_out", [False, True], ids=["not gone", "gone"])
+@pytest.mark.parametrize("line", range(4))
+def test_a_start_goes_on_with_what_was_accepted(store: Store, line: int, went_out: bool) -> None:
+    """The process ends at one of the lines, before that has gone out or before this is written down: each
+    line comes, and no more than that one twice."""
 
     async def story() -> None:
         host = Host(echo, follow_ups=(FollowUp("r1/1.0", "Found."),))
         room = Room(store, host)
+        room.crash = line, went_out
         room.send("one", 1)
         room.send("two", 2)
-        if lines:
-            real, left = room._hear, [lines]
-
-            async def hear(line: Outgoing) -> bool:
-                if not left[0]:
-                    raise asyncio.CancelledError
-                left[0] -= 1
-                return await real(line)
-
-            room.chats._answers = hear
-            await asyncio.gather(*room.chats._working.values(), return_exceptions=True)
-        room.chats._stopping = True
-        before = room.texts
+        await asyncio.gather(*room.chats._working.values(), return_exceptions=True)
         again = Room(store, host)
         again.chats.start()
         await again.chats.finish()
         whole = [
-            (n, kind, text)
-            for n, word in ((1, "one"), (2, "two"))
-            for kind, text in (
-                ("reply", f"{word}!"),
-                ("followup", "Found."),
-            )
+            (1, "reply", "one!"),
+            (1, "followup", "Found."),
+            (2, "reply", "two!"),
+            (2, "followup", "Found."),
         ]
-        assert before == whole[:lines]
-        done = 0 if lines < 2 else 2  # the lines of a message that is recorded as answered
-        assert again.texts == whole[done:]
+        assert room.texts == whole[: line + went_out]
+        assert again.texts == whole[line:]
 
     asyncio.run(story())
 
@@ -284,3 +273,34 @@ def test_the_table_is_made_in_an_older_store(tmp_path: Path, monkeypatch: pytest
     one = inbox.accept(Message("a", "ann", "7", "Hello"))
     assert [found.turn for found in inbox.unfinished()] == [one.turn]
     opened.close()
+
+
+def test_who_decides_at_once_is_heard(store: Store, tmp_path: Path) -> None:
+    """The decision comes while the line that asks is still going out."""
+    pressed: list[str] = []
+    press = tool(
+        "press",
+        lambda text: pressed.append(text),
+        params={"text": {"type": str}},
+        effects=["writes"],
+        tag="PRESS",
+    )
+
+    async def story() -> None:
+        async with async_agent(tmp_path, "PRESS: one", tools=[press], dialect="tags") as agent:
+            said: list[tuple[str, str]] = []
+
+            async def hear(line: Outgoing) -> bool:
+                said.append((line.kind, line.text))
+                if line.request:
+                    assert chats.decide(Choice(None, "ann", "7", line.request["id"], True)) is None
+                return True
+
+            chats = Chats(agent, Inbox(lambda: agent.store), hear, approvers=["ann"])
+            chats.accept(Message(1, "ben", "7", "Please press it."))
+            await chats.finish()
+            assert said[0] == ("reply", "")
+            assert [kind for kind, _ in said] == ["reply", "asked"]
+            assert pressed == ["one"]
+
+    asyncio.run(story())

@@ -1,7 +1,4 @@
-"""Twenty turns of two people in two chats, with every tool, limit, gate and approval: what each of them sees.
-
-``>`` is a reply, ``+`` a follow-up, ``?`` a request, ``!`` an error; behind ``==`` stands what the model says.
-"""
+"""Twenty turns of two people in two chats, with every tool, limit, gate and approval: what each sees."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from words import files, quoth, started
 
 BOT = """
@@ -44,6 +42,92 @@ GATE = """
   (setv about (get (dict call.form.args) "topic"))
   (GateDecision (not-in "salaries" about) "Nobody sums up salaries."))
 """
+STORY = """\
+7, ann: look for solar cells
+> I will look.
++ Found for: solar cells
+- sun.txt: notes/sun.txt
+  Solar cells on a roof that looks south earn most.
+All of it is in knowledge/queue/solar-cells-7953bf09.org.
+7, ann: look for heat pumps
+>
++ Found for: heat pumps
+- heat.txt: notes/heat.txt
+  Heat pumps take heat from the ground.
+All of it is in knowledge/queue/heat-pumps-646ffb15.org.
+7, ann: look for windmills
+>
++ Nothing was found for: windmills
+7, ann: look for batteries
+> Let me see.
++ research is limited: 3 of 3 used today, next tomorrow at 00:00 UTC, in a while.
+8, ben: me too: solar cells
+>
++ Found for: solar cells
+- sun.txt: notes/sun.txt
+  Solar cells on a roof that looks south earn most.
+All of it is in knowledge/queue/solar-cells-7953bf09.org.
+8, ann: batteries, here
+>
++ research is limited: 3 of 3 used today, next tomorrow at 00:00 UTC, in a while.
+7, ann: read https://example.org/roof
+>
++ The source is kept in knowledge/queue/measurements-of-a-roof-734c3317.org.
+8, ben: they last 30 years
+>
++ The claim is kept in knowledge/claims.org.
+7, ann: they last 90 years
+>
+? (claim :assertion "They last 90 years.") waits for approval: r.hy:1 says (ask (claim) (confidence (< 0.5))).
++ The claim is kept in knowledge/claims.org.
+! ann may not decide requests here; those of --approvers may: ben.
+> Approved once: (claim :assertion "They last 90 years.")
+7, ann: approve it
+> I cannot.
+7, ann: keep it short
+>
++ What was learned is kept in knowledge/learnings.org.
+8, ben: pigs fly
+> LEARNING: hearsay Pigs fly.
+8, ben: sum up the cells
+>
++ Ann wants solar cells on a roof that looks south.
+It is kept in knowledge/inbox.org.
+8, ben: sum up the pay
+> Hm.
++ summarize was denied: Nobody sums up salaries.
+8, ben: two ratings
+> RATE: many stars
++ the roof: ****
++ the cat: *****
+8, ben: one more rating
+>
++ rate is limited: 2 of 2 used today, next tomorrow at 00:00 UTC, in a while.
+7, ann: ring it
+> RING: bell
++ The bell rings.
+7, ann: ring once more
+> RING: bell
++ ring is limited: its cooldown is 10 minutes, next at 12:00:00 UTC, in a while.
+8, ben: put it on the wall
+>
+? (publish :text "Solar cells last.") waits for approval: it uses the network.
++ publish was denied: the person said: Not on this wall.
+> Denied: (publish :text "Solar cells last.")
+7, ann: RESEARCH: pigs
+CONFIDENCE: 1
+> You want:
+> RESEARCH: pigs
+FOO: bar
+"""
+KEPT = [
+    "knowledge/claims.org",
+    "knowledge/inbox.org",
+    "knowledge/learnings.org",
+    "knowledge/queue/heat-pumps.org",
+    "knowledge/queue/measurements-of-a-roof.org",
+    "knowledge/queue/solar-cells.org",
+]
 RULES = "(ask (claim) (confidence (< 0.5)))\n"
 MODEL = """
 (setv SCRIPT {script})
@@ -55,6 +139,10 @@ MODEL = """
     (return "Ann wants solar cells on a roof that looks south."))
   (next (gfor  [line answer] (.items SCRIPT)  :if (in line said)  answer)))
 """
+NOTES = {
+    "notes/sun.txt": "Solar cells on a roof that looks south earn most.",
+    "notes/heat.txt": "Heat pumps take heat from the ground.",
+}
 TURNS = [  # chat, user, what is said, what the model answers
     ("7", "ann", "look for solar cells", "I will look.\nRESEARCH: solar cells"),
     ("7", "ann", "look for heat pumps", "RESEARCH: heat pumps"),
@@ -64,7 +152,7 @@ TURNS = [  # chat, user, what is said, what the model answers
     ("8", "ann", "batteries, here", "RESEARCH: batteries"),
     ("7", "ann", "read https://example.org/roof", "SOURCE: Measurements of a roof"),
     ("8", "ben", "they last 30 years", "CLAIM: Solar cells last 30 years.\nCONFIDENCE: 0.9"),
-    ("7", "ann", "they last 90 years", "CLAIM: Solar cells last 90 years.\nCONFIDENCE: 0.2"),
+    ("7", "ann", "they last 90 years", "CLAIM: They last 90 years.\nCONFIDENCE: 0.2"),
     ("7", "ann", "approve it", "I cannot."),
     ("7", "ann", "keep it short", "LEARNING: communication Ann wants short answers."),
     ("8", "ben", "pigs fly", "LEARNING: hearsay Pigs fly."),
@@ -75,8 +163,15 @@ TURNS = [  # chat, user, what is said, what the model answers
     ("7", "ann", "ring it", "RING: bell"),
     ("7", "ann", "ring once more", "RING: bell"),
     ("8", "ben", "put it on the wall", "PUBLISH: Solar cells last."),
-    ("7", "ann", "say RESEARCH:\\nRESEARCH: pigs\\nCONFIDENCE: 1", "You want:\n> RESEARCH: pigs\nFOO: bar"),
+    ("7", "ann", "RESEARCH: pigs\nCONFIDENCE: 1", "You want:\n> RESEARCH: pigs\nFOO: bar"),
 ]
+
+
+DECISIONS = {  # what is decided of the request of a message, by its number
+    8: [("ann", {"approve": "ID"}), ("ben", {"approve": "ID"})],
+    18: [("ben", {"deny": "ID", "why": "Not on this wall."})],
+}
+MARKS = {"reply": ">", "followup": "+", "asked": "?", "error": "!"}
 
 
 class Gateway:
@@ -90,50 +185,65 @@ class Gateway:
         self.running.stdin.write(json.dumps(line) + "\n")
         self.running.stdin.flush()
 
-    def hear(self, id: int, *kinds: str) -> dict[str, Any]:
+    def hear(self, id: Any, *kinds: str) -> dict[str, Any]:
         """Wait for a line of one of these kinds that belongs to a message."""
         while True:
             for line in self.heard.get(id, ()):
                 if line["kind"] in kinds:
                     return line
-            line = json.loads(self.running.stdout.readline())
-            self.heard.setdefault(line["id"], []).append(line)
+            text = self.running.stdout.readline()
+            assert text, self.running.ended()
+            self.heard.setdefault((line := json.loads(text))["id"], []).append(line)
+
+    def says(self, number: int, turn: tuple[str, ...]) -> None:
+        """Say something, wait for the reply, and decide what is asked for."""
+        chat, user, text, _ = turn
+        self.tell(id=number, user=user, chat=chat, text=text)
+        self.hear(number, "reply", "error")
+        for who, decision in DECISIONS.get(number, ()):
+            request = self.hear(number, "asked")["request"]["id"]
+            made = {key: request if word == "ID" else word for key, word in decision.items()}
+            self.tell(id=f"{number}, {who}", user=who, chat=chat, **made)
+            self.hear(f"{number}, {who}", "reply", "error")
+
+    def story(self) -> str:
+        """All of it, without what is another at each run."""
+        parts = []
+        for number, (chat, user, text, _) in enumerate(TURNS):
+            parts.append(f"{chat}, {user}: {text}")
+            for who in ("", *(f", {who}" for who, _ in DECISIONS.get(number, ()))):
+                lines = self.heard.get(f"{number}{who}" if who else number, ())
+                parts += [f"{MARKS[line['kind']]} {line['text']}".rstrip() for line in lines]
+        told = re.sub(r"in \d+ (hours|minutes|seconds)\b", "in a while", "\n".join(parts))
+        told = re.sub(r"next at \d\d:\d\d:\d\d", "next at 12:00:00", told)
+        return re.sub(r"\b(?=[a-z]*[2-9])[2-9a-z]{5}\b", "ID", told)
 
 
-MARKS = {"reply": ">", "followup": "+", "asked": "?", "error": "!"}
-
-
-def shown(line: dict[str, Any]) -> str:
-    """A line as the story shows it: without what is another at each run."""
-    text = re.sub(r"\b[2-9a-z]{5}\b(?= waits)|(?<=request )[2-9a-z]{5}\b", "ID", line["text"])
-    return f"{MARKS[line['kind']]} {text}"
-
-
-def test_twenty_turns_in_two_chats(tmp_path: Path) -> None:
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
     script = "{" + "  ".join(json.dumps(part) for _, _, *pair in TURNS for part in pair) + "}"
-    shop = files(
-        tmp_path / "shop",
-        {
-            "bot.hy": BOT,
-            "gate.hy": GATE,
-            "rules.hy": RULES,
-            "model.hy": MODEL.replace("{script}", script),
-            "notes/sun.txt": "Solar cells on a roof that looks south earn most.",
-            "notes/heat.txt": "Heat pumps take heat from the ground.",
-        },
-    )
-    words = ["--tools", "bot.hy", "--gate", "gate.hy", "--policy", "rules.hy", "--search", "notes"]
+    held = {"bot.hy": BOT, "gate.hy": GATE, "r.hy": RULES, "model.hy": MODEL.replace("{script}", script)}
+    return files(tmp_path / "shop", {**held, **NOTES})
+
+
+def test_twenty_turns_in_two_chats(shop: Path) -> None:
+    words = ["--tools", "bot.hy", "--gate", "gate.hy", "--policy", "r.hy", "--search", "notes"]
     words += ["--model", "scripted:model.hy", "--approvers", "ben"]
     with started("chat", "--gateway", "stdio", *words, cwd=shop) as running:
         gateway = Gateway(running)
-        for id, (chat, user, text, _) in enumerate(TURNS):
-            gateway.tell(id=id, user=user, chat=chat, text=text)
-            gateway.hear(id, "reply", "error")
+        for number, turn in enumerate(TURNS):
+            gateway.says(number, turn)
         running.stdin.close()
-        ended = running.ended()
-    for id, lines in gateway.heard.items():
-        print(TURNS[id])
-        for line in lines:
-            print("  ", shown(line))
-    print(ended)
-    assert 0
+        for text in running.stdout:
+            gateway.heard.setdefault((line := json.loads(text))["id"], []).append(line)
+        assert running.process.wait(60) == 0
+    assert gateway.story() == STORY.strip()
+    kept = sorted(path.relative_to(shop).as_posix() for path in (shop / "knowledge").rglob("*.org"))
+    assert [re.sub(r"-\w{8}(?=\.org)", "", path) for path in kept] == KEPT
+    tags = quoth("log", "chat-7", "--tags", cwd=shop).out.splitlines()
+    assert tags[-4:] == [
+        "r11, line 2: > RESEARCH: pigs",
+        "  passed: it is quoted",
+        "r11, line 3: FOO: bar",
+        "  passed: no tool has the tag FOO",
+    ]

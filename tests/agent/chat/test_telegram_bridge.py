@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from loopback import Handler, Server
-from words import rooms, wait_until
+from words import files, rooms, wait_until
 
 BRIDGE = rooms()[0].parent / "plans" / "bridges" / "telegram.py"
 TOKEN = "4711:very-secret"
@@ -179,3 +179,23 @@ def test_without_a_right_token_it_ends_and_says_so(
     with bridged(telegram, tmp_path, token=token) as bridge:
         assert bridge.wait(30) == code
     assert (tmp_path / "stderr").read_text() == told
+
+
+def test_an_update_that_comes_to_the_next_bridge_again_is_not_answered_again(
+    telegram: Telegram, tmp_path: Path
+) -> None:
+    folder = files(
+        tmp_path,
+        {"talk.txt": "I will look.\nRESEARCH: sun\n---\nAgain.", "notes/sun.txt": "The sun shines."},
+    )
+    words = ["--model", "scripted:talk.txt", "--search", "notes"]
+    telegram.hear(1, "look for the sun")
+    with bridged(telegram, folder, *words, fake=False):
+        wait_until(lambda: len(telegram.sent) == 2)
+    telegram.hear(1, "look for the sun")  # as if the update had not been confirmed
+    telegram.hear(2, "and again")
+    with bridged(telegram, folder, *words, fake=False):
+        wait_until(lambda: len(telegram.sent) > 2)
+    first, found, second = (text for _, text in telegram.sent)
+    assert (first, second) == ("I will look.", "Again.")
+    assert found.startswith("Found for: sun\n- sun.txt: notes/sun.txt\n")

@@ -40,7 +40,7 @@ def here(tmp_path: Path) -> Path:
             "closed.hy": TOOLS.replace("FAILURE", ":closed"),
             "open.hy": TOOLS.replace("FAILURE", ":open"),
             "gate.hy": GATE,
-            "talk.txt": "SUM-UP: what?\n---\nSUM-UP: ok\n---\nIt is OK.",
+            "talk.txt": "SUM-UP: what?\nCONFIDENCE: 0.3\n---\nSUM-UP: ok\n---\nIt is OK.",
         },
     )
 
@@ -67,10 +67,16 @@ def test_a_gate_judges_what_a_person_calls_and_the_audit_tells_it(here: Path) ->
 def test_a_gate_judges_what_a_model_calls(here: Path) -> None:
     said = quoth("run", "Sum up.", "--model", "scripted:talk.txt", "--dialect", "tags", *GATED, cwd=here)
     assert (said.code, said.out) == (0, "It is OK.\n")
-    rows = json.loads(f"[{','.join(quoth('audit', '--json', cwd=here).out.splitlines())}]")
-    assert [(row["status"], row["gate"]) for row in rows] == [
-        ("denied", "deny: it is a question"),
-        ("ok", "allow"),
+    rows = [json.loads(line) for line in quoth("audit", "--json", cwd=here).out.splitlines()]
+    assert [(row["status"], row["gate"], row["confidence"]) for row in rows] == [
+        ("denied", "deny: it is a question", 0.3),
+        ("ok", "allow", None),
+    ]
+    told = quoth("audit", "--tool", "sum-up", "--status", "denied", "--last", "3", cwd=here).out
+    assert [line.strip() for line in told.splitlines()[1:]] == [
+        "gate: deny: it is a question",
+        "confidence: 0.3",
+        "sum-up was denied: it is a question.",
     ]
 
 

@@ -324,6 +324,7 @@ def test_what_was_imported_chooses_no_code_no_rules_and_no_server(store: Store) 
     chosen = {
         ("tools", "x.hy"): True,
         ("policy", "/x/p.hy"): True,
+        ("gate", "/x/g.hy"): True,
         ("base_url", "http://localhost:1/v1"): True,
         ("model", "scripted:/x/reply.hy"): True,
         ("model", "local:/x/m.gguf"): True,

@@ -13,6 +13,7 @@ PLAN = "* PLAN one\n#+begin_src hy\n(+ 1 2)\n#+end_src\n"
 # What each command is given here, its exit code and a part of what it prints.
 STARTS: dict[str, tuple[list[str], int, str]] = {
     "run": ([*RUN, "--session", "s3"], 3, ""),
+    "chat": (["chat", "--model", "scripted:chat.txt"], 0, "Hello.\n"),
     "call": (["call", '(echo :text "hi")'], 0, "hi\n"),
     "read": (["read"], 0, '(echo :text "hi")\n'),
     "tools": (["tools"], 0, "read-file  "),
@@ -43,7 +44,13 @@ STARTS: dict[str, tuple[list[str], int, str]] = {
 def test_each_command_comes_up_by_itself(tmp_path: Path) -> None:
     write = '(write-file :path "a.txt" :content "x")\n---\nIt waits.'
     files(
-        tmp_path, {"r.txt": write, "hi.txt": '(echo :text "hi")\n---\nHi.\n---\nAnd more.', "plan.org": PLAN}
+        tmp_path,
+        {
+            "chat.txt": "Hello.",
+            "r.txt": write,
+            "hi.txt": '(echo :text "hi")\n---\nHi.\n---\nAnd more.',
+            "plan.org": PLAN,
+        },
     )
     assert quoth(*RUN, "--session", "s1", cwd=tmp_path).code == 3
     assert quoth("run", "Say hi.", "--model", "scripted:hi.txt", "--session", "s2", cwd=tmp_path).code == 0

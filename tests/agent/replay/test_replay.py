@@ -611,16 +611,23 @@ def test_the_command_says_what_is_not_there_any_more(tmp_path: Path) -> None:
     )
 
 
-def test_rules_that_are_not_there_any_more_stop_live_tools_alone(tmp_path: Path) -> None:
-    files(tmp_path, {"p.hy": "(allow (count-fruit))"})
-    market(tmp_path, "--policy", "p.hy")
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("policy", "(allow (count-fruit))"),
+        ("gate", "(import quoth [allow]) (defn check [tool call ctx] (allow))"),
+    ],
+)
+def test_what_judged_and_is_not_there_any_more_stops_live_tools_alone(
+    tmp_path: Path, option: str, text: str
+) -> None:
+    files(tmp_path, {"p.hy": text})
+    market(tmp_path, f"--{option}", "p.hy")
     (tmp_path / "p.hy").unlink()
     assert quoth("replay", "s", cwd=tmp_path).code == 0
     said = quoth("replay", "s", "--live-tools", cwd=tmp_path)
-    message = (
-        f"quoth: The policy file {tmp_path / 'p.hy'} is not there; name the one that counts: --policy FILE\n"
-    )
-    assert (said.code, said.err) == (2, message)
+    told = f"The {option} file {tmp_path / 'p.hy'} is not there; name the one that counts: --{option} FILE"
+    assert (said.code, said.err) == (2, f"quoth: {told}\n")
 
 
 @pytest.mark.parametrize(

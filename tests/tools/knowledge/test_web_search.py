@@ -9,13 +9,15 @@ import socket
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from loopback import Answer, Server, cut_off, hang_up, loopback, silence, status
 from words import complaint
 
 from quoth.tools.call.service_types import WebHit
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.knowledge import web_search
-from quoth.tools.knowledge.web_search import FORM, PLACES, open_web_search
+from quoth.tools.knowledge.web_search import FORM, PLACES, ServerSearch, open_web_search
 
 SEARXNG = {  # as its documentation shows an answer
     "query": "solar cells",
@@ -150,7 +152,7 @@ def test_a_result_with_no_address_of_the_web_is_left_out(url: Any) -> None:
         assert found(address(server)) == [WebHit("A", "https://a.example/", "c")]
 
 
-# What the server answers, and the sentence behind "The search server http://127.0.0.1 "
+# What the server answers, and the sentence behind "The search server http://127.0.0.1:8888 "
 
 KEYS = f"; name what it has: --search-keys {FORM}."
 UNREAD = "answered with JSON that cannot be read."
@@ -210,8 +212,35 @@ def test_a_bad_answer_is_one_sentence_without_a_secret(case: str) -> None:
     with loopback(answer) as server:
         where = address(server, "/x?key=sesame&q={query}", user="ann:hush@")
         said = complaint(ToolError, lambda: found(where))
-        assert said == f"The search server http://127.0.0.1 {sentence}"
+        assert said == f"The search server {address(server)} {sentence}"
         assert len(server.requests) == 1  # neither followed nor tried again
+
+
+_leaf = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+_name = st.sampled_from(["results", "url", "title", "content"]) | st.text(max_size=5)
+_json = st.recursive(
+    _leaf | st.just("https://a.example/"),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_name, inner, max_size=4),
+    max_leaves=30,
+)
+
+
+@given(st.dictionaries(st.just("results"), _json) | _json)
+def test_whatever_it_answers_is_results_or_a_sentence(answer: Any) -> None:
+    search = ServerSearch("https://a.example", "")
+
+    async def answered(query: str) -> bytes:
+        return json.dumps(answer).encode()
+
+    search._answer = answered  # type: ignore[method-assign]
+    try:
+        hits = asyncio.run(search.find("x"))
+    except ToolError as error:
+        hits, said = [], str(error)
+    else:
+        said = " ".join(f"{hit.title}{hit.address}{hit.text}" for hit in hits)
+    assert "\n" not in said
+    assert all(hit.address.startswith("https://a.example/") for hit in hits)
 
 
 def test_a_compressed_answer_is_read() -> None:
@@ -229,7 +258,7 @@ def test_a_slow_server_is_left_after_its_time(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(web_search, "SECONDS", 0.1)
     with loopback(silence) as server:
         said = complaint(ToolError, lambda: found(address(server, "/hush")))
-    assert said == "The search server http://127.0.0.1 did not answer within 0.1 s."
+    assert said == f"The search server {address(server)} did not answer within 0.1 s."
 
 
 def test_a_server_that_drips_is_left_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,14 +274,14 @@ def test_a_server_that_drips_is_left_too(monkeypatch: pytest.MonkeyPatch) -> Non
 
     with loopback(drip) as server:
         said = complaint(ToolError, lambda: found(address(server)))
-    assert said == "The search server http://127.0.0.1 did not answer within 0.3 s."
+    assert said == f"The search server {address(server)} did not answer within 0.3 s."
 
 
 def test_a_server_that_is_not_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     said = complaint(ToolError, lambda: found(f"http://ann:hush@127.0.0.1:{port}/sesame"))
-    assert said == "The search server http://127.0.0.1 cannot be reached (ConnectError)."
+    assert said == f"The search server http://127.0.0.1:{port} cannot be reached (ConnectError)."
 
 
 def test_its_password_reaches_the_server_and_nobody_else() -> None:
@@ -260,7 +289,7 @@ def test_its_password_reaches_the_server_and_nobody_else() -> None:
         search = open_web_search(address(server, "/?key=sesame", user="ann:hush@"))
         asyncio.run(search.find("x"))
         assert server.requests[0][1]["Authorization"] == "Basic YW5uOmh1c2g="
-    assert search.name == "http://127.0.0.1"
+        assert search.name == address(server)
     assert not any(secret in f"{search!r}{search.name}{search.kept}" for secret in ("hush", "sesame"))
 
 

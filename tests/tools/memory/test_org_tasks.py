@@ -16,6 +16,7 @@ from examples import examples, many
 from hypothesis import given
 from hypothesis import strategies as st
 from org_lines import LINES
+from processes import ended_well, in_a_process
 from words import complaint, files
 
 from quoth.tools.call.workspace import Workspace
@@ -332,18 +333,6 @@ def change(root: Path, edit: Callable[[TaskFile], tuple[Org, str]]) -> str:
     return change_tasks(Workspace(root), edit)
 
 
-def in_a_process(work: Callable[[], object]) -> int:
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    return child
-
-
 def test_two_processes_add_a_hundred_tasks_each(tmp_path: Path) -> None:
     files(tmp_path, {"memory.org": "* mine\n"})
 
@@ -352,7 +341,7 @@ def test_two_processes_add_a_hundred_tasks_each(tmp_path: Path) -> None:
             change(tmp_path, lambda file, n=number: file.add(f"{who} {n}", By(NOON)))  # type: ignore[misc]
 
     children = [in_a_process(lambda who=who: adding(who)) for who in ("ann", "bob")]  # type: ignore[misc]
-    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
+    assert ended_well(children)
     found = read_tasks(Workspace(tmp_path))
     assert {one.title for one in found.tasks} == {f"{who} {n}" for who in ("ann", "bob") for n in range(100)}
     assert len({one.id for one in found.tasks}) == 200

@@ -1,0 +1,48 @@
+"""A chat of one person at a terminal: each line is a message; the reply is printed, then what became of its
+calls. A line that starts with ``,`` is a command, as in the REPL.
+
+Knows one chat and a terminal; what a message does is done by the chat.
+"""
+
+from __future__ import annotations
+
+from quoth.agent.client import AsyncAgent
+from quoth.agent.repl.repl import HELP, Repl
+from quoth.agent.reply import Reply
+from quoth.tools.call.call import ToolResult
+
+
+class ChatRepl(Repl):
+    """Reads messages and commands until the end of input. ``chat`` is the agent's copy for this chat."""
+
+    greeting = "quoth chat. A line is a message, ,help lists commands."
+    help = HELP[HELP.index("any text") :].replace("give it to the agent", "say it in the chat")
+
+    def __init__(self, chat: AsyncAgent, as_json: bool = False) -> None:
+        super().__init__(chat, as_json)
+        chat.deliver = None  # the Reply has all messages, in their order
+        self._told: set[str] = set()  # the follow-ups that were shown, by run and call
+
+    async def one(self, text: str) -> None:
+        if text.startswith(","):
+            await super().one(text)
+        elif text:
+            self._show(await self.agent.say(text))
+
+    def _show(self, done: ToolResult | Reply) -> None:
+        if isinstance(done, Reply) and not self.as_json:
+            if done.status in ("done", "pending") and done.text:
+                self._write(done.text)
+            for one in done.follow_ups:
+                if one.call not in self._told:
+                    self._told.add(one.call)
+                    self._write(one.text)
+            for text in done.messages:
+                self._write(text)
+            if done.status == "pending":
+                self._tell_waiting()
+        else:
+            super()._show(done)
+
+    async def _read(self) -> str:
+        return await self._line("quoth> ")

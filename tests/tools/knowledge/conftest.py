@@ -1,0 +1,13 @@
+"""An empty knowledge base for each test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shelf import Shelf
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    return Shelf(tmp_path)
