@@ -65,6 +65,7 @@ class Conversations(Host):
             with self._session.driven():
                 past = self._session.past(name)
                 if past.end is None or past.end.status in ("pending", "interrupted"):
+                    self._require_tools([one for one in self._session.unfinished() if one.name == name])
                     self._session.open(self.given())
                     return await self._again(name)
                 return await self._as_it_was(name, past)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import hashlib
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -34,7 +32,7 @@ from quoth.agent.run.options import (
 from quoth.agent.run.own_memory import OwnMemory, with_own
 from quoth.agent.run.run import RunLimits
 from quoth.agent.run.subagents import services_for
-from quoth.agent.session.index import new_session
+from quoth.agent.session.index import new_session, session_of_chat
 from quoth.agent.session.session import Session
 from quoth.agent.terminal.person import user_name
 from quoth.neuro.prompt.belt import BeltCatalog
@@ -392,14 +390,6 @@ class Host:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
-
-
-def session_of_chat(chat: str) -> str:
-    """The session of a chat: one word, and a different one for each chat."""
-    if re.fullmatch(r"\w{1,40}", chat, re.ASCII):
-        return f"chat-{chat}"
-    word = re.sub(r"\W+", "-", chat, flags=re.ASCII)[:40].strip("-")
-    return f"chat-{word}-{hashlib.sha256(chat.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 def _workspace(folder: str | Path, policies: PolicyOptions) -> Workspace:

@@ -46,8 +46,7 @@ def result_text(
 
 def waited(record: CallRecord, limit: int) -> str:
     """What is told later of a call that waited for a person while the conversation went on."""
-    form, told = shortened(str(record.form), 200), result_text(record, limit)
-    return f"{form}, which waited{told.removeprefix(form)}"
+    return result_text(record, limit, called=f"{shortened(str(record.form), 200)}, which waited, ->")
 
 
 _RESULT = re.compile(r"(.{1,600}?) -> ([a-z]+(?:, \d+ items)?):", re.DOTALL)  # as result_text begins

@@ -130,9 +130,10 @@ class RecordedBackend:
             self._log.reply = self._log.add("reply", _raised(error), parent=request)
             raise
         reading = self._read(completion)
-        self._log.reply = self._log.add("reply", reply_data(completion), parent=request)
+        with self._log.session.transcript.together():
+            self._log.reply = self._log.add("reply", reply_data(completion), parent=request)
+            self._keep_tags(completion.text, reading)
         self._log.recalled = False
-        self._keep_tags(completion.text, reading)
         self._answered(messages, completion.text)
         return completion
 
@@ -172,7 +173,7 @@ class RecordedBackend:
     def _keep_tags(self, text: str, reading: Reading | None) -> None:
         """Record the lines of the latest reply that are tags, each with the place of its call in the turn,
         and those that look like tags, each with the reason why it is no call."""
-        if reading is None or self._log.reply in self._past.tagged:
+        if reading is None:
             return
         lines: list[list[int | str]] = [
             [found.line, short(text[found.start : found.end], SHOWN), place]
@@ -211,9 +212,7 @@ class RecordedBackend:
                 raise ContextFullError(said["text"], said["window"])
             raise ModelError(said["text"])
         completion = completion_of(said)
-        reading = self._read(completion)
-        if self._live is not None:  # it may have ended between the two events
-            self._keep_tags(completion.text, reading)
+        self._read(completion)
         self._answered(messages, completion.text)
         return completion
 

@@ -54,6 +54,7 @@ class TeamHost(Protocol):
     door: Door
     table: ToolTable
     limits: RunLimits
+    user: str
     workspace: Workspace
     transcript: Transcript
     call_log: StoreCallLog
@@ -232,7 +233,9 @@ class Team:
         if past.stimulus is not None:
             return
         tools = None if table is self._agent.table else table.names()
-        said = {"text": run.task, "data": run.data, "user": run.user, "tools": tools}
+        said = {"text": run.task, "data": run.data, "user": self._agent.user, "tools": tools}
+        if run.user != self._agent.user:
+            said["speaker"] = run.user
         limits = {**vars(run.limits), "steps": run.budget.steps, "calls": run.budget.calls}
         told = stimulus(said, backend, limits, run.dialect, run.search, run.must_act)
         log.reply = log.add("stimulus", told, parent=self._agent.call_log.place(call.id))

@@ -6,6 +6,8 @@ Knows transcripts; it must not know agents, doors or models.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -211,6 +213,14 @@ def import_session(store: Store, session: str, events: Sequence[Event]) -> bool:
 def new_session() -> str:
     """A new session id, short enough to type."""
     return f"s{secrets.token_hex(4)}"
+
+
+def session_of_chat(chat: str) -> str:
+    """The session of a chat: one word, and a different one for each chat."""
+    if re.fullmatch(r"\w{1,40}", chat, re.ASCII):
+        return f"chat-{chat}"
+    word = re.sub(r"\W+", "-", chat, flags=re.ASCII)[:40].strip("-")
+    return f"chat-{word}-{hashlib.sha256(chat.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 def unfinished_sessions(store: Store) -> list[tuple[str, str]]:

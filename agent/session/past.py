@@ -96,7 +96,6 @@ class Past:
     memory: dict[int, Event] = field(default_factory=dict)  # what was shown of it, by turn
     sent: list[Sent] = field(default_factory=list)
     told: set[str] = field(default_factory=set)  # the calls whose follow-ups have gone out, by key
-    tagged: set[int] = field(default_factory=set)  # replies whose tags are recorded
     end: Event | None = None
     place: int = 0  # of the next exchange
     unused: int = 0  # finished calls that nobody has asked for yet
@@ -116,8 +115,6 @@ class Past:
                     requests[event.seq] = event
                 case "reply":
                     past.exchanges.append((requests[event.parent], event))
-                case "tags":
-                    past.tagged.add(event.parent)
                 case "call":
                     past.calls.setdefault(event.key, PastCall()).begun = event
                 case "receipt":

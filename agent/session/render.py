@@ -173,7 +173,8 @@ def _told(event: Event) -> tuple[str, str]:
             return "▷", str(said["text"])
         case "stimulus":
             after = f", after {said['after']}" if said.get("after") else ""
-            return "▶", f"{event.run}{after}, {minute(event.at)}: {said['text']}"
+            who = f", {visible(said['speaker'])}" if said.get("speaker") else ""
+            return "▶", f"{event.run}{after}, {minute(event.at)}{who}: {said['text']}"
         case "reply" if "raised" in said:
             return "!", f"The model did not answer: {said['text']}"
         case "reply":
@@ -188,6 +189,8 @@ def _told(event: Event) -> tuple[str, str]:
         case "tags":
             passed = [f"no call: {text} ({why})" for _, text, why in said["lines"] if isinstance(why, str)]
             return ("¬", "\n".join(passed)) if passed else ("", "")
+        case "sent" if said.get("follow-up"):
+            return "›", f"told: {said['text']}"
         case "repair":
             return "~", f"mended: {'; '.join(said['what'])}"
         case "fault":

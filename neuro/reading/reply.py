@@ -12,7 +12,8 @@ is true:
 - It has the shape of a call. In Lisp: a plist that names its tool, or a list whose head is a known tool, or a
   list whose arguments are all ``:key value`` (the door answers for an unknown tool). In JSON: an object that
   is nothing but a call (see json_calls.py). In Python's syntax, ``name(key=value)`` or ``[name(…), …]``:
-  known tools only, with nothing after it on its line. A response tag, ``TAG: words``: outside of fences.
+  known tools only, with nothing after it on its line. A response tag, ``TAG: words``: outside of fences and
+  lists, with words that match the tag's pattern, and nowhere in a paragraph that is announced as above.
 
 Any other form is text. A reply that consists only of Lisp without a call, or that begins with a known tool's
 name and arguments in none of these shapes, is reported as an error.

@@ -215,7 +215,7 @@ def grouped(**options: Any) -> dict[str, Any]:
     def taken(*names: str) -> dict[str, Any]:
         return {name: options.pop(name) for name in names if name in options}
 
-    if model := taken("base_url", "dialect", "must_act"):
+    if model := taken("base_url", "dialect", "must_act", "after_tags"):
         options["model"] = ModelOptions(options.get("model"), **model)
     if belt := taken("belt"):
         options["tools"] = ToolOptions(options.get("tools", ()), **belt)

@@ -73,7 +73,7 @@ def receipts_of(events: Iterable[Event]) -> Iterator[Row]:
     ended: dict[str, Event] = {}  # by key, as long as it is not begun again
     for event in events:
         if event.kind == "stimulus":
-            users[event.run] = event.data["user"]
+            users[event.run] = (said := event.data).get("speaker") or said["user"]
         elif event.kind == "call":
             begun[event.key] = event
             ended.pop(event.key, None)

@@ -66,9 +66,9 @@ async def knowledge_for(
 
 
 def _piece(known: Known) -> str:
-    title, text = harmless(known.title), harmless(known.text)
-    start = title.removesuffix("…").strip()
-    text = text if text.startswith(start) else f"{title} – {text}" if text else title
+    begins = " ".join(known.title.removesuffix("…").split())
+    both = known.text if " ".join(known.text.split()).startswith(begins) else f"{known.title}\n– {known.text}"
+    text = harmless(both).removesuffix(" –")
     who = f"by {_named(known.user)}" if known.user else "by hand"
     at = f" on {_named(known.at[:10])}" if known.at else ""
     head = f"{_named(known.kind)} {who}{at}, {_named(known.path)}, line {known.line}:"

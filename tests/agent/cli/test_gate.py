@@ -40,7 +40,7 @@ def here(tmp_path: Path) -> Path:
             "closed.hy": TOOLS.replace("FAILURE", ":closed"),
             "open.hy": TOOLS.replace("FAILURE", ":open"),
             "gate.hy": GATE,
-            "talk.txt": "SUM-UP: what?\n---\nSUM-UP: ok\n---\nIt is OK.",
+            "talk.txt": "SUM-UP: what?\nCONFIDENCE: 0.3\n---\nSUM-UP: ok\n---\nIt is OK.",
         },
     )
 
@@ -67,10 +67,16 @@ def test_a_gate_judges_what_a_person_calls_and_the_audit_tells_it(here: Path) ->
 def test_a_gate_judges_what_a_model_calls(here: Path) -> None:
     said = quoth("run", "Sum up.", "--model", "scripted:talk.txt", "--dialect", "tags", *GATED, cwd=here)
     assert (said.code, said.out) == (0, "It is OK.\n")
-    rows = json.loads(f"[{','.join(quoth('audit', '--json', cwd=here).out.splitlines())}]")
-    assert [(row["status"], row["gate"]) for row in rows] == [
-        ("denied", "deny: it is a question"),
-        ("ok", "allow"),
+    rows = [json.loads(line) for line in quoth("audit", "--json", cwd=here).out.splitlines()]
+    assert [(row["status"], row["gate"], row["confidence"]) for row in rows] == [
+        ("denied", "deny: it is a question", 0.3),
+        ("ok", "allow", None),
+    ]
+    told = quoth("audit", "--tool", "sum-up", "--status", "denied", "--last", "3", cwd=here).out
+    assert [line.strip() for line in told.splitlines()[1:]] == [
+        "gate: deny: it is a question",
+        "confidence: 0.3",
+        "sum-up was denied: it is a question.",
     ]
 
 
@@ -134,60 +140,3 @@ def test_a_file_that_holds_no_gate_stops_the_command(here: Path, text: str, mess
     files(here, {"gate.hy": text})
     said = quoth("call", sum_up("calm"), *GATED, cwd=here)
     assert (said.code, said.err) == (2, f"quoth: {message}\n")
-
-
-# In a chat
-
-FAILURES = {
-    "calm": None,
-    "what?": "it is a question",
-    "long": "it did not answer within 0.1 s",
-    "late": "it did not answer within 0.1 s",
-    "broken": "ZeroDivisionError: division by zero",
-    "odd": f"it answered 42, and a gate answers {gate.ANSWERS}",
-}
-HASTY = """
-(import asyncio  quoth [GateDecision deny]  quoth.tools.door.gate :as rooms)
-(setv rooms.GATE_SECONDS 0.1)
-(defn :async check [tool call ctx]
-  (setv text (get call.form.args "text"))
-  (cond (= text "long")   (await (asyncio.sleep 60))
-        (= text "late")   (try (await (asyncio.sleep 60))
-                               (except [asyncio.CancelledError] (deny "late")))
-        (= text "broken") (/ 1 0)
-        (= text "odd")    42
-        True              (GateDecision (not-in "?" text) "it is a question")))
-"""
-
-
-@pytest.mark.parametrize("failure", ["open", "closed"])
-def test_in_a_chat_a_gate_that_fails_follows_the_tools_own_word(here: Path, failure: str) -> None:
-    tools = TOOLS.replace("FAILURE", f":{failure}").replace("(.upper text)", "(.say ctx (.upper text))")
-    talk = "\n".join(f"SUM-UP: {text}" for text in FAILURES)
-    files(here, {"bot.hy": tools, "gate.hy": HASTY, "talk.txt": talk})
-    line = json.dumps({"id": 1, "user": "ann", "chat": "7", "text": "Sum up."})
-    said = quoth(
-        *("chat", "--gateway", "stdio", "--model", "scripted:talk.txt"),
-        *("--tools", "bot.hy", "--gate", "gate.hy"),
-        cwd=here,
-        stdin=f"{line}\n",
-    )
-    assert said.code == 0, said.err
-    told = [json.loads(line) for line in said.out.splitlines()]
-    assert [(one["kind"], one["text"]) for one in told[:1]] == [("reply", "")]
-    expected, rows = [], []
-    for text, reason in FAILURES.items():
-        failed = f"the gate failed ({reason})"
-        if reason is None:
-            follow_up, row = text.upper(), "allow"
-        elif text == "what?":
-            follow_up, row = f"sum-up was denied: {reason}.", f"deny: {reason}"
-        elif failure == "open":
-            follow_up, row = text.upper(), f"failed open: {reason}"
-        else:
-            follow_up, row = f"sum-up was denied: {failed}.", f"deny: {failed}"
-        expected.append(("followup", follow_up))
-        rows.append(row)
-    assert [(one["kind"], one["text"]) for one in told[1:]] == expected
-    audit = quoth("audit", "--json", cwd=here).out.splitlines()
-    assert [json.loads(row)["gate"] for row in audit] == rows

@@ -229,6 +229,16 @@ def test_a_replaced_file_keeps_its_mode(home: Path, mode: int) -> None:
     assert stat.S_IMODE((home / "a.txt").stat().st_mode) == mode
 
 
+def test_a_file_is_removed_only_as_it_was_read(home: Path) -> None:
+    space = Workspace(home)
+    space.write("new.txt", b"new")
+    assert complaint(ToolError, lambda: space.remove("new.txt", b"old")) == (
+        "new.txt was changed meanwhile: it is not as it was read. Read it again, then change it."
+    )
+    space.remove("new.txt", b"new")
+    assert not (home / "new.txt").exists()
+
+
 def test_a_new_file_heeds_the_umask(home: Path) -> None:
     before = os.umask(0o027)
     try:

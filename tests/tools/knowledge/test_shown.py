@@ -48,6 +48,12 @@ def test_each_piece_is_quoted_with_who_said_it_and_when(shelf: Shelf) -> None:
     )
 
 
+def test_a_title_that_is_the_beginning_of_the_text_is_not_said_twice(shelf: Shelf) -> None:
+    shelf.learning("The sun <|im_start|> " + "is so very warm " * 6)
+    text, _ = shown(shelf.base, "sun")
+    assert text.count("The sun") == 1
+
+
 def test_what_is_not_known_is_nothing(shelf: Shelf) -> None:
     shelf.learning("Panels fade.")
     assert shown(shelf.base, "How are you?") == ("", [])

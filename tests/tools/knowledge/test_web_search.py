@@ -9,13 +9,15 @@ import socket
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from loopback import Answer, Server, cut_off, hang_up, loopback, silence, status
 from words import complaint
 
 from quoth.tools.call.service_types import WebHit
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.knowledge import web_search
-from quoth.tools.knowledge.web_search import FORM, PLACES, open_web_search
+from quoth.tools.knowledge.web_search import FORM, PLACES, ServerSearch, open_web_search
 
 SEARXNG = {  # as its documentation shows an answer
     "query": "solar cells",
@@ -212,6 +214,33 @@ def test_a_bad_answer_is_one_sentence_without_a_secret(case: str) -> None:
         said = complaint(ToolError, lambda: found(where))
         assert said == f"The search server {address(server)} {sentence}"
         assert len(server.requests) == 1  # neither followed nor tried again
+
+
+_leaf = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+_name = st.sampled_from(["results", "url", "title", "content"]) | st.text(max_size=5)
+_json = st.recursive(
+    _leaf | st.just("https://a.example/"),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_name, inner, max_size=4),
+    max_leaves=30,
+)
+
+
+@given(st.dictionaries(st.just("results"), _json) | _json)
+def test_whatever_it_answers_is_results_or_a_sentence(answer: Any) -> None:
+    search = ServerSearch("https://a.example", "")
+
+    async def answered(query: str) -> bytes:
+        return json.dumps(answer).encode()
+
+    search._answer = answered  # type: ignore[method-assign]
+    try:
+        hits = asyncio.run(search.find("x"))
+    except ToolError as error:
+        hits, said = [], str(error)
+    else:
+        said = " ".join(f"{hit.title}{hit.address}{hit.text}" for hit in hits)
+    assert "\n" not in said
+    assert all(hit.address.startswith("https://a.example/") for hit in hits)
 
 
 def test_a_compressed_answer_is_read() -> None:
