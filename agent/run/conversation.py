@@ -142,7 +142,11 @@ class Conversations(Host):
         self._conversation, self._talk = None, ""
 
     def _begin(self) -> Messages:
-        return begin(self.table, self.dialect(), self.models.search)
+        return begin(self.table, replace(self.dialect(), stops=self._stops()), self.models.search)
+
+    def _stops(self) -> bool:
+        """Whether a run ends with the first reply that has calls."""
+        return (self.models.options.after_tags or ("stop" if self.chat else "continue")) == "stop"
 
     def dialect(self) -> Dialect:
         """The dialect of the agent's model, chosen together with the model at the first use. Raises
@@ -174,7 +178,7 @@ class Conversations(Host):
             said["speaker"] = speaker
         if self.chat:
             said["chat"] = self.chat
-        if (self.models.options.after_tags or ("stop" if self.chat else "continue")) == "stop":
+        if self._stops():
             said["after-tags"] = "stop"
         if news := self._news(after):
             said["news"] = news

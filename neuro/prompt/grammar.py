@@ -36,7 +36,8 @@ line ::= [^ {"\\\x00-\x1f\x7f] [^\x00-\x1f\x7f]*
 atom ::= [A-Za-z0-9_+*/<>=!?.:&|%^-]+
 ws ::= " " | "\n" " "*
 words ::= [^\x00-/:-@\[-`a-z{-\x7f] [^\x00]*
-untagged ::= [A-Z] [A-Z0-9_-]* ([^\x00A-Z0-9_:-] [^\x00]*)? | [^\x00-/:-`a-z{-\x7f] [^\x00]*
+sure ::= ("CONFIDENCE: " [0-9.]+ "\n")?
+untagged ::= sure ([A-Z] [A-Z0-9_-]* ([^\x00A-Z0-9_:-] [^\x00]*)? | [^\x00-/:-`a-z{-\x7f] [^\x00]*)
 """
 
 
@@ -121,7 +122,10 @@ def grammar(
     rules = [f"root ::= {' | '.join(roots)}"]
     if tools:
         names = " | ".join(f"call-{tool.name}" for tool in tools)
-        rules.append('calls ::= call ("\\n" call){0,7}')
+        tagged = spelling is TAGS  # of the seven that may follow, small models make one line seven times
+        rules.append(
+            'calls ::= sure call ("\\n" call){0,2}' if tagged else 'calls ::= call ("\\n" call){0,7}'
+        )
         if programs:
             heads = " | ".join(map(_quoted, HEADS))
             rules += ['call ::= "(run :program " program ")"', f"program ::= {names} | known"]
