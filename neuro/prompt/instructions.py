@@ -46,7 +46,7 @@ TAG_HINTS = (
         "- If it asks which file, or how many lines hold a word, begin with {} and that word.\n",
     ),
     (("edit-file", "write-file"), "- To change a file, use {}; to make one, {}.\n"),
-    (("eval",), "- To compute with numbers, use {}; never compute in your head.\n"),
+    (("eval",), "- To compute with numbers that you know, use {}; never compute in your head.\n"),
 )
 TAGS = """\
 HOW TO WORK:
@@ -58,15 +58,15 @@ TAGS_GO_ON = """\
 Reply with one tagged line and nothing else; its result is the next message. Then write the next, or answer.
 When the results answer the task, reply in one plain sentence."""
 TAGS_STOP = """\
-Reply in plain words, with each tagged line on a line of its own. Its result is shown to the person, and to you
-with the next message: do not tell of a result that you have not seen."""
+Reply in plain words, with each tagged line on a line of its own. Its result is shown to the person, and to
+you with the next message: do not tell of a result that you have not seen."""
 TAG_EXAMPLES = (  # one for each: a model that saw two in one task began every task with the first
     (
         "read-file",
-        "Which colour does a.txt name?",
+        "How many doors does a.txt name?",
         "a.txt",
-        "The colour is green.",
-        "The file a.txt names green.",
+        "A green house with 2 doors.",
+        "The file a.txt names 2 doors.",
     ),
     (
         "grep-search",
