@@ -141,8 +141,10 @@ class Conversations(Host):
             self._session.let_go(self._conversation)
         self._conversation, self._talk = None, ""
 
-    def _begin(self) -> Messages:
-        return begin(self.table, replace(self.dialect(), stops=self._stops()), self.models.search)
+    def _begin(self, *, stops: bool | None = None) -> Messages:
+        """A new conversation, whose runs end with the first reply that has calls if it ``stops``."""
+        stops = self._stops() if stops is None else stops
+        return begin(self.table, replace(self.dialect(), stops=stops), self.models.search)
 
     def _stops(self) -> bool:
         """Whether a run ends with the first reply that has calls."""
@@ -311,6 +313,7 @@ class Conversations(Host):
         told = past.stimulus.data
         log = RunLog(self._session, name)
         speaker = told.get("speaker") or self.user
+        after = after_tags or told.get("after-tags", "continue")
         run = build_run(
             log,
             past,
@@ -325,10 +328,10 @@ class Conversations(Host):
             data="\n\n".join(filter(None, [told.get("news"), told.get("data")])),
             speaker=speaker,
             route="chat" if "chat" in told else "reply",
-            after_tags=after_tags or told.get("after-tags", "continue"),
+            after_tags=after,
             turn=told.get("turn", ""),
             must_act=told["must-act"],
-            dialect=dialect_named(told["dialect"], in_text=told["in-text"]),
+            dialect=replace(dialect_named(told["dialect"], in_text=told["in-text"]), stops=after == "stop"),
             search=told["search"],
             listener=None if ends else self.on_event,
             differs=differs,

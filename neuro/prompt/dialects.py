@@ -139,7 +139,8 @@ class _Tags(Dialect):
         return super().opening(table, view=view, rules=rules)
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
-        return super().grammar(ToolTable(tuple(tool for tool in table if tool.tag)), **bounds)
+        tagged = ToolTable(tuple(tool for tool in table if tool.tag))
+        return super().grammar(tagged, several=self.stops, **bounds)  # as the rules say
 
     def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Tags]:
         return _names(table), table.tags

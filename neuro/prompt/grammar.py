@@ -102,10 +102,11 @@ def grammar(
     may_answer: bool = True,
     may_call: bool = True,
     without: Collection[str] = (),
+    several: bool = True,
     programs: bool = False,
     lead: str = "",
 ) -> str:
-    """The grammar for a reply: one or several calls, or an answer in plain words; ``may_answer`` or
+    """The grammar for a reply: one call or ``several``, or an answer in plain words; ``may_answer`` or
     ``may_call`` false forbids one of them. With ``programs`` a call is a program for ``run``.
 
     Where the model may not answer yet, tools that can only repeat its own words are left out as well, because
@@ -122,10 +123,9 @@ def grammar(
     rules = [f"root ::= {' | '.join(roots)}"]
     if tools:
         names = " | ".join(f"call-{tool.name}" for tool in tools)
-        tagged = spelling is TAGS  # of the seven that may follow, small models make one line seven times
-        rules.append(
-            'calls ::= sure call ("\\n" call){0,2}' if tagged else 'calls ::= call ("\\n" call){0,7}'
-        )
+        more = ' ("\\n" call){0,7}' if several else ""
+        # A model that ends its line may stop there: it wrote the line again where another call had to follow.
+        rules.append(f'calls ::= sure call{more} "\\n"?' if spelling is TAGS else f"calls ::= call{more}")
         if programs:
             heads = " | ".join(map(_quoted, HEADS))
             rules += ['call ::= "(run :program " program ")"', f"program ::= {names} | known"]

@@ -43,7 +43,7 @@ TAG_HINTS = (
     (("read-file",), "- If the task names a file, begin with {}, whatever it asks of the file.\n"),
     (
         ("grep-search",),
-        "- If it asks which file, or how many lines hold a word, begin with {} and that word.\n",
+        "- If it asks which file, or how many lines hold a word, begin with {}.\n",
     ),
     (("edit-file", "write-file"), "- To change a file, use {}; to make one, {}.\n"),
     (("eval",), "- To compute with numbers that you know, use {}; never compute in your head.\n"),
@@ -70,8 +70,8 @@ TAG_EXAMPLES = (  # one for each: a model that saw two in one task began every t
     ),
     (
         "grep-search",
-        "Which file defines open_door?",
-        "open_door",
+        "Which file under lib defines open_door?",
+        '{"pattern": "open_door", "path": "lib"}',
         "lib/b.py, line 3: def open_door():",
         "It is lib/b.py.",
     ),

@@ -248,10 +248,11 @@ def test_an_answer_in_the_dialect_tags_does_not_begin_like_a_tag() -> None:
     assert not spoken.fullmatch("CONFIDENCE: 0.7\nRESEARCH: a -> ok")
 
 
-def test_a_reply_in_the_dialect_tags_has_three_calls_and_tells_how_sure_it_is() -> None:
+def test_a_reply_in_the_dialect_tags_may_tell_how_sure_it_is_and_end_its_line() -> None:
     one = table(tool("research", tag="RESEARCH"))
     found = rules(grammar(one, spelling=TAGS))
-    assert found["calls"] == r'sure call ("\n" call){0,2}'
+    assert found["calls"] == r'sure call ("\n" call){0,7} "\n"?'
+    assert rules(grammar(one, spelling=TAGS, several=False))["calls"] == r'sure call "\n"?'
     sure = language(found, "sure")
     for line in ("", "CONFIDENCE: 1\n", "CONFIDENCE: 0.25\n", "CONFIDENCE: high\n", "0.7\n"):
         assert bool(sure.fullmatch(line)) == (line not in ("CONFIDENCE: high\n", "0.7\n")), line
