@@ -37,12 +37,13 @@ atom ::= [A-Za-z0-9_+*/<>=!?.:&|%^-]+
 ws ::= " " | "\n" " "*
 words ::= [^\x00-/:-@\[-`a-z{-\x7f] [^\x00]*
 sure ::= ("CONFIDENCE: " [0-9.]+ "\n")?
-untagged ::= sure ([A-Z] [A-Z0-9_-]* ([^\x00A-Z0-9_:-] [^\x00]*)? | [^\x00-/:-`a-z{-\x7f] [^\x00]*)
+untagged ::= sure ([A-Z] [A-Z]? [A-Z]? ([^\x00A-Z0-9_:-] [^\x00]*)? | [^\x00-/:-`a-z{-\x7f] [^\x00]*)
 """
 
 
 # An answer begins like a sentence: with a capital, a digit or any letter beyond ASCII. A model that would
-# rather call begins "read-file :path …" where a parenthesis is forbidden, which is neither.
+# rather call begins "read-file :path …" where a parenthesis is forbidden, which is neither. In the dialect
+# tags it begins "EVAL, (…" where "EVAL: (…" is forbidden: there no answer begins with four capitals or more.
 
 # A model that has lost its way nests for ever; a program of its own needs less.
 PROGRAM_DEPTH = 12
