@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from quoth.agent.reply import CallRecord, FollowUp, Listener, Reply, RunStatus
 from quoth.agent.run.budget import Budget
-from quoth.agent.session.quotation import quoted
+from quoth.agent.session.quotation import quoted, stands
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.context_window import Gauge
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, NativeFound
-from quoth.neuro.reading.result import FoundCall
+from quoth.neuro.reading.result import FoundCall, Reading
 from quoth.tools.call.call import Call, Route, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.services import USER
@@ -158,6 +158,13 @@ class Run:
             return ""
         words = text[found.start : found.end]
         return quoted(found.form, words, self.door.table, self.log.session.sources, self.log.reply)
+
+    def sure(self, reading: Reading) -> float | None:
+        """How sure the model says it is. What it repeats of an earlier text is not its own estimate."""
+        if self.log is None:
+            return reading.confidence
+        sources, seq = self.log.session.sources, self.log.reply
+        return min((sure for sure, line in reading.sure if not stands(line, sources, seq)), default=None)
 
     @property
     def chats(self) -> bool:
