@@ -217,15 +217,19 @@ class Run:
 
 def follow_ups_of(calls: Sequence[CallRecord]) -> tuple[FollowUp, ...]:
     """What a person is told of these calls: of one that is ok, what its body said, which may be nothing; of
-    any other, why. One that waits is told of by its request, and a repeated one was told of."""
-    found = []
+    any other, why, each reason once. One that waits is told of by its request, and a repeated one was told
+    of."""
+    found, reasons = [], set[str]()
     for call in calls:
         result = call.result
         if result.status == "pending" or result.audit.get("stage") == "receipt":
             continue
         told = result.follow_up if result.ok else _one_line(result.follow_up or result.message)
-        if told:
-            found.append(FollowUp(call.key, told))
+        if not told or told in reasons:
+            continue
+        found.append(FollowUp(call.key, told))
+        if not result.ok:
+            reasons.add(told)
     return tuple(found)
 
 
