@@ -76,8 +76,8 @@ class Reading:
     """What a reply holds: its calls in order, its text without them, and its faults.
 
     ``display`` is what a person is shown of it: the lines of response tags go as a whole, or stay as their
-    tools want it. ``sure`` has each CONFIDENCE, from 0 to 1, with the line that says it. ``passed`` are the lines
-    that look like response tags and are no calls."""
+    tools want it. ``sure`` has each CONFIDENCE, from 0 to 1, with the line that says it. ``passed`` are the
+    lines that look like response tags and are no calls."""
 
     calls: list[FoundCall] = field(default_factory=list)
     text: str = ""
