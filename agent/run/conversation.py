@@ -317,7 +317,7 @@ class Conversations(Host):
         the transcript ends; ``ends`` then records its end. People in a chat are told of its calls if it is
         ``live`` or ``tells``. Returns the messages at its end too."""
         assert past.stimulus is not None, "a run begins with a stimulus"
-        told = past.stimulus.data
+        told, ended = past.stimulus.data, past.end.data if past.end is not None else {}
         log = RunLog(self._session, name)
         speaker = told.get("speaker") or self.user
         run = build_run(
@@ -334,7 +334,7 @@ class Conversations(Host):
             data="\n\n".join(filter(None, [told.get("news"), told.get("data")])),
             speaker=speaker,
             route="chat" if "chat" in told else "reply",
-            after_tags=after_tags or told.get("after-tags", "continue"),
+            after_tags=after_tags or ended.get("after-tags") or told.get("after-tags", "continue"),
             turn=told.get("turn", ""),
             must_act=told["must-act"],
             dialect=dialect_named(told["dialect"], in_text=told["in-text"]),

@@ -466,6 +466,22 @@ def test_a_chat_is_replayed_as_it_was(bot: Bot) -> None:
     assert asyncio.run(replayed()) == "chat-7: 4 runs, 4 requests, 3 calls: as recorded.[]"
 
 
+def test_a_call_that_was_made_when_the_chat_had_gone_on_is_recalled_and_replayed_as_it_was(
+    tmp_path: Path,
+) -> None:
+    bot = Bot(tmp_path, after_tags="continue")
+    said = [("ann", "a"), ("ann", "b"), decides(), again(0), again(0)]
+    *_, made, same = bot.hears(*said, says=["I ask.\nPOST: blue", "Well."])
+    assert (made.status, made.text, bot.posts) == ("done", "I ask.", ["blue"])
+    assert (same.status, same.text, same.follow_ups) == (made.status, made.text, made.follow_ups)
+
+    async def replayed() -> str:
+        async with bot.agent() as it:
+            return str(await it.replay("chat-7"))
+
+    assert asyncio.run(replayed()) == "chat-7: 2 runs, 2 requests, 1 call: as recorded."
+
+
 def test_a_message_that_was_broken_off_while_the_model_worked_is_replayed_as_it_was(tmp_path: Path) -> None:
     bot = Bot(tmp_path)
     bot.hears(("ann", "a"), says=["NOTE: x"])
