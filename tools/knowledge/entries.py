@@ -30,6 +30,7 @@ FILES: Final = {
 }
 MAX_CHARS: Final = 1_000_000  # of a source, which has a file of its own
 ENTRY_CHARS: Final = 20_000  # of another, whose file others need too
+MOST_ORIGINS: Final = 100  # of an entry: who says the same again and again adds nothing
 HEADING_CHARS: Final = 80
 NAME_CHARS: Final = 48  # of the words of a name; its digest follows
 SEARCHED_CHARS: Final = 50_000  # of a text
@@ -129,7 +130,7 @@ class Draft:
 
 def add_origin(data: bytes, of: Stored, origin: Origin) -> bytes:
     """The content of a file with one origin more of an entry; the same call is one origin."""
-    if any(one == origin or same_call(one, origin) for one in of.origins):
+    if len(of.origins) >= MOST_ORIGINS or any(one == origin or same_call(one, origin) for one in of.origins):
         return data
     before, section, after = _cut(data, of)
     org = load(section)

@@ -23,6 +23,7 @@ from words import complaint
 from quoth.tools.call import shared_file
 from quoth.tools.errors import ToolError
 from quoth.tools.knowledge import base as base_module
+from quoth.tools.knowledge import entries
 from quoth.tools.knowledge.entries import Draft, KnowledgeFile, Stored, add_origin, without
 
 KINDS = st.sampled_from(["source", "claim", "learning", "note"])
@@ -150,6 +151,13 @@ def test_the_same_content_has_two_origins(shelf: Shelf) -> None:
     assert shelf.learning("It is so.").created
     assert shelf.learning("It is so.", category="communication").created
     assert not shelf.learning("It is so.", BEN).created
+
+
+def test_one_who_says_the_same_for_ever_adds_nothing(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "MOST_ORIGINS", 2)
+    for call in ("c1", "c2", "c3"):
+        shelf.claim("It is so.", replace(BEN, call=call))
+    assert [one.call for one in shelf.only.origins] == ["c1", "c2"]
 
 
 def test_a_call_that_was_broken_off_files_once(shelf: Shelf) -> None:
