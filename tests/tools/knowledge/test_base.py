@@ -405,6 +405,31 @@ if EMACS:
         paths = [shelf.root / path for path in shelf.files()]
         assert emacs(tmp_path, *paths, script=script) == ""
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "x\n# Local Variables:\n# fill-column: 33\n# End:",
+            "x\n\f\nlocal\u200b variables:\nLOCAL VARIABLES:\nfill-column: 33\nend:",
+            "-*- fill-column: 33 -*-",
+            "Local\nVariables: Local Variables: x",
+        ],
+    )
+    def test_a_text_that_is_filed_sets_nothing_in_emacs(shelf: Shelf, tmp_path: Path, text: str) -> None:
+        shelf.source(text, "x")
+        shelf.source("x", text)
+        shelf.claim(text)
+        shelf.learning("It is so. " * 20 + text)
+        assert [entry.text for _, entry in shelf.base.entries()].count(text.replace("\f", "\ufffd")) == 2
+        script = """
+          (setq enable-local-variables :all)
+          (dolist (path command-line-args-left)
+            (with-current-buffer (find-file-noselect path)
+              (goto-char (point-min))
+              (when (or (/= fill-column 70) (search-forward "local variables:" nil t)) (princ path))))
+          (setq command-line-args-left nil)
+        """
+        assert emacs(tmp_path, *(shelf.root / path for path in shelf.files()), script=script) == ""
+
     def test_an_edit_saved_by_emacs_between_our_reading_and_writing_is_kept(
         shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
