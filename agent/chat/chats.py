@@ -77,7 +77,7 @@ class Chats:
         self._answers = answers
         self._approvers = approvers
         self._most = waiting
-        self._queues: dict[str, deque[Accepted]] = {}  # of the chats at work
+        self._queues: dict[str, deque[Accepted]] = {}  # of the chats at work, what is in work first
         self._working: dict[str, asyncio.Task[None]] = {}
         self._asked: dict[int, Accepted] = {}  # messages with calls that wait for a person
         self._talkers: dict[str, Talker] = {}  # the one used last at the end
@@ -97,7 +97,7 @@ class Chats:
         and is not answered again."""
         if self._inbox.has(message):
             return None
-        if len(self._queues.get(message.chat, ())) >= self._most:
+        if len(self._queues.get(message.chat, ())) > self._most:  # the first of them is in work
             waiting = count(self._most, "message")
             text = f"Chat {message.chat} has {waiting} waiting already; send this one again later."
             return Outgoing(message.id, message.chat, "error", text)
@@ -181,7 +181,8 @@ class Chats:
         queue = self._queues[chat]
         try:
             while queue and not self._stopping:
-                await self._answer(queue.popleft())
+                await self._answer(queue[0])
+                queue.popleft()
         finally:
             del self._working[chat]
             if not queue:
