@@ -198,6 +198,7 @@ class Gateway:
                 data = b""
             for line in lines.feed(data) if data else lines.end():
                 await self._take(client, line)
+                await asyncio.sleep(0)  # however many there are, the chats go on meanwhile
 
     async def _take(self, client: Client, line: bytes) -> None:
         """Do what a line of a client says, and tell it at once what is wrong with it."""

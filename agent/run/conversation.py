@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.build import build_run, stimulus
@@ -79,6 +79,9 @@ class Conversations(Host):
         if (last := self._session.last_run()) != self._talk:
             self.forget()
             self._talk = last
+        told = self.transcript.last(self.session, "stimulus", run=last) if last and not self.chat else None
+        if told is not None and (chat := told.data.get("chat")):
+            return await self._in_chat(chat).follow(text)
         return await self._follow(text)
 
     async def _follow(self, text: str, speaker: str = "", turn: str = "") -> Reply:
@@ -202,9 +205,7 @@ class Conversations(Host):
         """Resume a run of this session: the transcript answers what has happened in it."""
         past = self._session.past(name).without_failures()
         if (chat := _chat_of(past)) and not self.chat:
-            it = self.for_chat(chat, self.session)
-            it.on_event = self.on_event
-            return await it._again(name)
+            return await self._in_chat(chat)._again(name)
         here = bool(self._talk == name and self._conversation is not None)
         messages = self._opened_at(name)
         # A chat that has gone on meanwhile is not taken back: the next message tells what came of the calls.
@@ -216,6 +217,12 @@ class Conversations(Host):
         else:
             self._session.let_go(messages)
         return reply
+
+    def _in_chat(self, chat: str) -> Self:
+        """The host of the chat that this session is of."""
+        made = self.for_chat(chat, self.session)
+        made.on_event = self.on_event
+        return made
 
     async def _as_it_was(self, name: str, past: Past) -> Reply:
         """The Reply of a run that has ended."""
@@ -251,7 +258,10 @@ class Conversations(Host):
     def _opened_at(self, name: str) -> Messages:
         """The conversation as it was when a run began."""
         before = self._session.messages_before(name)
-        return read_messages(before) if before else self._begin()
+        messages = read_messages(before) if before else self._begin()
+        if self._session.goes_on(name):  # what it went on with is recorded
+            self._session.talk_of(messages).count = len(messages)
+        return messages
 
     async def _brought_back(self, name: str, until: int = 0) -> Messages:
         """The conversation up to the end of a run, or to event ``until``, at which the next one went on from

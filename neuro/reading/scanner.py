@@ -104,7 +104,7 @@ class Scan(FormReader):
         self.tags = tags
         self.event = _events(tuple(tags))
         self.waits_for: int | None = None  # see Wait
-        self.confidence: float | None = None
+        self.sure: list[tuple[float, str]] = []  # each CONFIDENCE, with its line
         self.fences: list[int] = []  # where they begin and end, by turns
         self.whole: dict[int, bool] = {}  # cuts that are lines of tags: whether people are spared them
         self.passed: dict[int, str] = {}  # tags that are no calls, with the reason
@@ -205,7 +205,7 @@ class Scan(FormReader):
             self._pass_over(1)
         elif tag not in self.tags:
             if (confidence := confidence_of(words)) is not None:
-                self.confidence = min(confidence, 1.0 if self.confidence is None else self.confidence)
+                self.sure.append((confidence, self.text[start:end]))
                 self._cut_line(start, end, True)
         elif (form := self._form(tag, words, start)) is not None:
             tool = self.tags[tag]

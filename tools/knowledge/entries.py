@@ -28,7 +28,8 @@ FILES: Final = {
     "claim": f"{FOLDER}/claims.org",
     "learning": f"{FOLDER}/learnings.org",
 }
-MAX_CHARS: Final = 1_000_000  # of a text
+MAX_CHARS: Final = 1_000_000  # of a source, which has a file of its own
+ENTRY_CHARS: Final = 20_000  # of another, whose file others need too
 HEADING_CHARS: Final = 80
 NAME_CHARS: Final = 48  # of the words of a name; its digest follows
 SEARCHED_CHARS: Final = 50_000  # of a text
@@ -85,8 +86,8 @@ class Draft:
         text = _UNTEXT.sub("\ufffd", self.text)
         if not text.strip():
             raise ToolError(f"The text of the {self.kind} is empty; say what is to be kept.")
-        if len(text) > MAX_CHARS:
-            raise ToolError(f"The {self.kind} has {len(text):,} characters; at most {MAX_CHARS:,} fit.")
+        if len(text) > (most := ENTRY_CHARS if self.kind in FILES else MAX_CHARS):
+            raise ToolError(f"The {self.kind} has {len(text):,} characters; at most {most:,} fit.")
         object.__setattr__(self, "text", text)
         title = _UNTEXT.sub("\ufffd", self.title).strip() or short(" ".join(text.split()), HEADING_CHARS)
         object.__setattr__(self, "title", title)

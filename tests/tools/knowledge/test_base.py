@@ -20,6 +20,7 @@ from processes import ended_well, in_a_process
 from shelf import ANN, BEN, Shelf
 from words import complaint
 
+from quoth.tools.call import shared_file
 from quoth.tools.errors import ToolError
 from quoth.tools.knowledge import base as base_module
 from quoth.tools.knowledge.entries import Draft, KnowledgeFile, Stored, add_origin, without
@@ -119,12 +120,23 @@ def test_a_title_never_leads_out_of_the_folder(shelf: Shelf, title: str) -> None
     ("text", "said"),
     [
         (" \n", "The text of the claim is empty; say what is to be kept."),
-        ("x" * 1_000_001, "The claim has 1,000,001 characters; at most 1,000,000 fit."),
+        ("x" * 20_001, "The claim has 20,001 characters; at most 20,000 fit."),
     ],
 )
 def test_what_cannot_be_filed(shelf: Shelf, text: str, said: str) -> None:
     assert complaint(ToolError, lambda: shelf.claim(text)) == said
     assert shelf.files() == []
+
+
+def test_a_file_never_grows_so_large_that_it_cannot_be_read(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_file, "MAX_BYTES", 1000)
+    shelf.claim("It is so.")
+    full = "knowledge/claims.org would be larger than 1000 bytes; move what is done to another file."
+    assert complaint(ToolError, lambda: shelf.claim("x" * 900)) == full
+    assert shelf.only.text == "It is so."
+    assert shelf.claim("It is not.").created
 
 
 # The same content is one entry
