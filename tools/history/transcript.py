@@ -55,9 +55,7 @@ def _is_marked(event: Event) -> bool:
 
 
 COLUMNS = "session, seq, at, run, kind, parent, key, form, shown, digest, status"
-RUNS = (
-    "FROM events INDEXED BY events_begun WHERE session = ? AND kind = 'stimulus' AND instr(run, '/') = 0"
-)
+RUNS = "FROM events INDEXED BY events_begun WHERE session = ? AND kind = 'stimulus' AND instr(run, '/') = 0"
 _KEYWORD = re.compile(r":([\w-]{4,40})")
 SECRETS_KEPT = 1000  # of one session
 
