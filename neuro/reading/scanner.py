@@ -209,12 +209,12 @@ class Scan(FormReader):
             if (confidence := confidence_of(words)) is not None:
                 self.sure.append((confidence, self.text[start:end]))
                 self._cut_line(start, end, True)
-        elif (form := self._form(tag, words, start)) is not None:
+        elif (form := self._form(tag, words, start, end)) is not None:
             tool = self.tags[tag]
             self._found(form, (start, end), tag=tag)
             self._cut_line(start, end, isinstance(tool, str) or tool.tag is None or tool.tag.strip)
 
-    def _form(self, tag: str, words: str, start: int) -> CallForm | None:
+    def _form(self, tag: str, words: str, start: int, end: int) -> CallForm | None:
         """The call with that tag and words; None, and a fault once a tag, when its pattern will not have
         them, or they are no words of the model's own. With nothing behind the tag the door says what is
         missing, if anything is."""
@@ -222,6 +222,7 @@ class Scan(FormReader):
         reason, fault = NO_MATCH, f"The pattern of {tag} does not match this line"
         hint = "" if isinstance(tool, str) else f"write {tag_line(tool)}"
         if not isinstance(tool, str) and is_template(tool, words):
+            self._cut_line(start, end, True)  # it is no word of the model's own
             reason, fault = TEMPLATE, f"This line only repeats how {tag} is written"
             hint = "put words of your own in the place of each [name]"
         elif tag not in self.slow:

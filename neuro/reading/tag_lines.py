@@ -186,7 +186,7 @@ def passed_lines(
         for line in _LIKE.finditer(text):
             place = line.start("head")
             before = bisect(starts, place)
-            if before and place < calls[before - 1][1]:
+            if place not in known and before and place < calls[before - 1][1]:
                 continue
             reason = known.get(place) or _reason(line, tags, fenced=bisect(fences, place) % 2 == 1)
             if reason and stopped and place >= read:

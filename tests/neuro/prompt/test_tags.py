@@ -187,12 +187,13 @@ def test_a_line_that_does_not_match_is_told_once_for_each_tag() -> None:
 
 
 def test_a_line_that_only_shows_how_a_tag_is_written_is_no_call_and_is_told() -> None:
-    reading = read("RESEARCH: [query]\nRESEARCH: solar cells")
+    reading = read("Well.\nRESEARCH: [query]\nRESEARCH: solar cells")
     assert [str(call.form) for call in reading.calls] == ['(research :query "solar cells")']
     assert [str(error) for error in reading.errors] == [
-        "line 1, column 1: This line only repeats how RESEARCH is written; "
+        "line 2, column 1: This line only repeats how RESEARCH is written; "
         "put words of your own in the place of each [name]"
     ]
+    assert reading.display == "Well."
 
 
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"((?:a|aa)+)$"])
