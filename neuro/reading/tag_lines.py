@@ -32,6 +32,7 @@ MAX_PASSED, SHOWN = 100, 300  # lines of a reply that are told of, and character
 NO_MATCH = "it does not match the pattern of its tag"
 TOO_SLOW = "the pattern of its tag takes too long"
 EXAMPLE = "it is announced as an example or quotation"
+TEMPLATE = "it only repeats how the tag is written"
 
 _pattern = lru_cache(maxsize=256)(compiled)
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,9}(?:\.[0-9]*)?|\.[0-9]+)\Z").match
@@ -74,6 +75,11 @@ def takes_line(tool: CognitiveTool) -> bool:
     needed = [param for param in tool.offered if param.required]
     patterned = tool.tag is not None and tool.tag.pattern
     return not patterned and len(needed) == 1 and needed[0].type in (*TEXTS, Code) and not needed[0].choices
+
+
+def is_template(tool: CognitiveTool, words: str) -> bool:
+    """Whether the line is just the one that a model is shown: small models repeat it, brackets and all."""
+    return "[" in words and f"{prefix_of(tool)}: {words}" == tag_line(tool)
 
 
 def _slots(tool: CognitiveTool) -> list[Param]:
@@ -180,7 +186,7 @@ def passed_lines(
         for line in _LIKE.finditer(text):
             place = line.start("head")
             before = bisect(starts, place)
-            if before and place < calls[before - 1][1]:
+            if place not in known and before and place < calls[before - 1][1]:
                 continue
             reason = known.get(place) or _reason(line, tags, fenced=bisect(fences, place) % 2 == 1)
             if reason and stopped and place >= read:

@@ -55,10 +55,7 @@ def _is_marked(event: Event) -> bool:
 
 
 COLUMNS = "session, seq, at, run, kind, parent, key, form, shown, digest, status"
-<<<<<<< HEAD
-=======
 WITH_SECRETS = "events INDEXED BY events_secret"  # SQLite would rather read the whole session
->>>>>>> c8421c69478ea9a5ee6509396a449c94252f75cd
 RUNS = "FROM events INDEXED BY events_begun WHERE session = ? AND kind = 'stimulus' AND instr(run, '/') = 0"
 _KEYWORD = re.compile(r":([\w-]{4,40})")
 SECRETS_KEPT = 1000  # of one session
