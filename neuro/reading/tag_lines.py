@@ -153,8 +153,8 @@ def _value(param: Param, word: str) -> Any:
 
 
 def confidence_of(words: str) -> float | None:
-    """The confidence that the words behind CONFIDENCE: tell, from 0 to 1; None when they are no number. Models
-    write a percentage, too."""
+    """The confidence that the words behind CONFIDENCE: tell, from 0 to 1; None when they are no number.
+    Models write percentages, too."""
     if (number := _NUMBER(words)) is None:
         return None
     return min(1.0, max(0.0, float(number[1]) / (100 if number[2] else 1)))
