@@ -77,7 +77,7 @@ class Chats:
         self._answers = answers
         self._approvers = approvers
         self._most = waiting
-        self._queues: dict[str, deque[Accepted]] = {}  # of the chats at work
+        self._queues: dict[str, deque[Accepted]] = {}  # of the chats at work, what is in work first
         self._working: dict[str, asyncio.Task[None]] = {}
         self._asked: dict[int, Accepted] = {}  # messages with calls that wait for a person
         self._talkers: dict[str, Talker] = {}  # the one used last at the end
@@ -97,7 +97,7 @@ class Chats:
         and is not answered again."""
         if self._inbox.has(message):
             return None
-        if len(self._queues.get(message.chat, ())) >= self._most:
+        if len(self._queues.get(message.chat, ())) > self._most:  # the first of them is in work
             waiting = count(self._most, "message")
             text = f"Chat {message.chat} has {waiting} waiting already; send this one again later."
             return Outgoing(message.id, message.chat, "error", text)
@@ -181,7 +181,8 @@ class Chats:
         queue = self._queues[chat]
         try:
             while queue and not self._stopping:
-                await self._answer(queue.popleft())
+                await self._answer(queue[0])
+                queue.popleft()
         finally:
             del self._working[chat]
             if not queue:
@@ -201,7 +202,10 @@ class Chats:
             open_here = talker.broker.requests(session=talker.session) if waiting else []
             lines = _lines(one.message, reply, [request for request in open_here if request.id in named])
         except Exception as error:  # one message that cannot be answered must not end the others
-            why = str(error) if isinstance(error, QuothError) else f"{type(error).__name__}: {error}"
+            why = str(error)
+            if not isinstance(error, QuothError):  # its words may name what is no matter of the chat
+                complain(f"chat {chat}: {type(error).__name__}: {error}")
+                why = f"The message could not be answered ({type(error).__name__})."
             lines, waiting = [("reply", Outgoing(one.message.id, chat, "error", why))], []
         new = [(name, line) for name, line in lines if name not in one.told]
         for place, (name, line) in enumerate(new, 1):

@@ -71,6 +71,9 @@ class Conversations(Host):
                 return await self._as_it_was(name, past)
         if self._talk is None:
             self._talk = self._session.last_talk() if self.named else ""
+        elif self.chat and self._talk and (last := self._session.last_talk()) != self._talk:
+            self.forget()
+            self._talk = last  # another process has gone on with the chat
         return await self._follow(text, speaker or "", turn or "")
 
     async def follow(self, text: str) -> Reply:

@@ -541,3 +541,19 @@ def test_whoever_goes_on_with_its_session_speaks_in_the_chat(tmp_path: Path) -> 
     last = bot.audit.rows()[-1]
     assert (last["tool"], last["user"], last["route"]) == ("look", "bot", "chat")
     assert [bot.asked()[0], bot.asked()[-1]] == ["a", "c"]
+
+
+def test_what_another_process_has_said_in_the_chat_is_part_of_it(tmp_path: Path) -> None:
+    bot = Bot(tmp_path)
+    bot.model = scripted("One.", "Two.", "Three.")
+
+    async def said() -> None:
+        async with bot.agent() as host, bot.agent() as other:
+            chat, there = host.for_chat("7"), other.for_chat("7")
+            for one, text in ((chat, "a"), (there, "b"), (chat, "c")):
+                await one.say(text)
+            await chat.aclose()
+            await there.aclose()
+
+    asyncio.run(said())
+    assert bot.asked() == ["a", "One.", "b", "Two.", "c"]
