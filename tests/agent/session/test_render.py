@@ -145,7 +145,7 @@ def test_the_end_of_a_run_that_waits_without_a_word_is_its_status(tmp_path: Path
             await agent.for_chat("7", "s").say("Do it.")
 
     asyncio.run(chat())
-    assert shown(kept(tmp_path)).splitlines()[-1][3:] == "■ pending"
+    assert shown(kept(tmp_path)).endswith(" ■ pending")
 
 
 def test_what_went_wrong_is_told(tmp_path: Path) -> None:
