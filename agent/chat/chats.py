@@ -203,7 +203,10 @@ class Chats:
             open_here = talker.broker.requests(session=talker.session) if waiting else []
             lines = _lines(one.message, reply, [request for request in open_here if request.id in named])
         except Exception as error:  # one message that cannot be answered must not end the others
-            why = str(error) if isinstance(error, QuothError) else f"{type(error).__name__}: {error}"
+            why = str(error)
+            if not isinstance(error, QuothError):  # its words may name what is no matter of the chat
+                complain(f"chat {chat}: {type(error).__name__}: {error}")
+                why = f"The message could not be answered ({type(error).__name__})."
             lines, waiting = [("reply", Outgoing(one.message.id, chat, "error", why))], []
         new = [(name, line) for name, line in lines if name not in one.told]
         for place, (name, line) in enumerate(new, 1):

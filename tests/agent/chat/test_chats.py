@@ -179,12 +179,12 @@ def test_lines_that_nobody_hears_are_kept(store: Store) -> None:
     asyncio.run(story())
 
 
-def test_one_that_cannot_be_answered_ends_no_other(store: Store) -> None:
+def test_one_that_cannot_be_answered_ends_no_other(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     async def broken(text: str) -> str:
         if text == "usage":
             raise UsageError("That cannot be.")
         if text == "bug":
-            raise KeyError("x")
+            raise OSError("/home/ann/key is empty")
         return text
 
     async def story() -> None:
@@ -194,11 +194,12 @@ def test_one_that_cannot_be_answered_ends_no_other(store: Store) -> None:
         await room.chats.finish()
         assert room.texts == [
             (0, "error", "That cannot be."),
-            (1, "error", "KeyError: 'x'"),
+            (1, "error", "The message could not be answered (OSError)."),
             (2, "reply", "fine"),
         ]
 
     asyncio.run(story())
+    assert capsys.readouterr().err == "quoth: chat 7: OSError: /home/ann/key is empty\n"  # for the host alone
 
 
 @pytest.mark.parametrize(

@@ -225,6 +225,14 @@ def test_every_chat_has_another_session() -> None:
     sessions = [session_of_chat(name) for name in names]
     assert len(set(sessions)) == len(names)
     assert all(one.isascii() and " " not in one and "/" not in one for one in sessions)
+    assert len(session_of_chat("a b")) == len("chat-a-b-") + 20  # fewer digits can be met on purpose
+
+
+def test_a_reason_is_told_once(tmp_path: Path) -> None:
+    says = "\n".join(f"GHOST: {n}\nLOOK: {n}" for n in range(2))
+    (reply,) = Bot(tmp_path).hears(("ann", "look"), says=[says])
+    found = [f"Found 2 pages on {n}." for n in range(2)]
+    assert [one.text for one in reply.follow_ups] == ["There is nobody.", *found]
 
 
 # What people are told
