@@ -22,12 +22,13 @@ from quoth.agent.terminal.output import complain
 from quoth.agent.terminal.requests import decide
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Decision, Request
-from quoth.tools.errors import QuothError, UsageError
+from quoth.tools.errors import BusyError, QuothError, UsageError
 from quoth.tools.text import count, short
 
 WAITING = 20  # messages of one chat that may wait behind the one in work
 IDLE_CHATS = 500  # conversations that are kept at hand; others come back from their transcripts
 WATCH_SECONDS = 1.0
+BUSY_LOOKS = 60  # so often is looked, with WATCH_SECONDS between, whether another process still drives a chat
 FORM_CHARS = 500
 _REQUEST = re.compile(r"\(request (\w+)\)")  # as the broker names it in the message of a call that waits
 
@@ -194,8 +195,8 @@ class Chats:
         chat = one.message.chat
         try:
             talker = self._talker(chat)
-            reply = await talker.say(one.message.text, speaker=one.message.user, turn=one.turn)
-            if reply.status == "interrupted":
+            reply = await self._reply(talker, one)
+            if reply is None or reply.status == "interrupted":
                 return  # it stays as it is, for the next start
             waiting = [call.result.message for call in reply.calls if call.result.status == "pending"]
             named = set(_REQUEST.findall(" ".join(waiting)))
@@ -220,6 +221,20 @@ class Chats:
         if waiting:
             self._asked[one.seq] = one
             self.go_on()  # somebody may have decided as soon as the line was out
+
+    async def _reply(self, talker: Talker, one: Accepted) -> Reply | None:
+        """The Reply to a message, as soon as no other process drives its chat, such as quoth resume; None if
+        the end came first."""
+        for left in reversed(range(BUSY_LOOKS)):
+            try:
+                return await talker.say(one.message.text, speaker=one.message.user, turn=one.turn)
+            except BusyError:
+                if not left:
+                    raise
+            await asyncio.sleep(WATCH_SECONDS)
+            if self._stopping:
+                break
+        return None
 
     def _save(self, one: Accepted, kept: bytes = b"") -> None:
         try:

@@ -35,7 +35,7 @@ EXAMPLE = "it is announced as an example or quotation"
 TEMPLATE = "it only repeats how the tag is written"
 
 _pattern = lru_cache(maxsize=256)(compiled)
-_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,9}(?:\.[0-9]*)?|\.[0-9]+)\Z").match
+_NUMBER = re.compile(r"([+-]?(?:[0-9]{1,9}(?:\.[0-9]*)?|\.[0-9]+))(?:[ \t]?(%))?\Z").match
 _PLAIN = re.compile(r'[^\s{"\\][^\x00-\x1f\x7f]*(?<!\s)').fullmatch  # plain text that is read as it is
 _WORD = re.compile(r'("(?:[^"\\]|\\.)*"|\S+)[ \t]*')
 
@@ -163,8 +163,11 @@ def _value(param: Param, word: str) -> Any:
 
 
 def confidence_of(words: str) -> float | None:
-    """The confidence that the words behind CONFIDENCE: tell, from 0 to 1; None when they are no number."""
-    return min(1.0, max(0.0, float(words))) if _NUMBER(words) else None
+    """The confidence that the words behind CONFIDENCE: tell, from 0 to 1; None when they are no number.
+    Models write percentages, too."""
+    if (number := _NUMBER(words)) is None:
+        return None
+    return min(1.0, max(0.0, float(number[1]) / (100 if number[2] else 1)))
 
 
 # Lines that look like one and are no call

@@ -18,6 +18,7 @@ from words import (
     agent,
     complaint,
     files,
+    script,
     scripted,
     tool,
 )
@@ -487,9 +488,8 @@ def test_a_run_that_is_killed_while_it_goes_on_does_nothing_twice(
     live = runpy.run_path(str(tmp_path / "lives.py"))["live"]
     assert live(tmp_path, "begin").status == "pending"
     for point in points:
-        words = [sys.executable, str(tmp_path / "lives.py"), str(tmp_path), point]
-        died = subprocess.run(words, capture_output=True, text=True, check=False)
-        assert (died.returncode, died.stderr) == (-9, "")
+        died = script(LIVES, tmp_path, point, cwd=tmp_path)
+        assert (died.code, died.err) == (-9, "")
     assert live(tmp_path, "never").text.startswith(said)
     assert (tmp_path / "ran").read_text() == ran
 

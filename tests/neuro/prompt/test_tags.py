@@ -260,6 +260,7 @@ def test_such_a_line_is_told_with_its_place_and_shortened() -> None:
         ("A.\nCONFIDENCE: 0.7\nCONFIDENCE: .2\nCONFIDENCE: 1\nB.", 0.2, "A.\nB."),
         ("CONFIDENCE: 7", 1.0, ""),
         ("CONFIDENCE: -3", 0.0, ""),
+        ("CONFIDENCE: 70%\nSo.\nCONFIDENCE: 700 %", 0.7, "So."),
         *(
             (text, None, text)
             for text in (
