@@ -19,8 +19,8 @@ from quoth.neuro.reading.tag_lines import (
     Tags,
     confidence_of,
     is_template,
+    tag_fault,
     tag_form,
-    tag_line,
 )
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.tag import CONFIDENCE
@@ -218,13 +218,10 @@ class Scan(FormReader):
         """The call with that tag and words; None, and a fault once a tag, when its pattern will not have
         them, or they are no words of the model's own. With nothing behind the tag the door says what is
         missing, if anything is."""
-        tool = self.tags[tag]
-        reason, fault = NO_MATCH, f"The pattern of {tag} does not match this line"
-        hint = "" if isinstance(tool, str) else f"write {tag_line(tool)}"
+        tool, reason = self.tags[tag], NO_MATCH
         if not isinstance(tool, str) and is_template(tool, words):
             self._cut_line(start, end, True)  # it is no word of the model's own
-            reason, fault = TEMPLATE, f"This line only repeats how {tag} is written"
-            hint = "put words of your own in the place of each [name]"
+            reason = TEMPLATE
         elif tag not in self.slow:
             try:
                 if (form := tag_form(tool, words)) is not None:
@@ -232,11 +229,11 @@ class Scan(FormReader):
             except TimeoutError:
                 self.slow.add(tag)
         if reason == NO_MATCH and tag in self.slow:
-            reason, fault = TOO_SLOW, f"The pattern of {tag} takes too long to match this line"
+            reason = TOO_SLOW
         self.passed[start + self.base] = reason
-        if tag not in self.told:
+        if tag not in self.told and not isinstance(tool, str):
             self.told.add(tag)
-            self.errors.append(Fault(fault, *self.lines.at(start), hint))
+            self.errors.append(tag_fault(tool, reason, self.lines.at(start)))
         return None
 
     def _cut_line(self, start: int, end: int, spared: bool) -> None:

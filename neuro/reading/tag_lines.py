@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from quoth.neuro.reading.result import Passed
+from quoth.neuro.reading.result import Fault, Passed
 from quoth.tools.errors import did_you_mean
 from quoth.tools.lisp.forms import CallForm, kebab
 from quoth.tools.lisp.printer import Code
@@ -80,6 +80,16 @@ def takes_line(tool: CognitiveTool) -> bool:
 def is_template(tool: CognitiveTool, words: str) -> bool:
     """Whether the line is just the one that a model is shown: small models repeat it, brackets and all."""
     return "[" in words and f"{prefix_of(tool)}: {words}" == tag_line(tool)
+
+
+def tag_fault(tool: CognitiveTool, reason: str, at: tuple[int, int]) -> Fault:
+    """What a model is told of a line with the tool's tag that is no call."""
+    tag, hint = prefix_of(tool), f"write {tag_line(tool)}"
+    if reason == TEMPLATE:
+        hint = "put words of your own in the place of each [name]"
+        return Fault(f"This line only repeats how {tag} is written", *at, hint)
+    what = "takes too long to match" if reason == TOO_SLOW else "does not match"
+    return Fault(f"The pattern of {tag} {what} this line", *at, hint)
 
 
 def _slots(tool: CognitiveTool) -> list[Param]:
