@@ -147,8 +147,14 @@ class Conversations(Host):
             self._session.let_go(self._conversation)
         self._conversation, self._talk = None, ""
 
-    def _begin(self) -> Messages:
-        return begin(self.table, self.dialect(), self.models.search)
+    def _begin(self, *, stops: bool | None = None) -> Messages:
+        """A new conversation, whose runs end with the first reply that has calls if it ``stops``."""
+        stops = self._stops() if stops is None else stops
+        return begin(self.table, replace(self.dialect(), stops=stops), self.models.search)
+
+    def _stops(self) -> bool:
+        """Whether a run ends with the first reply that has calls."""
+        return (self.models.options.after_tags or ("stop" if self.chat else "continue")) == "stop"
 
     def dialect(self) -> Dialect:
         """The dialect of the agent's model, chosen together with the model at the first use. Raises
@@ -180,7 +186,7 @@ class Conversations(Host):
             said["speaker"] = speaker
         if self.chat:
             said["chat"] = self.chat
-        if (self.models.options.after_tags or ("stop" if self.chat else "continue")) == "stop":
+        if self._stops():
             said["after-tags"] = "stop"
         if news := self._news(after):
             said["news"] = news
@@ -320,6 +326,7 @@ class Conversations(Host):
         told, ended = past.stimulus.data, past.end.data if past.end is not None else {}
         log = RunLog(self._session, name)
         speaker = told.get("speaker") or self.user
+        after = told.get("after-tags", "continue")
         run = build_run(
             log,
             past,
@@ -334,10 +341,10 @@ class Conversations(Host):
             data="\n\n".join(filter(None, [told.get("news"), told.get("data")])),
             speaker=speaker,
             route="chat" if "chat" in told else "reply",
-            after_tags=after_tags or ended.get("after-tags") or told.get("after-tags", "continue"),
+            after_tags=after_tags or ended.get("after-tags") or after,
             turn=told.get("turn", ""),
             must_act=told["must-act"],
-            dialect=dialect_named(told["dialect"], in_text=told["in-text"]),
+            dialect=replace(dialect_named(told["dialect"], in_text=told["in-text"]), stops=after == "stop"),
             search=told["search"],
             listener=None if ends else self.on_event,
             differs=differs,

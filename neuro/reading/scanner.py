@@ -22,7 +22,7 @@ from quoth.neuro.reading.tag_lines import (
     tag_fault,
     tag_form,
 )
-from quoth.tools.lisp.forms import CallForm
+from quoth.tools.lisp.forms import CallForm, kebab
 from quoth.tools.registry.tag import CONFIDENCE
 
 CONTEXT = 400  # characters before a form that may say it is an example
@@ -104,6 +104,7 @@ class Scan(FormReader):
     ) -> None:
         super().__init__(text, known, cut=cut, final=final)
         self.tags = tags
+        self.tagged = {tool.name: tool for tool in tags.values() if not isinstance(tool, str)}
         self.event = _events(tuple(tags))
         self.waits_for: int | None = None  # see Wait
         self.sure: list[tuple[float, str]] = []  # each CONFIDENCE, with its line
@@ -235,6 +236,13 @@ class Scan(FormReader):
             self.told.add(tag)
             self.errors.append(tag_fault(tool, reason, self.lines.at(start)))
         return None
+
+    def hint(self, name: str, *, json: bool = False) -> str:
+        """How the tool of that name is called: the line of its tag, where calls are made by tags."""
+        if not self.tagged:
+            return super().hint(name, json=json)
+        tool = self.tagged.get(kebab(name))
+        return f"write {tag_line(tool)}" if tool else "write the line of its tag, TAG: and what it takes"
 
     def _cut_line(self, start: int, end: int, spared: bool) -> None:
         """Take a line of a tag out of the text, and remember what becomes of it for people."""

@@ -100,6 +100,8 @@ def _slots(tool: CognitiveTool) -> list[Param]:
 def _slot(param: Param) -> str:
     if param.choices:
         return "[" + "|".join(str(choice) for choice in param.choices) + "]"
+    if param.type is Code:  # brackets would be copied into the program
+        return "(…)"
     return f"[{param.name}]"
 
 

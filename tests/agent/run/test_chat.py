@@ -295,6 +295,15 @@ def test_a_reply_of_tags_ends_and_its_results_are_there_at_the_next_message(bot:
     assert bot.asked() == ["a", "I look.\nLOOK: cells", result, "b"]
 
 
+@pytest.mark.parametrize(("after", "told"), [(None, True), ("stop", True), ("continue", False)])
+def test_a_model_is_told_when_it_will_see_the_results(tmp_path: Path, after: Any, told: bool) -> None:
+    bot = Bot(tmp_path, after_tags=after)
+    bot.hears(("ann", "a"), says=["Hello."])
+    opening = json.loads(bot.model.seen[0])[0]["content"]
+    assert ("you with the next message" in opening) == told
+    assert ("its result is the next message" in opening) != told
+
+
 def test_with_continue_the_model_goes_on_at_once(tmp_path: Path) -> None:
     bot = Bot(tmp_path, after_tags="continue")
     (reply,) = bot.hears(("ann", "a"), says=["I look.\nLOOK: cells", "Two.\nCONFIDENCE: 0.8"])

@@ -12,6 +12,7 @@ from quoth.neuro import prompt_block
 from quoth.neuro.prompt.dialects import CALL_FORM, TAGS
 from quoth.neuro.reading.result import Reading
 from quoth.tools.errors import DefinitionError
+from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.table import ToolTable
 
 LEARNING = {
@@ -194,6 +195,21 @@ def test_a_line_that_only_shows_how_a_tag_is_written_is_no_call_and_is_told() ->
         "put words of your own in the place of each [name]"
     ]
     assert reading.display == "Well."
+
+
+@pytest.mark.parametrize(
+    ("reply", "hint"),
+    [
+        ('research :query "a"', "write RESEARCH: [query]"),
+        ('ADD {"a": 1}', 'write ADD: {"a": [a], "b": [b], "all": [all]}'),
+        ('untagged "a"', "write the line of its tag, TAG: and what it takes"),
+        ("(+ 1 2)", "to run a program, write EVAL: (…); to answer, write plain words"),
+    ],
+)
+def test_a_form_that_is_no_call_is_answered_with_the_line_of_its_tag(reply: str, hint: str) -> None:
+    program = tool("eval", params={"form": {"type": Code}}, tag="EVAL")
+    (fault,) = TAGS.read_text(reply, ToolTable((*TABLE, program))).errors
+    assert fault.hint == hint
 
 
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"((?:a|aa)+)$"])
