@@ -71,6 +71,9 @@ class Conversations(Host):
                 return await self._as_it_was(name, past)
         if self._talk is None:
             self._talk = self._session.last_talk() if self.named else ""
+        elif self.chat and self._talk and (last := self._session.last_talk()) != self._talk:
+            self.forget()
+            self._talk = last  # another process has gone on with the chat
         return await self._follow(text, speaker or "", turn or "")
 
     async def follow(self, text: str) -> Reply:
@@ -144,8 +147,14 @@ class Conversations(Host):
             self._session.let_go(self._conversation)
         self._conversation, self._talk = None, ""
 
-    def _begin(self) -> Messages:
-        return begin(self.table, self.dialect(), self.models.search)
+    def _begin(self, *, stops: bool | None = None) -> Messages:
+        """A new conversation, whose runs end with the first reply that has calls if it ``stops``."""
+        stops = self._stops() if stops is None else stops
+        return begin(self.table, replace(self.dialect(), stops=stops), self.models.search)
+
+    def _stops(self) -> bool:
+        """Whether a run ends with the first reply that has calls."""
+        return (self.models.options.after_tags or ("stop" if self.chat else "continue")) == "stop"
 
     def dialect(self) -> Dialect:
         """The dialect of the agent's model, chosen together with the model at the first use. Raises
@@ -177,7 +186,7 @@ class Conversations(Host):
             said["speaker"] = speaker
         if self.chat:
             said["chat"] = self.chat
-        if (self.models.options.after_tags or ("stop" if self.chat else "continue")) == "stop":
+        if self._stops():
             said["after-tags"] = "stop"
         if news := self._news(after):
             said["news"] = news
@@ -314,9 +323,10 @@ class Conversations(Host):
         the transcript ends; ``ends`` then records its end. People in a chat are told of its calls if it is
         ``live`` or ``tells``. Returns the messages at its end too."""
         assert past.stimulus is not None, "a run begins with a stimulus"
-        told = past.stimulus.data
+        told, ended = past.stimulus.data, past.end.data if past.end is not None else {}
         log = RunLog(self._session, name)
         speaker = told.get("speaker") or self.user
+        after = told.get("after-tags", "continue")
         run = build_run(
             log,
             past,
@@ -331,10 +341,10 @@ class Conversations(Host):
             data="\n\n".join(filter(None, [told.get("news"), told.get("data")])),
             speaker=speaker,
             route="chat" if "chat" in told else "reply",
-            after_tags=after_tags or told.get("after-tags", "continue"),
+            after_tags=after_tags or ended.get("after-tags") or after,
             turn=told.get("turn", ""),
             must_act=told["must-act"],
-            dialect=dialect_named(told["dialect"], in_text=told["in-text"]),
+            dialect=replace(dialect_named(told["dialect"], in_text=told["in-text"]), stops=after == "stop"),
             search=told["search"],
             listener=None if ends else self.on_event,
             differs=differs,

@@ -208,7 +208,7 @@ class Run:
         )
         if self.log is not None:
             try:
-                self.log.ended(reply, self.messages)
+                self.log.ended(reply, self.messages, after_tags=self.after_tags)
             except Exception as error:
                 self.tell("note", f"The end of the run was not written down. {error}")
         self.tell("end", reply)

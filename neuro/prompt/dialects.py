@@ -63,7 +63,8 @@ class Dialect:
     """One way of calling tools.
 
     ``view`` is the belt in the system message, empty for a ``native`` dialect: its tools are a field of the
-    request. ``reminds`` repeats the task with every result, which small models need.
+    request. ``reminds`` repeats the task with every result, which small models need. ``stops``: a run ends
+    with the first reply that has calls.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Dialect:
     reminds: bool = True
     spelling: Spelling | None = None  # for a grammar; without one a model is not bound
     write: Callable[[CallForm], str] = str  # a call, for examples and measurements
+    stops: bool = False
 
     def opening(
         self, table: ToolTable, *, search: bool = False, view: str | None = None, rules: str | None = None
@@ -132,11 +134,13 @@ class _Tags(Dialect):
         if not table.tags:
             raise UsageError("The dialect tags needs tools with a :tag, and this table has none.")
         if rules is None:
-            rules = tag_rules({tool.name: tool.tag.prefix for tool in table if tool.tag})
+            tags = {tool.name: tool.tag.prefix for tool in table if tool.tag}
+            rules = tag_rules(tags, stops=self.stops)
         return super().opening(table, view=view, rules=rules)
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
-        return super().grammar(ToolTable(tuple(tool for tool in table if tool.tag)), **bounds)
+        tagged = ToolTable(tuple(tool for tool in table if tool.tag))
+        return super().grammar(tagged, several=self.stops, **bounds)  # as the rules say
 
     def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Tags]:
         return _names(table), table.tags

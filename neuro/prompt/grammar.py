@@ -36,12 +36,14 @@ line ::= [^ {"\\\x00-\x1f\x7f] [^\x00-\x1f\x7f]*
 atom ::= [A-Za-z0-9_+*/<>=!?.:&|%^-]+
 ws ::= " " | "\n" " "*
 words ::= [^\x00-/:-@\[-`a-z{-\x7f] [^\x00]*
-untagged ::= [A-Z] [A-Z0-9_-]* ([^\x00A-Z0-9_:-] [^\x00]*)? | [^\x00-/:-`a-z{-\x7f] [^\x00]*
+sure ::= ("CONFIDENCE: " [0-9.]+ "\n")?
+untagged ::= sure ([A-Z] [A-Z]? [A-Z]? ([^\x00A-Z0-9_:-] [^\x00]*)? | [^\x00-/:-`a-z{-\x7f] [^\x00]*)
 """
 
 
 # An answer begins like a sentence: with a capital, a digit or any letter beyond ASCII. A model that would
-# rather call begins "read-file :path …" where a parenthesis is forbidden, which is neither.
+# rather call begins "read-file :path …" where a parenthesis is forbidden, which is neither. In the dialect
+# tags it begins "EVAL, (…" where "EVAL: (…" is forbidden: there no answer begins with four capitals or more.
 
 # A model that has lost its way nests for ever; a program of its own needs less.
 PROGRAM_DEPTH = 12
@@ -101,10 +103,11 @@ def grammar(
     may_answer: bool = True,
     may_call: bool = True,
     without: Collection[str] = (),
+    several: bool = True,
     programs: bool = False,
     lead: str = "",
 ) -> str:
-    """The grammar for a reply: one or several calls, or an answer in plain words; ``may_answer`` or
+    """The grammar for a reply: one call or ``several``, or an answer in plain words; ``may_answer`` or
     ``may_call`` false forbids one of them. With ``programs`` a call is a program for ``run``.
 
     Where the model may not answer yet, tools that can only repeat its own words are left out as well, because
@@ -121,7 +124,9 @@ def grammar(
     rules = [f"root ::= {' | '.join(roots)}"]
     if tools:
         names = " | ".join(f"call-{tool.name}" for tool in tools)
-        rules.append('calls ::= call ("\\n" call){0,7}')
+        more = ' ("\\n" call){0,7}' if several else ""
+        # A model that ends its line may stop there: it wrote the line again where another call had to follow.
+        rules.append(f'calls ::= sure call{more} "\\n"?' if spelling is TAGS else f"calls ::= call{more}")
         if programs:
             heads = " | ".join(map(_quoted, HEADS))
             rules += ['call ::= "(run :program " program ")"', f"program ::= {names} | known"]

@@ -41,40 +41,56 @@ def text_rules(spell: Callable[[CallForm], str]) -> str:
 # What each line names is there or the line is left out: the tables of chat bots need not hold these tools.
 TAG_HINTS = (
     (("read-file",), "- If the task names a file, begin with {}, whatever it asks of the file.\n"),
-    (("grep-search",), "- To find out which files or lines hold a word, or how many, use {}.\n"),
+    (
+        ("grep-search",),
+        "- If it asks which file, or how many lines hold a word, begin with {}.\n",
+    ),
     (("edit-file", "write-file"), "- To change a file, use {}; to make one, {}.\n"),
-    (("eval",), "- To compute with numbers, use {}; never compute in your head.\n"),
+    (("eval",), "- To compute with numbers that you know, use {}; never compute in your head.\n"),
 )
 TAGS = """\
 HOW TO WORK:
 {files}ook before you answer, and never guess.
 {hints}\
-Reply with one tagged line and nothing else; its result is the next message. Then write the next, or answer.
-When the results answer the task, reply in one plain sentence.
+{ends}
 """
+TAGS_GO_ON = """\
+Reply with one tagged line and nothing else; its result is the next message. Then write the next, or answer.
+When the results answer the task, reply in one plain sentence."""
+TAGS_STOP = """\
+Reply in plain words, with each tagged line on a line of its own. Its result is shown to the person, and to
+you with the next message: do not tell of a result that you have not seen."""
 TAG_EXAMPLES = (  # one for each: a model that saw two in one task began every task with the first
     (
         "read-file",
-        "Which colour does a.txt name?",
+        "How many doors does a.txt name?",
         "a.txt",
-        "The colour is green.",
-        "The file a.txt names green.",
+        "A green house with 2 doors.",
+        "The file a.txt names 2 doors.",
     ),
-    ("grep-search", "Which file mentions a door?", "door", "b.txt, line 3: A door.", "It is b.txt."),
+    (
+        "grep-search",
+        "Which file under lib defines open_door?",
+        '{"pattern": "open_door", "path": "lib"}',
+        "lib/b.py, line 3: def open_door():",
+        "It is lib/b.py.",
+    ),
     ("eval", "What is 3 * 4 + 5?", "(+ (* 3 4) 5)", "17", "It is 17."),
 )
 
 
-def tag_rules(tags: Mapping[str, str]) -> str:
-    """The rules of the dialect tags for tools with these ``tags``, by their names."""
+def tag_rules(tags: Mapping[str, str], *, stops: bool = False) -> str:
+    """The rules of the dialect tags for tools with these ``tags``, by their names. ``stops``: the results of
+    a reply are not answered at once, but seen with the next message."""
     told = TAGS.format(
         files="You know nothing of the files here: l" if "read-file" in tags else "L",
         hints="".join(
             hint.format(*map(tags.get, tools)) for tools, hint in TAG_HINTS if tags.keys() >= set(tools)
         ),
+        ends=TAGS_STOP if stops else TAGS_GO_ON,
     )
     for tool, task, words, result, answer in TAG_EXAMPLES:
-        if tool in tags:
+        if tool in tags and not stops:  # they go on to an answer
             told += f"\nEXAMPLE:\nTask: {task}\n{tags[tool]}: {words}\nResult: {result}\n{answer}\n"
     return told
 

@@ -247,6 +247,10 @@ class FormReader:
         if self.passed_over >= MAX_FORMS:
             self.stopped = "there are too many forms before it that are no calls"
 
+    def hint(self, name: str, *, json: bool = False) -> str:
+        """How the tool of that name is called."""
+        return 'write {"tool": "name", "args": {…}}' if json else CALL_HINT
+
     def _fault(self, fault: Fault) -> None:
         if self.example:
             return
@@ -374,7 +378,8 @@ class FormReader:
             if closed := self._closed(start, fault.incomplete):
                 return closed
             self.position = max(self.position, stop)
-            hint = 'write {"tool": "name", "args": {…}}' if "{" in text[start : start + 2] else CALL_HINT
+            named = _NAME.match(text, start + (text[start] == "["))
+            hint = self.hint(named[1] if named else "", json="{" in text[start : start + 2])
             self._fault(self._told(f"This call cannot be read: {fault}", fault.offset, hint))
             line = self.lines.at(start)[0]
             self.stopped = f"it may stand in a text of the call at line {line}; mend that first"

@@ -31,7 +31,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
-from quoth.neuro.reading.forms import CALL_HINT, CALL_LIMITS, FENCE, is_call
+from quoth.neuro.reading.forms import CALL_LIMITS, FENCE, is_call
 from quoth.neuro.reading.result import Fault, Reading
 from quoth.neuro.reading.scanner import DATA_FENCES, LISP_FENCES, Scan
 from quoth.neuro.reading.tag_lines import Tags, passed_lines
@@ -78,7 +78,7 @@ def _no_answer(text: str, scan: Scan) -> Fault | None:
     bare = FENCE.sub("", text).strip()
     if near := _near_call(text, bare, scan.known):
         line, column = scan.lines.at(text.index(near))
-        return Fault(f"This names the tool {near}, but is no call of it", line, column, CALL_HINT)
+        return Fault(f"This names the tool {near}, but is no call of it", line, column, scan.hint(near))
     quoted = bare.startswith(("'(", "`(", "[("))
     if not quoted and not (scan.lisp and bare.startswith("(")):
         return None
@@ -99,7 +99,9 @@ def _no_answer(text: str, scan: Scan) -> Fault | None:
     if re.search(r"[A-Za-z]", re.sub(r"\([^()]*\)", "", bare[end:])):
         return None
     line, column = scan.lines.at(len(text) - len(text.lstrip()))
-    return Fault("This is Lisp, but no call of a tool", line, column, _INSTEAD)
+    program = scan.hint("eval") if "eval" in scan.tagged else "write (eval :form (…))"
+    hint = f"to run a program, {program}; to answer, write plain words"
+    return Fault("This is Lisp, but no call of a tool", line, column, hint)
 
 
 # A reply that begins so is nearly a call. Words behind the name make it prose: echo "a" says a.

@@ -295,6 +295,15 @@ def test_a_reply_of_tags_ends_and_its_results_are_there_at_the_next_message(bot:
     assert bot.asked() == ["a", "I look.\nLOOK: cells", result, "b"]
 
 
+@pytest.mark.parametrize(("after", "told"), [(None, True), ("stop", True), ("continue", False)])
+def test_a_model_is_told_when_it_will_see_the_results(tmp_path: Path, after: Any, told: bool) -> None:
+    bot = Bot(tmp_path, after_tags=after)
+    bot.hears(("ann", "a"), says=["Hello."])
+    opening = json.loads(bot.model.seen[0])[0]["content"]
+    assert ("you with the next message" in opening) == told
+    assert ("its result is the next message" in opening) != told
+
+
 def test_with_continue_the_model_goes_on_at_once(tmp_path: Path) -> None:
     bot = Bot(tmp_path, after_tags="continue")
     (reply,) = bot.hears(("ann", "a"), says=["I look.\nLOOK: cells", "Two.\nCONFIDENCE: 0.8"])
@@ -474,6 +483,22 @@ def test_a_chat_is_replayed_as_it_was(bot: Bot) -> None:
     assert asyncio.run(replayed()) == "chat-7: 4 runs, 4 requests, 3 calls: as recorded.[]"
 
 
+def test_a_call_that_was_made_when_the_chat_had_gone_on_is_recalled_and_replayed_as_it_was(
+    tmp_path: Path,
+) -> None:
+    bot = Bot(tmp_path, after_tags="continue")
+    said = [("ann", "a"), ("ann", "b"), decides(), again(0), again(0)]
+    *_, made, same = bot.hears(*said, says=["I ask.\nPOST: blue", "Well."])
+    assert (made.status, made.text, bot.posts) == ("done", "I ask.", ["blue"])
+    assert (same.status, same.text, same.follow_ups) == (made.status, made.text, made.follow_ups)
+
+    async def replayed() -> str:
+        async with bot.agent() as it:
+            return str(await it.replay("chat-7"))
+
+    assert asyncio.run(replayed()) == "chat-7: 2 runs, 2 requests, 1 call: as recorded."
+
+
 def test_a_message_that_was_broken_off_while_the_model_worked_is_replayed_as_it_was(tmp_path: Path) -> None:
     bot = Bot(tmp_path)
     bot.hears(("ann", "a"), says=["NOTE: x"])
@@ -541,3 +566,19 @@ def test_whoever_goes_on_with_its_session_speaks_in_the_chat(tmp_path: Path) -> 
     last = bot.audit.rows()[-1]
     assert (last["tool"], last["user"], last["route"]) == ("look", "bot", "chat")
     assert [bot.asked()[0], bot.asked()[-1]] == ["a", "c"]
+
+
+def test_what_another_process_has_said_in_the_chat_is_part_of_it(tmp_path: Path) -> None:
+    bot = Bot(tmp_path)
+    bot.model = scripted("One.", "Two.", "Three.")
+
+    async def said() -> None:
+        async with bot.agent() as host, bot.agent() as other:
+            chat, there = host.for_chat("7"), other.for_chat("7")
+            for one, text in ((chat, "a"), (there, "b"), (chat, "c")):
+                await one.say(text)
+            await chat.aclose()
+            await there.aclose()
+
+    asyncio.run(said())
+    assert bot.asked() == ["a", "One.", "b", "Two.", "c"]

@@ -269,12 +269,26 @@ def test_the_rules_of_tags_name_the_tags_there_are() -> None:
     files = [replace(shipped.get(name), tag=name.upper()) for name in ("read-file", "grep-search", "eval")]
     told = TAGS.opening(table_of(*files, tool("rest", tag="REST")))
     assert "If the task names a file, begin with READ-FILE" in told
-    assert "\nGREP-SEARCH: door\n" in told
-    assert "To compute with numbers, use EVAL" in told
+    assert '\nGREP-SEARCH: {"pattern": "open_door", "path": "lib"}\n' in told
+    assert "To compute with numbers that you know, use EVAL" in told
+    assert "\nEVAL: (…)\n" in told  # a model copies the brackets of [form]
     assert "To change a file" not in told  # needs two tools, of which there is none
     bot = TAGS.opening(table_of(tool("rest", tag="REST")))
     assert "file" not in bot
     assert "EXAMPLE:" not in bot
+
+
+def test_the_rules_of_tags_tell_when_the_results_come() -> None:
+    rest = table_of(tool("rest", tag="REST"), replace(load_tools(()).get("eval"), tag="EVAL"))
+    at_once, later = TAGS.opening(rest), replace(TAGS, stops=True).opening(rest)
+    assert "its result is the next message" in at_once
+    assert "EXAMPLE:" in at_once
+    assert "to\nyou with the next message: do not tell of a result that you have not seen." in later
+    assert "its result is the next message" not in later
+    another = r'("\n" call)'  # one call a reply, as the rules say, where its result is the next message
+    assert another in str(replace(TAGS, stops=True).grammar(rest))
+    assert another not in str(TAGS.grammar(rest))
+    assert "EXAMPLE:" not in later  # there a model goes on to an answer
 
 
 @pytest.mark.parametrize(

@@ -241,9 +241,23 @@ def test_an_answer_in_the_dialect_tags_does_not_begin_like_a_tag() -> None:
     found = rules(grammar(table(tool("research", tag="RESEARCH")), spelling=TAGS))
     assert found["root"] == "calls | untagged"
     spoken = language(found, "untagged")
-    for answer in ("Two.", "TODO: five", "X", "RESEARCH (", "3: so many", "Ähnlich: ja", "Ports: 1"):
-        assert bool(spoken.fullmatch(answer)) == (answer != "TODO: five"), answer
-    assert not spoken.fullmatch("RESEARCH: a -> ok")
+    for answer in ("Two.", "X", "USA", "3: so many", "Ähnlich: ja", "Ports: 1"):
+        assert spoken.fullmatch(answer), answer
+    for call in ("TODO: five", "RESEARCH: a -> ok", "RESEARCH (", "EVAL, (f)"):
+        assert not spoken.fullmatch(call), call
+    assert spoken.fullmatch("CONFIDENCE: 0.7\nTwo.")
+    assert not spoken.fullmatch("CONFIDENCE: 0.7\nRESEARCH: a -> ok")
+
+
+def test_a_reply_in_the_dialect_tags_may_tell_how_sure_it_is_and_end_its_line() -> None:
+    one = table(tool("research", tag="RESEARCH"))
+    found = rules(grammar(one, spelling=TAGS))
+    assert found["calls"] == r'sure call ("\n" call){0,7} "\n"?'
+    assert rules(grammar(one, spelling=TAGS, several=False))["calls"] == r'sure call "\n"?'
+    sure = language(found, "sure")
+    for line in ("", "CONFIDENCE: 1\n", "CONFIDENCE: 0.25\n", "CONFIDENCE: high\n", "0.7\n"):
+        assert bool(sure.fullmatch(line)) == (line not in ("CONFIDENCE: high\n", "0.7\n")), line
+    assert rules(grammar(one))["calls"] == r'call ("\n" call){0,7}'
 
 
 def test_an_answer_may_be_forbidden_and_so_may_calls() -> None:
