@@ -21,6 +21,7 @@ from quoth.neuro.reading.tag_lines import (
     is_template,
     tag_fault,
     tag_form,
+    tag_line,
 )
 from quoth.tools.lisp.forms import CallForm, kebab
 from quoth.tools.registry.tag import CONFIDENCE
