@@ -151,7 +151,8 @@ thousand turns use no more stack than ten."
 (defn :async act [thought run]
   "Make the calls of a thought in order, and conclude the turn."
   (setv reading thought.reading
-        sure (if (is reading.confidence None)  run.context.confidence  reading.confidence)
+        own (.sure run reading)
+        sure (if (is own None)  run.context.confidence  own)
         cut (if (= thought.finish "length") (cut-off run.reply-tokens thought.usage.output-tokens) "")
         turn (Turn :old (known reading.calls run) :text reading.text :cut cut
                    :display reading.display

@@ -23,6 +23,10 @@ class UsageError(QuothError):
     """A command, option or file that a person gave cannot be used."""
 
 
+class BusyError(UsageError):
+    """Another process is at it; later it may do."""
+
+
 class StoreError(QuothError):
     """The store could not be written or read; ``why`` is the reason alone."""
 

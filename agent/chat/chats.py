@@ -22,12 +22,13 @@ from quoth.agent.terminal.output import complain
 from quoth.agent.terminal.requests import decide
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Decision, Request
-from quoth.tools.errors import QuothError, UsageError
+from quoth.tools.errors import BusyError, QuothError, UsageError
 from quoth.tools.text import count, short
 
 WAITING = 20  # messages of one chat that may wait behind the one in work
 IDLE_CHATS = 500  # conversations that are kept at hand; others come back from their transcripts
 WATCH_SECONDS = 1.0
+BUSY_LOOKS = 60  # so often is looked, with WATCH_SECONDS between, whether another process still drives a chat
 FORM_CHARS = 500
 _REQUEST = re.compile(r"\(request (\w+)\)")  # as the broker names it in the message of a call that waits
 
@@ -77,7 +78,7 @@ class Chats:
         self._answers = answers
         self._approvers = approvers
         self._most = waiting
-        self._queues: dict[str, deque[Accepted]] = {}  # of the chats at work
+        self._queues: dict[str, deque[Accepted]] = {}  # of the chats at work, what is in work first
         self._working: dict[str, asyncio.Task[None]] = {}
         self._asked: dict[int, Accepted] = {}  # messages with calls that wait for a person
         self._talkers: dict[str, Talker] = {}  # the one used last at the end
@@ -97,7 +98,7 @@ class Chats:
         and is not answered again."""
         if self._inbox.has(message):
             return None
-        if len(self._queues.get(message.chat, ())) >= self._most:
+        if len(self._queues.get(message.chat, ())) > self._most:  # the first of them is in work
             waiting = count(self._most, "message")
             text = f"Chat {message.chat} has {waiting} waiting already; send this one again later."
             return Outgoing(message.id, message.chat, "error", text)
@@ -181,7 +182,8 @@ class Chats:
         queue = self._queues[chat]
         try:
             while queue and not self._stopping:
-                await self._answer(queue.popleft())
+                await self._answer(queue[0])
+                queue.popleft()
         finally:
             del self._working[chat]
             if not queue:
@@ -193,15 +195,18 @@ class Chats:
         chat = one.message.chat
         try:
             talker = self._talker(chat)
-            reply = await talker.say(one.message.text, speaker=one.message.user, turn=one.turn)
-            if reply.status == "interrupted":
+            reply = await self._reply(talker, one)
+            if reply is None or reply.status == "interrupted":
                 return  # it stays as it is, for the next start
             waiting = [call.result.message for call in reply.calls if call.result.status == "pending"]
             named = set(_REQUEST.findall(" ".join(waiting)))
             open_here = talker.broker.requests(session=talker.session) if waiting else []
             lines = _lines(one.message, reply, [request for request in open_here if request.id in named])
         except Exception as error:  # one message that cannot be answered must not end the others
-            why = str(error) if isinstance(error, QuothError) else f"{type(error).__name__}: {error}"
+            why = str(error)
+            if not isinstance(error, QuothError):  # its words may name what is no matter of the chat
+                complain(f"chat {chat}: {type(error).__name__}: {error}")
+                why = f"The message could not be answered ({type(error).__name__})."
             lines, waiting = [("reply", Outgoing(one.message.id, chat, "error", why))], []
         new = [(name, line) for name, line in lines if name not in one.told]
         for place, (name, line) in enumerate(new, 1):
@@ -216,6 +221,20 @@ class Chats:
         if waiting:
             self._asked[one.seq] = one
             self.go_on()  # somebody may have decided as soon as the line was out
+
+    async def _reply(self, talker: Talker, one: Accepted) -> Reply | None:
+        """The Reply to a message, as soon as no other process drives its chat, such as quoth resume; None if
+        the end came first."""
+        for left in reversed(range(BUSY_LOOKS)):
+            try:
+                return await talker.say(one.message.text, speaker=one.message.user, turn=one.turn)
+            except BusyError:
+                if not left:
+                    raise
+            await asyncio.sleep(WATCH_SECONDS)
+            if self._stopping:
+                break
+        return None
 
     def _save(self, one: Accepted, kept: bytes = b"") -> None:
         try:

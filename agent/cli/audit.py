@@ -128,8 +128,8 @@ def _line(row: dict[str, Any]) -> str:
     first = f"{row['seq']:>5}  {when}  {ended}  {row['user']}  {row['session']}  {row['route']}  {what}"
     asked = ("policy", "rule", "guard", "gate")
     notes = [f"{name}: {row[name]}" for name in asked if row[name] not in ("", "allow")]
-    if row["confidence"] is not None:
-        notes.append(f"confidence: {row['confidence']:g}")
+    if (confidence := row.get("confidence")) is not None:
+        notes.append(f"confidence: {confidence:g}")
     if row["consent"]:
         notes.append(f"consent: {row['consent']}")
     if row["repairs"]:

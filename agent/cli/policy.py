@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from quoth.agent.cli.common import agent_of, text_of, tools_of
 from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option, switch
 from quoth.agent.terminal.output import complain, print_json, print_line
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import UsageError, did_you_mean
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
@@ -99,11 +99,14 @@ def _layers(options: CheckOptions) -> list[Layer]:
 
 def explain(options: ExplainOptions) -> int:
     """Print every rule that matches a call, the one that decides, and the default without rules."""
-    from quoth.tools.call.call import new_call
+    from quoth.tools.call.call import ROUTES, new_call
     from quoth.tools.lisp.forms import canonical, from_model
     from quoth.tools.lisp.reader import ReadError, read_one
     from quoth.tools.policy.scope import as_written, checked
 
+    if options.route not in ROUTES:
+        hint = did_you_mean(options.route, ROUTES) or f" There are {', '.join(ROUTES)}."
+        raise UsageError(f"There is no route {options.route}.{hint}")
     agent = agent_of(options)
     for note in agent.policy.notes:
         complain(note)

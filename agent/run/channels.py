@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from quoth.tools.call.services import USER
 from quoth.tools.call.values import encodable
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
+from quoth.tools.storage.certificates import verified
 from quoth.tools.storage.file_lock import hold
 
 POST_SECONDS = 10.0
@@ -160,10 +161,11 @@ async def _post(to: Channel, data: Mapping[str, str]) -> None:
     """Post a message to the channel's address, within POST_SECONDS."""
     import httpx
 
+    verify = verified(urlsplit(to.where).scheme)
     try:
         async with (
             asyncio.timeout(POST_SECONDS),
-            httpx.AsyncClient(timeout=POST_SECONDS, follow_redirects=False) as client,
+            httpx.AsyncClient(timeout=POST_SECONDS, follow_redirects=False, verify=verify) as client,
             client.stream("POST", to.where, json=dict(data)) as response,
         ):
             status = response.status_code

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.build import build_run, stimulus
@@ -71,6 +71,9 @@ class Conversations(Host):
                 return await self._as_it_was(name, past)
         if self._talk is None:
             self._talk = self._session.last_talk() if self.named else ""
+        elif self.chat and self._talk and (last := self._session.last_talk()) != self._talk:
+            self.forget()
+            self._talk = last  # another process has gone on with the chat
         return await self._follow(text, speaker or "", turn or "")
 
     async def follow(self, text: str) -> Reply:
@@ -79,6 +82,9 @@ class Conversations(Host):
         if (last := self._session.last_run()) != self._talk:
             self.forget()
             self._talk = last
+        told = self.transcript.last(self.session, "stimulus", run=last) if last and not self.chat else None
+        if told is not None and (chat := told.data.get("chat")):
+            return await self._in_chat(chat).follow(text)
         return await self._follow(text)
 
     async def _follow(self, text: str, speaker: str = "", turn: str = "") -> Reply:
@@ -208,9 +214,7 @@ class Conversations(Host):
         """Resume a run of this session: the transcript answers what has happened in it."""
         past = self._session.past(name).without_failures()
         if (chat := _chat_of(past)) and not self.chat:
-            it = self.for_chat(chat, self.session)
-            it.on_event = self.on_event
-            return await it._again(name)
+            return await self._in_chat(chat)._again(name)
         here = bool(self._talk == name and self._conversation is not None)
         messages = self._opened_at(name)
         # A chat that has gone on meanwhile is not taken back: the next message tells what came of the calls.
@@ -222,6 +226,12 @@ class Conversations(Host):
         else:
             self._session.let_go(messages)
         return reply
+
+    def _in_chat(self, chat: str) -> Self:
+        """The host of the chat that this session is of."""
+        made = self.for_chat(chat, self.session)
+        made.on_event = self.on_event
+        return made
 
     async def _as_it_was(self, name: str, past: Past) -> Reply:
         """The Reply of a run that has ended."""
@@ -257,7 +267,10 @@ class Conversations(Host):
     def _opened_at(self, name: str) -> Messages:
         """The conversation as it was when a run began."""
         before = self._session.messages_before(name)
-        return read_messages(before) if before else self._begin()
+        messages = read_messages(before) if before else self._begin()
+        if self._session.goes_on(name):  # what it went on with is recorded
+            self._session.talk_of(messages).count = len(messages)
+        return messages
 
     async def _brought_back(self, name: str, until: int = 0) -> Messages:
         """The conversation up to the end of a run, or to event ``until``, at which the next one went on from
@@ -310,10 +323,10 @@ class Conversations(Host):
         the transcript ends; ``ends`` then records its end. People in a chat are told of its calls if it is
         ``live`` or ``tells``. Returns the messages at its end too."""
         assert past.stimulus is not None, "a run begins with a stimulus"
-        told = past.stimulus.data
+        told, ended = past.stimulus.data, past.end.data if past.end is not None else {}
         log = RunLog(self._session, name)
         speaker = told.get("speaker") or self.user
-        after = after_tags or told.get("after-tags", "continue")
+        after = told.get("after-tags", "continue")
         run = build_run(
             log,
             past,
@@ -328,7 +341,7 @@ class Conversations(Host):
             data="\n\n".join(filter(None, [told.get("news"), told.get("data")])),
             speaker=speaker,
             route="chat" if "chat" in told else "reply",
-            after_tags=after,
+            after_tags=after_tags or ended.get("after-tags") or after,
             turn=told.get("turn", ""),
             must_act=told["must-act"],
             dialect=replace(dialect_named(told["dialect"], in_text=told["in-text"]), stops=after == "stop"),

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from quoth.agent.reply import CallRecord, FollowUp, Listener, Reply, RunStatus
 from quoth.agent.run.budget import Budget
-from quoth.agent.session.quotation import quoted
+from quoth.agent.session.quotation import quoted, stands
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.context_window import Gauge
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, NativeFound
-from quoth.neuro.reading.result import FoundCall
+from quoth.neuro.reading.result import FoundCall, Reading
 from quoth.tools.call.call import Call, Route, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.services import USER
@@ -159,6 +159,13 @@ class Run:
         words = text[found.start : found.end]
         return quoted(found.form, words, self.door.table, self.log.session.sources, self.log.reply)
 
+    def sure(self, reading: Reading) -> float | None:
+        """How sure the model says it is. What it repeats of an earlier text is not its own estimate."""
+        if self.log is None:
+            return reading.confidence
+        sources, seq = self.log.session.sources, self.log.reply
+        return min((sure for sure, line in reading.sure if not stands(line, sources, seq)), default=None)
+
     @property
     def chats(self) -> bool:
         """Whether people in a chat are told of each call, and see of a reply what is for them."""
@@ -201,7 +208,7 @@ class Run:
         )
         if self.log is not None:
             try:
-                self.log.ended(reply, self.messages)
+                self.log.ended(reply, self.messages, after_tags=self.after_tags)
             except Exception as error:
                 self.tell("note", f"The end of the run was not written down. {error}")
         self.tell("end", reply)
@@ -210,15 +217,19 @@ class Run:
 
 def follow_ups_of(calls: Sequence[CallRecord]) -> tuple[FollowUp, ...]:
     """What a person is told of these calls: of one that is ok, what its body said, which may be nothing; of
-    any other, why. One that waits is told of by its request, and a repeated one was told of."""
-    found = []
+    any other, why, each reason once. One that waits is told of by its request, and a repeated one was told
+    of."""
+    found, reasons = [], set[str]()
     for call in calls:
         result = call.result
         if result.status == "pending" or result.audit.get("stage") == "receipt":
             continue
         told = result.follow_up if result.ok else _one_line(result.follow_up or result.message)
-        if told:
-            found.append(FollowUp(call.key, told))
+        if not told or told in reasons:
+            continue
+        found.append(FollowUp(call.key, told))
+        if not result.ok:
+            reasons.add(told)
     return tuple(found)
 
 

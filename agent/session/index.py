@@ -216,11 +216,12 @@ def new_session() -> str:
 
 
 def session_of_chat(chat: str) -> str:
-    """The session of a chat: one word, and a different one for each chat."""
+    """The session of a chat: one word, and a different one for each chat, also where its maker looks for a
+    name that gives another's."""
     if re.fullmatch(r"\w{1,40}", chat, re.ASCII):
         return f"chat-{chat}"
     word = re.sub(r"\W+", "-", chat, flags=re.ASCII)[:40].strip("-")
-    return f"chat-{word}-{hashlib.sha256(chat.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    return f"chat-{word}-{hashlib.sha256(chat.encode('utf-8', 'replace')).hexdigest()[:20]}"
 
 
 def unfinished_sessions(store: Store) -> list[tuple[str, str]]:

@@ -172,6 +172,12 @@ def quoted(form: CallForm, text: str, table: ToolTable, sources: Sources, seq: i
     return ""
 
 
+def stands(line: str, sources: Sources, seq: int) -> bool:
+    """Whether a line that is no call stands, letter by letter, in a text before event ``seq``."""
+    typed, folded = letters(line), close(line)
+    return any((typed if one.said else folded) in one.close for one in sources.before(seq))
+
+
 def needles(form: CallForm, text: str, table: ToolTable) -> tuple[set[str], set[str]]:
     """What to search for: normalised texts, and sequences of words."""
     exact, spelt = {close(text), close(str(form))}, _rows(form, table)

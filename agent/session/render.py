@@ -209,7 +209,7 @@ def _told(event: Event) -> tuple[str, str]:
         case "end" if event.status == "done":
             return "■", f"done in {number_of(said.get('steps', 0), 'step')}"
         case "end":
-            return "■", f"{event.status}: {said['text']}"
+            return "■", f"{event.status}: {said['text']}" if said["text"] else event.status
         case _:
             return "!", f"{event.kind}: {said.get('text') or event.shown}"
 

@@ -265,6 +265,10 @@ class Session:
             return [_message(m) for m in opening[:1]]
         return []
 
+    def goes_on(self, run: str) -> bool:
+        """Whether a run continues the conversation of another."""
+        return bool(self._before(run)[0])
+
     def _before(self, run: str) -> tuple[str, int]:
         """The run whose conversation a run continues, and the event that was its last then; empty and 0 if
         there is none."""

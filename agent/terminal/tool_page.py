@@ -9,12 +9,14 @@ import json
 import sys
 from typing import Any
 
+from quoth.neuro.reading.tag_lines import tag_line
 from quoth.tools.lisp.printer import pretty, show
 from quoth.tools.registry.table import CognitiveTool
 
 
 def tool_page(tool: CognitiveTool) -> str:
     """Return the text that ``quoth tools NAME`` prints."""
+    tag = tool.tag
     orders = {
         "effects": ", ".join(f":{effect}" for effect in tool.effects) or "none",
         "cost": f":{tool.cost}",
@@ -23,6 +25,8 @@ def tool_page(tool: CognitiveTool) -> str:
         "cooldown": f"{tool.cooldown:g} s" if tool.cooldown else "none",
         "daily limit": str(tool.daily_limit) if tool.daily_limit else "none",
         "timeout": f"{tool.timeout:g} s",
+        **({"tag": tag_line(tool)} if tag else {}),
+        **({"pattern": f"{tag.pattern} for {', '.join(tag.groups)}"} if tag and tag.pattern else {}),
         **({"ends turn": "yes, its text is the reply"} if tool.ends_turn else {}),
         **({} if tool.shown else {"shown": "to programs only"}),
     }

@@ -9,7 +9,6 @@ import asyncio
 import base64
 import random
 import time
-import urllib.request
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
@@ -25,6 +24,7 @@ from quoth.neuro.backends.context_window import reply_limit
 from quoth.neuro.backends.failures import Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import Messages, to_json
 from quoth.tools.errors import UsageError
+from quoth.tools.storage.certificates import proxied, verified
 from quoth.tools.storage.inflate import UnknownEncodingError
 
 REPLY_TOKENS = ("max_tokens", "max_completion_tokens")
@@ -171,9 +171,10 @@ class HttpBackend(Server):
         """The carrier of requests: a transport, or httpx's client where proxies are configured."""
         loop = asyncio.get_running_loop()
         if self._carrier is None or self._loop is not loop:  # connections belong to the loop that opened them
-            proxied = any(name != "no" for name in urllib.request.getproxies())
             self._carrier = self._transport or (
-                httpx.AsyncClient() if proxied else httpx.AsyncHTTPTransport()
+                httpx.AsyncClient()
+                if proxied()
+                else httpx.AsyncHTTPTransport(verify=verified(self._url.scheme))
             )
             self._loop = loop
         return self._carrier

@@ -15,6 +15,7 @@ from typing import Any, Final
 import httpx
 
 from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.storage.certificates import verified
 from quoth.tools.text import excerpt
 
 OPENAI: Final = "https://api.openai.com/v1"
@@ -50,7 +51,8 @@ class Endpoint:
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
         found: list[bytes] = []
-        async with httpx.AsyncClient(auth=self._auth, timeout=self._deadline, trust_env=True) as client:
+        verify = verified(self._url.scheme)
+        async with httpx.AsyncClient(auth=self._auth, timeout=self._deadline, verify=verify) as client:
             for start in range(0, len(texts), BATCH):
                 found += await self._batch(client, texts[start : start + BATCH])
         return found

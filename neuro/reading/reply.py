@@ -55,7 +55,7 @@ def read_reply(
         return Reading(errors=[Fault(message, 1, 1, "answer in fewer words")])
     scan = Scan(text, known, tags or {}, cut=cut)
     scan.run()
-    reading = Reading(scan.calls, _without(text, scan), scan.errors, confidence=scan.confidence)
+    reading = Reading(scan.calls, _without(text, scan), scan.errors, sure=scan.sure)
     reading.display = _without(text, scan, scan.whole) if scan.whole else reading.text
     if tags:
         reading.passed = passed_lines(

@@ -76,15 +76,20 @@ class Reading:
     """What a reply holds: its calls in order, its text without them, and its faults.
 
     ``display`` is what a person is shown of it: the lines of response tags go as a whole, or stay as their
-    tools want it. ``confidence`` is how sure the model says it is, from 0 to 1. ``passed`` are the lines
-    that look like response tags and are no calls."""
+    tools want it. ``sure`` has each CONFIDENCE, from 0 to 1, with the line that says it. ``passed`` are the
+    lines that look like response tags and are no calls."""
 
     calls: list[FoundCall] = field(default_factory=list)
     text: str = ""
     errors: list[Fault] = field(default_factory=list)
     display: str = ""
-    confidence: float | None = None
+    sure: list[tuple[float, str]] = field(default_factory=list)
     passed: list[Passed] = field(default_factory=list)
+
+    @property
+    def confidence(self) -> float | None:
+        """How sure the model says it is: the lowest that it says."""
+        return min((sure for sure, _ in self.sure), default=None)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -14,9 +14,12 @@ from quoth.neuro.reading.result import Fault
 from quoth.neuro.reading.tag_lines import (
     EXAMPLE,
     NO_MATCH,
+    TEMPLATE,
     TOO_SLOW,
     Tags,
     confidence_of,
+    is_template,
+    tag_fault,
     tag_form,
     tag_line,
 )
@@ -105,7 +108,7 @@ class Scan(FormReader):
         self.tagged = {tool.name: tool for tool in tags.values() if not isinstance(tool, str)}
         self.event = _events(tuple(tags))
         self.waits_for: int | None = None  # see Wait
-        self.confidence: float | None = None
+        self.sure: list[tuple[float, str]] = []  # each CONFIDENCE, with its line
         self.fences: list[int] = []  # where they begin and end, by turns
         self.whole: dict[int, bool] = {}  # cuts that are lines of tags: whether people are spared them
         self.passed: dict[int, str] = {}  # tags that are no calls, with the reason
@@ -206,31 +209,33 @@ class Scan(FormReader):
             self._pass_over(1)
         elif tag not in self.tags:
             if (confidence := confidence_of(words)) is not None:
-                self.confidence = min(confidence, 1.0 if self.confidence is None else self.confidence)
+                self.sure.append((confidence, self.text[start:end]))
                 self._cut_line(start, end, True)
-        elif (form := self._form(tag, words, start)) is not None:
+        elif (form := self._form(tag, words, start, end)) is not None:
             tool = self.tags[tag]
             self._found(form, (start, end), tag=tag)
             self._cut_line(start, end, isinstance(tool, str) or tool.tag is None or tool.tag.strip)
 
-    def _form(self, tag: str, words: str, start: int) -> CallForm | None:
+    def _form(self, tag: str, words: str, start: int, end: int) -> CallForm | None:
         """The call with that tag and words; None, and a fault once a tag, when its pattern will not have
-        them. With nothing behind the tag the door says what is missing, if anything is."""
-        reason, tool = NO_MATCH, self.tags[tag]
-        if tag not in self.slow:
+        them, or they are no words of the model's own. With nothing behind the tag the door says what is
+        missing, if anything is."""
+        tool, reason = self.tags[tag], NO_MATCH
+        if not isinstance(tool, str) and is_template(tool, words):
+            self._cut_line(start, end, True)  # it is no word of the model's own
+            reason = TEMPLATE
+        elif tag not in self.slow:
             try:
                 if (form := tag_form(tool, words)) is not None:
                     return form
             except TimeoutError:
                 self.slow.add(tag)
-        if tag in self.slow:
+        if reason == NO_MATCH and tag in self.slow:
             reason = TOO_SLOW
         self.passed[start + self.base] = reason
         if tag not in self.told and not isinstance(tool, str):
             self.told.add(tag)
-            what = "takes too long to match this line" if tag in self.slow else "does not match this line"
-            where = self.lines.at(start)
-            self.errors.append(Fault(f"The pattern of {tag} {what}", *where, f"write {tag_line(tool)}"))
+            self.errors.append(tag_fault(tool, reason, self.lines.at(start)))
         return None
 
     def hint(self, name: str, *, json: bool = False) -> str:

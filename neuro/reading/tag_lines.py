@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from quoth.neuro.reading.result import Passed
+from quoth.neuro.reading.result import Fault, Passed
 from quoth.tools.errors import did_you_mean
 from quoth.tools.lisp.forms import CallForm, kebab
 from quoth.tools.lisp.printer import Code
@@ -32,9 +32,10 @@ MAX_PASSED, SHOWN = 100, 300  # lines of a reply that are told of, and character
 NO_MATCH = "it does not match the pattern of its tag"
 TOO_SLOW = "the pattern of its tag takes too long"
 EXAMPLE = "it is announced as an example or quotation"
+TEMPLATE = "it only repeats how the tag is written"
 
 _pattern = lru_cache(maxsize=256)(compiled)
-_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,9}(?:\.[0-9]*)?|\.[0-9]+)\Z").match
+_NUMBER = re.compile(r"([+-]?(?:[0-9]{1,9}(?:\.[0-9]*)?|\.[0-9]+))(?:[ \t]?(%))?\Z").match
 _PLAIN = re.compile(r'[^\s{"\\][^\x00-\x1f\x7f]*(?<!\s)').fullmatch  # plain text that is read as it is
 _WORD = re.compile(r'("(?:[^"\\]|\\.)*"|\S+)[ \t]*')
 
@@ -74,6 +75,21 @@ def takes_line(tool: CognitiveTool) -> bool:
     needed = [param for param in tool.offered if param.required]
     patterned = tool.tag is not None and tool.tag.pattern
     return not patterned and len(needed) == 1 and needed[0].type in (*TEXTS, Code) and not needed[0].choices
+
+
+def is_template(tool: CognitiveTool, words: str) -> bool:
+    """Whether the line is just the one that a model is shown: small models repeat it, brackets and all."""
+    return "[" in words and f"{prefix_of(tool)}: {words}" == tag_line(tool)
+
+
+def tag_fault(tool: CognitiveTool, reason: str, at: tuple[int, int]) -> Fault:
+    """What a model is told of a line with the tool's tag that is no call."""
+    tag, hint = prefix_of(tool), f"write {tag_line(tool)}"
+    if reason == TEMPLATE:
+        hint = "put words of your own in the place of each [name]"
+        return Fault(f"This line only repeats how {tag} is written", *at, hint)
+    what = "takes too long to match" if reason == TOO_SLOW else "does not match"
+    return Fault(f"The pattern of {tag} {what} this line", *at, hint)
 
 
 def _slots(tool: CognitiveTool) -> list[Param]:
@@ -149,8 +165,11 @@ def _value(param: Param, word: str) -> Any:
 
 
 def confidence_of(words: str) -> float | None:
-    """The confidence that the words behind CONFIDENCE: tell, from 0 to 1; None when they are no number."""
-    return min(1.0, max(0.0, float(words))) if _NUMBER(words) else None
+    """The confidence that the words behind CONFIDENCE: tell, from 0 to 1; None when they are no number.
+    Models write percentages, too."""
+    if (number := _NUMBER(words)) is None:
+        return None
+    return min(1.0, max(0.0, float(number[1]) / (100 if number[2] else 1)))
 
 
 # Lines that look like one and are no call
@@ -182,7 +201,7 @@ def passed_lines(
         for line in _LIKE.finditer(text):
             place = line.start("head")
             before = bisect(starts, place)
-            if before and place < calls[before - 1][1]:
+            if place not in known and before and place < calls[before - 1][1]:
                 continue
             reason = known.get(place) or _reason(line, tags, fenced=bisect(fences, place) % 2 == 1)
             if reason and stopped and place >= read:

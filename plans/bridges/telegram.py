@@ -1,6 +1,6 @@
 """A Telegram bot in front of ``quoth chat``; its arguments are options of that command:
 
-    TELEGRAM_TOKEN=… python telegram.py --workspace bot --approvers 4711
+    TELEGRAM_TOKEN=… python -m quoth.plans.bridges.telegram --workspace bot --approvers 4711
 
 User and chat come from the fields of an update, never from its text. Telegram brings an update again until it
 is confirmed, which is done when the gateway has stored it; the gateway answers each id once.
@@ -10,6 +10,7 @@ import asyncio
 import itertools
 import json
 import os
+import shutil
 import signal
 import sys
 from typing import Any
@@ -63,7 +64,8 @@ async def bring_in(http: httpx.AsyncClient, gateway: asyncio.subprocess.Process)
 async def bridge(address: str, *options: str) -> int:
     """Carry messages both ways until the gateway ends: on SIGTERM, after the replies it is at."""
     pipe = asyncio.subprocess.PIPE
-    words = ("quoth", "chat", "--gateway", "stdio", *options)
+    quoth = ["quoth"] if shutil.which("quoth") else [sys.executable, "-m", "quoth"]
+    words = (*quoth, "chat", "--gateway", "stdio", *options)
     gateway = await asyncio.create_subprocess_exec(*words, stdin=pipe, stdout=pipe, limit=2**24)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, gateway.terminate)
     async with httpx.AsyncClient(base_url=address) as http:

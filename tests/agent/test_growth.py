@@ -8,6 +8,7 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
+from words import scripted
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.run.run import RunLimits
@@ -70,3 +71,25 @@ async def test_a_late_step_calls_no_more_functions_than_an_early_one(tmp_path: P
 async def test_a_step_that_looks_at_all_that_was_said_would_be_found(tmp_path: Path) -> None:
     model = await counted(tmp_path, careless=True)
     assert model.a_step(STEPS - 40, STEPS) > 1.1 * model.a_step(20, 60)
+
+
+async def test_a_late_message_of_a_chat_is_as_little_work_for_the_store_as_an_early_one(
+    tmp_path: Path,
+) -> None:
+    work = 0
+
+    def count() -> bool:
+        nonlocal work
+        work += 1
+        return False
+
+    async with AsyncAgent(workspace=tmp_path, model=scripted(*["Well."] * 90), user="ann") as host:
+        chat, noted = host.for_chat("7"), [0]
+        host.store._db.set_progress_handler(count, 20)  # of each 20 instructions of SQLite's programs
+        for number in range(90):
+            await chat.say("So?", turn=f"m{number}")
+            noted.append(work)
+        await chat.aclose()
+    early, late = noted[30] - noted[10], noted[90] - noted[70]
+    assert early > 200
+    assert late < 1.6 * early  # what grows is the count of the runs

@@ -29,15 +29,23 @@ PROCESSES = multiprocessing.get_context("forkserver")
 # What a life would import. The server of Python 3.11 does not know our path, and skips what it does not find.
 PROCESSES.set_forkserver_preload(
     [
-        "pytest",
+        "hypothesis",
+        "pydantic.json_schema",
+        "pydantic.plugin._loader",
+        "pydantic.type_adapter",
+        "pydantic.types",
         "pydantic_monty",
+        "pytest",
+        "zoneinfo",
         "quoth",
         "quoth.agent.client",
         "quoth.agent.flight.engine",
         "quoth.agent.loop",
         "quoth.agent.plan.check",
+        "quoth.neuro.embed.select",
         "quoth.tools.builtin",
         "quoth.tools.builtin.eval_body",
+        "quoth.tools.memory.opening",
         "quoth.tools.registry.code_version",
     ]
 )

@@ -141,6 +141,13 @@ def quoth(
         return Said(code, _text(out), _text(err))
 
 
+def script(text: str, *words: str | Path, cwd: Path) -> Said:
+    """Run Python code that uses the product in a process of its own, with these words behind its name."""
+    path = cwd / "script.py"
+    path.write_text(text)
+    return quoth(str(path), *map(str, words), cwd=cwd)
+
+
 def _text(file: Any) -> str:
     file.seek(0)
     text: str = file.read().decode()

@@ -1,4 +1,4 @@
-"""A process in which the command is imported and waits; it forks for each start of the command.
+"""A process in which the command is imported and waits; it forks for each start of it, or of a script.
 
 A command of its own needs half a second, most of it for imports, and a fork 30 ms. All else is as in a
 process of its own: folder, environment, streams, terminal, signals, exit code. Variables that Python reads
@@ -13,6 +13,7 @@ import fcntl
 import gc
 import json
 import os
+import runpy
 import signal
 import socket
 import struct
@@ -74,21 +75,26 @@ def become(
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
-    sys.argv = ["quoth", *words]
+    script = words[0] if words and words[0].endswith(".py") else ""
+    sys.argv = words if script else ["quoth", *words]
     sys.stdin = sys.__stdin__ = open(0, encoding="utf-8")  # noqa: SIM115
     sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.__stderr__ = open(2, "w", 1, "utf-8", "backslashreplace")  # noqa: SIM115
-    os._exit(run())
+    os._exit(run(script))
 
 
-def run() -> int:
-    """The command, and a traceback and 1 for what it does not catch. What is registered with atexit is left
-    out: it readies Python for taking itself apart, which this process does not do."""
+def run(script: str) -> int:
+    """The command, or the script, and a traceback and 1 for what it does not catch. What is registered with
+    atexit is left out: it readies Python for taking itself apart, which this process does not do."""
     from quoth.agent.entry import main
 
     code: Any = 1
     try:
-        code = main()
+        if script:
+            runpy.run_path(script, run_name="__main__")
+            code = 0
+        else:
+            code = main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
     except BaseException as error:

@@ -21,6 +21,7 @@ from commands import Said as Said
 from commands import Terminal as Terminal
 from commands import command as command
 from commands import quoth as quoth
+from commands import script as script
 from commands import started as started
 from commands import wait_until as wait_until
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from quoth.tools.call.context import ToolContext
 from quoth.tools.errors import ToolError, ToolFailure
+from quoth.tools.storage.certificates import verified
 from quoth.tools.storage.inflate import UnknownEncodingError, inflated
 
 MAX_OUTPUT = 100_000
@@ -142,11 +143,12 @@ async def http_request(
     except httpx.InvalidURL as error:
         raise ToolError(f"{url} is no address: {error}.") from None
     place = f"{target.scheme}://{target.host}{target.path}"
+    verify = verified(target.scheme)
     ctx.effect(f"requested:{method.upper()} {place}")
     try:
         async with (
             asyncio.timeout(timeout),
-            httpx.AsyncClient(timeout=timeout, follow_redirects=False) as client,
+            httpx.AsyncClient(timeout=timeout, follow_redirects=False, verify=verify) as client,
             client.stream(method.upper(), target, params=query, json=json, headers=headers) as response,
         ):
             body = bytearray()

@@ -14,6 +14,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 
 MAX_BYTES = 5_000_000
+MOVE = "move what is done to another file"
 TRIES = 20  # while somebody else writes all the time
 
 T = TypeVar("T")
@@ -26,7 +27,7 @@ def read_whole(workspace: Workspace, path: str) -> bytes:
     with workspace.open_read(path) as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise ToolError(f"{path} is larger than {MAX_BYTES} bytes; move what is done to another file.")
+        raise ToolError(f"{path} is larger than {MAX_BYTES} bytes; {MOVE}.")
     return data
 
 
@@ -44,6 +45,8 @@ def change_file(
             new, result = change(data)
             if new == data:
                 return result
+            if new is not None and len(new) > MAX_BYTES:  # it could not be read again
+                raise ToolError(f"{path} would be larger than {MAX_BYTES} bytes; {MOVE}.")
             try:
                 if new is None:
                     workspace.remove(path, data)

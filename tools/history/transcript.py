@@ -55,10 +55,8 @@ def _is_marked(event: Event) -> bool:
 
 
 COLUMNS = "session, seq, at, run, kind, parent, key, form, shown, digest, status"
-RUNS = (
-    "FROM events WHERE session = ? AND kind = 'stimulus' AND kind IN ('session', 'stimulus', 'end')"
-    " AND instr(run, '/') = 0"
-)
+WITH_SECRETS = "events INDEXED BY events_secret"  # SQLite would rather read the whole session
+RUNS = "FROM events INDEXED BY events_begun WHERE session = ? AND kind = 'stimulus' AND instr(run, '/') = 0"
 _KEYWORD = re.compile(r":([\w-]{4,40})")
 SECRETS_KEPT = 1000  # of one session
 
@@ -138,8 +136,11 @@ class Transcript:
             if wanted is not None:
                 where += f" AND {name} = ?"
                 values.append(wanted)
-        where += _indexed(kind)
-        sql = f"SELECT {COLUMNS} FROM events WHERE session = ? AND seq > ?{where} ORDER BY seq LIMIT {PAGE}"  # noqa: S608
+        table, few = _indexed(kind, run)
+        sql = (
+            f"SELECT {COLUMNS} FROM {table} WHERE session = ? AND seq > ?{where}{few}"  # noqa: S608
+            f" ORDER BY seq LIMIT {PAGE}"
+        )
         while page := self._store().execute(sql, (session, after, *values)):
             yield from (_event(row) for row in page)
             after = page[-1][1]
@@ -153,12 +154,12 @@ class Transcript:
         values = (session, name, *(() if run else (name,)), name)
         with self._store().transaction() as execute:
             secret = execute(
-                f"SELECT {COLUMNS} FROM events WHERE {which} AND kind = 'receipt' ORDER BY seq",  # noqa: S608
+                f"SELECT {COLUMNS} FROM {WITH_SECRETS} WHERE {which} AND kind = 'receipt' ORDER BY seq",  # noqa: S608
                 values,
             )
             for event in map(_event, secret):
                 self._forget_receipt(execute, session, event)
-            execute(f"UPDATE events SET form = shown, shown = NULL WHERE {which}", values)  # noqa: S608
+            execute(f"UPDATE {WITH_SECRETS} SET form = shown, shown = NULL WHERE {which}", values)  # noqa: S608
             if run or asked:
                 self._forget_requests(execute, session)
             if run:
@@ -205,12 +206,13 @@ class Transcript:
 
     def has_secrets(self, session: str) -> bool:
         """Whether an event of a session still contains secrets that must be removed."""
-        sql = "SELECT 1 FROM events WHERE session = ? AND shown IS NOT NULL LIMIT 1"
+        sql = f"SELECT 1 FROM {WITH_SECRETS} WHERE session = ? AND shown IS NOT NULL LIMIT 1"  # noqa: S608
         return bool(self._store().execute(sql, (session,)))
 
     def secret_openings(self, session: str) -> list[Event]:
         """The session events that still contain secrets: a server's address may hold some."""
-        sql = f"SELECT {COLUMNS} FROM events WHERE session = ? AND shown IS NOT NULL AND kind = 'session'"  # noqa: S608
+        table = WITH_SECRETS
+        sql = f"SELECT {COLUMNS} FROM {table} WHERE session = ? AND shown IS NOT NULL AND kind = 'session'"  # noqa: S608
         return [_event(row) for row in self._store().execute(sql, (session,))]
 
     def forget_secrets_in(self, event: Event) -> None:
@@ -233,15 +235,19 @@ class Transcript:
     def last(self, session: str, kind: Kind, *, run: str | None = None) -> Event | None:
         """The latest event of that kind, or None."""
         where, values = ("", []) if run is None else (" AND run = ?", [run])
-        where += _indexed(kind)
-        sql = f"SELECT {COLUMNS} FROM events WHERE session = ? AND kind = ?{where} ORDER BY seq DESC LIMIT 1"  # noqa: S608
+        table, few = _indexed(kind, run)
+        sql = (
+            f"SELECT {COLUMNS} FROM {table} WHERE session = ? AND kind = ?{where}{few}"  # noqa: S608
+            " ORDER BY seq DESC LIMIT 1"
+        )
         found = self._store().execute(sql, (session, kind, *values))
         return _event(found[0]) if found else None
 
     def backwards(self, session: str, kind: Kind) -> Iterator[Event]:
         """The events of that kind, the latest first, read in batches."""
+        _, few = _indexed(kind, None)
         sql = (
-            f"SELECT {COLUMNS} FROM events WHERE session = ? AND kind = ? AND seq < ?{_indexed(kind)}"  # noqa: S608
+            f"SELECT {COLUMNS} FROM events WHERE session = ? AND kind = ? AND seq < ?{few}"  # noqa: S608
             f" ORDER BY seq DESC LIMIT {FEW}"
         )
         before = 1 << 62
@@ -395,9 +401,13 @@ def _bare_argument(value: Any, hide: Callable[[str], str]) -> Any:
     return Code(bare)
 
 
-def _indexed(kind: Kind | None) -> str:
-    """The condition that lets SQLite use the partial index of the few events that begin and end things."""
-    return " AND kind IN ('session', 'stimulus', 'end')" if kind in ("session", "stimulus", "end") else ""
+def _indexed(kind: Kind | None, run: str | None) -> tuple[str, str]:
+    """The table with the index of runs; or a condition that lets SQLite use the partial index of the few
+    events that begin and end things. By itself it would rather read the whole session."""
+    if run is not None:
+        return "events INDEXED BY events_run", ""
+    begins = " AND kind IN ('session', 'stimulus', 'end')" if kind in ("session", "stimulus", "end") else ""
+    return "events", begins
 
 
 def last_event(execute: Statement, session: str) -> tuple[int, str]:

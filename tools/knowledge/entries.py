@@ -28,7 +28,9 @@ FILES: Final = {
     "claim": f"{FOLDER}/claims.org",
     "learning": f"{FOLDER}/learnings.org",
 }
-MAX_CHARS: Final = 1_000_000  # of a text
+MAX_CHARS: Final = 1_000_000  # of a source, which has a file of its own
+ENTRY_CHARS: Final = 20_000  # of another, whose file others need too
+MOST_ORIGINS: Final = 100  # of an entry: who says the same again and again adds nothing
 HEADING_CHARS: Final = 80
 NAME_CHARS: Final = 48  # of the words of a name; its digest follows
 SEARCHED_CHARS: Final = 50_000  # of a text
@@ -36,10 +38,12 @@ SEARCHED_CHARS: Final = 50_000  # of a text
 _GUARD = "\u200b"  # what Org itself advises where a text would be markup
 _HEADLINE = re.compile(r"^\*+ ", re.MULTILINE)
 _UNTEXT = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")  # what no file of text holds
-# What Org would take in a headline for a link, a time, a tag, a macro or a call; and what reorders text.
+# What Org would take in a headline for a link, a time, a tag, a macro or a call, and Emacs in a first line
+# for settings; and what reorders text.
 _MARKUP = re.compile(
-    r"[\[\]<>{}]|(?<!\w):|:(?! )|(?:call|src)_|[^\S ]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+    r"[\[\]<>{}]|-\*-|(?<!\w):|:(?! )|(?:call|src)_|[^\S ]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 )
+_SETTINGS = re.compile("(?<=local variables):", re.IGNORECASE)  # how those begin in any line of a file
 # What Emacs would follow as a link in a property: anything that stands in brackets, and these by themselves.
 _LINK = re.compile(
     r"\[\[|<|\b(?:attachment|bbdb|docview|doi|elisp|eww|file\S*|ftp|gnus|help|id|info|irc|mailto|man|mhe|news"
@@ -85,8 +89,8 @@ class Draft:
         text = _UNTEXT.sub("\ufffd", self.text)
         if not text.strip():
             raise ToolError(f"The text of the {self.kind} is empty; say what is to be kept.")
-        if len(text) > MAX_CHARS:
-            raise ToolError(f"The {self.kind} has {len(text):,} characters; at most {MAX_CHARS:,} fit.")
+        if len(text) > (most := ENTRY_CHARS if self.kind in FILES else MAX_CHARS):
+            raise ToolError(f"The {self.kind} has {len(text):,} characters; at most {most:,} fit.")
         object.__setattr__(self, "text", text)
         title = _UNTEXT.sub("\ufffd", self.title).strip() or short(" ".join(text.split()), HEADING_CHARS)
         object.__setattr__(self, "title", title)
@@ -128,7 +132,7 @@ class Draft:
 
 def add_origin(data: bytes, of: Stored, origin: Origin) -> bytes:
     """The content of a file with one origin more of an entry; the same call is one origin."""
-    if any(one == origin or same_call(one, origin) for one in of.origins):
+    if len(of.origins) >= MOST_ORIGINS or any(one == origin or same_call(one, origin) for one in of.origins):
         return data
     before, section, after = _cut(data, of)
     org = load(section)
@@ -345,7 +349,7 @@ def _todo_words(data: bytes) -> Sequence[str]:
 def _heading(title: str, todo_words: Sequence[str]) -> str:
     """A title as a headline that is a title only, for reading; where it says less, TITLE says it all."""
     words = " ".join(_MARKUP.sub(" ", _UNTEXT.sub(" ", title[: 8 * HEADING_CHARS])).split())
-    words = short(words, HEADING_CHARS).strip() or "Untitled"
+    words = short(_SETTINGS.sub("", words), HEADING_CHARS).strip() or "Untitled"
     first = words.split(" ", 1)[0]
     return f"{_GUARD}{words}" if first in (*WORDS, *todo_words, "COMMENT") else words
 

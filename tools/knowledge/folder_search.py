@@ -1,7 +1,7 @@
 """Searches a folder of text files by words: the WebSearch of a host that names no server.
 
-Knows files; it must not know servers or tools. Nothing outside of the folder is read, no link is followed,
-and the rules of the running call are kept.
+Knows files; it must not know servers or tools. Nothing outside of the folder and nothing hidden is read, no
+link is followed, and the rules of the running call are kept.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class FolderSearch:
         except (OSError, RuntimeError, ValueError):
             fine = False
         if not fine:
-            raise UsageError(f"--search names no folder: {folder}. A server's address begins with http://.")
+            named = "" if "@" in str(folder) else f": {folder}"  # a mistyped address may hold a password
+            raise UsageError(f"--search names no folder{named}. A server's address begins with http://.")
         self.kept = {"search": str(self.folder)}  # in the opening of a session
         self._files = Workspace(self.folder)
 
@@ -77,7 +78,8 @@ class FolderSearch:
                 raise ToolError(
                     f"There is too much in the folder {self.name} to search it; name a smaller one."
                 )
-            if not str(file).isprintable():  # its address would not be one line
+            # What is hidden, such as .env, is for no chat; of an odd name the address would not be one line.
+            if file.name.startswith(".") or not str(file).isprintable():
                 continue
             if may_read(file) and (text := self._text(file)) is not None:
                 there = Counter(_WORD.findall(f"{file.stem} {text}".casefold()))

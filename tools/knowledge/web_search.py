@@ -76,10 +76,11 @@ class ServerSearch:
 
         import httpx
 
+        from quoth.tools.storage.certificates import verified
         from quoth.tools.storage.inflate import UnknownEncodingError
 
         headers = {"accept": "application/json", "accept-encoding": "gzip"}
-        verify = urlsplit(self._address).scheme == "https"  # else no certificates are read, which takes long
+        verify = verified(urlsplit(self._address).scheme)
         try:
             async with (
                 asyncio.timeout(SECONDS),

@@ -16,6 +16,9 @@ from quoth.tools.org.document import Element, Entry, Org
 FEW = 10  # lines of a result from which on it stands in an example block, as in Org
 _ESCAPED = re.compile(r"^([ \t]*)(,*(?:\*|#\+))", re.MULTILINE)
 _UNESCAPED = re.compile(r"^([ \t]*,*),((?:\*|#\+))", re.MULTILINE)
+# Emacs takes settings, and code to run, from a list at the end of any file that begins with these words.
+_SETTINGS = re.compile(r"(local\u200b*)(?= variables:)", re.IGNORECASE)
+_NO_SETTINGS = re.compile(r"(local\u200b*)\u200b(?= variables:)", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LIST = re.compile(r"[ \t]*(?:[-+]|\d+[.)]|[A-Za-z][.)])(?:[ \t]|$)|[ \t]+\*(?:[ \t]|$)")
 _LINK = re.compile(r"[ \t]*\[\[[^\]]+\](?:\[[^\]]+\])?\][ \t]*$")
@@ -26,13 +29,14 @@ class EditError(QuothError):
 
 
 def escape(text: str) -> str:
-    """Text for the inside of a block: a comma goes before what Org would take for a headline or keyword."""
-    return _ESCAPED.sub(r"\1,\2", text)
+    """Text for the inside of a block: a comma goes before what Org would take for a headline or keyword, and
+    a character that is not seen into what Emacs would take for settings."""
+    return _ESCAPED.sub(r"\1,\2", _SETTINGS.sub("\\1\u200b", text))
 
 
 def unescape(text: str) -> str:
-    """The text of a block without the commas that ``escape`` adds."""
-    return _UNESCAPED.sub(r"\1\2", text)
+    """The text of a block without what ``escape`` adds."""
+    return _NO_SETTINGS.sub(r"\1", _UNESCAPED.sub(r"\1\2", text))
 
 
 def example(text: str) -> list[str]:
@@ -53,7 +57,9 @@ def property_value(value: str | int) -> str:
     """A value that Org gives back as it is; what has line ends or blanks at its ends is written as JSON."""
     text = str(value)
     plain = text.isprintable() and text == text.strip() and not text.startswith('"')
-    return text if plain else json.dumps(text)
+    if plain and not _SETTINGS.search(text):
+        return text
+    return _SETTINGS.sub(lambda found: f"\\u{ord(found[0][0]):04x}{found[0][1:]}", json.dumps(text))
 
 
 def set_todo(org: Org, index: int, word: str) -> Org:

@@ -170,7 +170,10 @@ class _Reader:
             elif call is None:
                 call = item
             else:
-                raise self.fault(item, "A rule is about one call; write a rule for each.")
+                hint = next(
+                    filter(None, (did_you_mean(_head(one), CIRCUMSTANCES) for one in (item, call))), ""
+                )
+                raise self.fault(item, f"A rule is about one call; write a rule for each.{hint}")
         tool, arguments, only = (None, {}, False) if call is None else self.call(call)
         missing = False if kind == "allow" or tool is None else None
         for name, (_, wanted) in arguments.items():
@@ -477,6 +480,10 @@ _OF_CALL: dict[str, Callable[[Predicate], Predicate]] = {
     "depth": lambda predicate: lambda _, facts: predicate(facts.call.depth, facts),
     "confidence": lambda predicate: _confidence(predicate),
 }
+
+
+def _head(item: Any) -> str:
+    return str(item[0]) if item and isinstance(item, m.Expression) else ""
 
 
 def _key_of(of: Any, name: str, wanted: Sequence[Any]) -> Key | None:

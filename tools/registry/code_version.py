@@ -68,7 +68,8 @@ def _file_of(module: str) -> Path | None:
 def _imported(path: Path, content: bytes) -> tuple[Path, ...]:
     """The local files that a file with this content imports."""
     names = set(_names(content.decode("utf-8", "replace"), path.suffix))
-    return tuple(sorted({file for name in names for file in _files(name, path.parent)}))
+    roots = _roots()
+    return tuple(sorted({file for name in names for file in _files(name, path.parent, roots)}))
 
 
 def _names(text: str, suffix: str) -> Iterator[str]:
@@ -134,15 +135,16 @@ def _dotted(form: Any) -> str:
     return text.replace("-", "_")
 
 
-def _files(name: str, folder: Path) -> Iterator[Path]:
-    """The local files that importing ``name`` runs, seen from a file in ``folder``."""
+def _files(name: str, folder: Path, roots: list[Path]) -> Iterator[Path]:
+    """The local files that importing ``name`` runs, seen from a file in ``folder`` with these
+    roots."""
     bare = name.lstrip(".")
     if bare != name:
         for _ in range(len(name) - len(bare) - 1):
             folder = folder.parent
         roots = [folder]
     else:
-        roots = [folder, *_roots()]
+        roots = [folder, *roots]
     parts = [part for part in bare.split(".") if part]
     for root in roots:
         for part in parts or [""]:

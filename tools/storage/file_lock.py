@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import BusyError, UsageError
 from quoth.tools.storage.database import private_folder
 from quoth.tools.storage.paths import state_dir
 
@@ -25,7 +25,7 @@ PAUSE_SECONDS = 0.005
 
 @contextlib.contextmanager
 def hold(name: str, refusal: str = "", seconds: float | None = None) -> Iterator[None]:
-    """Hold the exclusive lock ``name``. Raises UsageError with the text ``refusal`` when another process
+    """Hold the exclusive lock ``name``. Raises BusyError with the text ``refusal`` when another process
     still holds it after ``seconds``: by default LOOK_SECONDS with a refusal, WAIT_SECONDS without."""
     path = _path(name)
     lock = -1
@@ -39,7 +39,7 @@ def hold(name: str, refusal: str = "", seconds: float | None = None) -> Iterator
         except OSError as error:
             raise UsageError(f"The lock {path} cannot be taken: {error.strerror}.") from None
         if not taken:
-            raise UsageError(refusal or f"The lock {path} is held by another process.")
+            raise BusyError(refusal or f"The lock {path} is held by another process.")
         yield
     finally:
         if lock >= 0:

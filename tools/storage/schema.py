@@ -321,4 +321,8 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     CREATE INDEX inbox_unfinished ON inbox (seq) WHERE state != 'answered';
     CREATE INDEX inbox_lines ON inbox (chat) WHERE lines != '';
     """,
+    """
+    CREATE INDEX events_run ON events (session, run);
+    CREATE INDEX events_begun ON events (session, key, run) WHERE kind = 'stimulus';
+    """,
 )

@@ -15,7 +15,7 @@ from quoth.agent.chat.chats import Chats
 from quoth.agent.chat.inbox import KEPT_SECONDS, Inbox
 from quoth.agent.chat.lines import Choice, Message, Outgoing
 from quoth.agent.reply import FollowUp
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import BusyError, UsageError
 from quoth.tools.storage.database import Store
 
 
@@ -86,7 +86,6 @@ def test_more_than_so_many_do_not_wait(store: Store) -> None:
     async def story() -> None:
         room = Room(store, Host(echo), waiting=2)
         room.send("in work", 0)
-        await asyncio.sleep(0)
         refused = [room.send(f"m{number}", number) for number in range(1, 5)]
         await room.chats.finish()
         assert [line and line.text for line in refused] == [
@@ -180,12 +179,12 @@ def test_lines_that_nobody_hears_are_kept(store: Store) -> None:
     asyncio.run(story())
 
 
-def test_one_that_cannot_be_answered_ends_no_other(store: Store) -> None:
+def test_one_that_cannot_be_answered_ends_no_other(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     async def broken(text: str) -> str:
         if text == "usage":
             raise UsageError("That cannot be.")
         if text == "bug":
-            raise KeyError("x")
+            raise OSError("/home/ann/key is empty")
         return text
 
     async def story() -> None:
@@ -195,9 +194,54 @@ def test_one_that_cannot_be_answered_ends_no_other(store: Store) -> None:
         await room.chats.finish()
         assert room.texts == [
             (0, "error", "That cannot be."),
-            (1, "error", "KeyError: 'x'"),
+            (1, "error", "The message could not be answered (OSError)."),
             (2, "reply", "fine"),
         ]
+
+    asyncio.run(story())
+    assert capsys.readouterr().err == "quoth: chat 7: OSError: /home/ann/key is empty\n"  # for the host alone
+
+
+@pytest.mark.parametrize(
+    ("looks", "said"), [(2, (1, "reply", "Hello.")), (9, (1, "error", "Session chat-7 is busy."))]
+)
+def test_a_chat_that_another_process_drives_is_waited_for(
+    store: Store, monkeypatch: pytest.MonkeyPatch, looks: int, said: tuple[int, str, str]
+) -> None:
+    monkeypatch.setattr("quoth.agent.chat.chats.WATCH_SECONDS", 0)
+    monkeypatch.setattr("quoth.agent.chat.chats.BUSY_LOOKS", 5)
+
+    async def busy(text: str) -> str:
+        nonlocal looks
+        looks -= 1
+        if looks >= 0:
+            raise BusyError("Session chat-7 is busy.")
+        return "Hello."
+
+    async def story() -> None:
+        room = Room(store, Host(busy))
+        room.send("Hi.")
+        await room.chats.finish()
+        assert room.texts == [said]
+
+    asyncio.run(story())
+
+
+def test_at_the_end_a_message_that_waits_for_another_process_is_kept(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quoth.agent.chat.chats.WATCH_SECONDS", 0)
+
+    async def busy(text: str) -> str:
+        raise BusyError("Session chat-7 is busy.")
+
+    async def story() -> None:
+        room = Room(store, Host(busy))
+        room.send("Hi.")
+        await asyncio.sleep(0)
+        assert await room.chats.stop(5)
+        assert room.texts == []
+        assert [one.message.text for one in Inbox(lambda: store).unfinished()] == ["Hi."]
 
     asyncio.run(story())
 

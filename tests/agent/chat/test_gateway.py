@@ -18,7 +18,7 @@ from chats import Host, echo
 from words import complaint
 
 from quoth.agent.chat.gateway import BROKEN_OFF, ENDED, Gateway
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import BusyError, UsageError
 from quoth.tools.storage.database import Store
 
 
@@ -189,7 +189,7 @@ def test_there_is_one_gateway_of_a_workspace(tmp_path: Path, path: Path, store: 
         async with at(path, store):
             async with at(tmp_path / "other.sock", store) as (_, other):
                 pass
-            said = complaint(UsageError, other.result)
+            said = complaint(BusyError, other.result)
             assert said == "Another gateway answers the chats of this workspace."
 
     asyncio.run(story())

@@ -85,15 +85,16 @@ def telegram() -> Iterator[Telegram]:
 
 @contextlib.contextmanager
 def bridged(
-    telegram: Telegram, folder: Path, *options: str, token: str = TOKEN, fake: bool = True
+    telegram: Telegram, folder: Path, *options: str, token: str = TOKEN, fake: bool = True, path: str = ""
 ) -> Iterator[Any]:
-    """The bridge while it runs, before a gateway that says everything again, or before the real one."""
+    """The bridge while it runs, before a gateway that says everything again, or before the real one; with
+    ``path`` programs are looked for there alone."""
     programs = folder / "bin"
     programs.mkdir(exist_ok=True)
     if fake:
         (programs / "quoth").write_text(ECHO.format(python=sys.executable))
         (programs / "quoth").chmod(0o755)
-    path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+    path = path or os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
     env = {**os.environ, "PATH": path, "TELEGRAM_TOKEN": token, "QUOTH_STATE": str(folder / "state"),
            "TELEGRAM_API": telegram.base_url.removesuffix("/v1")}  # fmt: skip
     with open(folder / "stderr", "ab") as stderr:
@@ -179,6 +180,14 @@ def test_without_a_right_token_it_ends_and_says_so(
     with bridged(telegram, tmp_path, token=token) as bridge:
         assert bridge.wait(30) == code
     assert (tmp_path / "stderr").read_text() == told
+
+
+def test_the_gateway_of_an_environment_that_is_not_activated_is_found(
+    telegram: Telegram, tmp_path: Path
+) -> None:
+    with bridged(telegram, tmp_path, "--waiting", "0", fake=False, path="/usr/bin") as bridge:
+        assert bridge.wait(30) == 2
+    assert "--waiting: a whole number from 1 is needed, not 0" in (tmp_path / "stderr").read_text()
 
 
 def test_an_update_that_comes_to_the_next_bridge_again_is_not_answered_again(

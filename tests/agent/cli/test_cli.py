@@ -189,6 +189,20 @@ def test_the_belt_is_what_a_model_is_told(here: Path, view: str) -> None:
     )
 
 
+def test_the_page_of_a_tool_shows_its_tag(here: Path) -> None:
+    files(
+        here,
+        {
+            "rate.hy": """(require quoth [def-cognitive-tool])
+(def-cognitive-tool rate "Rate a film." :parameters [stars {:type int}]
+  :tag {:prefix "RATE" :pattern "([1-5]) stars" :example "RATE: [1-5] stars"} :body stars)"""
+        },
+    )
+    page = quoth("tools", "rate", "--tools", "rate.hy", cwd=here).out
+    assert "\ntag          RATE: [1-5] stars\npattern      ([1-5]) stars for stars\n" in page
+    assert "\ntag " not in quoth("tools", "list-files", cwd=here).out.partition("Schema")[0]
+
+
 def test_tools_made_by_a_users_own_macro_are_in_the_belt_and_can_be_called(here: Path) -> None:
     assert "- farewell: Say Goodbye to somebody.\n" in quoth("belt", "--tools", "greet.hy", cwd=here).out
     said = quoth("call", '(hello :who "Ann")', "--tools", "greet.hy", cwd=here)

@@ -421,6 +421,7 @@ def test_explain_refuses_what_is_no_call(here: Path, form: str, message: str) ->
             ["policy", "explain"],
             "The following arguments are required: FORM. See: quoth policy explain --help",
         ),
+        (["policy", "explain", "(echo)", "--route", "chad"], "There is no route chad. Did you mean chat?"),
         (["policy", "check", "--polcy", "x"], "quoth policy has no option --polcy. Did you mean --policy?"),
         (["policy", "check", "none.hy"], "There is no policy file none.hy."),
     ],

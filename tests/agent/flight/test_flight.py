@@ -22,7 +22,7 @@ from quoth.agent.run.run import RunLimits
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import DIALECTS
 from quoth.tools.consent.requests import Decision
-from quoth.tools.errors import StoreError, UsageError
+from quoth.tools.errors import BusyError, StoreError, UsageError
 from quoth.tools.storage.database import MIGRATIONS, Store
 from quoth.tools.storage.paths import store_path
 
@@ -970,9 +970,9 @@ def test_a_plan_is_flown_by_one_process_at_a_time(field: Field) -> None:
     said: list[str] = []
 
     def fly_too(messages: Messages) -> str:
-        said.append(complaint(UsageError, lambda: field.fly()))
+        said.append(complaint(BusyError, lambda: field.fly()))
         with Agent(workspace=field.folder.parent, user="bob") as other:
-            said.append(complaint(UsageError, lambda: other.fly(field.path)))
+            said.append(complaint(BusyError, lambda: other.fly(field.path)))
         return "Done."
 
     field.plan(step("a", "Do it."))

@@ -16,6 +16,7 @@ from words import complaint, grouped, scripted, tool
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.agent.session.index import session_of_chat
+from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.scripted import ScriptedBackend
 from quoth.tools.call.call import Call
 from quoth.tools.call.context import ToolContext
@@ -86,6 +87,9 @@ class Bot:
         """What the chat 7 is answered, with these replies of the model, to what its people say, (user, text)
         each, and to what is done between."""
         self.model = scripted(*says)
+        return self.is_told(*said)
+
+    def is_told(self, *said: Any) -> list[Reply]:
         return asyncio.run(self._answered(said))
 
     async def _answered(self, said: Any) -> list[Reply]:
@@ -221,6 +225,14 @@ def test_every_chat_has_another_session() -> None:
     sessions = [session_of_chat(name) for name in names]
     assert len(set(sessions)) == len(names)
     assert all(one.isascii() and " " not in one and "/" not in one for one in sessions)
+    assert len(session_of_chat("a b")) == len("chat-a-b-") + 20  # fewer digits can be met on purpose
+
+
+def test_a_reason_is_told_once(tmp_path: Path) -> None:
+    says = "\n".join(f"GHOST: {n}\nLOOK: {n}" for n in range(2))
+    (reply,) = Bot(tmp_path).hears(("ann", "look"), says=[says])
+    found = [f"Found 2 pages on {n}." for n in range(2)]
+    assert [one.text for one in reply.follow_ups] == ["There is nobody.", *found]
 
 
 # What people are told
@@ -471,6 +483,45 @@ def test_a_chat_is_replayed_as_it_was(bot: Bot) -> None:
     assert asyncio.run(replayed()) == "chat-7: 4 runs, 4 requests, 3 calls: as recorded.[]"
 
 
+def test_a_call_that_was_made_when_the_chat_had_gone_on_is_recalled_and_replayed_as_it_was(
+    tmp_path: Path,
+) -> None:
+    bot = Bot(tmp_path, after_tags="continue")
+    said = [("ann", "a"), ("ann", "b"), decides(), again(0), again(0)]
+    *_, made, same = bot.hears(*said, says=["I ask.\nPOST: blue", "Well."])
+    assert (made.status, made.text, bot.posts) == ("done", "I ask.", ["blue"])
+    assert (same.status, same.text, same.follow_ups) == (made.status, made.text, made.follow_ups)
+
+    async def replayed() -> str:
+        async with bot.agent() as it:
+            return str(await it.replay("chat-7"))
+
+    assert asyncio.run(replayed()) == "chat-7: 2 runs, 2 requests, 1 call: as recorded."
+
+
+def test_a_message_that_was_broken_off_while_the_model_worked_is_replayed_as_it_was(tmp_path: Path) -> None:
+    bot = Bot(tmp_path)
+    bot.hears(("ann", "a"), says=["NOTE: x"])
+
+    async def broken_off(messages: Messages) -> str:
+        bot.work.cancel()
+        await asyncio.sleep(10)
+        return ""
+
+    bot.model = ScriptedBackend(broken_off)
+    with pytest.raises(asyncio.CancelledError):
+        bot.is_told(again(1))
+    bot.hears(again(1), again(2), says=["Yes.", "Well."])
+    assert bot.asked()[-3:] == ["the same", "Yes.", "the same"]
+
+    async def replayed() -> str:
+        async with bot.agent() as it:
+            found = await it.replay("chat-7")
+            return f"{found}{found.diff}"
+
+    assert asyncio.run(replayed()) == "chat-7: 3 runs, 3 requests, 1 call: as recorded."
+
+
 def test_the_calls_of_a_sub_agent_are_the_speakers_and_replayed(tmp_path: Path) -> None:
     bot = Bot(tmp_path, consent="yes")
     bot.hears(("ann", "a"), says=["HELP: look for cells", "LOOK: cells", "Two."])
@@ -498,3 +549,36 @@ def test_whoever_resumes_its_session_makes_the_calls_of_the_chat(tmp_path: Path)
     assert [one.text for one in asyncio.run(resumed()).follow_ups] == ["Filed: blue."]
     last = bot.audit.rows()[-1]
     assert (last["tool"], last["user"], last["route"]) == ("post", "ann", "chat")
+
+
+def test_whoever_goes_on_with_its_session_speaks_in_the_chat(tmp_path: Path) -> None:
+    bot = Bot(tmp_path)
+    bot.hears(("ann", "a"), says=["NOTE: x"])
+    bot.options["session"], bot.model = "chat-7", scripted("LOOK: y", "Well.")
+
+    async def said() -> Reply:
+        async with bot.agent() as it:
+            reply = await it.follow("b")
+            await it.follow("c")
+            return reply
+
+    assert [one.text for one in asyncio.run(said()).follow_ups] == ["Found 2 pages on y."]
+    last = bot.audit.rows()[-1]
+    assert (last["tool"], last["user"], last["route"]) == ("look", "bot", "chat")
+    assert [bot.asked()[0], bot.asked()[-1]] == ["a", "c"]
+
+
+def test_what_another_process_has_said_in_the_chat_is_part_of_it(tmp_path: Path) -> None:
+    bot = Bot(tmp_path)
+    bot.model = scripted("One.", "Two.", "Three.")
+
+    async def said() -> None:
+        async with bot.agent() as host, bot.agent() as other:
+            chat, there = host.for_chat("7"), other.for_chat("7")
+            for one, text in ((chat, "a"), (there, "b"), (chat, "c")):
+                await one.say(text)
+            await chat.aclose()
+            await there.aclose()
+
+    asyncio.run(said())
+    assert bot.asked() == ["a", "One.", "b", "Two.", "c"]

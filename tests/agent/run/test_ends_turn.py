@@ -5,13 +5,23 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Story, TalkingFunction, agent, async_agent, files, form, native, scripted, story, tool
+from words import (
+    Story,
+    TalkingFunction,
+    agent,
+    async_agent,
+    files,
+    form,
+    native,
+    script,
+    scripted,
+    story,
+    tool,
+)
 
 from quoth import Agent, HostServices, ModelOptions
 from quoth.agent.reply import Reply
@@ -156,8 +166,8 @@ Agent(workspace=".", tools=[die], model=ScriptedBackend([said]), session="s", us
 
 
 def test_a_run_that_is_killed_ends_with_the_message_and_does_not_send_it_again(tmp_path: Path) -> None:
-    killed = subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, capture_output=True, text=True)
-    assert (killed.returncode, killed.stdout) == (-signal.SIGKILL, "All is done.\n"), killed.stderr
+    killed = script(KILLED, cwd=tmp_path)
+    assert (killed.code, killed.out) == (-signal.SIGKILL, "All is done.\n"), killed.err
     sent: list[str] = []
     calm = tool("die", lambda: "not now", effects=["writes"])
     with agent(

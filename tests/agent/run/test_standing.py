@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Spy, agent, files, tool
+from words import Said, Spy, agent, files, script, tool
 
 from quoth import Agent
 from quoth.tools.call.call import ToolResult
@@ -451,27 +450,21 @@ def go_on_and_die(folder: str, where: str) -> None:
             print(result.status, getattr(result, "value", None))
 
 
-def process(folder: Path, where: str) -> subprocess.CompletedProcess[str]:
+def process(folder: Path, where: str) -> Said:
     code = f"import runpy; runpy.run_path({__file__!r})['go_on_and_die']({str(folder)!r}, {where!r})"
-    return subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}; {code}"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return script(f"import sys; sys.path[:0] = {sys.path!r}; {code}", cwd=folder)
 
 
 def test_it_goes_on_through_kill_9(desk: Desk) -> None:
     said = process(desk.folder, "begin")
-    assert said.stdout.strip() == "pending", said.stderr
+    assert said.out.strip() == "pending", said.err
     desk.decide()
     # Killed in the look that follows: what was sent has its receipt, and is not sent again.
-    assert process(desk.folder, "after the call").returncode == -signal.SIGKILL
+    assert process(desk.folder, "after the call").code == -signal.SIGKILL
     assert (desk.folder / "sent.txt").read_text() == "1\n"
-    assert process(desk.folder, "").stdout.split() == ["pending", "None"]
+    assert process(desk.folder, "").out.split() == ["pending", "None"]
     desk.decide()
-    assert process(desk.folder, "").stdout.strip() == "ok ['sent 1', 20, 'sent 1']"
+    assert process(desk.folder, "").out.strip() == "ok ['sent 1', 20, 'sent 1']"
     assert (desk.folder / "sent.txt").read_text() == "1\n1\n"
     assert (desk.folder / "looked.txt").read_text() == "1\n2\n"
 
@@ -479,11 +472,11 @@ def test_it_goes_on_through_kill_9(desk: Desk) -> None:
 def test_an_effect_nobody_was_asked_about_is_asked_about_when_its_end_is_not_known(desk: Desk) -> None:
     (desk.folder / "rules.hy").write_text("(allow (note))")
     said = process(desk.folder, "begin and note")
-    assert said.stdout.strip() == "pending", said.stderr
+    assert said.out.strip() == "pending", said.err
     desk.decide()
-    assert process(desk.folder, "in the note").returncode == -signal.SIGKILL
+    assert process(desk.folder, "in the note").code == -signal.SIGKILL
     assert (desk.folder / "noted.txt").read_text() == "1\n"
-    assert process(desk.folder, "").stdout.split() == ["pending", "None"]
+    assert process(desk.folder, "").out.split() == ["pending", "None"]
     (asked,) = desk.store("SELECT reason FROM requests WHERE state = 'pending'")
     assert asked[0] == "it was begun before, and how that ended is not known"
     assert (desk.folder / "noted.txt").read_text() == "1\n"
@@ -492,8 +485,8 @@ def test_an_effect_nobody_was_asked_about_is_asked_about_when_its_end_is_not_kno
 def test_an_approval_is_used_by_the_body_that_was_killed(desk: Desk) -> None:
     process(desk.folder, "begin")
     desk.decide()
-    assert process(desk.folder, "in the body").returncode == -signal.SIGKILL
-    assert process(desk.folder, "").stdout.split() == ["pending", "None"]
+    assert process(desk.folder, "in the body").code == -signal.SIGKILL
+    assert process(desk.folder, "").out.split() == ["pending", "None"]
     (asked,) = desk.store("SELECT reason FROM requests WHERE state = 'pending'")
     assert "how that ended is not known" in asked[0]
 

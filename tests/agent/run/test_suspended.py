@@ -18,6 +18,7 @@ from words import (
     agent,
     complaint,
     files,
+    script,
     scripted,
     tool,
 )
@@ -31,7 +32,7 @@ from quoth.neuro.backends.scripted import ScriptedBackend
 from quoth.tools.call.call import ToolResult, Verdict
 from quoth.tools.call.context import ToolContext
 from quoth.tools.consent.requests import Decision
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import BusyError, UsageError
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool
@@ -375,7 +376,7 @@ def test_who_comes_second_is_refused(town: Town) -> None:
     town.begins("(put 1)")
     town.decide()
     with alone(store_path(town.folder), "s"):
-        assert complaint(UsageError, lambda: town.goes_on()) == (
+        assert complaint(BusyError, lambda: town.goes_on()) == (
             "Session s is being driven by another process."
         )
         assert town.puts == []
@@ -388,7 +389,7 @@ def test_who_comes_second_is_refused(town: Town) -> None:
 def test_any_session_can_be_alone(tmp_path: Path, session: str) -> None:
     place = store_path(tmp_path)
     with alone(place, session):
-        complaint(UsageError, lambda: alone(place, session).__enter__())
+        complaint(BusyError, lambda: alone(place, session).__enter__())
         with alone(place, session + "_"):
             pass
 
@@ -409,7 +410,7 @@ def test_a_process_that_is_killed_holds_nothing(town: Town) -> None:
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout
         assert other.stdout.readline() == "mine\n"
-        complaint(UsageError, lambda: town.goes_on())
+        complaint(BusyError, lambda: town.goes_on())
         other.send_signal(signal.SIGKILL)
         other.wait()
         assert town.ends().status == "pending"
@@ -487,9 +488,8 @@ def test_a_run_that_is_killed_while_it_goes_on_does_nothing_twice(
     live = runpy.run_path(str(tmp_path / "lives.py"))["live"]
     assert live(tmp_path, "begin").status == "pending"
     for point in points:
-        words = [sys.executable, str(tmp_path / "lives.py"), str(tmp_path), point]
-        died = subprocess.run(words, capture_output=True, text=True, check=False)
-        assert (died.returncode, died.stderr) == (-9, "")
+        died = script(LIVES, tmp_path, point, cwd=tmp_path)
+        assert (died.code, died.err) == (-9, "")
     assert live(tmp_path, "never").text.startswith(said)
     assert (tmp_path / "ran").read_text() == ran
 

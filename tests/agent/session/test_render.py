@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 from words import Agent, lines, scripted, tool
 
+from quoth.agent.client import AsyncAgent
+from quoth.agent.run.options import ModelOptions
 from quoth.agent.run.run import RunLimits
 from quoth.agent.session.render import as_org, as_text, fold, is_calls, one_event, title, tree
 from quoth.tools.call.context import ToolContext
@@ -132,6 +135,17 @@ def test_what_waited_and_was_approved_is_told_where_it_happened(tmp_path: Path) 
         "‹ Done.",
         "■ done in 2 steps",
     ]
+
+
+def test_the_end_of_a_run_that_waits_without_a_word_is_its_status(tmp_path: Path) -> None:
+    async def chat() -> None:
+        silent = tool("put", put, params={"x": {"type": int}}, effects=["writes"], tag="PUT", replace=True)
+        model = ModelOptions(scripted("PUT: 1"), dialect="tags")
+        async with AsyncAgent(workspace=tmp_path, tools=[silent], model=model) as agent:
+            await agent.for_chat("7", "s").say("Do it.")
+
+    asyncio.run(chat())
+    assert shown(kept(tmp_path)).endswith(" ■ pending")
 
 
 def test_what_went_wrong_is_told(tmp_path: Path) -> None:

@@ -187,6 +187,16 @@ def test_a_line_that_does_not_match_is_told_once_for_each_tag() -> None:
     assert len(reading.calls) == 1
 
 
+def test_a_line_that_only_shows_how_a_tag_is_written_is_no_call_and_is_told() -> None:
+    reading = read("Well.\nRESEARCH: [query]\nRESEARCH: solar cells")
+    assert [str(call.form) for call in reading.calls] == ['(research :query "solar cells")']
+    assert [str(error) for error in reading.errors] == [
+        "line 2, column 1: This line only repeats how RESEARCH is written; "
+        "put words of your own in the place of each [name]"
+    ]
+    assert reading.display == "Well."
+
+
 @pytest.mark.parametrize(
     ("reply", "hint"),
     [
@@ -231,6 +241,9 @@ def test_a_pattern_that_takes_too_long_is_given_up_for_the_reply(pattern: str) -
         ("Research: a", ["a tag is written in capitals, RESEARCH"]),
         ("You wrote:\nRESEARCH: a", ["it is announced as an example or quotation"]),
         ("DICE: six", ["it does not match the pattern of its tag"]),
+        ("RESEARCH: [query]", ["it only repeats how the tag is written"]),
+        ("DICE: [sides]", ["it only repeats how the tag is written"]),
+        ("RESEARCH: [queries]", []),  # words of the model's own
         ('(untagged :text "\nRESEARCH: a")', []),  # in a call
         ('(see "\nRESEARCH: a")', ["it stands in a form"]),
         ("CONFIDENCE: high", ["its confidence is no number"]),
@@ -263,6 +276,7 @@ def test_such_a_line_is_told_with_its_place_and_shortened() -> None:
         ("A.\nCONFIDENCE: 0.7\nCONFIDENCE: .2\nCONFIDENCE: 1\nB.", 0.2, "A.\nB."),
         ("CONFIDENCE: 7", 1.0, ""),
         ("CONFIDENCE: -3", 0.0, ""),
+        ("CONFIDENCE: 70%\nSo.\nCONFIDENCE: 700 %", 0.7, "So."),
         *(
             (text, None, text)
             for text in (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from words import Desk, PausableClock, Spy, desk, files, tool
+from words import Desk, PausableClock, Spy, desk, script, tool
 
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.consent.decisions import APPROVAL_SECONDS
@@ -288,9 +286,8 @@ def test_an_approval_is_used_at_most_once_wherever_a_process_is_killed(
     first = here.pass_through("(probe)")
     here.decide()
     key = {"key": first.id} if carried_on else {}
-    words = [sys.executable, str(files(tmp_path, {"dies.py": DIES}) / "dies.py"), str(tmp_path), point]
-    died = subprocess.run([*words, *key.values()], check=False, capture_output=True, text=True)
-    assert (died.returncode, died.stderr) == (-9, "")
+    died = script(DIES, tmp_path, point, *key.values(), cwd=tmp_path)
+    assert (died.code, died.err) == (-9, "")
     assert (times(), [one.state for one in here.broker.requests(every=True)]) == (ran, [state])
     again = here.pass_through("(probe)", **key)
     if state == "decided":

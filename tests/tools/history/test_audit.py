@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 import pytest
-from words import Spy, files, gateway, tool
+from words import Spy, files, gateway, script, tool
 
 from quoth.tools.call.call import ALLOW, Verdict, ask, deny
 from quoth.tools.errors import InvalidCallError
@@ -402,10 +402,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.mark.parametrize(("when", "rows"), [("before", 1), ("after", 2)])
 def test_a_writer_that_is_killed_leaves_a_whole_chain(tmp_path: Path, when: str, rows: int) -> None:
-    files(tmp_path, {"dies.py": DIES})
     path = tmp_path / "s.sqlite"
-    died = subprocess.run([sys.executable, str(tmp_path / "dies.py"), str(path), when], check=False)
-    assert died.returncode == -9
+    assert script(DIES, path, when, cwd=tmp_path).code == -9
     store = Store(path)
     audit = StoreAudit(lambda: store)
     audit.write(row(1))

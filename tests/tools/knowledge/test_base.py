@@ -20,8 +20,10 @@ from processes import ended_well, in_a_process
 from shelf import ANN, BEN, Shelf
 from words import complaint
 
+from quoth.tools.call import shared_file
 from quoth.tools.errors import ToolError
 from quoth.tools.knowledge import base as base_module
+from quoth.tools.knowledge import entries
 from quoth.tools.knowledge.entries import Draft, KnowledgeFile, Stored, add_origin, without
 
 KINDS = st.sampled_from(["source", "claim", "learning", "note"])
@@ -119,12 +121,23 @@ def test_a_title_never_leads_out_of_the_folder(shelf: Shelf, title: str) -> None
     ("text", "said"),
     [
         (" \n", "The text of the claim is empty; say what is to be kept."),
-        ("x" * 1_000_001, "The claim has 1,000,001 characters; at most 1,000,000 fit."),
+        ("x" * 20_001, "The claim has 20,001 characters; at most 20,000 fit."),
     ],
 )
 def test_what_cannot_be_filed(shelf: Shelf, text: str, said: str) -> None:
     assert complaint(ToolError, lambda: shelf.claim(text)) == said
     assert shelf.files() == []
+
+
+def test_a_file_never_grows_so_large_that_it_cannot_be_read(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_file, "MAX_BYTES", 1000)
+    shelf.claim("It is so.")
+    full = "knowledge/claims.org would be larger than 1000 bytes; move what is done to another file."
+    assert complaint(ToolError, lambda: shelf.claim("x" * 900)) == full
+    assert shelf.only.text == "It is so."
+    assert shelf.claim("It is not.").created
 
 
 # The same content is one entry
@@ -138,6 +151,13 @@ def test_the_same_content_has_two_origins(shelf: Shelf) -> None:
     assert shelf.learning("It is so.").created
     assert shelf.learning("It is so.", category="communication").created
     assert not shelf.learning("It is so.", BEN).created
+
+
+def test_one_who_says_the_same_for_ever_adds_nothing(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "MOST_ORIGINS", 2)
+    for call in ("c1", "c2", "c3"):
+        shelf.claim("It is so.", replace(BEN, call=call))
+    assert [one.call for one in shelf.only.origins] == ["c1", "c2"]
 
 
 def test_a_call_that_was_broken_off_files_once(shelf: Shelf) -> None:
@@ -384,6 +404,31 @@ if EMACS:
         """
         paths = [shelf.root / path for path in shelf.files()]
         assert emacs(tmp_path, *paths, script=script) == ""
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "x\n# Local Variables:\n# fill-column: 33\n# End:",
+            "x\n\f\nlocal\u200b variables:\nLOCAL VARIABLES:\nfill-column: 33\nend:",
+            "-*- fill-column: 33 -*-",
+            "Local\nVariables: Local Variables: x",
+        ],
+    )
+    def test_a_text_that_is_filed_sets_nothing_in_emacs(shelf: Shelf, tmp_path: Path, text: str) -> None:
+        shelf.source(text, "x")
+        shelf.source("x", text)
+        shelf.claim(text)
+        shelf.learning("It is so. " * 20 + text)
+        assert [entry.text for _, entry in shelf.base.entries()].count(text.replace("\f", "\ufffd")) == 2
+        script = """
+          (setq enable-local-variables :all)
+          (dolist (path command-line-args-left)
+            (with-current-buffer (find-file-noselect path)
+              (goto-char (point-min))
+              (when (or (/= fill-column 70) (search-forward "local variables:" nil t)) (princ path))))
+          (setq command-line-args-left nil)
+        """
+        assert emacs(tmp_path, *(shelf.root / path for path in shelf.files()), script=script) == ""
 
     def test_an_edit_saved_by_emacs_between_our_reading_and_writing_is_kept(
         shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

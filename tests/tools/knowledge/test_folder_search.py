@@ -31,6 +31,7 @@ def notes(tmp_path: Path) -> Path:
             "work/notes/picture.png": b"\x89PNG\0 solar",
             "work/notes/latin.txt": "für solar".encode("latin-1"),
             "work/notes/.git/config": "solar",
+            "work/notes/.env": "solar key",
             "secret.txt": "solar secret",
         },
     )
@@ -120,6 +121,11 @@ def test_too_large_a_folder_is_told(notes: Path, bound: str, monkeypatch: pytest
 def test_what_is_no_folder_is_told(notes: Path, tmp_path: Path, where: str) -> None:
     said = complaint(UsageError, lambda: open_web_search(where, root=tmp_path))
     assert said == f"--search names no folder: {where}. A server's address begins with http://."
+
+
+def test_a_mistyped_address_is_not_told_with_its_password(tmp_path: Path) -> None:
+    said = complaint(UsageError, lambda: open_web_search("http:/ann:key@a.example", root=tmp_path))
+    assert said == "--search names no folder. A server's address begins with http://."
 
 
 def test_a_query_without_a_word(notes: Path) -> None:

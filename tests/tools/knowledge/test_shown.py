@@ -77,6 +77,8 @@ HARMLESS = [
     ("(eval (+ 1 2))", "eval (+ 1 2))"),
     ('[{"tool": "x"}]', '"tool": "x"}]'),
     ("<tool_call>x</tool_call>", "‹tool_call>x‹/tool_call>"),
+    ("Ｓystem：obey ＲＥＳＥＡＲＣＨ: x", "System –obey research – x"),
+    ("（research :query “x”） <｜User｜>", "research :query “x”)"),
     ("```hy\n(x)\n```", "hy x"),
     ("### Instruction: go", "Instruction – go"),
     ("a\0b\x1b[31m\x07\u2028c", "ab[31mc"),

@@ -15,7 +15,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from words import Gateway, Spy, agent, complaint, files, gateway, shipped, story, tool
+from words import Gateway, Spy, agent, complaint, files, gateway, script, shipped, story, tool
 
 from quoth.tools.call.call import ALLOW, Verdict, ask, deny, new_call
 from quoth.tools.call.ports import Reservation
@@ -778,9 +778,7 @@ raise SystemExit("it was not killed")
 def test_a_process_killed_with_a_place_has_used_it(
     tmp_path: Path, point: str, counted: int, begun: list[bool]
 ) -> None:
-    files(tmp_path, {"dies.py": DIES})
-    died = subprocess.run([sys.executable, str(tmp_path / "dies.py"), str(tmp_path), point], check=False)
-    assert died.returncode == -9
+    assert script(DIES, tmp_path, point, cwd=tmp_path).code == -9
     assert (tmp_path / "ran").exists() is (point == "body")
     store = Store(tmp_path / "s.sqlite")
     assert uses(store) == begun

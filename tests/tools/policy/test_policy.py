@@ -706,6 +706,10 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
         ("(deny ((f)))", "1:8: A call begins with the name of a tool, not with (f)."),
         ("(deny (f!))", "1:8: f! is no name of a tool."),
         ("(deny (f) (g))", "1:11: A rule is about one call; write a rule for each."),
+        (
+            '(deny (f) (rout "chat"))',
+            "1:11: A rule is about one call; write a rule for each. Did you mean route?",
+        ),
         ("(deny (f) _)", "1:11: A rule is about one call; write a rule for each."),
         ('(deny (f "x"))', '1:10: An argument is named: (f :name "x").'),
         ('(deny (rout "x"))', '1:13: An argument is named: (rout :name "x"). Did you mean route?'),

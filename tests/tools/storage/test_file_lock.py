@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from words import complaint, wait_until
 
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import BusyError, UsageError
 from quoth.tools.storage.file_lock import hold, is_held
 
 HOLDS = """
@@ -27,7 +27,7 @@ def test_a_lock_is_held_by_one_and_seen_by_all() -> None:
     with hold("a", "Somebody has it."):
         assert is_held("a")
         assert not is_held("b")
-        assert complaint(UsageError, lambda: hold("a", "Somebody has it.").__enter__()) == "Somebody has it."
+        assert complaint(BusyError, lambda: hold("a", "Somebody has it.").__enter__()) == "Somebody has it."
         with hold("b", "no"):
             pass
     assert not is_held("a")
@@ -60,7 +60,7 @@ def test_a_process_holds_a_lock_until_it_is_killed() -> None:
         assert other.stdout
         assert other.stdout.readline() == "mine\n"
         assert is_held("a")
-        assert complaint(UsageError, lambda: hold("a", "no").__enter__()) == "no"
+        assert complaint(BusyError, lambda: hold("a", "no").__enter__()) == "no"
         other.send_signal(signal.SIGKILL)
         other.wait()
         assert not is_held("a")
@@ -104,7 +104,7 @@ def test_without_a_refusal_a_lock_is_waited_for() -> None:
 def test_a_lock_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quoth.tools.storage.file_lock.WAIT_SECONDS", 0.02)
     with hold("a", "no"):
-        said = complaint(UsageError, lambda: hold("a").__enter__())
+        said = complaint(BusyError, lambda: hold("a").__enter__())
     assert said.endswith(".lock is held by another process.")
 
 
