@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Literal, get_args
 
 from quoth.tools.errors import InvalidCallError, UsageError
@@ -42,6 +43,8 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 MARKS = ("seq", "at", "run", "parent", "key")  # of every event, beside what it says
 LIMITS = Limits(max_chars=200_000_000, max_forms=20_000_000, max_digits=20_000)
 
+LONGEST_KEPT: Final = 20_000  # characters of an event that is kept as it was read
+
 _HALF: Final = re.compile(r"(\\\\)|\\(ud[89a-f])")  # half a character, which no text can hold
 
 
@@ -71,7 +74,10 @@ class Event:
     @property
     def data(self) -> dict[str, Any]:
         """The content, without the fields in MARKS. Raises TranscriptError if it cannot be parsed."""
-        args = dict(_read(self.text, self.id).args)
+        if len(self.text) > LONGEST_KEPT:
+            args = _read(self.text, self.id).args
+        else:
+            args = _fresh(_read_once(self.text, self.id).args)
         return {name: value for name, value in args.items() if name not in MARKS}
 
     @property
@@ -141,6 +147,19 @@ def _read(text: str, id: str = "") -> CallForm:
     except (ReadError, InvalidCallError) as error:
         which = f"Event {id}" if id else "An event of the transcript"
         raise TranscriptError(f"{which} cannot be read: {error}") from None
+
+
+@lru_cache(maxsize=256)
+def _read_once(text: str, id: str) -> CallForm:
+    """The same, for what is short: the last events of a session are read again and again."""
+    return _read(text, id)
+
+
+def _fresh(value: Any) -> Any:
+    """A copy of the lists and dictionaries in a value, which whoever asked may change."""
+    if isinstance(value, Mapping):
+        return {name: _fresh(one) for name, one in value.items()}
+    return [_fresh(one) for one in value] if type(value) is list else value
 
 
 def written_form(form: CallForm) -> Any:
