@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -112,7 +113,8 @@ class Chats:
             text = self._decided(choice)
         except QuothError as error:
             return Outgoing(choice.id, choice.chat, "error", str(error))
-        self.go_on()
+        with contextlib.suppress(QuothError):  # watch looks again
+            self.go_on()
         return None if choice.id is None else Outgoing(choice.id, choice.chat, "reply", text)
 
     def _decided(self, choice: Choice) -> str:
@@ -126,9 +128,13 @@ class Chats:
         kind: Any = "once" if choice.approved else "deny"
         return str(decide(self._host.broker, request.id, Decision(kind, choice.user, why=choice.why)))
 
-    def kept(self, chat: str | None = None) -> Sequence[bytes]:
-        """The lines of a chat, or of all, that nobody was there to take; whoever is there now gets them."""
-        return self._inbox.take(chat)
+    async def hand_over(self, send: Callable[[bytes], Awaitable[bool]], chat: str | None = None) -> None:
+        """Send the lines of a chat, or of all, that nobody was there to take. What is not taken is kept."""
+        for seq, lines in self._inbox.kept(chat):
+            for line in filter(None, lines.split("\n")):
+                if not await send(f"{line}\n".encode()):
+                    return
+            self._inbox.handed_over(seq, lines)
 
     def go_on(self) -> None:
         """Go on with the messages whose requests were decided, here or elsewhere."""
@@ -136,8 +142,8 @@ class Chats:
             return
         still = {f"request {request.id}" for request in self._host.broker.requests()}
         for one in list(self._asked.values()):
-            if decided := {told for told in one.told - still if told.startswith("request ")}:
-                one.told -= decided
+            one.decided = {told for told in one.told - still if told.startswith("request ")}
+            if one.decided:
                 del self._asked[one.seq]
                 self._queue(one)
 
@@ -192,7 +198,7 @@ class Chats:
 
     async def _answer(self, one: Accepted) -> None:
         """Answer a message, or go on with it; record what has gone out."""
-        chat = one.message.chat
+        chat, failed = one.message.chat, False
         try:
             talker = self._talker(chat)
             reply = await self._reply(talker, one)
@@ -207,20 +213,25 @@ class Chats:
             if not isinstance(error, QuothError):  # its words may name what is no matter of the chat
                 complain(f"chat {chat}: {type(error).__name__}: {error}")
                 why = f"The message could not be answered ({type(error).__name__})."
-            lines, waiting = [("reply", Outgoing(one.message.id, chat, "error", why))], []
+            line = Outgoing(one.message.id, chat, "error", why)
+            lines, waiting, failed = [(_name(line), line)], [], True
+        # What was decided and could not be gone on with is tried again at the next start.
+        waits = bool(waiting) or (failed and one.state == "asked")
+        one.told -= set() if failed else one.decided
         new = [(name, line) for name, line in lines if name not in one.told]
         for place, (name, line) in enumerate(new, 1):
             took = await self._answers(line)
             one.told.add(name)
             if place == len(new):
-                one.state = "asked" if waiting else "answered"
+                one.state = "asked" if waits else "answered"
             self._save(one, b"" if took else line.to_line())
-        if not new and not waiting:
+        if not new and not waits:
             one.state = "answered"
             self._save(one)
         if waiting:
             self._asked[one.seq] = one
-            self.go_on()  # somebody may have decided as soon as the line was out
+            with contextlib.suppress(QuothError):  # watch looks again
+                self.go_on()  # somebody may have decided as soon as the line was out
 
     async def _reply(self, talker: Talker, one: Accepted) -> Reply | None:
         """The Reply to a message, as soon as no other process drives its chat, such as quoth resume; None if
@@ -270,7 +281,8 @@ def _lines(message: Message, reply: Reply, asked: Sequence[Request]) -> list[tup
         return Outgoing(message.id, message.chat, kind, text, **more)
 
     made = tuple(_call(record) for record in reply.calls)
-    lines = [("reply", line("error" if reply.status == "failed" else "reply", reply.text, calls=made))]
+    first = line("error" if reply.status == "failed" else "reply", reply.text, calls=made)
+    lines = [(_name(first), first)]
     lines += [(f"follow-up {one.call}", line("followup", one.text)) for one in reply.follow_ups]
     lines += [(f"message {place}", line("followup", text)) for place, text in enumerate(reply.messages)]
     for request in asked:
@@ -280,6 +292,12 @@ def _lines(message: Message, reply: Reply, asked: Sequence[Request]) -> list[tup
             (f"request {request.id}", line("asked", said, request=told | {"reason": request.reason}))
         )
     return lines
+
+
+def _name(line: Outgoing) -> str:
+    """The name of a reply or error. After an approval a message is answered again, and only what is new is
+    told then."""
+    return f"{line.kind} {hashlib.sha256(line.text.encode()).hexdigest()[:16]}"
 
 
 def _call(record: CallRecord) -> dict[str, Any]:

@@ -126,8 +126,7 @@ class Gateway:
         async with self._serving():
             client = Streams(self._reader_gone)
             self._clients.add(client)
-            for kept in self._chats.kept():
-                await client.send(kept)
+            await self._chats.hand_over(client.send)
             self._chats.start()
             if await self._before_end(self._read(client, StdinLines().read_some)):
                 await self._before_end(self._chats.finish())
@@ -210,8 +209,7 @@ class Gateway:
         try:
             if said.chat not in client.chats:
                 client.chats.add(said.chat)
-                for kept in self._chats.kept(said.chat):
-                    await client.send(kept)
+                await self._chats.hand_over(client.send, said.chat)
             answer = self._chats.accept(said) if isinstance(said, Message) else self._chats.decide(said)
         except QuothError as error:
             answer = Outgoing(said.id, said.chat, "error", f"The line was not accepted: {error}")

@@ -25,17 +25,21 @@ State = Literal["accepted", "asked", "answered"]
 
 @dataclass
 class Accepted:
-    """A message on its way. ``told`` names what has gone out of it: reply, follow-ups and requests."""
+    """A message on its way. ``told`` names what has gone out of it: reply, follow-ups and requests;
+    ``decided`` are the requests that were decided since. ``at`` is when it came, in seconds since 1970."""
 
     seq: int
     message: Message
     state: State = "accepted"
     told: set[str] = field(default_factory=set)
+    at: float = 0
+    decided: set[str] = field(default_factory=set)
 
     @property
     def turn(self) -> str:
-        """The mark by which its run is known in the transcript of its chat."""
-        return f"m{self.seq}"
+        """The mark by which its run is known in the transcript of its chat, which may have been imported from
+        another workspace with numbers of its own."""
+        return f"m{self.seq}-{self.at * 1000:.0f}"
 
 
 class Inbox:
@@ -54,12 +58,13 @@ class Inbox:
 
     def accept(self, message: Message) -> Accepted:
         """Store a new message. When this returns, it is on disk."""
+        at = self._clock()
         ((seq,),) = self._store().execute(
             "INSERT INTO inbox (chat, id, user, text, state, at) VALUES (?, ?, ?, ?, 'accepted', ?)"
             " RETURNING seq",
-            (message.chat, _key(message.id), message.user, message.text, self._clock()),
+            (message.chat, _key(message.id), message.user, message.text, at),
         )
-        return Accepted(int(seq), message)
+        return Accepted(int(seq), message, at=at)
 
     def unfinished(self) -> list[Accepted]:
         """What is not answered yet, and what has calls that wait, in the order in which it came. Messages
@@ -67,12 +72,12 @@ class Inbox:
         with self._store().transaction() as run:
             run("DELETE FROM inbox WHERE at < ? AND state != 'accepted'", (self._clock() - KEPT_SECONDS,))
             rows = run(
-                "SELECT seq, chat, id, user, text, state, told FROM inbox WHERE state != 'answered'"
+                "SELECT seq, chat, id, user, text, state, told, at FROM inbox WHERE state != 'answered'"
                 " ORDER BY seq"
             )
         return [
-            Accepted(seq, Message(json.loads(id), user, chat, text), state, set(json.loads(told)))
-            for seq, chat, id, user, text, state, told in rows
+            Accepted(seq, Message(json.loads(id), user, chat, text), state, set(json.loads(told)), at)
+            for seq, chat, id, user, text, state, told, at in rows
         ]
 
     def save(self, one: Accepted, kept: bytes = b"") -> None:
@@ -89,15 +94,18 @@ class Inbox:
             ),
         )
 
-    def take(self, chat: str | None = None) -> list[bytes]:
-        """The lines of a chat, or of all, that nobody took. They are given out once."""
-        with self._store().transaction() as run:
-            rows = run(
-                "SELECT lines FROM inbox WHERE lines != '' AND chat = coalesce(?, chat) ORDER BY seq", (chat,)
-            )
-            if rows:
-                run("UPDATE inbox SET lines = '' WHERE lines != '' AND chat = coalesce(?, chat)", (chat,))
-        return [line.encode() + b"\n" for (lines,) in rows for line in lines.split("\n") if line]
+    def kept(self, chat: str | None = None) -> list[tuple[int, str]]:
+        """The lines of a chat, or of all, that nobody took, with the number of their message."""
+        rows = self._store().execute(
+            "SELECT seq, lines FROM inbox WHERE lines != '' AND chat = coalesce(?, chat) ORDER BY seq",
+            (chat,),
+        )
+        return [(int(seq), str(lines)) for seq, lines in rows]
+
+    def handed_over(self, seq: int, lines: str) -> None:
+        """Forget the first lines of a message, which somebody has now; more may have come meanwhile."""
+        sql = "UPDATE inbox SET lines = substr(lines, ?) WHERE seq = ? AND substr(lines, 1, ?) = ?"
+        self._store().execute(sql, (len(lines) + 1, seq, len(lines), lines))
 
 
 def _key(id: Id) -> str:

@@ -65,8 +65,8 @@ async def send_follow_ups(run: Run, reply: Reply, log: RunLog) -> None:
             if one.call not in run.past.told:
                 await host.send_message(one.text)
                 sent.append(one)
-    except ToolError as error:
-        run.tell("note", str(error))
+    except Exception as error:  # a router of the host's own may fail in any way
+        run.tell("note", str(error) if isinstance(error, ToolError) else type(error).__name__)
     with log.session.transcript.together():
         for one in sent:
             run.past.told.add(one.call)

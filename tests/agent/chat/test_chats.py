@@ -170,11 +170,46 @@ def test_lines_that_nobody_hears_are_kept(store: Store) -> None:
         room.send("And you", 2)
         room.send("Others", 1, "8")
         await room.chats.finish()
-        kept = room.chats.kept("7")
-        assert [line.count(b"\n") for line in kept] == [1] * 4
-        assert b'"text": "Hello!"' in kept[0]
-        assert room.chats.kept("7") == []
-        assert len(room.chats.kept()) == 2
+        taken: list[bytes] = []
+
+        async def take(line: bytes) -> bool:
+            taken.append(line)
+            return len(taken) != 3  # who listens is gone with the third line
+
+        await room.chats.hand_over(take, "7")
+        assert len(taken) == 3
+        taken.clear()
+        taken += [b""] * 3
+        await room.chats.hand_over(take, "7")
+        assert [line.count(b"\n") for line in taken[3:]] == [1] * 2  # the second message's, once more
+        assert b'"text": "And you!"' in taken[3]
+        await room.chats.hand_over(take, "7")
+        assert len(taken) == 5
+        await room.chats.hand_over(take)
+        assert len(taken) == 7
+
+    asyncio.run(story())
+
+
+def test_an_approved_call_that_cannot_be_made_now_is_told_and_tried_at_the_next_start(store: Store) -> None:
+    async def broken(text: str) -> str:
+        raise UsageError("There is no such tool.")
+
+    async def start(host: Host) -> Room:
+        room = Room(store, host)
+        room.chats.start()
+        await room.chats.finish()
+        return room
+
+    async def story() -> None:
+        inbox = Inbox(lambda: store)
+        one = inbox.accept(Message(1, "ann", "7", "Do it."))
+        one.state, one.told = "asked", {"reply 0", "request r1"}
+        inbox.save(one)
+        assert (await start(Host(broken))).texts == [(1, "error", "There is no such tool.")]
+        assert (await start(Host(broken))).texts == []  # it was told
+        assert (await start(Host(echo))).texts == [(1, "reply", "Do it.!")]
+        assert inbox.unfinished() == []
 
     asyncio.run(story())
 
