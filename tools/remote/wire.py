@@ -1,0 +1,239 @@
+"""The messages between a caller and a worker: what they hold, packed, signed and checked.
+
+A worker believes a call, and a caller an answer, only if it is signed with the key they share and is bound to
+this very call. Knows keys and plain data; it must not know Redis, doors or tools.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
+
+from quoth.tools.catalog.signing import Key
+from quoth.tools.errors import QuothError
+
+MAX_MESSAGE = 4 * 1024 * 1024  # bytes of one message; a longer result is an error of its call
+MAX_DEPTH = 100  # of lists and dictionaries in one another
+
+
+class WireError(QuothError):
+    """A message cannot be believed or understood; the text says why."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One signed message. ``grant`` is the number, used once, of the grant that it belongs to."""
+
+    KIND: ClassVar[str] = ""
+
+    grant: str
+
+    def pack(self, key: Key) -> bytes:
+        """The message as msgpack, signed. Raises WireError for one over MAX_MESSAGE, or that msgpack cannot
+        hold."""
+        import msgpack  # here: most agents call no worker
+
+        try:
+            data: bytes = msgpack.packb(vars(self))
+        except (ValueError, TypeError, OverflowError) as error:
+            raise WireError(f"It cannot be sent: {error}.") from None
+        if len(data) > MAX_MESSAGE:
+            raise WireError(f"It has {len(data):,} bytes, and {MAX_MESSAGE:,} are the most that are sent.")
+        packed: bytes = msgpack.packb([self.KIND, data, key.sign(self.KIND, data)])
+        return packed
+
+
+@dataclass(frozen=True)
+class Delegated(Message):
+    """A call on its way to a worker, with the grant to make it once: signed by a caller that has passed it
+    through its own door. ``form`` is the canonical form (CallForm.to_json), ``digest`` its digest. The host
+    of the caller sets all of it; no model can. ``approved`` are the questions of the worker that a person has
+    answered with yes. ``deadline`` and ``expires`` are seconds since 1970 by the clock of Redis: no body
+    begins after ``expires``, and none is waited for after ``deadline``. ``replies`` is the stream that the
+    caller reads."""
+
+    KIND: ClassVar[str] = "call"
+
+    prefix: str
+    schema_hash: str
+    form: dict[str, Any]
+    digest: str
+    id: str
+    key: str
+    user: str
+    session: str
+    depth: int
+    parent: str
+    message: str
+    chat: str
+    confidence: float | None
+    resumed: bool
+    approved: list[str]
+    deadline: float
+    expires: float
+    replies: str
+
+
+@dataclass(frozen=True)
+class Ended(Message):
+    """The worker's result of a call, which is kept under the key of the call: the fields of ToolResult that
+    travel. ``said`` is what the body told with ctx.say."""
+
+    KIND: ClassVar[str] = "ended"
+
+    key: str
+    digest: str
+    status: str
+    value: Any
+    message: str
+    said: list[str]
+    side_effects: list[str]
+
+
+@dataclass(frozen=True)
+class Asks(Message):
+    """The worker's rules, guard or body want a person to say yes to ``reason`` first. Nothing was done, or
+    the body will begin again; the caller sends the call again with ``question`` among its ``approved``."""
+
+    KIND: ClassVar[str] = "asks"
+
+    question: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Stale(Message):
+    """The worker has other tools than the caller believes: CATALOG_STALE. ``schema_hash`` is the worker's."""
+
+    KIND: ClassVar[str] = "stale"
+
+    schema_hash: str
+
+
+@dataclass(frozen=True)
+class Began(Message):
+    """A worker has taken up the call; it counts as at work until it answers."""
+
+    KIND: ClassVar[str] = "began"
+
+    worker: str
+
+
+@dataclass(frozen=True)
+class Progress(Message):
+    """What the body tells of its progress."""
+
+    KIND: ClassVar[str] = "progress"
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Nested(Message):
+    """A call that the body makes: it comes back to the caller, and through the caller's door. ``number`` is
+    its place among them, ``name`` what names it when the body is resumed."""
+
+    KIND: ClassVar[str] = "nested"
+
+    number: int
+    form: dict[str, Any]
+    name: str
+    dry: bool
+
+
+@dataclass(frozen=True)
+class Answer(Message):
+    """The caller's answer to a Nested: the result of that call, as ToolResult.to_json gives it."""
+
+    KIND: ClassVar[str] = "answer"
+
+    number: int
+    result: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cancel(Message):
+    """The caller does not wait any longer."""
+
+    KIND: ClassVar[str] = "cancel"
+
+
+FROM_WORKER = (Ended, Asks, Stale, Began, Progress, Nested)
+FROM_CALLER = (Answer, Cancel)
+_KINDS = {kind.KIND: kind for kind in (Delegated, *FROM_WORKER, *FROM_CALLER)}
+
+
+def unpack(key: Key, packed: bytes, *expected: type[Message]) -> Message:
+    """Read a message of one of the ``expected`` kinds. Raises WireError for one that is too long, cut off,
+    not signed with the key, of another kind, or has other fields or types than its kind."""
+    import msgpack  # here: most agents call no worker
+
+    if len(packed) > MAX_MESSAGE + 1024:
+        raise WireError(f"It has {len(packed):,} bytes, and {MAX_MESSAGE:,} are the most that are read.")
+    try:
+        envelope = msgpack.unpackb(packed)
+        kind, data, signature = envelope
+        known = isinstance(kind, str) and isinstance(data, bytes) and isinstance(signature, bytes)
+    except Exception:  # msgpack raises a dozen kinds for what is not msgpack
+        known = False
+    if not known:
+        raise WireError("It is no message of ours, or was cut off.")
+    if not key.fits(kind, data, signature):
+        raise WireError("It is not signed with the key that is used here.")
+    made = _KINDS.get(kind)
+    if made is None or made not in expected:
+        raise WireError(f"It is a message of the kind {kind}, which is not expected here.")
+    return made(**_checked(made, msgpack.unpackb(data)))
+
+
+def _checked(made: type[Message], data: Any) -> dict[str, Any]:
+    """The fields of a message, if they are those of its kind and of their types."""
+    hints = {one.name: _hints(made)[one.name] for one in fields(made)}
+    if not isinstance(data, dict) or set(data) != set(hints):
+        raise WireError(f"A message of the kind {made.KIND} has other fields than this one.")
+    for name, hint in hints.items():
+        if not _is(data[name], hint):
+            raise WireError(f"The field {name} of a message of the kind {made.KIND} is of another type.")
+    if not _is_plain(data):
+        raise WireError(f"A message of the kind {made.KIND} holds what is no plain data.")
+    return data
+
+
+def _hints(made: type[Message]) -> dict[str, Any]:
+    found = _HINTS.get(made.KIND)
+    if found is None:
+        found = _HINTS[made.KIND] = get_type_hints(made)
+    return found
+
+
+_HINTS: dict[str, dict[str, Any]] = {}
+
+
+def _is(value: Any, hint: Any) -> bool:
+    """Whether a value is of one of the types that fields have here."""
+    if hint is Any:
+        return True
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if get_origin(hint) is list:
+        return isinstance(value, list) and all(_is(item, get_args(hint)[0]) for item in value)
+    if get_origin(hint) is dict:
+        return isinstance(value, dict) and all(isinstance(name, str) for name in value)
+    if get_args(hint):  # a union with None
+        return any(value is None if one is type(None) else _is(value, one) for one in get_args(hint))
+    return isinstance(value, hint)
+
+
+def _is_plain(value: Any, depth: int = 0) -> bool:
+    """Whether a value is made of texts, numbers, truth values, None, lists, and dictionaries with texts as
+    keys."""
+    if depth > MAX_DEPTH:
+        return False
+    if isinstance(value, list):
+        return all(_is_plain(item, depth + 1) for item in value)
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and _is_plain(item, depth + 1) for name, item in value.items())
+    return value is None or isinstance(value, (str, int, float, bool))

@@ -1,0 +1,1 @@
+"""Limits and requests for approval in Redis, shared by several machines."""
