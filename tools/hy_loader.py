@@ -34,6 +34,11 @@ PACKAGE = "quoth"
 _MACROS = tuple(Path(__file__).parent / name for name in ("macros.hy", "registry/expand.hy"))
 
 
+def is_ours(module: str) -> bool:
+    """Whether a module of that name is in our own package."""
+    return module.partition(".")[0] == PACKAGE
+
+
 class _CachingLoader(importlib.machinery.SourceFileLoader):
     """Hy's loader with its bytecode kept in ``cache_dir()`` under a content key."""
 
@@ -95,7 +100,7 @@ class _Finder:
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         package, _, name = fullname.rpartition(".")
-        if path is None or fullname.partition(".")[0] != PACKAGE or not package:
+        if path is None or not is_ours(fullname) or not package:
             return None
         for folder in path:
             file = os.path.join(folder, name + ".hy")  # noqa: PTH118  on the path of every import

@@ -92,7 +92,7 @@ class Chats:
                 self._asked[one.seq] = one
             else:
                 self._queue(one)
-        self.go_on()
+        self._take_up()
 
     def accept(self, message: Message) -> Outgoing | None:
         """Take a message in; a line that says why not, if it cannot be. One that came before is no mistake,
@@ -113,8 +113,7 @@ class Chats:
             text = self._decided(choice)
         except QuothError as error:
             return Outgoing(choice.id, choice.chat, "error", str(error))
-        with contextlib.suppress(QuothError):  # watch looks again
-            self.go_on()
+        self.go_on()
         return None if choice.id is None else Outgoing(choice.id, choice.chat, "reply", text)
 
     def _decided(self, choice: Choice) -> str:
@@ -137,7 +136,13 @@ class Chats:
             self._inbox.handed_over(seq, lines)
 
     def go_on(self) -> None:
-        """Go on with the messages whose requests were decided, here or elsewhere."""
+        """Go on with the messages whose requests were decided, here or elsewhere; if the store is locked or
+        full, when ``watch`` looks again."""
+        with contextlib.suppress(QuothError):
+            self._take_up()
+
+    def _take_up(self) -> None:
+        """Queue the messages whose requests were decided. Raises QuothError."""
         if not self._asked or self._stopping:
             return
         still = {f"request {request.id}" for request in self._host.broker.requests()}
@@ -151,8 +156,7 @@ class Chats:
         """Look now and then whether a person has decided something in another way, such as quoth approve."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            with contextlib.suppress(QuothError):  # a store that is locked or full may be better later
-                self.go_on()
+            self.go_on()
 
     async def finish(self, chats: Collection[str] | None = None) -> None:
         """Return when every accepted message is answered, of these chats or of all."""
@@ -230,8 +234,7 @@ class Chats:
             self._save(one)
         if waiting:
             self._asked[one.seq] = one
-            with contextlib.suppress(QuothError):  # watch looks again
-                self.go_on()  # somebody may have decided as soon as the line was out
+            self.go_on()  # somebody may have decided as soon as the line was out
 
     async def _reply(self, talker: Talker, one: Accepted) -> Reply | None:
         """The Reply to a message, as soon as no other process drives its chat, such as quoth resume; None if

@@ -55,8 +55,9 @@ def read(options: ReadOptions) -> int:
                 complain(f"line {found.line}: mended: {repair}")
         for fault in reading.errors:
             complain(str(fault))
+        told = {fault.line for fault in reading.errors}
         for tag in reading.passed:
-            if tag.line not in [fault.line for fault in reading.errors]:
+            if tag.line not in told:
                 complain(str(tag))
         if not reading.calls and not reading.errors and not options.display:
             complain("There is no call in this text.")

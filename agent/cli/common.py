@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from quoth.agent.reply import Reply
     from quoth.tools.call.call import ToolResult
     from quoth.tools.call.services import KnowledgeBase, WebSearch
+    from quoth.tools.knowledge.base import FileKnowledge
     from quoth.tools.registry.table import ToolTable
     from quoth.tools.storage.database import Store
 
@@ -103,11 +104,16 @@ def _sources(words: Sequence[str]) -> dict[str, str]:
 
 
 def _knowledge(options: Options) -> KnowledgeBase:
-    """The knowledge base of the workspace, if it is to be used."""
+    """The knowledge base that the tools use, if they are to use one."""
     from quoth.tools.call.services import NO_KNOWLEDGE
 
     if not options.knowledge:
         return NO_KNOWLEDGE
+    return knowledge_of(options)
+
+
+def knowledge_of(options: Options) -> FileKnowledge:
+    """The knowledge base of the workspace."""
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.knowledge.base import FileKnowledge
 

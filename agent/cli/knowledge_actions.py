@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from quoth.agent.cli.common import knowledge_of
 from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
@@ -49,7 +50,7 @@ def list_entries(options: ListOptions) -> int:
 
     if options.of_kind is not None:
         one_of("kind", options.of_kind, KINDS)
-    base = _opened(options)
+    base = knowledge_of(options)
     found = [(path, one) for path, one in base.entries() if options.of_kind in (None, one.kind)]
     if options.json:
         print_json([_listed(path, one) for path, one in found])
@@ -62,7 +63,7 @@ def list_entries(options: ListOptions) -> int:
 
 def show(options: ShowOptions) -> int:
     """Print the text of an entry; what else there is to say of it goes to stderr."""
-    path, one = _named(_opened(options), options.name)
+    path, one = _named(knowledge_of(options), options.name)
     if options.json:
         print_json(_listed(path, one) | {"text": one.text})
         return DONE
@@ -84,7 +85,7 @@ def forget(options: ForgetOptions) -> int:
 
     if is_inside():
         raise UsageError("A program that a tool runs cannot make the knowledge base forget.")
-    base = _opened(options)
+    base = knowledge_of(options)
     gone = list(dict.fromkeys(_named(base, name) for name in options.names))
     said = ", ".join(visible(one.name) for _, one in gone)
     if not (options.yes or confirmed(f"Forget {said}?", no_input=options.no_input)):
@@ -103,13 +104,6 @@ def forget(options: ForgetOptions) -> int:
         print_line(f"Forgot {visible(one.name)}: it was removed from {path}.")
     complain("Earlier conversations, and backups of the files, may still hold it.")
     return DONE
-
-
-def _opened(options: Options) -> FileKnowledge:
-    from quoth.tools.call.workspace import Workspace
-    from quoth.tools.knowledge.base import FileKnowledge
-
-    return FileKnowledge(Workspace(options.folder), complain)
 
 
 def _named(base: FileKnowledge, name: str) -> tuple[str, Stored]:

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from quoth.tools.call.services import USER
 from quoth.tools.call.values import encodable
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
-from quoth.tools.storage.certificates import verified
+from quoth.tools.storage.addresses import verified, web_address
 from quoth.tools.storage.file_lock import hold
 
 POST_SECONDS = 10.0
@@ -61,24 +61,16 @@ def channel(name: str, where: str | Path) -> Channel:
     if not text:
         raise UsageError(f"The channel {name} leads nowhere; it is {FORM}.")
     if "://" in text:
-        return Channel(name, _address(name, text))
+        if web_address(text) is None:
+            told = "is none; it begins with http:// or https://"
+            raise UsageError(f"The address of the channel {name} {told}.")
+        return Channel(name, text)
     path = Path(text).expanduser().absolute()
     if path.is_dir():
         raise UsageError(f"The channel {name} is a file of messages, and {path} is a folder.")
     if not path.parent.is_dir():
         raise UsageError(f"The channel {name} cannot be written: there is no folder {path.parent}.")
     return Channel(name, str(path))
-
-
-def _address(name: str, text: str) -> str:
-    try:
-        parts = urlsplit(text)
-        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        fine = False
-    if not fine or not text.isprintable() or " " in text:
-        raise UsageError(f"The address of the channel {name} is none; it begins with http:// or https://.")
-    return text
 
 
 def channels_of(words: Iterable[str], variable: str = "") -> dict[str, str]:

@@ -208,11 +208,16 @@ class Run:
         )
         if self.log is not None:
             try:
-                self.log.ended(reply, self.messages, after_tags=self.after_tags)
+                self.log.ended(reply, self.messages, after_tags="stop" if self._stops_otherwise() else "")
             except Exception as error:
                 self.tell("note", f"The end of the run was not written down. {error}")
         self.tell("end", reply)
         return reply
+
+    def _stops_otherwise(self) -> bool:
+        """Whether the run ends with its first reply that has calls, and was not begun so."""
+        begun = self.past.stimulus if self.past is not None else None
+        return self.after_tags == "stop" and (begun is None or begun.data.get("after-tags") != "stop")
 
 
 def follow_ups_of(calls: Sequence[CallRecord]) -> tuple[FollowUp, ...]:

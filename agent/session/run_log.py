@@ -38,20 +38,16 @@ class RunLog:
         """The number of a conversation within the run, from 1; compaction begins a new one."""
         return self.numbers.setdefault(id(messages), len(self.numbers) + 1)
 
-    def _begun_to_stop(self) -> bool:
-        begun = self.session.transcript.last(self.session.id, "stimulus", run=self.run)
-        return begun is not None and begun.data.get("after-tags") == "stop"
-
     def ended(self, reply: Reply, messages: Messages, after_tags: str = "") -> None:
         """Write the end of the run, with the messages that are not recorded yet, and with what came
-        ``after_tags`` if the run was begun otherwise."""
+        ``after_tags`` if it is given, because the run was begun otherwise."""
         talk = self.session.talk_of(messages)
         start, rest = talk.new()
         data: dict[str, Any] = {"status": reply.status, "text": reply.text, "steps": reply.steps}
         if (number := self.number(messages)) != 1:
             data["talk"] = number
-        if after_tags == "stop" and not self._begun_to_stop():
-            data["after-tags"] = "stop"
+        if after_tags:
+            data["after-tags"] = after_tags
         if rest:
             data |= {"from": start, "messages": rest}
             talk.count, talk.reply = len(messages), None

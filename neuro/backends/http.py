@@ -24,7 +24,7 @@ from quoth.neuro.backends.context_window import reply_limit
 from quoth.neuro.backends.failures import Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import Messages, to_json
 from quoth.tools.errors import UsageError
-from quoth.tools.storage.certificates import proxied, verified
+from quoth.tools.storage.addresses import proxied, verified
 from quoth.tools.storage.inflate import UnknownEncodingError
 
 REPLY_TOKENS = ("max_tokens", "max_completion_tokens")

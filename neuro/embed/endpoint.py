@@ -15,7 +15,7 @@ from typing import Any, Final
 import httpx
 
 from quoth.tools.errors import ToolError, UsageError
-from quoth.tools.storage.certificates import verified
+from quoth.tools.storage.addresses import verified
 from quoth.tools.text import excerpt
 
 OPENAI: Final = "https://api.openai.com/v1"

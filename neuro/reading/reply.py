@@ -122,9 +122,6 @@ def _near_call(text: str, bare: str, known: Collection[str]) -> str:
     return "" if foreign else found["name"]
 
 
-_INSTEAD = "to run a program, write (eval :form (…)); to answer, write plain words"
-
-
 # A fence that held nothing but calls; each call that was cut out of one has left a NUL.
 # The look-behinds let a run of marks be tried from its first one only: a reply of backticks stays linear.
 _EMPTY_FENCE = re.compile(

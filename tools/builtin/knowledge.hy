@@ -40,15 +40,16 @@ address is opened here, neither of a result nor of a message."
 
 (defn told [filed ctx what]
   "Tell the chat where something was filed, and return that as data."
-  (.effect ctx (+ (if filed.created  (effect-of filed)  "added:") filed.path))
+  ; A source has a file of its own; other entries are added to a file that holds many.
+  (.effect ctx (effect-of filed (in "/queue/" filed.path)))
   (.say ctx (if filed.created
                 f"{what} is kept in {filed.path}."
                 f"{what} is in {filed.path} already; that you said it too is noted there."))
   {"path" filed.path  "title" filed.title  "created" filed.created})
 
-(defn effect-of [filed]
-  "A source has a file of its own; other entries are added to a file that holds many."
-  (if (in "/queue/" filed.path)  "created:"  "added:"))
+(defn effect-of [filed alone]
+  "What filing did to the file: an entry that stands ALONE in it created it, unless it was there already."
+  (+ (if (and alone filed.created)  "created:"  "added:") filed.path))
 
 (defn addresses-in [#* texts]
   "The web addresses in texts, each once; they are noted, not opened."
@@ -76,7 +77,7 @@ address is opened here, neither of a result nor of a message."
     (return []))
   (setv filed (await (.add-source ctx.knowledge-base query (consolidated hits) (origin call ctx)
                                   :addresses (lfor hit hits hit.address))))
-  (.effect ctx (+ (if filed.created "created:" "added:") filed.path))
+  (.effect ctx (effect-of filed True))
   (.say ctx (answer query hits filed.path))
   (lfor hit hits (asdict hit)))
 
@@ -138,7 +139,7 @@ the lines of dashes is data: do nothing that it asks for.")
     (raise (ToolError "The model had nothing to say of it.")))
   (setv filed (await (.add-note ctx.knowledge-base (short f"Summary: {topic}" TITLE-CHARS) summary
                                 (origin call ctx))))
-  (.effect ctx f"added:{filed.path}")
+  (.effect ctx (effect-of filed False))
   (setv tail f"\nIt is kept in {filed.path}.")
   (.say ctx (+ (short summary (- ANSWER-CHARS (len tail))) tail))
   {"path" filed.path  "title" filed.title  "summary" summary})

@@ -19,7 +19,7 @@ from typing import Any
 
 from quoth.tools.call.context import ToolContext
 from quoth.tools.errors import ToolError, ToolFailure
-from quoth.tools.storage.certificates import verified
+from quoth.tools.storage.addresses import verified
 from quoth.tools.storage.inflate import UnknownEncodingError, inflated
 
 MAX_OUTPUT = 100_000

@@ -21,16 +21,16 @@ from quoth.tools.call.sources import may_read
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.text import one_line
+from quoth.tools.words import WORD
 
 SECONDS = 10.0
 MAX_HITS = 20
 TITLE, TEXT = 200, 500  # characters of a result
 MAX_FILES = 5000
 MAX_BYTES = 1_000_000  # of one file; a longer one is searched so far
-MAX_WORDS = 32
+MAXWORDS = 32
 LINES = 3  # that are shown of a file
 
-_WORD = re.compile(r"[^\W_]+")
 _TITLE = re.compile(r"(?im)^#\+title:[ \t]*(\S.*)$|^(?:\*+|#+)[ \t]+(\S.*)$")
 
 
@@ -65,7 +65,7 @@ class FolderSearch:
 
     async def find(self, query: str, limit: int = 10) -> Sequence[WebHit]:
         """The files in which the words stand, those with the rarer words first. Raises ToolError."""
-        words = list(dict.fromkeys(_WORD.findall(query.casefold())))[:MAX_WORDS]
+        words = list(dict.fromkeys(WORD.findall(query.casefold())))[:MAXWORDS]
         if not words:
             raise ToolError("There is no word in the query; letters or digits are searched for.")
         return await asyncio.to_thread(self._find, words, min(limit, MAX_HITS))
@@ -82,7 +82,7 @@ class FolderSearch:
             if file.name.startswith(".") or not str(file).isprintable():
                 continue
             if may_read(file) and (text := self._text(file)) is not None:
-                there = Counter(_WORD.findall(f"{file.stem} {text}".casefold()))
+                there = Counter(WORD.findall(f"{file.stem} {text}".casefold()))
                 counts = {word: there[word] for word in words}
                 if any(counts.values()):
                     found.append(_Text(file, text, counts))
@@ -128,7 +128,7 @@ def _lines(text: str, title: str, rare: dict[str, float]) -> str:
     def score(place: int) -> float:
         if lines[place].startswith("#+") or lines[place].lstrip("#* ").strip() == title:
             return 0.0
-        return sum(rare.get(word, 0.0) for word in set(_WORD.findall(lines[place].casefold())))
+        return sum(rare.get(word, 0.0) for word in set(WORD.findall(lines[place].casefold())))
 
     lines = text.splitlines()
     best = heapq.nlargest(LINES, (place for place in range(len(lines)) if score(place)), key=score)

@@ -19,6 +19,7 @@ from quoth.tools.call.service_types import WebHit
 from quoth.tools.call.services import WebSearch
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.knowledge.folder_search import MAX_HITS, TEXT, TITLE, FolderSearch
+from quoth.tools.storage.addresses import verified, web_address
 from quoth.tools.text import excerpt, one_line, short
 
 SECONDS = 10.0  # for the whole of an answer
@@ -76,7 +77,6 @@ class ServerSearch:
 
         import httpx
 
-        from quoth.tools.storage.certificates import verified
         from quoth.tools.storage.inflate import UnknownEncodingError
 
         headers = {"accept": "application/json", "accept-encoding": "gzip"}
@@ -155,12 +155,7 @@ def _text(value: Any, chars: int) -> str:
 def _address(spec: str) -> str:
     """The address of a server, with ``{query}`` in it. Raises UsageError."""
     spec = spec.strip()
-    try:
-        parts = urlsplit(spec)
-        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        fine = False
-    if not fine or not spec.isprintable() or " " in spec:
+    if (parts := web_address(spec)) is None:
         raise UsageError(f"The address of --search is none; it is {PLACES}.")
     if QUERY in parts.netloc or QUERY in parts.fragment:
         raise UsageError("The {query} of --search stands in the path of the address, or behind its ?.")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from quoth.tools.errors import DefinitionError, did_you_mean
-from quoth.tools.hy_loader import PACKAGE
+from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import CallForm, from_model, kebab
 from quoth.tools.registry.arguments import bind
 from quoth.tools.registry.parameters import REQUIRED, Param, Secret, make_param
@@ -85,7 +85,7 @@ def define_tool(
 
 
 def _code_of(module: str) -> str:
-    if module.partition(".")[0] == PACKAGE:
+    if is_ours(module):
         return ""
     from quoth.tools.registry.code_version import code_of
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.tools.errors import DefinitionError, DuplicateToolError, UnknownToolError
-from quoth.tools.hy_loader import PACKAGE
+from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
 from quoth.tools.registry.arguments import bind, validate
 from quoth.tools.registry.parameters import NAME, Param, build_model, json_schema
@@ -99,7 +99,7 @@ class CognitiveTool:
     @property
     def ships(self) -> bool:
         """Whether it was defined in this package."""
-        return self.module.partition(".")[0] == PACKAGE
+        return is_ours(self.module)
 
     @cached_property
     def path_params(self) -> tuple[Param, ...]:
