@@ -6,10 +6,14 @@ Knows how tools are printed and calls none.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from quoth.agent.cli.common import tools_of
 from quoth.agent.cli.options import DONE, Commands, Options, argument, option
-from quoth.agent.terminal.output import print_json, print_line
+from quoth.agent.terminal.output import complain, print_json, print_line
+
+if TYPE_CHECKING:
+    from quoth.tools.registry.table import ToolTable
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -33,7 +37,7 @@ def add(commands: Commands) -> None:
 
 
 def tools(options: ToolsOptions) -> int:
-    table = tools_of(options)
+    table = _for_user(options, tools_of(options))
     if options.name:
         from quoth.agent.terminal.tool_page import expansions, tool_page
 
@@ -44,8 +48,9 @@ def tools(options: ToolsOptions) -> int:
         else:
             print_line(tool_page(tool))
     elif options.json:
-        print_json([tool.describe() for tool in table])
+        print_json([tool.describe() for tool in table.visible])
     else:
+        table = table.visible
         width = max((len(tool.name) for tool in table), default=0)
         for tool in table:
             first = " ".join(tool.description.split()).split(". ")[0].rstrip(".")
@@ -54,11 +59,28 @@ def tools(options: ToolsOptions) -> int:
     return DONE
 
 
+def _for_user(options: Options, table: ToolTable, route: str = "", *, programs: bool = False) -> ToolTable:
+    """The table, hiding what the rules deny the user always: by this route of a run, or by any."""
+    from quoth.tools.loading import KNOWLEDGE_RULES
+    from quoth.tools.policy.files import load_policy
+    from quoth.tools.policy.offer import offered, ways
+
+    rules = KNOWLEDGE_RULES if options.knowledge else None
+    policy = load_policy(options.folder, options.policy, shipped=rules)
+    for note in policy.notes:
+        complain(note)
+    routes = ways(table, policy, options.asker, route, programs=programs) if route else ()
+    seen = offered(table, policy, options.asker, routes)
+    if hidden := ", ".join(sorted(seen.hidden)):
+        complain(f"The rules deny {options.asker} every call of {hidden}, so no model is shown it.")
+    return seen
+
+
 def belt(options: BeltOptions) -> int:
     from quoth.neuro.prompt.belt import belt as view_of
     from quoth.neuro.prompt.belt import belt_json
 
-    table = tools_of(options)
+    table = _for_user(options, tools_of(options), "reply", programs=options.view == "run")
     if options.json:
         print_json(belt_json(table, options.view))
     else:

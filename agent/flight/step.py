@@ -293,7 +293,8 @@ class _Attempt:
         messages, dialect, search, must_act = Messages(), CALL_FORM, False, False
         if backend is not None:
             dialect, search = agent.models.dialect_of(backend, table, searched=self.step.tools is None)
-            must_act = len(table) > 0 and agent.models.must_act(backend)
+            table = agent.offered(table, dialect, session.user)
+            must_act = len(table.visible) > 0 and agent.models.must_act(backend)
             messages = opening(session, name, past, table, dialect, search)
             if past.stimulus is None:
                 said = stimulus(self._said(), backend, vars(agent.limits), dialect, search, must_act)

@@ -83,9 +83,13 @@ def rebuilt_agent(
     judges: dict[str, Any] = {}
     for option, own in (("policy", policy), ("gate", gate)):
         file = said.get(option) if own is None else None
-        if live and file is not None and (given.foreign or not Path(file).is_file()):
+        if file is not None and (given.foreign or not Path(file).is_file()):
             why = "was chosen elsewhere" if given.foreign else "is not there"
-            raise UsageError(f"The {option} file {file} {why}; name the one that counts: --{option} FILE")
+            if live:
+                raise UsageError(f"The {option} file {file} {why}; name the one that counts: --{option} FILE")
+            if option == "policy":
+                notes.append(f"The policy file {file} {why}; what the model is shown is compared without it.")
+            file = None
         judges[option] = own or file
     if said.get("knowledge"):  # for its tools; a replay files nothing
         base = FileKnowledge(Workspace(workspace))
@@ -94,9 +98,7 @@ def rebuilt_agent(
         workspace=workspace,
         tools=ToolOptions(tools, belt or said.get("belt") or "full", without or said.get("without") or ()),
         model=ModelOptions(dialect=dialect or said.get("dialect")),
-        policy=PolicyOptions(judges["policy"], judges["gate"])
-        if live
-        else None,  # otherwise no call is judged
+        policy=PolicyOptions(judges["policy"], judges["gate"] if live else None),
         session=session,
         user=str(said.get("user", "")),
         services=services,

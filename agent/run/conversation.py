@@ -25,6 +25,7 @@ from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import Unfinished, read_messages
 from quoth.neuro.backends.messages import Messages
+from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import Dialect, dialect_named
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.services import NO_KNOWLEDGE
@@ -33,6 +34,7 @@ from quoth.tools.history.event import read_form
 from quoth.tools.history.long_results import OnlyNames
 from quoth.tools.history.transfer import is_word
 from quoth.tools.lisp.forms import CallForm
+from quoth.tools.policy.offer import EVERYBODY
 from quoth.tools.registry.table import ToolTable, cognitive_tools
 
 BROKEN_OFF = "The run was broken off, and the conversation went on without it."
@@ -147,10 +149,13 @@ class Conversations(Host):
             self._session.let_go(self._conversation)
         self._conversation, self._talk = None, ""
 
-    def _begin(self, *, stops: bool | None = None) -> Messages:
-        """A new conversation, whose runs end with the first reply that has calls if it ``stops``."""
-        stops = self._stops() if stops is None else stops
-        return begin(self.table, replace(self.dialect(), stops=stops), self.models.search)
+    def _begin(self, told: Mapping[str, Any] | None = None) -> Messages:
+        """A new conversation, as a run with this stimulus begins it; by default the next run. Its runs end
+        with the first reply that has calls if it ``stops``."""
+        if told is None:
+            told = {"after-tags": "stop" if self._stops() else "", "chat": self.chat}
+        dialect = replace(self.dialect(), stops=told.get("after-tags") == "stop")
+        return begin(self._shown_in(told, dialect), dialect, self.models.search)
 
     def _stops(self) -> bool:
         """Whether a run ends with the first reply that has calls."""
@@ -327,13 +332,16 @@ class Conversations(Host):
         log = RunLog(self._session, name)
         speaker = told.get("speaker") or self.user
         after = told.get("after-tags", "continue")
+        dialect = replace(dialect_named(told["dialect"], in_text=told["in-text"]), stops=after == "stop")
+        table = self._shown_in(told, dialect, name)
+        context = self.context(told["text"], user=speaker, knowledge=told.get("data", ""))
         run = build_run(
             log,
             past,
             told["text"],
-            door=self.door.narrowed(self.table_of(told)),
+            door=self.door.narrowed(table),
             backend=self.models.backend if live else None,
-            context=self.context(told["text"], user=speaker, knowledge=told.get("data", "")),
+            context=replace(context, catalog=BeltCatalog(table)),
             services=lambda run: services_for(self, run),
             messages=messages,
             limits=self.limits if live else RunLimits(**told["limits"]),
@@ -344,7 +352,7 @@ class Conversations(Host):
             after_tags=after_tags or ended.get("after-tags") or after,
             turn=told.get("turn", ""),
             must_act=told["must-act"],
-            dialect=replace(dialect_named(told["dialect"], in_text=told["in-text"]), stops=after == "stop"),
+            dialect=dialect,
             search=told["search"],
             listener=None if ends else self.on_event,
             differs=differs,
@@ -378,9 +386,15 @@ class Conversations(Host):
         known = self._session.talk_of(messages).known
         return dict(known) if known is not None else self._session.known_before(run)
 
-    def table_of(self, told: Mapping[str, Any]) -> ToolTable:
-        """The tools of a run with this stimulus; a sub-agent may have only some of the agent's."""
-        return self.table if told.get("tools") is None else chosen(self.table, told["tools"])
+    def _shown_in(self, told: Mapping[str, Any], dialect: Dialect, name: str = "") -> ToolTable:
+        """The tools of a run with this stimulus, and what its model is shown of them. A sub-agent may have
+        only some of the agent's tools; the belt of a chat's conversation is shared by all who speak there."""
+        table = self.table if told.get("tools") is None else chosen(self.table, told["tools"])
+        if "/" in name:
+            return self.offered(table, dialect, told.get("speaker") or self.user, "agent")
+        if told.get("chat"):
+            return self.offered(table, dialect, EVERYBODY, "chat")
+        return self.offered(table, dialect, self.user)
 
 
 def _chat_of(past: Past) -> str:

@@ -31,7 +31,7 @@ from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.select import PROVIDERS
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import Dialect
-from quoth.tools.call.call import ALLOW, Call, Verdict, ask, deny
+from quoth.tools.call.call import ALLOW, Call, Route, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import running_context
 from quoth.tools.call.services import NO_TEAM, ModelProvider, Services
@@ -61,6 +61,8 @@ class TeamHost(Protocol):
     pages: StorePages
     on_event: Listener | None
     models: Models
+
+    def offered(self, table: ToolTable, dialect: Dialect, user: str, route: Route) -> ToolTable: ...
 
 
 def services_for(agent: TeamHost, run: Run | None = None) -> Services:
@@ -190,11 +192,12 @@ class Team:
         answered by the transcript. Its calls have keys made from the key of ``call``."""
         table = self._door.table if tools is None else chosen(self._door.table, tools)
         dialect, search = self._agent.models.dialect_of(backend, table, searched=tools is None)
+        table = self._agent.offered(table, dialect, call.user, "agent")
         key = call.key or call.id
         name = f"{key_in(call) or call.id}/agent"
         session = Session(self._agent.transcript, call.session, call.user, Path())
         log = RunLog(session, name)
-        must_act = not data and len(table) > 0 and self._agent.models.must_act(backend)
+        must_act = not data and len(table.visible) > 0 and self._agent.models.must_act(backend)
         past = session.past(name) if call.resumed else Past()
         run = build_run(
             log,
@@ -232,7 +235,7 @@ class Team:
         assert past is not None, "and so was what it did"
         if past.stimulus is not None:
             return
-        tools = None if table is self._agent.table else table.names()
+        tools = None if table.whole is self._agent.table else table.names()
         said = {"text": run.task, "data": run.data, "user": self._agent.user, "tools": tools}
         if run.user != self._agent.user:
             said["speaker"] = run.user

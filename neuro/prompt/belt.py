@@ -1,5 +1,5 @@
-"""The tool belt: views of the table for a model. Equal tables give equal views, byte for byte. A hidden tool
-appears only in the view for programs; a model can still look it up.
+"""The tool belt: views of the table for a model. Equal tables give equal views, byte for byte. A tool that is
+not ``shown`` appears only in the view for programs, and can be looked up; one that is hidden in no view.
 
 Knows the table's public face; it neither calls a tool nor reads a reply. The wording "AVAILABLE TOOLS:", the
 line of each tool and its "Parameters:" come from the first seed (001), the lines of tags from another (000).
@@ -90,7 +90,7 @@ def _view(table: ToolTable, view: str) -> str | bytes:
 
 def _seen(table: ToolTable, view: str) -> ToolTable:
     """The tools a view shows: programs may use those too that are not for replies."""
-    return table if view == "run" else table.shown
+    return table.visible if view == "run" else table.shown
 
 
 # Text views
@@ -192,7 +192,7 @@ class BeltCatalog:
     """The table as the tools ``describe`` and ``search-tools`` see it (Catalog in tools/call/context.py)."""
 
     def __init__(self, table: ToolTable) -> None:
-        self._table = table
+        self._table = table.visible
 
     def describe(self, name: str) -> str:
         """The full description of one tool. Raises UnknownToolError, which names the nearest."""

@@ -5,9 +5,10 @@ It never runs a guard or a body: only tools/door/door.py does. Must not know doo
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -34,7 +35,8 @@ class CognitiveTool:
     seconds, ``cooldown`` in seconds per user, ``daily_limit`` in calls per user and day; 0 means no limit. A
     tool that is not ``shown`` is in no belt, but can be looked up and called. When a call of one that
     ``ends_turn`` is ok, the run ends with that reply of the model. ``tag`` may be given as a text or a
-    dictionary (tag.py). ``source`` is the definition as written, ``form`` the same as one canonical form,
+    dictionary (tag.py). ``remote`` names the catalogue that it came from; empty for a tool of this process.
+    ``source`` is the definition as written, ``form`` the same as one canonical form,
     ``code`` a hash of its files when it was defined (code_version.py)."""
 
     name: str
@@ -56,6 +58,7 @@ class CognitiveTool:
     form: str = ""
     module: str = ""
     code: str = ""
+    remote: str = ""
     replace: bool = False
     _guard: Callable[..., Any] | None = field(default=None, repr=False)
     _body: Callable[..., Any] | None = field(default=None, repr=False)
@@ -187,6 +190,8 @@ class ToolTable:
     def __init__(self, tools: Iterator[CognitiveTool] | tuple[CognitiveTool, ...] = ()) -> None:
         self._tools: dict[str, CognitiveTool] = {}
         self.tags: dict[str, CognitiveTool] = {}  # by the prefixes of their response tags
+        self.permissions: dict[str, tuple[str, ...]] = {}  # who may call a tool; "*" or none: everybody
+        self.hidden: frozenset[str] = frozenset()
         for tool in tools:
             self.register(tool)
 
@@ -208,15 +213,47 @@ class ToolTable:
         if tool.tag:
             self.tags[tool.tag.prefix] = tool
         self._tools[tool.name] = tool
-        for name in ("schema_hash", "secrets", "shown"):
-            self.__dict__.pop(name, None)
+        self._forget()
         return tool
+
+    def _forget(self) -> None:
+        for name in ("schema_hash", "secrets", "shown", "visible"):
+            self.__dict__.pop(name, None)
+
+    def permit(self, permissions: Mapping[str, Sequence[str]]) -> None:
+        """Let only these users call these tools: ``{"count-fruit": ["ann"]}``; ``"*"`` is everybody."""
+        self.permissions |= {self.get(name).name: tuple(users) for name, users in permissions.items()}
+        self._forget()
+
+    def is_allowed(self, tool: str, user: str) -> bool:
+        """Whether the permissions let this user call the tool."""
+        users = self.permissions.get(tool)
+        return users is None or user in users or "*" in users
+
+    def hiding(self, names: Collection[str]) -> ToolTable:
+        """The same table, whose tools with these names no model is shown. They can still be looked up, so
+        that the door answers a call of one, and they count in its hash."""
+        made = copy.copy(self)
+        made.hidden = frozenset(names)
+        made.whole = self.whole
+        made._forget()
+        return made
+
+    @cached_property
+    def whole(self) -> ToolTable:
+        """The table that this one was made of by ``hiding``, or this one."""
+        return self
+
+    @cached_property
+    def visible(self) -> ToolTable:
+        """The table of the tools that are not hidden; this one if none is."""
+        return ToolTable(tuple(t for t in self if t.name not in self.hidden)) if self.hidden else self
 
     def get(self, name: str) -> CognitiveTool:
         """The tool of that name, in any case, with hyphens or underscores. Raises UnknownToolError."""
         tool = self._tools.get(name) or self._tools.get(kebab(name))
         if tool is None:
-            raise UnknownToolError(name, self._tools)
+            raise UnknownToolError(name, self.visible._tools)
         return tool
 
     def names(self) -> list[str]:
@@ -246,8 +283,8 @@ class ToolTable:
 
     @cached_property
     def shown(self) -> ToolTable:
-        """The table of the tools that models are shown; this one if it has no others."""
-        seen = tuple(tool for tool in self if tool.shown)
+        """The table of the tools that models are shown in full; this one if it has no others."""
+        seen = tuple(tool for tool in self.visible if tool.shown)
         return self if len(seen) == len(self) else ToolTable(seen)
 
     @cached_property
