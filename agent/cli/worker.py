@@ -31,7 +31,9 @@ class WorkerOptions(Options):
         default=(),
     )
     jobs: int = option("--jobs", "N", "calls at once (default: 10)", type=at_least_one, default=10)
-    memory: str | None = option("--memory", "MB", "all the memory that the worker may use (default: no limit)")
+    memory: str | None = option(
+        "--memory", "MB", "all the memory that the worker may use (default: no limit)"
+    )
     health: str | None = option(
         "--health", "PORT", "answer /live and /ready there, on this machine; HOST:PORT elsewhere"
     )

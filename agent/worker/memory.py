@@ -1,7 +1,7 @@
 """Limits the memory of this process, so that one call cannot take that of the whole machine.
 
-Knows the system's limit (RLIMIT_AS) and nothing of workers. It counts address space, of which a process reserves
-more than it uses: about 8 MB a thread, beside what is in its memory.
+Knows the system's limit (RLIMIT_AS) and nothing of workers. It counts address space, of which a process
+reserves more than it uses: about 8 MB a thread, beside what is in its memory.
 """
 
 from __future__ import annotations

@@ -82,7 +82,11 @@ class Service:
         cannot be used from the start."""
         await self._publish()
         async with contextlib.AsyncExitStack() as stack:
-            at = await stack.enter_async_context(health_server(self._health, self.state)) if self._health else ""
+            at = (
+                await stack.enter_async_context(health_server(self._health, self.state))
+                if self._health
+                else ""
+            )
             stack.enter_context(self._heard())
             work = asyncio.create_task(self._worker.run(self._jobs, self._ending))
             followers = [asyncio.create_task(self._watch()), asyncio.create_task(self._follow())]
@@ -144,8 +148,8 @@ class Service:
             self._worker.paused = there is not None and there["schema_hash"] != mine == self._published
             if self._worker.paused:
                 self._waits(
-                    f"Another worker has published other tools (version {there['version']}); this one takes no"
-                    " calls until it offers the same. SIGHUP publishes its own again."
+                    f"Another worker has published other tools (version {there['version']}); this one takes"
+                    " no calls until it offers the same. SIGHUP publishes its own again."
                 )
             elif there is None or there["schema_hash"] != mine:
                 with contextlib.suppress(StoreError):  # the server is lost again, and will be heard of
@@ -207,11 +211,16 @@ class Service:
     # What is said
 
     def _data(self) -> dict[str, Any]:
-        return {"tools": len(self._offer.table), "version": self._version, "hash": self._offer.table.schema_hash}
+        return {
+            "tools": len(self._offer.table),
+            "version": self._version,
+            "hash": self._offer.table.schema_hash,
+        }
 
     def _told(self, begin: str) -> str:
-        count = number_of(len(self._offer.table), "tool")
-        return f"{begin} {count}, version {self._version}, hash {self._offer.table.schema_hash[:12]}, at {self._url.shown}."
+        table = self._offer.table
+        what = f"{number_of(len(table), 'tool')}, version {self._version}, hash {table.schema_hash[:12]}"
+        return f"{begin} {what}, at {self._url.shown}."
 
 
 async def _first(work: asyncio.Task[Any], event: asyncio.Event) -> bool:
