@@ -46,7 +46,7 @@ async def test_what_no_rule_of_the_worker_forbids_was_allowed_by_the_caller(
 
 
 async def test_the_rules_and_options_of_the_worker_count(tmp_path: Path, store: Store) -> None:
-    files(tmp_path, {"rules.hy": '(deny (sell :fruit "figs"))\n(quota sell 1)'})
+    files(tmp_path, {"rules.hy": '(deny (sell :fruit "figs"))\n(quota sell 1 :per :day)'})
     offer = stall(tmp_path, policy=str(tmp_path / "rules.hy"), allow=["sell=ann, ben"]).offer()
     assert offer.table.permissions == {"sell": ("ann", "ben")}
     assert await called(offer, store, '(sell :fruit "pears")') == ("ok", "0 of 1 left today")
