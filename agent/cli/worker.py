@@ -59,12 +59,13 @@ def worker(options: WorkerOptions) -> int:
     from quoth.agent.worker.memory import limit_memory
     from quoth.tools.catalog.connection import checked_prefix, redis_url
     from quoth.tools.catalog.signing import key_path
+    from quoth.tools.catalog.store import PREFIX
     from quoth.tools.storage.database import Store
     from quoth.tools.storage.paths import store_path
 
     if options.without:
         raise UsageError("A worker offers the tools of its files alone; --without is for those that ship.")
-    url, prefix = redis_url(options.redis, ca=options.redis_ca), checked_prefix(options.prefix)
+    url, prefix = redis_url(options.redis, ca=options.redis_ca), checked_prefix(options.prefix or PREFIX)
     files = Files(
         options.tools,
         options.folder,

@@ -60,9 +60,11 @@ class Service:
             prefix=prefix,
             context=ToolContext(files.workspace()),
             takeover=takeover,
+            tell=self._noticed,
         )
         self._version = 0
         self._published = ""  # the hash of what was published last
+        self._left = ""  # why the calls are left to others
         self._trouble = ""
         self._ending = asyncio.Event()
         self._at_once = asyncio.Event()
@@ -106,7 +108,7 @@ class Service:
 
     def state(self) -> dict[str, Any]:
         """What /ready tells."""
-        why = "it is ending" if self._ending.is_set() else self._trouble
+        why = "it is ending" if self._ending.is_set() else self._trouble or self._worker.trouble
         more = {"why": why} if why else {}
         return {"ready": not why, **more, "running": self._worker.running, **self._data()}
 
@@ -136,39 +138,44 @@ class Service:
         self._worker.door = door_of(offer, self._store)
         if offer.table.schema_hash != before or asked:
             await self._publish()
-            self._worker.paused = False
+            self._left, self._worker.paused = "", False
         same = " Nothing that callers see has changed." if self._published == before else ""
         self._say("reloaded", self._told("Reloaded:") + same, **self._data())
 
     async def _follow(self) -> None:
         """Follow the catalogue. One that Redis has lost is published again; one that another worker has
         published since has other tools, and its calls are left to that worker."""
-        async for there in followed(self._url, self._key, self._prefix, self._told_trouble):
+        async for there in followed(self._url, self._key, self._prefix, self._looked):
             mine = self._offer.table.schema_hash
-            self._worker.paused = there is not None and there["schema_hash"] != mine == self._published
-            if self._worker.paused:
-                self._waits(
+            self._left = ""
+            if there is not None and there["schema_hash"] != mine == self._published:
+                self._left = (
                     f"Another worker has published other tools (version {there['version']}); this one takes"
                     " no calls until it offers the same. SIGHUP publishes its own again."
                 )
             elif there is None or there["schema_hash"] != mine:
                 with contextlib.suppress(StoreError):  # the server is lost again, and will be heard of
                     await self._publish()
-            else:
-                self._version = there["version"]
-                self._told_trouble(None)
+                continue
+            self._worker.paused = bool(self._left)
+            self._version = there["version"]
+            self._looked(None)
 
-    def _told_trouble(self, error: StoreError | None) -> None:
-        if error is not None:
-            self._waits(str(error))
-        elif self._trouble and not self._worker.paused:
-            self._trouble = ""
-            self._say("back", self._told("Back at work:"), **self._data())
-
-    def _waits(self, why: str) -> None:
-        if why != self._trouble:
-            self._trouble = why
+    def _looked(self, error: StoreError | None) -> None:
+        """Take note of a look at the catalogue: what is wrong with it, or None."""
+        why = str(error) if error is not None else self._worker.trouble or self._left
+        if why and why != self._trouble:
             self._say("waiting", why, message=why)
+        elif self._trouble and not why:
+            self._say("back", self._told("Back at work:"), **self._data())
+        self._trouble = why
+
+    def _noticed(self, sentence: str) -> None:
+        """Take note of what the worker tells."""
+        if self._worker.trouble:
+            self._looked(StoreError(sentence))
+        elif not self._trouble:
+            self._say("note", sentence, message=sentence)
 
     async def _watch(self) -> None:
         """Follow the files, and SIGHUP."""
