@@ -22,9 +22,10 @@ from quoth.tools.errors import UsageError
 from quoth.tools.lisp.printer import Code
 from quoth.tools.policy import predicates
 from quoth.tools.policy.effects import EffectsPolicy
-from quoth.tools.policy.files import load_policy, parse_layer, workspace_policy
+from quoth.tools.policy.files import load_policy, parse_layer
 from quoth.tools.policy.language import read_orders
 from quoth.tools.policy.model import PolicyFile, Rule
+from quoth.tools.policy.places import workspace_policy
 from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
 from quoth.tools.policy.quotas import Cooldown, Quota
 from quoth.tools.policy.trust import Trust
