@@ -74,7 +74,7 @@ def _for_user(options: Options, table: ToolTable, route: str = "", *, programs: 
     routes = ways(table, policy, options.asker, route, programs=programs) if route else ()
     seen = offered(table, policy, options.asker, routes)
     if hidden := ", ".join(sorted(seen.hidden)):
-        complain(f"The rules deny {options.asker} every call of {hidden}, so no model is shown it.")
+        complain(f"Not shown, because {options.asker} may not call it in any way: {hidden}")
     return seen
 
 
