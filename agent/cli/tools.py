@@ -61,18 +61,20 @@ def tools(options: ToolsOptions) -> int:
 
 def _for_user(options: Options, table: ToolTable, route: str = "", *, programs: bool = False) -> ToolTable:
     """The table, hiding what the rules deny the user always: by this route of a run, or by any."""
-    from quoth.tools.loading import KNOWLEDGE_RULES
+    from quoth.tools.policy.places import has_rules
+
+    if not has_rules(options.folder, options.policy):  # those that ship deny no tool always
+        return table
     from quoth.tools.policy.files import load_policy
     from quoth.tools.policy.offer import offered, ways
 
-    rules = KNOWLEDGE_RULES if options.knowledge else None
-    policy = load_policy(options.folder, options.policy, shipped=rules)
+    policy = load_policy(options.folder, options.policy)
     for note in policy.notes:
         complain(note)
     routes = ways(table, policy, options.asker, route, programs=programs) if route else ()
     seen = offered(table, policy, options.asker, routes)
     if hidden := ", ".join(sorted(seen.hidden)):
-        complain(f"The rules deny {options.asker} every call of {hidden}, so no model is shown it.")
+        complain(f"Not shown, because {options.asker} may not call it in any way: {hidden}")
     return seen
 
 
