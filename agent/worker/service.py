@@ -65,6 +65,7 @@ class Service:
         self._version = 0
         self._published = ""  # the hash of what was published last
         self._left = ""  # why the calls are left to others
+        self._unread = ""  # why the catalogue cannot be read
         self._trouble = ""
         self._ending = asyncio.Event()
         self._at_once = asyncio.Event()
@@ -108,7 +109,7 @@ class Service:
 
     def state(self) -> dict[str, Any]:
         """What /ready tells."""
-        why = "it is ending" if self._ending.is_set() else self._trouble or self._worker.trouble
+        why = "it is ending" if self._ending.is_set() else self._trouble
         more = {"why": why} if why else {}
         return {"ready": not why, **more, "running": self._worker.running, **self._data()}
 
@@ -150,8 +151,8 @@ class Service:
             self._left = ""
             if there is not None and there["schema_hash"] != mine == self._published:
                 self._left = (
-                    f"Another worker has published other tools (version {there['version']}); this one takes"
-                    " no calls until it offers the same. SIGHUP publishes its own again."
+                    f"Another worker has published other tools, version {there['version']}, and has the calls"
+                    " now. Give both the same files; SIGHUP publishes those of this one."
                 )
             elif there is None or there["schema_hash"] != mine:
                 with contextlib.suppress(StoreError):  # the server is lost again, and will be heard of
@@ -163,19 +164,24 @@ class Service:
 
     def _looked(self, error: StoreError | None) -> None:
         """Take note of a look at the catalogue: what is wrong with it, or None."""
-        why = str(error) if error is not None else self._worker.trouble or self._left
-        if why and why != self._trouble:
-            self._say("waiting", why, message=why)
-        elif self._trouble and not why:
-            self._say("back", self._told("Back at work:"), **self._data())
-        self._trouble = why
+        self._unread = str(error) if error is not None else ""
+        self._see()
 
     def _noticed(self, sentence: str) -> None:
-        """Take note of what the worker tells."""
-        if self._worker.trouble:
-            self._looked(StoreError(sentence))
-        elif not self._trouble:
+        """Take note of what the worker tells: what is wrong with Redis, that it is back, or something else."""
+        if not self._see() and not self._worker.trouble:
             self._say("note", sentence, message=sentence)
+
+    def _see(self) -> bool:
+        """Say that this worker waits, or is back; whether there was anything to say."""
+        why = self._unread or self._worker.trouble or self._left
+        before, self._trouble = self._trouble, why
+        if why and why != before and (not before or why == self._left):
+            self._say("waiting", f"{why} This worker waits until that is mended.", message=why)
+            return True
+        if before and not why:
+            self._say("back", self._told("Back at work:"), **self._data())
+        return bool(before or why)
 
     async def _watch(self) -> None:
         """Follow the files, and SIGHUP."""
