@@ -81,7 +81,6 @@ class AsyncAgent(Conversations):
                 workspace=self.workspace.root,
                 tools=ToolOptions(self.table, "search" if self.models.search else "full"),
                 model=ModelOptions(dialect=self.models.options.dialect),
-                policy=self._options["policy"],
                 user=str(given.said.get("user", "")),
                 session=name,
             )

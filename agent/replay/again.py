@@ -83,13 +83,9 @@ def rebuilt_agent(
     judges: dict[str, Any] = {}
     for option, own in (("policy", policy), ("gate", gate)):
         file = said.get(option) if own is None else None
-        if file is not None and (given.foreign or not Path(file).is_file()):
+        if live and file is not None and (given.foreign or not Path(file).is_file()):
             why = "was chosen elsewhere" if given.foreign else "is not there"
-            if live:
-                raise UsageError(f"The {option} file {file} {why}; name the one that counts: --{option} FILE")
-            if option == "policy":
-                notes.append(f"The policy file {file} {why}; what the model is shown is compared without it.")
-            file = None
+            raise UsageError(f"The {option} file {file} {why}; name the one that counts: --{option} FILE")
         judges[option] = own or file
     if said.get("knowledge"):  # for its tools; a replay files nothing
         base = FileKnowledge(Workspace(workspace))
@@ -98,7 +94,9 @@ def rebuilt_agent(
         workspace=workspace,
         tools=ToolOptions(tools, belt or said.get("belt") or "full", without or said.get("without") or ()),
         model=ModelOptions(dialect=dialect or said.get("dialect")),
-        policy=PolicyOptions(judges["policy"], judges["gate"] if live else None),
+        policy=PolicyOptions(judges["policy"], judges["gate"])
+        if live
+        else None,  # otherwise no call is judged
         session=session,
         user=str(said.get("user", "")),
         services=services,

@@ -150,12 +150,16 @@ class Conversations(Host):
         self._conversation, self._talk = None, ""
 
     def _begin(self, told: Mapping[str, Any] | None = None) -> Messages:
-        """A new conversation, as a run with this stimulus begins it; by default the next run. Its runs end
-        with the first reply that has calls if it ``stops``."""
-        if told is None:
-            told = {"after-tags": "stop" if self._stops() else "", "chat": self.chat}
-        dialect = replace(self.dialect(), stops=told.get("after-tags") == "stop")
-        return begin(self._shown_in(told, dialect), dialect, self.models.search)
+        """A new conversation, as a run with this stimulus begins it; by default the next run."""
+        stops = self._stops() if told is None else told.get("after-tags") == "stop"
+        table = self._offered() if told is None else self.table_of(told)
+        return begin(table, replace(self.dialect(), stops=stops), self.models.search)
+
+    def _offered(self) -> ToolTable:
+        """The tools of the next run. The belt of a chat is shared by all who speak there."""
+        if self.chat:
+            return self.offered(self.table, self.dialect(), EVERYBODY, "chat")
+        return self.offered(self.table, self.dialect(), self.user)
 
     def _stops(self) -> bool:
         """Whether a run ends with the first reply that has calls."""
@@ -193,6 +197,8 @@ class Conversations(Host):
             said["chat"] = self.chat
         if self._stops():
             said["after-tags"] = "stop"
+        if hidden := self._offered().hidden:
+            said["hidden"] = sorted(hidden)
         if news := self._news(after):
             said["news"] = news
         if known := await self._known_of(task):
@@ -272,7 +278,8 @@ class Conversations(Host):
     def _opened_at(self, name: str) -> Messages:
         """The conversation as it was when a run began."""
         before = self._session.messages_before(name)
-        messages = read_messages(before) if before else self._begin()
+        begun = self.transcript.last(self.session, "stimulus", run=name)
+        messages = read_messages(before) if before else self._begin(begun.data if begun else None)
         if self._session.goes_on(name):  # what it went on with is recorded
             self._session.talk_of(messages).count = len(messages)
         return messages
@@ -332,8 +339,7 @@ class Conversations(Host):
         log = RunLog(self._session, name)
         speaker = told.get("speaker") or self.user
         after = told.get("after-tags", "continue")
-        dialect = replace(dialect_named(told["dialect"], in_text=told["in-text"]), stops=after == "stop")
-        table = self._shown_in(told, dialect, name)
+        table = self.table_of(told)
         context = self.context(told["text"], user=speaker, knowledge=told.get("data", ""))
         run = build_run(
             log,
@@ -352,7 +358,7 @@ class Conversations(Host):
             after_tags=after_tags or ended.get("after-tags") or after,
             turn=told.get("turn", ""),
             must_act=told["must-act"],
-            dialect=dialect,
+            dialect=replace(dialect_named(told["dialect"], in_text=told["in-text"]), stops=after == "stop"),
             search=told["search"],
             listener=None if ends else self.on_event,
             differs=differs,
@@ -386,15 +392,11 @@ class Conversations(Host):
         known = self._session.talk_of(messages).known
         return dict(known) if known is not None else self._session.known_before(run)
 
-    def _shown_in(self, told: Mapping[str, Any], dialect: Dialect, name: str = "") -> ToolTable:
-        """The tools of a run with this stimulus, and what its model is shown of them. A sub-agent may have
-        only some of the agent's tools; the belt of a chat's conversation is shared by all who speak there."""
+    def table_of(self, told: Mapping[str, Any]) -> ToolTable:
+        """The tools of a run with this stimulus, hiding those that its model was not shown when it began; a
+        sub-agent may have only some of the agent's."""
         table = self.table if told.get("tools") is None else chosen(self.table, told["tools"])
-        if "/" in name:
-            return self.offered(table, dialect, told.get("speaker") or self.user, "agent")
-        if told.get("chat"):
-            return self.offered(table, dialect, EVERYBODY, "chat")
-        return self.offered(table, dialect, self.user)
+        return table.hiding(told.get("hidden", ()))
 
 
 def _chat_of(past: Past) -> str:

@@ -192,13 +192,16 @@ class Team:
         answered by the transcript. Its calls have keys made from the key of ``call``."""
         table = self._door.table if tools is None else chosen(self._door.table, tools)
         dialect, search = self._agent.models.dialect_of(backend, table, searched=tools is None)
-        table = self._agent.offered(table, dialect, call.user, "agent")
         key = call.key or call.id
         name = f"{key_in(call) or call.id}/agent"
         session = Session(self._agent.transcript, call.session, call.user, Path())
         log = RunLog(session, name)
         must_act = not data and len(table.visible) > 0 and self._agent.models.must_act(backend)
         past = session.past(name) if call.resumed else Past()
+        if past.stimulus is None:
+            table = self._agent.offered(table, dialect, call.user, "agent")
+        else:
+            table = table.hiding(past.stimulus.data.get("hidden", ()))
         run = build_run(
             log,
             past.without_failures(),
@@ -239,6 +242,8 @@ class Team:
         said = {"text": run.task, "data": run.data, "user": self._agent.user, "tools": tools}
         if run.user != self._agent.user:
             said["speaker"] = run.user
+        if table.hidden:
+            said["hidden"] = sorted(table.hidden)
         limits = {**vars(run.limits), "steps": run.budget.steps, "calls": run.budget.calls}
         told = stimulus(said, backend, limits, run.dialect, run.search, run.must_act)
         log.reply = log.add("stimulus", told, parent=self._agent.call_log.place(call.id))

@@ -34,7 +34,7 @@ def offered(table: ToolTable, policy: RulesPolicy, user: str, routes: Sequence[s
     for tool, rules in _denying(policy, table):
         if all(_denies(rules, tool, user or UNKNOWN, route) for route in routes or (UNKNOWN,)):
             denied.add(tool.name)
-    return table.hiding(denied) if denied else table
+    return table.hiding(denied)
 
 
 def ways(table: ToolTable, policy: RulesPolicy, user: str, route: str, *, programs: bool) -> tuple[str, ...]:

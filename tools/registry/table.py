@@ -233,6 +233,8 @@ class ToolTable:
     def hiding(self, names: Collection[str]) -> ToolTable:
         """The same table, whose tools with these names no model is shown. They can still be looked up, so
         that the door answers a call of one, and they count in its hash."""
+        if not names:
+            return self.whole
         made = copy.copy(self)
         made.hidden = frozenset(names)
         made.whole = self.whole
