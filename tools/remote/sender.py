@@ -1,0 +1,302 @@
+"""Makes the calls of remote tools: it is the body of each, which sends the call to a worker and waits for the
+result, answers what the worker asks meanwhile, and gives up in words.
+
+Knows calls, contexts and signed messages; the line knows Redis. It must not know doors, tables or workers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import secrets
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from quoth.tools.call.call import Call, ToolResult
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.ports import Audit
+from quoth.tools.call.values import plain
+from quoth.tools.catalog.connection import RedisUrl
+from quoth.tools.catalog.signing import Key
+from quoth.tools.errors import CatalogStale, QuothError, ToolError, ToolFailure, UsageError
+from quoth.tools.history.audit import COLUMNS
+from quoth.tools.lisp.forms import CallForm, from_json, to_json
+from quoth.tools.policy.effects import only_reads
+from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.remote.keys import Keys
+from quoth.tools.remote.line import Line, Patience, Waiting
+from quoth.tools.remote.wire import (
+    Answer,
+    Asks,
+    Cancel,
+    Delegated,
+    Ended,
+    Nested,
+    Progress,
+    Stale,
+    WireError,
+)
+
+SEND_AGAIN = "send it again"  # the permission that a call needs which may have been made
+MARGIN = 3.0  # seconds that we give up before the door does, to say why
+REFUSED_SECONDS = 60.0  # between two audit rows about replies that are not believed
+
+
+class Sender:
+    """Sends calls to the workers of one prefix and waits for their results. Its connections belong to the
+    event loop of its calls; close it there (``aclose``).
+
+    ``on_progress`` is told what bodies tell of their progress. Replies that cannot be believed are counted in
+    ``refused``, and leave rows in ``audit``.
+    """
+
+    def __init__(
+        self,
+        url: RedisUrl,
+        key: Key,
+        prefix: str = "sg",
+        *,
+        audit: Audit | None = None,
+        on_progress: Callable[[Call, str], None] | None = None,
+        patience: Patience = Patience(),  # noqa: B008  it is frozen
+    ) -> None:
+        self._url, self._key, self._keys = url, key, Keys(prefix)
+        self._audit, self._on_progress, self._patience = audit, on_progress, patience
+        self._line: Line | None = None
+        self.refused = 0
+        self._told = 0.0  # when the audit last heard of it
+
+    async def __call__(self, tool: CognitiveTool, call: Call, context: ToolContext, schema_hash: str) -> Any:
+        """The value of a call that a worker makes. Raises ToolFailure with the status and words of any other
+        end; CatalogStale when the worker has other tools."""
+        sending = _Sending(self, self._open_line(), tool, call, context)
+        ended = False
+        try:
+            await sending.send(schema_hash)
+            value = await sending.result()
+            ended = True
+            return value
+        except (_Over, CatalogStale) as over:
+            ended = True
+            raise over.failure if isinstance(over, _Over) else over from None
+        finally:
+            sending.stop(given_up=not ended)
+
+    async def aclose(self) -> None:
+        """Stop all that it has started. Calls that wait are given up."""
+        line, self._line = self._line, None
+        if line is not None and line.loop is asyncio.get_running_loop():
+            await line.aclose()
+
+    def _open_line(self) -> Line:
+        line = self._line
+        if line is None or line.loop.is_closed():
+            caller = secrets.token_hex(16)
+            line = self._line = Line(self._url, self._key, self._keys, caller, self._patience, self._refuse)
+        if line.loop is not asyncio.get_running_loop():
+            raise ToolError("Remote calls of one agent are made on one event loop, and this is another.")
+        return line
+
+    def _refuse(self, why: str) -> None:
+        """Count a reply that is not believed; who floods us with them does not flood the audit."""
+        self.refused += 1
+        if self._audit is None or (self._told and time.monotonic() - self._told < REFUSED_SECONDS):
+            return
+        self._told = time.monotonic()
+        row: dict[str, Any] = dict.fromkeys(COLUMNS, "")
+        row |= {"ts": datetime.now(UTC).isoformat(timespec="milliseconds"), "side_effects": ()}
+        row |= dict.fromkeys(("depth", "round", "place", "duration_ms"), 0) | {"confidence": None}
+        row |= {"id": secrets.token_hex(5), "route": "remote", "status": "denied", "stage": "reply"}
+        self._audit.write(row | {"message": f"A reply from Redis was not believed ({self.refused}): {why}"})
+
+
+class _Over(Exception):
+    """The call is over for the worker too, with this failure."""
+
+    def __init__(self, failure: ToolFailure) -> None:
+        self.failure = failure
+
+
+class _Sending:
+    """One call on its way."""
+
+    def __init__(
+        self, sender: Sender, line: Line, tool: CognitiveTool, call: Call, context: ToolContext
+    ) -> None:
+        self._sender, self._line, self._key = sender, line, sender._key
+        self._tool, self._call, self._context = tool, call, context
+        self._nested: dict[tuple[int, str, str], asyncio.Task[bytes]] = {}
+        self._telling: set[asyncio.Task[None]] = set()
+        self._seconds = tool.timeout + max(tool.patience - MARGIN, tool.patience / 2)
+        self._since = time.monotonic()
+
+    def _late(self) -> bool:
+        clocks = self._context.inner_clocks
+        return time.monotonic() - self._since - (clocks[-1].held if clocks else 0.0) > self._seconds
+
+    async def send(self, schema_hash: str) -> None:
+        call, context = self._call, self._context
+        form = CallForm(call.form.tool, {name: plain(value) for name, value in call.form.args.items()})
+        until = await self._line.now() + self._seconds
+        self._delegated = Delegated(
+            grant=secrets.token_hex(16),
+            prefix=self._sender._keys.prefix,
+            schema_hash=schema_hash,
+            form=to_json(form),
+            digest=form.digest,
+            id=call.id,
+            key=call.key or call.id,
+            user=call.user,
+            session=call.session,
+            depth=call.depth,
+            parent=call.parent or "",
+            message=call.message,
+            chat=context.chat,
+            confidence=call.confidence,
+            resumed=call.resumed,
+            approved=sorted(getattr(context.permission, "given", ())),
+            deadline=until,
+            expires=until,
+            replies=self._line.replies,
+        )
+        self._waiting = Waiting(self._delegated.grant, self._pack(), self._late, self._cancel())
+        await self._line.send(self._waiting)
+
+    def _pack(self) -> bytes:
+        try:
+            return self._delegated.pack(self._key)
+        except WireError as error:
+            raise ToolError(f"The call of {self._tool.name} was not sent. {error}") from None
+
+    def _cancel(self) -> bytes:
+        return Cancel(self._delegated.grant).pack(self._key)
+
+    async def _send_again(self) -> None:
+        """Send the call once more, with a new grant and the same key: the worker answers by the result that
+        is kept under it, if there is one."""
+        self._delegated = dataclasses.replace(self._delegated, grant=secrets.token_hex(16), resumed=True)
+        await self._line.send_again(self._waiting, self._delegated.grant, self._pack(), self._cancel())
+
+    async def result(self) -> Any:
+        """Wait for the end of the call, and do what the worker asks for until then."""
+        name, waiting = self._tool.name, self._waiting
+        while True:
+            news = await waiting.news.get()
+            if isinstance(news, Ended):
+                if (news.key, news.digest) == (self._delegated.key, self._delegated.digest):
+                    return self._ended(news)
+                self._sender._refuse("It is the result of another call.")
+            elif isinstance(news, Asks):
+                if news.question in self._delegated.approved:
+                    raise _Over(
+                        ToolFailure("denied", f"The worker asks again for what was approved: {news.reason}.")
+                    )
+                await self._ask(news.question, news.reason)
+            elif isinstance(news, Nested):
+                self._make(news)
+            elif isinstance(news, Progress):
+                if self._sender._on_progress is not None:
+                    self._sender._on_progress(self._call, news.text)
+            elif isinstance(news, Stale):
+                raise CatalogStale(
+                    f"{name} was not run (CATALOG_STALE): the workers have other tools by now than those shown"
+                    " here. Look at its parameters again before the next call.",
+                    news.schema_hash,
+                )
+            elif news == "unheard":
+                await self._send_again()
+            elif news == "lost":
+                if await self._line.take_back(waiting):
+                    continue  # a worker has it, after all
+                if not only_reads(self._tool) and SEND_AGAIN not in self._delegated.approved:
+                    lost = "Redis lost the request, and whether a worker had begun it is not known"
+                    await self._ask(SEND_AGAIN, lost)
+                await self._send_again()
+            elif news == "nobody":
+                if not await self._line.take_back(waiting):
+                    raise _Over(
+                        ToolFailure(
+                            "error", f"{name} was not run: no worker is there. Start one: quoth worker."
+                        )
+                    )
+            elif news == "late":
+                raise _Over(ToolFailure("timeout", await self._why_late()))
+            else:
+                raise ToolFailure("cancelled", f"{name} was given up: this agent was closed.")
+
+    def _ended(self, ended: Ended) -> Any:
+        for effect in ended.side_effects:
+            self._context.effect(effect)
+        if ended.status != "ok":
+            raise _Over(ToolFailure(ended.status, ended.message))  # type: ignore[arg-type]
+        for text in ended.said:
+            self._context.say(text)
+        return ended.value
+
+    async def _ask(self, question: str, reason: str) -> None:
+        """Ask a person, if that is still to be done: the door then begins this body again."""
+        try:
+            await self._context.permission.request(question, reason)
+        except ToolFailure as asked:
+            raise _Over(asked) from None
+
+    async def _why_late(self) -> str:
+        name, seconds = self._tool.name, f"{self._seconds:g} s"
+        try:
+            taken = await asyncio.wait_for(self._line.take_back(self._waiting), MARGIN / 2)
+        except (ToolError, TimeoutError):
+            why = self._line.trouble or "Redis does not answer."
+            return f"{name} was sent {seconds} ago, and whether it was run is not known. {why}"
+        if taken:
+            return (
+                f"{name} was begun by a worker, but did not end within {seconds}; the worker is told to stop."
+            )
+        return f"{name} was not run: no worker was free within {seconds}."
+
+    # Calls that the body makes
+
+    def _make(self, nested: Nested) -> None:
+        """Make a call for the worker's body, through the door of this call, and answer with its result. The
+        same call is made once: who asks for it again, because it began again, has the same answer."""
+        key = (nested.number, nested.name, str(nested.form))
+        made = self._nested.get(key)
+        if made is None:
+            made = self._nested[key] = asyncio.create_task(self._answer(nested))
+        elif not made.done():
+            return
+        telling = asyncio.create_task(self._tell(nested.grant, made))
+        self._telling.add(telling)
+        telling.add_done_callback(self._telling.discard)
+
+    async def _answer(self, nested: Nested) -> bytes:
+        dispatch = self._context.dispatch
+        id, tool = secrets.token_hex(5), str(nested.form.get("tool", ""))
+        try:
+            if dispatch is None:
+                raise UsageError("There is no door here for the calls of a tool.")
+            result = await dispatch(from_json(nested.form), nested.name, nested.dry)
+        except QuothError as error:
+            result = ToolResult(id, tool, "error", message=str(error))
+        try:
+            return Answer(nested.grant, nested.number, result.to_json()).pack(self._key)
+        except WireError as error:
+            result = dataclasses.replace(
+                result, status="error", value=None, message=f"Its result is lost. {error}"
+            )
+            return Answer(nested.grant, nested.number, result.to_json()).pack(self._key)
+
+    async def _tell(self, grant: str, made: asyncio.Task[bytes]) -> None:
+        packed = await asyncio.shield(made)
+        try:
+            await self._line.tell(grant, packed)
+        except ToolError:
+            return  # the worker asks again, or the call is late
+
+    def stop(self, *, given_up: bool) -> None:
+        """Stop all that was started for the call."""
+        for task in (*self._nested.values(), *self._telling):
+            task.cancel()
+        if hasattr(self, "_waiting"):
+            self._line.forget(self._waiting, given_up=given_up)
