@@ -12,21 +12,27 @@ import contextvars
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from hashlib import sha1
+from typing import Any, Final, Literal
 
 from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl, async_client, sentence_of
 from quoth.tools.catalog.signing import Key
 from quoth.tools.errors import ToolError
-from quoth.tools.remote.keys import CALL, MOST_CALLS, REPLY, REVOKED, Keys
+from quoth.tools.remote import names
 from quoth.tools.remote.wire import FROM_WORKER, Message, WireError, unpack
-
-if TYPE_CHECKING:
-    import redis.asyncio
 
 BLOCK = 2.0  # seconds that one command waits for replies
 BATCH = 100  # commands that go together
 TRIM = 100  # replies that are read before they are deleted
 LAST_SECONDS = 600  # that what a caller tells a worker is kept, at most
+MOST_WAITING: Final = 10_000  # calls in the queue
+REVOKED: Final = b"revoked"  # in the place of an entry: a grant that its caller took back
+
+SEND = """
+if redis.call('XLEN', KEYS[1]) >= tonumber(ARGV[1]) then return false end
+return redis.call('XADD', KEYS[1], '*', ARGV[2], ARGV[3])
+"""
+_SENDS = sha1(SEND.encode(), usedforsecurity=False).hexdigest()
 
 # What became of a call: the entry that used its grant, whether that entry is in the stream still, how many
 # workers are alive, and the time.
@@ -89,14 +95,14 @@ class Line:
         self,
         url: RedisUrl,
         key: Key,
-        keys: Keys,
+        prefix: str,
         caller: str,
         patience: Patience,
         refused: Callable[[str], None],
     ) -> None:
-        self._url, self._key, self._keys, self._patience = url, key, keys, patience
+        self._url, self._key, self._prefix, self._patience = url, key, prefix, patience
         self._refused = refused
-        self.replies = keys.replies(caller)
+        self.replies = names.replies(prefix, caller)
         self.loop = asyncio.get_running_loop()
         self.trouble = ""  # why Redis cannot be reached now, in a sentence
         self._offset: float | None = None  # of the clock of Redis
@@ -104,8 +110,8 @@ class Line:
         self._used = 0.0  # when it was last used
         self._last = b"0"  # the last reply that was read
         self._read = 0  # replies since the last were deleted
-        self._client = async_client(url)
-        self._reading = async_client(url, BLOCK + READ_SECONDS)
+        self._client: Any = async_client(url)
+        self._reading: Any = async_client(url, BLOCK + READ_SECONDS)
         self._outgoing: list[tuple[tuple[Any, ...], asyncio.Future[Any]]] = []
         self._flushing = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -126,9 +132,11 @@ class Line:
         self._start("read", self._read_replies)
         self._start("watch", self._watch)
         # Where the connection is lost, the same grant is sent again: it is used once, whatever came through.
-        waiting.entry = await self._surely(
-            "XADD", self._keys.calls, "MAXLEN", "~", MOST_CALLS, "*", CALL, waiting.packed
-        )
+        rest = (1, names.queue(self._prefix), MOST_WAITING, names.FIELD, waiting.packed)
+        entry = await self._surely("EVALSHA", _SENDS, *rest)
+        if entry is None:
+            raise ToolError(f"{MOST_WAITING:,} calls wait for workers already, and no more can be sent.")
+        waiting.entry = entry
 
     async def send_again(self, waiting: Waiting, grant: str, packed: bytes, cancel: bytes) -> None:
         """Send a call whose request was lost, with a new grant; a reply to the old one counts too."""
@@ -138,16 +146,16 @@ class Line:
 
     async def tell(self, grant: str, packed: bytes) -> None:
         """Tell the worker that runs the call of this grant something. Raises ToolError."""
-        inbox = self._keys.inbox(grant)
+        inbox = names.inbox(self._prefix, grant)
         await self._surely("RPUSH", inbox, packed)
         await self._surely("EXPIRE", inbox, LAST_SECONDS)
 
     async def take_back(self, waiting: Waiting) -> bool:
         """Give a call up; whether a worker has begun it, which is then told. Raises ToolError."""
-        keys = (self._keys.grant(waiting.grant), self._keys.calls, self._keys.inbox(waiting.grant))
-        taken = await self._surely(
-            "EVAL", TAKE_BACK, 3, *keys, REVOKED, LAST_SECONDS, waiting.entry, waiting.cancel
-        )
+        prefix, grant = self._prefix, waiting.grant
+        keys = (names.grant(prefix, grant), names.queue(prefix), names.inbox(prefix, grant))
+        rest = (REVOKED, LAST_SECONDS, waiting.entry, waiting.cancel)
+        taken = await self._surely("EVAL", TAKE_BACK, len(keys), *keys, *rest)
         waiting.taken = bool(taken)
         return waiting.taken
 
@@ -182,11 +190,16 @@ class Line:
 
     async def _surely(self, *command: Any) -> Any:
         """The answer of Redis, which may be away for a moment."""
+        from redis.exceptions import NoScriptError, RedisError
+
         until = time.monotonic() + self._patience.reach
         while True:
             try:
                 return await self._command(*command)
-            except Exception as error:
+            except NoScriptError:
+                command = ("EVAL", SEND, *command[2:])
+                continue
+            except (RedisError, OSError) as error:
                 said = sentence_of(error, self._url)
                 if not _may_pass(error) or time.monotonic() >= until:
                     raise ToolError(said) from None
@@ -250,7 +263,7 @@ class Line:
                 for id, fields in entries:
                     self._last = id
                     self._read += 1
-                    self._take((fields or {}).get(REPLY, b""))
+                    self._take((fields or {}).get(names.FIELD, b""))
             if self._read >= TRIM:
                 self._read = 0
                 self._command("XTRIM", self.replies, "MINID", self._last).add_done_callback(_forget)
@@ -273,6 +286,7 @@ class Line:
 
     async def _watch(self) -> None:
         """Look after the calls that wait: their deadlines, and what became of them."""
+        prefix = self._prefix
         while self._waiting:
             await asyncio.sleep(self._patience.look)
             calls = list({id(one): one for one in self._waiting.values()}.values())
@@ -282,7 +296,14 @@ class Line:
             sent = [one for one in calls if one.entry]
             looks = [
                 self._command(
-                    *("EVAL", LOOK, 3, self._keys.grant(one.grant), self._keys.calls, self._keys.workers),
+                    *(
+                        "EVAL",
+                        LOOK,
+                        3,
+                        names.grant(prefix, one.grant),
+                        names.queue(prefix),
+                        names.workers(prefix),
+                    ),
                     *(one.entry, REVOKED, self._patience.alive),
                 )
                 for one in sent

@@ -25,7 +25,6 @@ from quoth.tools.history.audit import COLUMNS
 from quoth.tools.lisp.forms import CallForm, from_json, to_json
 from quoth.tools.policy.effects import only_reads
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.remote.keys import Keys
 from quoth.tools.remote.line import Line, Patience, Waiting
 from quoth.tools.remote.wire import (
     Answer,
@@ -62,7 +61,7 @@ class Sender:
         on_progress: Callable[[Call, str], None] | None = None,
         patience: Patience = Patience(),  # noqa: B008  it is frozen
     ) -> None:
-        self._url, self._key, self._keys = url, key, Keys(prefix)
+        self._url, self._key, self.prefix = url, key, prefix
         self._audit, self._on_progress, self._patience = audit, on_progress, patience
         self._line: Line | None = None
         self.refused = 0
@@ -94,7 +93,7 @@ class Sender:
         line = self._line
         if line is None or line.loop.is_closed():
             caller = secrets.token_hex(16)
-            line = self._line = Line(self._url, self._key, self._keys, caller, self._patience, self._refuse)
+            line = self._line = Line(self._url, self._key, self.prefix, caller, self._patience, self._refuse)
         if line.loop is not asyncio.get_running_loop():
             raise ToolError("Remote calls of one agent are made on one event loop, and this is another.")
         return line
@@ -142,7 +141,7 @@ class _Sending:
         until = await self._line.now() + self._seconds
         self._delegated = Delegated(
             grant=secrets.token_hex(16),
-            prefix=self._sender._keys.prefix,
+            prefix=self._sender.prefix,
             schema_hash=schema_hash,
             form=to_json(form),
             digest=form.digest,
@@ -201,8 +200,8 @@ class _Sending:
                     self._sender._on_progress(self._call, news.text)
             elif isinstance(news, Stale):
                 raise CatalogStale(
-                    f"{name} was not run (CATALOG_STALE): the workers have other tools by now than those shown"
-                    " here. Look at its parameters again before the next call.",
+                    f"{name} was not run (CATALOG_STALE): the workers have other tools by now than those"
+                    " shown here. Look at its parameters again before the next call.",
                     news.schema_hash,
                 )
             elif news == "unheard":
