@@ -19,12 +19,13 @@ from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl, async_client,
 from quoth.tools.catalog.signing import Key
 from quoth.tools.errors import ToolError
 from quoth.tools.remote import names
-from quoth.tools.remote.wire import FROM_WORKER, Message, WireError, unpack
+from quoth.tools.remote.wire import FROM_WORKER, Message, Nested, WireError, unpack
 
 BLOCK = 2.0  # seconds that one command waits for replies
 BATCH = 100  # commands that go together
 TRIM = 100  # replies that are read before they are deleted
-LAST_SECONDS = 600  # that what a caller tells a worker is kept, at most
+LAST_SECONDS = 600  # that an answer for a worker is kept
+AWAY_SECONDS = 5.0  # in which workers find Redis again
 MOST_WAITING: Final = 10_000  # calls in the queue
 REVOKED: Final = b"revoked"  # in the place of an entry: a grant that its caller took back
 
@@ -77,14 +78,14 @@ class Waiting:
     """A call that was sent. ``news`` is what is told of it; ``late`` tells whether its deadline has passed,
     and ``cancel`` is what a worker is told when it is given up."""
 
-    grant: str
-    packed: bytes
     late: Callable[[], bool]
+    lasts: int  # seconds after which nobody can begin it any more
+    grants: list[str] = field(default_factory=list)  # that it was sent with; the last one counts
     cancel: bytes = b""
-    entry: bytes = b""
+    entry: bytes = b""  # of the queue
     taken: bool = False  # by a worker
-    missing: int = 0  # looks in a row that did not find the request
-    since: float = field(default_factory=time.monotonic)  # when there was last a worker
+    missing: int = 0  # looks in a row that did not find the entry
+    lonely: float = 0.0  # seconds since when no worker is alive
     news: asyncio.Queue[News] = field(default_factory=asyncio.Queue)
 
 
@@ -125,36 +126,34 @@ class Line:
             self._set_clock(await self._surely("TIME"))
         return time.time() + (self._offset or 0.0)
 
-    async def send(self, waiting: Waiting) -> None:
-        """Send a call. Raises ToolError when Redis cannot be reached, or refuses it."""
-        self._waiting[waiting.grant] = waiting
+    async def send(self, waiting: Waiting, grant: str, packed: bytes, cancel: bytes) -> None:
+        """Send a call, once more too; a reply to an earlier grant counts as well. Raises ToolError when Redis
+        cannot be reached, or refuses it."""
+        waiting.grants.append(grant)
+        waiting.cancel, waiting.entry, waiting.taken, waiting.missing = cancel, b"", False, 0
+        self._waiting[grant] = waiting
         self._used = time.monotonic()
         self._start("read", self._read_replies)
         self._start("watch", self._watch)
         # Where the connection is lost, the same grant is sent again: it is used once, whatever came through.
-        rest = (1, names.queue(self._prefix), MOST_WAITING, names.FIELD, waiting.packed)
+        rest = (1, names.queue(self._prefix), MOST_WAITING, names.FIELD, packed)
         entry = await self._surely("EVALSHA", _SENDS, *rest)
         if entry is None:
             raise ToolError(f"{MOST_WAITING:,} calls wait for workers already, and no more can be sent.")
         waiting.entry = entry
 
-    async def send_again(self, waiting: Waiting, grant: str, packed: bytes, cancel: bytes) -> None:
-        """Send a call whose request was lost, with a new grant; a reply to the old one counts too."""
-        waiting.grant, waiting.packed, waiting.cancel = grant, packed, cancel
-        waiting.entry, waiting.taken, waiting.missing = b"", False, 0
-        await self.send(waiting)
-
     async def tell(self, grant: str, packed: bytes) -> None:
         """Tell the worker that runs the call of this grant something. Raises ToolError."""
         inbox = names.inbox(self._prefix, grant)
-        await self._surely("RPUSH", inbox, packed)
-        await self._surely("EXPIRE", inbox, LAST_SECONDS)
+        await asyncio.gather(
+            self._surely("RPUSH", inbox, packed), self._surely("EXPIRE", inbox, LAST_SECONDS)
+        )
 
     async def take_back(self, waiting: Waiting) -> bool:
         """Give a call up; whether a worker has begun it, which is then told. Raises ToolError."""
-        prefix, grant = self._prefix, waiting.grant
+        prefix, grant = self._prefix, waiting.grants[-1]
         keys = (names.grant(prefix, grant), names.queue(prefix), names.inbox(prefix, grant))
-        rest = (REVOKED, LAST_SECONDS, waiting.entry, waiting.cancel)
+        rest = (REVOKED, waiting.lasts, waiting.entry, waiting.cancel)
         taken = await self._surely("EVAL", TAKE_BACK, len(keys), *keys, *rest)
         waiting.taken = bool(taken)
         return waiting.taken
@@ -162,9 +161,9 @@ class Line:
     def forget(self, waiting: Waiting, *, given_up: bool) -> None:
         """The call waits no longer. One that is ``given_up`` is taken back, or its worker told, in the
         background."""
-        for grant in [grant for grant, one in self._waiting.items() if one is waiting]:
-            del self._waiting[grant]
-        if given_up and not self.loop.is_closed():
+        for grant in waiting.grants:
+            self._waiting.pop(grant, None)
+        if given_up and waiting.grants and not self.loop.is_closed():
             task = self.loop.create_task(self._give_up(waiting), context=contextvars.Context())
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
@@ -263,24 +262,27 @@ class Line:
                 for id, fields in entries:
                     self._last = id
                     self._read += 1
-                    self._take((fields or {}).get(names.FIELD, b""))
+                    if self._take((fields or {}).get(names.FIELD, b"")):
+                        self._command("XDEL", self.replies, id).add_done_callback(_forget)
             if self._read >= TRIM:
                 self._read = 0
                 self._command("XTRIM", self.replies, "MINID", self._last).add_done_callback(_forget)
 
-    def _take(self, packed: bytes) -> None:
+    def _take(self, packed: bytes) -> bool:
         """Give a reply to the call that waits for it. A second reply to a call, or one to a call that was
-        given up, is for nobody."""
+        given up, is for nobody. True for one that is to be deleted at once: who sent it looks whether
+        somebody reads here."""
         try:
             message = unpack(self._key, packed, *FROM_WORKER)
         except WireError as error:
             self._refused(str(error))
-            return
-        self._used = time.monotonic()
+            return False
         waiting = self._waiting.get(message.grant)
-        if waiting is not None:
-            waiting.taken = True
-            waiting.news.put_nowait(message)
+        if waiting is None:
+            return False
+        waiting.taken = True
+        waiting.news.put_nowait(message)
+        return isinstance(message, Nested)
 
     # Watching
 
@@ -300,7 +302,7 @@ class Line:
                         "EVAL",
                         LOOK,
                         3,
-                        names.grant(prefix, one.grant),
+                        names.grant(prefix, one.grants[-1]),
                         names.queue(prefix),
                         names.workers(prefix),
                     ),
@@ -309,11 +311,13 @@ class Line:
                 for one in sent
             ]
             for one, found in zip(sent, await asyncio.gather(*looks, return_exceptions=True), strict=True):
-                if isinstance(found, list):  # else Redis is away, and may come back
-                    used, there, alive, now = found
-                    self._set_clock(now)
-                    if news := self._judge(one, used, there, alive):
-                        one.news.put_nowait(news)
+                if not isinstance(found, list):  # Redis is away, and may come back
+                    one.lonely = -AWAY_SECONDS
+                    continue
+                used, there, alive, now = found
+                self._set_clock(now)
+                if news := self._judge(one, used, there, alive):
+                    one.news.put_nowait(news)
 
     def _judge(self, one: Waiting, used: bytes, there: int, alive: int) -> News | None:
         """What a look says of a call. A reply may be on its way when its request is not there any more, so
@@ -322,11 +326,8 @@ class Line:
         one.missing = 0 if there else one.missing + 1
         if one.missing == 2:
             return "unheard" if used else "lost"
-        if used or alive:
-            one.since = time.monotonic()
-        elif time.monotonic() - one.since >= self._patience.nobody:
-            return "nobody"
-        return None
+        one.lonely = 0.0 if used or alive else one.lonely + self._patience.look
+        return "nobody" if one.lonely >= self._patience.nobody else None
 
     def _set_clock(self, told: Any) -> None:
         seconds, micros = told

@@ -7,6 +7,7 @@ Knows calls, contexts and signed messages; the line knows Redis. It must not kno
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import secrets
 import time
@@ -20,12 +21,12 @@ from quoth.tools.call.ports import Audit
 from quoth.tools.call.values import plain
 from quoth.tools.catalog.connection import RedisUrl
 from quoth.tools.catalog.signing import Key
-from quoth.tools.errors import CatalogStale, QuothError, ToolError, ToolFailure, UsageError
+from quoth.tools.errors import STATUSES, CatalogStale, QuothError, Status, ToolError, ToolFailure, UsageError
 from quoth.tools.history.audit import COLUMNS
 from quoth.tools.lisp.forms import CallForm, from_json, to_json
 from quoth.tools.policy.effects import only_reads
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.remote.line import Line, Patience, Waiting
+from quoth.tools.remote.line import LAST_SECONDS, Line, Patience, Waiting
 from quoth.tools.remote.wire import (
     Answer,
     Asks,
@@ -39,7 +40,7 @@ from quoth.tools.remote.wire import (
 )
 
 SEND_AGAIN = "send it again"  # the permission that a call needs which may have been made
-MARGIN = 3.0  # seconds that we give up before the door does, to say why
+MARGIN = 5.0  # seconds that we give up before the door does, to say why
 REFUSED_SECONDS = 60.0  # between two audit rows about replies that are not believed
 
 
@@ -93,22 +94,32 @@ class Sender:
         line = self._line
         if line is None or line.loop.is_closed():
             caller = secrets.token_hex(16)
-            line = self._line = Line(self._url, self._key, self.prefix, caller, self._patience, self._refuse)
+            line = self._line = Line(self._url, self._key, self.prefix, caller, self._patience, self.refuse)
         if line.loop is not asyncio.get_running_loop():
             raise ToolError("Remote calls of one agent are made on one event loop, and this is another.")
         return line
 
-    def _refuse(self, why: str) -> None:
+    def refuse(self, why: str) -> None:
         """Count a reply that is not believed; who floods us with them does not flood the audit."""
         self.refused += 1
         if self._audit is None or (self._told and time.monotonic() - self._told < REFUSED_SECONDS):
             return
         self._told = time.monotonic()
+        with contextlib.suppress(QuothError):  # what cannot be written down is still counted
+            self._audit.write(self._row(why))
+
+    def _row(self, why: str) -> dict[str, Any]:
         row: dict[str, Any] = dict.fromkeys(COLUMNS, "")
         row |= {"ts": datetime.now(UTC).isoformat(timespec="milliseconds"), "side_effects": ()}
         row |= dict.fromkeys(("depth", "round", "place", "duration_ms"), 0) | {"confidence": None}
         row |= {"id": secrets.token_hex(5), "route": "remote", "status": "denied", "stage": "reply"}
-        self._audit.write(row | {"message": f"A reply from Redis was not believed ({self.refused}): {why}"})
+        return row | {"message": f"A reply from Redis was not believed ({self.refused} by now): {why}"}
+
+    def progressed(self, call: Call, text: str) -> None:
+        """Tell the listener; what is wrong with it is no matter of the call."""
+        if self._on_progress is not None:
+            with contextlib.suppress(Exception):
+                self._on_progress(call, text)
 
 
 class _Over(Exception):
@@ -126,10 +137,11 @@ class _Sending:
     ) -> None:
         self._sender, self._line, self._key = sender, line, sender._key
         self._tool, self._call, self._context = tool, call, context
-        self._nested: dict[tuple[int, str, str], asyncio.Task[bytes]] = {}
-        self._telling: set[asyncio.Task[None]] = set()
+        self._nested: dict[str, asyncio.Task[ToolResult]] = {}
+        self._telling: dict[str, asyncio.Task[None]] = {}
         self._seconds = tool.timeout + max(tool.patience - MARGIN, tool.patience / 2)
         self._since = time.monotonic()
+        self._waiting = Waiting(self._late, LAST_SECONDS + int(self._seconds))
 
     def _late(self) -> bool:
         clocks = self._context.inner_clocks
@@ -160,23 +172,21 @@ class _Sending:
             expires=until,
             replies=self._line.replies,
         )
-        self._waiting = Waiting(self._delegated.grant, self._pack(), self._late, self._cancel())
-        await self._line.send(self._waiting)
+        await self._send()
 
-    def _pack(self) -> bytes:
+    async def _send(self) -> None:
+        grant = self._delegated.grant
         try:
-            return self._delegated.pack(self._key)
+            packed = self._delegated.pack(self._key)
         except WireError as error:
             raise ToolError(f"The call of {self._tool.name} was not sent. {error}") from None
-
-    def _cancel(self) -> bytes:
-        return Cancel(self._delegated.grant).pack(self._key)
+        await self._line.send(self._waiting, grant, packed, Cancel(grant).pack(self._key))
 
     async def _send_again(self) -> None:
         """Send the call once more, with a new grant and the same key: the worker answers by the result that
         is kept under it, if there is one."""
-        self._delegated = dataclasses.replace(self._delegated, grant=secrets.token_hex(16), resumed=True)
-        await self._line.send_again(self._waiting, self._delegated.grant, self._pack(), self._cancel())
+        self._delegated = dataclasses.replace(self._delegated, grant=secrets.token_hex(16))
+        await self._send()
 
     async def result(self) -> Any:
         """Wait for the end of the call, and do what the worker asks for until then."""
@@ -186,18 +196,16 @@ class _Sending:
             if isinstance(news, Ended):
                 if (news.key, news.digest) == (self._delegated.key, self._delegated.digest):
                     return self._ended(news)
-                self._sender._refuse("It is the result of another call.")
+                self._sender.refuse("It is the result of another call.")
             elif isinstance(news, Asks):
                 if news.question in self._delegated.approved:
-                    raise _Over(
-                        ToolFailure("denied", f"The worker asks again for what was approved: {news.reason}.")
-                    )
+                    again = f"The worker asks again for what was approved: {news.reason}."
+                    raise _Over(ToolFailure("denied", again))
                 await self._ask(news.question, news.reason)
             elif isinstance(news, Nested):
                 self._make(news)
             elif isinstance(news, Progress):
-                if self._sender._on_progress is not None:
-                    self._sender._on_progress(self._call, news.text)
+                self._sender.progressed(self._call, news.text)
             elif isinstance(news, Stale):
                 raise CatalogStale(
                     f"{name} was not run (CATALOG_STALE): the workers have other tools by now than those"
@@ -215,13 +223,10 @@ class _Sending:
                 await self._send_again()
             elif news == "nobody":
                 if not await self._line.take_back(waiting):
-                    raise _Over(
-                        ToolFailure(
-                            "error", f"{name} was not run: no worker is there. Start one: quoth worker."
-                        )
-                    )
+                    nobody = f"{name} was not run: no worker is there; start one with quoth worker."
+                    raise _Over(ToolFailure("error", nobody))
             elif news == "late":
-                raise _Over(ToolFailure("timeout", await self._why_late()))
+                await self._give_up()
             else:
                 raise ToolFailure("cancelled", f"{name} was given up: this agent was closed.")
 
@@ -229,7 +234,8 @@ class _Sending:
         for effect in ended.side_effects:
             self._context.effect(effect)
         if ended.status != "ok":
-            raise _Over(ToolFailure(ended.status, ended.message))  # type: ignore[arg-type]
+            status: Status = ended.status if ended.status in STATUSES else "error"
+            raise _Over(ToolFailure(status, ended.message))
         for text in ended.said:
             self._context.say(text)
         return ended.value
@@ -241,61 +247,56 @@ class _Sending:
         except ToolFailure as asked:
             raise _Over(asked) from None
 
-    async def _why_late(self) -> str:
+    async def _give_up(self) -> None:
+        """The deadline has passed: end the call, and say whether a worker had begun it."""
         name, seconds = self._tool.name, f"{self._seconds:g} s"
         try:
             taken = await asyncio.wait_for(self._line.take_back(self._waiting), MARGIN / 2)
         except (ToolError, TimeoutError):
             why = self._line.trouble or "Redis does not answer."
-            return f"{name} was sent {seconds} ago, and whether it was run is not known. {why}"
-        if taken:
-            return (
-                f"{name} was begun by a worker, but did not end within {seconds}; the worker is told to stop."
-            )
-        return f"{name} was not run: no worker was free within {seconds}."
+            said = f"{name} was sent {seconds} ago, and whether it was run is not known. {why}"
+            raise ToolFailure("timeout", said) from None
+        begun = f"{name} was begun by a worker and did not end within {seconds}; the worker is told to stop."
+        free = f"{name} was not run: no worker was free within {seconds}."
+        raise _Over(ToolFailure("timeout", begun if taken else free))
 
     # Calls that the body makes
 
     def _make(self, nested: Nested) -> None:
         """Make a call for the worker's body, through the door of this call, and answer with its result. The
         same call is made once: who asks for it again, because it began again, has the same answer."""
-        key = (nested.number, nested.name, str(nested.form))
-        made = self._nested.get(key)
+        same = f"{nested.number} {nested.name} {nested.form}"
+        made = self._nested.get(same)
         if made is None:
-            made = self._nested[key] = asyncio.create_task(self._answer(nested))
-        elif not made.done():
-            return
-        telling = asyncio.create_task(self._tell(nested.grant, made))
-        self._telling.add(telling)
-        telling.add_done_callback(self._telling.discard)
+            made = self._nested[same] = asyncio.create_task(self._result(nested))
+        told = f"{nested.grant} {same}"
+        if told not in self._telling:
+            self._telling[told] = asyncio.create_task(self._tell(nested, made))
+            self._telling[told].add_done_callback(lambda task: self._telling.pop(told, None))
 
-    async def _answer(self, nested: Nested) -> bytes:
+    async def _result(self, nested: Nested) -> ToolResult:
         dispatch = self._context.dispatch
-        id, tool = secrets.token_hex(5), str(nested.form.get("tool", ""))
         try:
             if dispatch is None:
                 raise UsageError("There is no door here for the calls of a tool.")
-            result = await dispatch(from_json(nested.form), nested.name, nested.dry)
+            return await dispatch(from_json(nested.form), nested.name, nested.dry)
         except QuothError as error:
-            result = ToolResult(id, tool, "error", message=str(error))
-        try:
-            return Answer(nested.grant, nested.number, result.to_json()).pack(self._key)
-        except WireError as error:
-            result = dataclasses.replace(
-                result, status="error", value=None, message=f"Its result is lost. {error}"
-            )
-            return Answer(nested.grant, nested.number, result.to_json()).pack(self._key)
+            tool = str(nested.form.get("tool", ""))
+            return ToolResult(secrets.token_hex(5), tool, "error", message=str(error))
 
-    async def _tell(self, grant: str, made: asyncio.Task[bytes]) -> None:
-        packed = await asyncio.shield(made)
+    async def _tell(self, nested: Nested, made: asyncio.Task[ToolResult]) -> None:
+        result = await asyncio.shield(made)
         try:
-            await self._line.tell(grant, packed)
-        except ToolError:
-            return  # the worker asks again, or the call is late
+            packed = Answer(nested.grant, nested.number, result.to_json()).pack(self._key)
+        except WireError as error:
+            lost = f"Its result cannot be given to the worker. {error}"
+            result = dataclasses.replace(result, status="error", value=None, message=lost)
+            packed = Answer(nested.grant, nested.number, result.to_json()).pack(self._key)
+        with contextlib.suppress(ToolError):  # the worker asks again, or the call is late
+            await self._line.tell(nested.grant, packed)
 
     def stop(self, *, given_up: bool) -> None:
         """Stop all that was started for the call."""
-        for task in (*self._nested.values(), *self._telling):
+        for task in (*self._nested.values(), *self._telling.values()):
             task.cancel()
-        if hasattr(self, "_waiting"):
-            self._line.forget(self._waiting, given_up=given_up)
+        self._line.forget(self._waiting, given_up=given_up)
