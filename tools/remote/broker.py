@@ -31,7 +31,6 @@ from quoth.tools.errors import QuothError
 from quoth.tools.remote import names
 
 TAKEOVER_SECONDS = 30.0
-MOST_WAITING = 10_000  # entries in the queue
 BLOCK_SECONDS = 1.0  # so long a worker that stops may still wait for one more entry
 FORGOTTEN_SECONDS = 600.0  # a worker that has nothing and says nothing
 
@@ -40,10 +39,6 @@ local function ours(queue, consumer, entry)
   local held = redis.pcall('XPENDING', queue, '{names.GROUP}', entry, entry, 1)
   return not held.err and #held == 1 and held[1][2] == consumer
 end
-"""
-_SEND = """
-if redis.call('XLEN', KEYS[1]) >= tonumber(ARGV[1]) then return false end
-return redis.call('XADD', KEYS[1], '*', ARGV[2], ARGV[3])
 """
 _RENEW = f"""{OURS}
 local lost = {{}}
@@ -106,9 +101,10 @@ class CallBroker(RedisStreamBroker):
         self.formatter = _Bare()
         self.takeover = takeover
         self.stopping = False
+        self.paused = False  # it takes nothing, and keeps what it has
         self.on_state: Callable[[Exception | None], None] = lambda error: None
         self.redis: Redis = Redis(connection_pool=self.connection_pool)
-        self._send = self.redis.register_script(_SEND)
+        self._send = self.redis.register_script(names.SEND)
         self._renew = self.redis.register_script(_RENEW)
         self._forget = self.redis.register_script(_FORGET)
         self._declared = False
@@ -119,9 +115,9 @@ class CallBroker(RedisStreamBroker):
 
     async def send(self, packed: bytes) -> bytes:
         """Append a message to the queue; the number of its entry. Raises QuothError for a full queue."""
-        entry = await self._send(keys=[self.queue_name], args=[MOST_WAITING, names.FIELD, packed])
+        entry = await self._send(keys=[self.queue_name], args=[names.MOST_WAITING, names.FIELD, packed])
         if entry is None:
-            raise QuothError(f"{MOST_WAITING:,} calls wait for workers already, and no more can be sent.")
+            raise QuothError(names.FULL)
         return bytes(entry)
 
     async def startup(self) -> None:
@@ -142,6 +138,9 @@ class CallBroker(RedisStreamBroker):
         """The entries for this worker, one when it is asked for, until ``stopping``."""
         pause = 0.1
         while not self.stopping:
+            if self.paused:
+                await asyncio.sleep(0.1)
+                continue
             try:
                 found = await self._next()
             except (RedisError, OSError) as error:

@@ -1,4 +1,4 @@
-"""The names of what calls leave in Redis. Knows texts only."""
+"""The names of what calls leave in Redis, and the script that sends one. Knows texts only."""
 
 from __future__ import annotations
 
@@ -44,3 +44,12 @@ def call(prefix: str, key: str, user: str) -> str:
 def dead(prefix: str) -> str:
     """The stream of the calls that nobody tries any more."""
     return f"{prefix}:tools:dead"
+
+
+MOST_WAITING = 10_000  # entries in the queue
+FULL = f"{MOST_WAITING:,} calls wait for workers already, and no more can be sent."
+# queue; MOST_WAITING, FIELD, packed message. The number of the entry, or nothing where the queue is full.
+SEND = """
+if redis.call('XLEN', KEYS[1]) >= tonumber(ARGV[1]) then return false end
+return redis.call('XADD', KEYS[1], '*', ARGV[2], ARGV[3])
+"""
