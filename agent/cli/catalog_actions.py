@@ -58,7 +58,7 @@ def publish(options: CatalogOptions) -> int:
     table = _tools_of_files(options)
     if not len(table):
         raise UsageError("There is nothing to publish; name a file of tools with --tools FILE.hy.")
-    url, seal, prefix = _place(options)
+    url, seal, prefix = place_of(options)
 
     async def work() -> int:
         async with connected(url) as client:
@@ -82,7 +82,7 @@ def show(options: CatalogShowOptions) -> int:
     from quoth.tools.registry.entry import tool_of
     from quoth.tools.registry.table import ToolTable
 
-    url, seal, prefix = _place(options)
+    url, seal, prefix = place_of(options)
 
     async def work() -> int:
         async with connected(url) as client:
@@ -115,7 +115,7 @@ def diff(options: CatalogOptions) -> int:
     from quoth.tools.catalog.store import kept_versions, load_version
 
     table = _tools_of_files(options)
-    url, seal, prefix = _place(options)
+    url, seal, prefix = place_of(options)
 
     async def work() -> int:
         async with connected(url) as client:
@@ -153,7 +153,7 @@ def watch(options: CatalogOptions) -> int:
     from quoth.tools.catalog.changes import changes, counted
     from quoth.tools.catalog.store import followed
 
-    url, seal, prefix = _place(options)
+    url, seal, prefix = place_of(options)
     last = ""
 
     def trouble(error: StoreError | None) -> None:
@@ -200,7 +200,7 @@ def key(options: KeyOptions) -> int:
     return DONE
 
 
-def _place(options: CatalogOptions) -> tuple[RedisUrl, Key, str]:
+def place_of(options: CatalogOptions) -> tuple[RedisUrl, Key, str]:
     """The server, the key and the prefix that the options name."""
     from quoth.tools.catalog.connection import checked_prefix, redis_url
     from quoth.tools.catalog.signing import key_path, read_key
