@@ -207,13 +207,13 @@ class Worker:
         except WireError as error:
             raise _Refused("denied", f"A call was refused. {error}", silent=True) from None
         assert isinstance(said, Delegated)
-        if said.prefix != self._prefix or not said.replies.startswith(names.replies(self._prefix, "")):
-            raise _Refused(
-                "denied",
-                f"A call was refused. It was granted for the prefix {said.prefix}, and this worker has"
-                f" {self._prefix}.",
-                silent=True,  # its caller reads elsewhere
-            )
+        why = ""
+        if said.prefix != self._prefix:
+            why = f"It was granted for the prefix {said.prefix}, and this worker has {self._prefix}."
+        elif not said.replies.startswith(names.replies(self._prefix, "")):
+            why = "Its reply is wanted in another place than the stream of a caller."
+        if why:  # its caller, if there is one, does not read here
+            raise _Refused("denied", f"A call was refused. {why}", silent=True)
         return said
 
     async def _take(self, delivery: Delivery, said: Delegated) -> Taken | None:
