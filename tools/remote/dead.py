@@ -66,9 +66,10 @@ def drop(client: redis.Redis, key: Key, prefix: str, id: str) -> DeadCall:
     return found
 
 
-def retry(client: redis.Redis, key: Key, prefix: str, id: str) -> Ended:
+def retry(client: redis.Redis, key: Key, prefix: str, id: str) -> tuple[str, Ended]:
     """Have one made once more, under its old key, and wait for its result; it is a dead letter no longer when
-    a worker answers. Raises QuothError when none does, or when it must be made anew."""
+    a worker answers. The tool and the result. Raises QuothError when nobody answers, or when it must be made
+    anew."""
     found = _found(client, key, prefix, id)
     if found.call is None:
         raise UsageError(
@@ -85,12 +86,12 @@ def retry(client: redis.Redis, key: Key, prefix: str, id: str) -> Ended:
         client.set(names.grant(prefix, call.grant), "revoked", nx=True, ex=3600)
         raise QuothError(f"No worker has answered in time; the call {id} stays.")
     client.xdel(names.dead(prefix), found.id)
-    tool = call.form.get("tool")
+    tool = str(call.form.get("tool"))
     if isinstance(reply, Stale):
         raise QuothError(f"The tools have changed since {tool} was called; it is to be called anew.")
     if isinstance(reply, Asks):
         raise QuothError(f"{tool} wants a person to be asked ({reply.reason}); it is to be called anew.")
-    return reply
+    return tool, reply
 
 
 def again(call: Delegated, sent: float, offset: float, prefix: str) -> Delegated:
