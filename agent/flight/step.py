@@ -260,7 +260,7 @@ class _Attempt:
             value = result_of(self.step, StepAttempt(self.name, self.session.past(self.name)))
             program = _program(form, {RESULT: value}, form.text)
             was = f"; {RESULT} was {shortened(show_value(value), RESULT_CHARS) or 'an empty text'}"
-        looking = ToolTable(tuple(tool for tool in self.agent.table if reads_only(tool)))
+        looking = self.agent.table.where(reads_only)
         run = self._run(looking, name=f"{self.name}/expect")  # of its own: that of the model has ended
         result = await self._evaluate(run, program, "0")
         if not result.ok:
