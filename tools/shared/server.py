@@ -13,7 +13,7 @@ from typing import Any
 
 from quoth.tools.catalog.connection import RedisUrl, check_sync, checked_prefix, sync_client, told
 
-VARIABLE = "QUOTH_SHARE"
+VARIABLE = "QUOTH_SHARED"
 
 # How a script begins that needs the time, which is its first value, or else that of Redis.
 NOW = """
