@@ -38,7 +38,7 @@ from quoth.agent.terminal.person import user_name
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.ports import Audit
+from quoth.tools.call.ports import Audit, Limits
 from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SOURCES, Embedder, Services
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
@@ -133,6 +133,7 @@ class Host:
         self._running: Stoppable | None = None
         self._closed = False
         self._store: Store | None = None
+        self._shared = policies.open_shared()
         self._open_records(given.audit)
         self._open_session()
         self.door = self._make_door(policies)
@@ -143,6 +144,7 @@ class Host:
             "base-url": self.models.options.base_url,
             "policy": None if policies.file is None else str(Path(policies.file).resolve()),
             **({"gate": str(policies.gate_file)} if policies.gate_file else {}),
+            **(self._shared.kept if self._shared else {}),
             "limits": vars(self.limits),
             "dialect": self.models.options.dialect,
             "belt": tooling.belt,
@@ -177,6 +179,7 @@ class Host:
             person=person,
             audit=self.audit,
             channel=self.channel,
+            rows=self._shared.requests(self._opened_store) if self._shared else None,
         )
         self.transcript = Transcript(self._opened_store)
         self.call_log = StoreCallLog(self.transcript, self.table.secrets)
@@ -229,6 +232,11 @@ class Host:
     def _make_door(self, policies: PolicyOptions) -> Door:
         counted = [limit.counts for limit in self.policy.limits]
         self.policy.counted = True
+        rules = [*policies.quotas, *counted]
+        if self._shared is None:
+            limits: Limits = StoreLimits(self._opened_store, rules, zone=policies.zone)
+        else:
+            limits = self._shared.limits(rules, zone=policies.zone)
         return Door(
             self.table,
             policy=self.policy,
@@ -238,7 +246,7 @@ class Host:
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
             log=self.call_log,
             together=lambda: self._opened_store().transaction(),
-            limits=StoreLimits(self._opened_store, [*policies.quotas, *counted], zone=policies.zone),
+            limits=limits,
         )
 
     def _opened_store(self) -> Store:
@@ -374,6 +382,8 @@ class Host:
             return
         async with contextlib.AsyncExitStack() as ending:
             ending.callback(self._close_store)
+            if self._shared is not None:
+                ending.callback(self._shared.close)
             ending.push_async_callback(self._memory.aclose)
             ending.push_async_callback(self.models.aclose)
             ending.push_async_callback(self._sandbox.aclose)
