@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from quoth.agent.reply import Reply
     from quoth.tools.call.call import ToolResult
     from quoth.tools.call.services import KnowledgeBase, WebSearch
+    from quoth.tools.catalog.connection import RedisUrl
     from quoth.tools.knowledge.base import FileKnowledge
     from quoth.tools.registry.table import ToolTable
     from quoth.tools.storage.database import Store
@@ -81,7 +82,9 @@ def agent_of(
     more.setdefault("services", services)
     agent = AsyncAgent(
         workspace=options.folder,
-        tools=ToolOptions(options.tools, options.belt or "full", options.without),
+        tools=ToolOptions(
+            options.tools, options.belt or "full", options.without, _remote(options), *_of_remote(options)
+        ),
         model=ModelOptions(options.model, options.base_url, options.dialect, None, options.after_tags),
         policy=PolicyOptions(options.policy, options.gate),
         user=options.user,
@@ -93,6 +96,21 @@ def agent_of(
     if store is not None and not store.read_only:
         agent.use_store(store)
     return agent
+
+
+def _remote(options: Options) -> RedisUrl | None:
+    """Where the remote tools are, if there are to be any."""
+    if options.remote is None:
+        if options.local:
+            raise UsageError("--local keeps a tool here that is remote too; it goes with --remote URL.")
+        return None
+    from quoth.agent.run.remote_tools import remote_url  # here: most commands have none
+
+    return remote_url(options.remote, ca=options.redis_ca)
+
+
+def _of_remote(options: Options) -> tuple[Sequence[str], str, str | None]:
+    return options.local, options.prefix or "sg", options.key
 
 
 def _sources(words: Sequence[str]) -> dict[str, str]:
@@ -204,7 +222,12 @@ def tools_of(options: Options) -> ToolTable:
     _sources(options.sources)  # refused here, too
     with results_only():
         table = load_tools(options.tools, without=options.without, knowledge=options.knowledge)
-    return with_sources(table) if options.sources else table
+    table = with_sources(table) if options.sources else table
+    if (url := _remote(options)) is None:
+        return table
+    from quoth.agent.run.remote_tools import open_remote
+
+    return open_remote(table, url, *_of_remote(options)).table
 
 
 # What is shown

@@ -61,6 +61,10 @@ class RequestStore:
         self._audit = audit
         self._clock = clock
 
+    def use(self, table: ToolTable) -> None:
+        """Take these tools for those that there are."""
+        self._table = table
+
     def requests(self, *, session: str | None = None, every: bool = False) -> list[Request]:
         """The open requests, oldest first; with ``every``, the decided and used ones too."""
         sql = f"SELECT {_SHOWN} FROM requests WHERE 1"  # noqa: S608
