@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,9 @@ from quoth.tools.errors import UsageError
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.reply import Reply
+    from quoth.agent.run.options import ToolOptions
     from quoth.tools.call.call import ToolResult
     from quoth.tools.call.services import KnowledgeBase, WebSearch
-    from quoth.tools.catalog.connection import RedisUrl
     from quoth.tools.knowledge.base import FileKnowledge
     from quoth.tools.registry.table import ToolTable
     from quoth.tools.storage.database import Store
@@ -60,7 +61,7 @@ def agent_of(
     AsyncAgent."""
     from quoth.agent.client import AsyncAgent
     from quoth.agent.run.channels import VARIABLE, channels_of
-    from quoth.agent.run.options import HostServices, ModelOptions, PolicyOptions, ToolOptions
+    from quoth.agent.run.options import HostServices, ModelOptions, PolicyOptions
 
     consent: Any = None
     if options.yes:
@@ -82,8 +83,11 @@ def agent_of(
     more.setdefault("services", services)
     agent = AsyncAgent(
         workspace=options.folder,
-        tools=ToolOptions(
-            options.tools, options.belt or "full", options.without, _remote(options), *_of_remote(options)
+        tools=replace(
+            remote_options(options),
+            tools=options.tools,
+            belt=options.belt or "full",
+            without=options.without,
         ),
         model=ModelOptions(options.model, options.base_url, options.dialect, None, options.after_tags),
         policy=PolicyOptions(options.policy, options.gate),
@@ -98,19 +102,18 @@ def agent_of(
     return agent
 
 
-def _remote(options: Options) -> RedisUrl | None:
+def remote_options(options: Options) -> ToolOptions:
     """Where the remote tools are, if there are to be any."""
+    from quoth.agent.run.options import ToolOptions
+
     if options.remote is None:
         if options.local:
             raise UsageError("--local keeps a tool here that is remote too; it goes with --remote URL.")
-        return None
+        return ToolOptions()
     from quoth.agent.run.remote_tools import remote_url  # here: most commands have none
 
-    return remote_url(options.remote, ca=options.redis_ca)
-
-
-def _of_remote(options: Options) -> tuple[Sequence[str], str, str | None]:
-    return options.local, options.prefix or "sg", options.key
+    url = remote_url(options.remote, ca=options.redis_ca)
+    return ToolOptions(remote=url, local=options.local, prefix=options.prefix or "sg", key=options.key)
 
 
 def _sources(words: Sequence[str]) -> dict[str, str]:
@@ -223,11 +226,10 @@ def tools_of(options: Options) -> ToolTable:
     with results_only():
         table = load_tools(options.tools, without=options.without, knowledge=options.knowledge)
     table = with_sources(table) if options.sources else table
-    if (url := _remote(options)) is None:
+    if options.remote is None and not options.local:
         return table
-    from quoth.agent.run.remote_tools import open_remote
-
-    return open_remote(table, url, *_of_remote(options)).table
+    remote = remote_options(options).open_remote(table)
+    return table if remote is None else remote.table
 
 
 # What is shown

@@ -120,7 +120,7 @@ async def replay(
             if key not in agents:
                 agents[key] = await opened.enter_async_context(make(given))
                 _set_apart(agents[key], session, events)
-                found.notes += tools_since(given.said.get("versions", {}), agents[key].table)
+                found.notes += tools_since(given.said, agents[key].given())
             await _Replayed(found, agents[key], run, happened).go()
     if live is not None:
         await _look_again(found, events, live, foreign)

@@ -85,9 +85,9 @@ class ToolOptions:
         """The remote tools beside those that are ``here``, if there are to be any. Raises QuothError."""
         if self.remote is None:
             return None
-        from quoth.agent.run.remote_tools import open_remote  # here: most agents have none
+        from quoth.agent.run.remote_tools import RemoteTools, open_catalog  # here: most agents have none
 
-        return open_remote(here, self.remote, tuple(self.local), self.prefix, self.key)
+        return RemoteTools(here, open_catalog(self.remote, self.prefix, self.key), tuple(self.local))
 
     @property
     def kept(self) -> dict[str, Any]:
@@ -97,8 +97,10 @@ class ToolOptions:
         from quoth.agent.run.remote_tools import place_of
 
         key = {"key": str(Path(self.key).expanduser().resolve())} if self.key else {}
-        return place_of(self.remote) | {"prefix": self.prefix, **key} | (
-            {"local": list(self.local)} if self.local else {}
+        return (
+            place_of(self.remote)
+            | {"prefix": self.prefix, **key}
+            | ({"local": list(self.local)} if self.local else {})
         )
 
     def load(self, *, knowledge: bool = False) -> ToolTable:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,12 +79,9 @@ def _narrowed(table: ToolTable, new: ToolTable) -> ToolTable:
 class RemoteTools:
     """The tools of an agent: those that are ``here`` and those of a catalogue, except the ``kept`` ones."""
 
-    def __init__(
-        self, here: ToolTable, catalog: LiveCatalog, kept: Collection[str], close: Callable[[], Any] | None
-    ) -> None:
+    def __init__(self, here: ToolTable, catalog: LiveCatalog, kept: Collection[str]) -> None:
         self._here, self._kept = here, kept
         self._catalog = catalog
-        self._close = close
         self.trouble = ""
         self.table = self._merged()
 
@@ -111,8 +108,6 @@ class RemoteTools:
 
     async def aclose(self) -> None:
         await self._catalog.aclose()
-        if self._close is not None:
-            await self._close()
 
 
 class _Sender:
@@ -122,9 +117,7 @@ class _Sender:
         self._options = (url, key, prefix)
         self._sender: Any = None
 
-    async def __call__(
-        self, tool: CognitiveTool, call: Call, context: ToolContext, schema_hash: str
-    ) -> Any:
+    async def __call__(self, tool: CognitiveTool, call: Call, context: ToolContext, schema_hash: str) -> Any:
         if self._sender is None:
             from quoth.tools.remote.sender import Sender  # here: most agents call no worker
 
@@ -137,23 +130,16 @@ class _Sender:
             await sender.aclose()
 
 
-def open_remote(
-    here: ToolTable,
-    remote: str | RedisUrl | LiveCatalog,
-    kept: Collection[str],
-    prefix: str,
-    key: str | Path | None,
-) -> RemoteTools:
+def open_catalog(remote: str | RedisUrl | LiveCatalog, prefix: str, key: str | Path | None) -> LiveCatalog:
     """Read the catalogue at ``remote`` now. Raises UsageError and StoreError."""
     from quoth.tools.catalog.connection import checked_prefix
     from quoth.tools.catalog.remote_table import LiveCatalog
     from quoth.tools.catalog.signing import key_path, read_key
 
     if isinstance(remote, LiveCatalog):
-        return RemoteTools(here, remote, kept, None)
+        return remote
     options = (remote_url(remote, typed=False), read_key(key_path(key)), checked_prefix(prefix))
-    send = _Sender(*options)
-    return RemoteTools(here, LiveCatalog(*options, send), kept, send.aclose)
+    return LiveCatalog(*options, _Sender(*options))
 
 
 def place_of(remote: str | RedisUrl | LiveCatalog) -> dict[str, Any]:
@@ -161,7 +147,7 @@ def place_of(remote: str | RedisUrl | LiveCatalog) -> dict[str, Any]:
     from quoth.tools.catalog.remote_table import LiveCatalog
 
     url = remote.url if isinstance(remote, LiveCatalog) else remote_url(remote, typed=False)
-    return {"remote": url.shown, **({"redis-ca": url.ca} if url.ca else {})}
+    return {"remote": url.shown, **({"redis-ca": str(Path(url.ca).resolve())} if url.ca else {})}
 
 
 def remote_url(given: str | RedisUrl, *, ca: str | None = None, typed: bool = True) -> RedisUrl:

@@ -204,7 +204,7 @@ def news_text(before: ToolTable, now: ToolTable) -> str:
     old, new = ({tool.name: tool for tool in table.shown} for table in (before, now))
     same = {name for name in old if name in new and old[name] is new[name]}
     kept = [name for name in old if name in new and name not in same]
-    changed = [name for name in kept if old[name].version != new[name].version]
+    changed = [name for name in kept if _told_of(old[name]) != _told_of(new[name])]
     added, gone = [name for name in new if name not in old], [name for name in old if name not in new]
     parts = []
     room = MOST_SHOWN
@@ -216,6 +216,11 @@ def news_text(before: ToolTable, now: ToolTable) -> str:
     if gone:
         parts.append("\n".join(["Gone, and cannot be called any more:", *_named(gone)]))
     return "\n\n".join([NEWS, *parts]) if parts else ""
+
+
+def _told_of(tool: CognitiveTool) -> dict[str, Any]:
+    """What a model can be told of a tool: its code is no matter of its."""
+    return {name: value for name, value in tool.entry.items() if name != "version"}
 
 
 def _named(names: Sequence[str]) -> list[str]:

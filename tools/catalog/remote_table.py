@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final, Protocol, Self, TypeVar
 
 from quoth.tools.call.call import Call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.catalog.connection import RedisUrl, connected
 from quoth.tools.catalog.signing import Key
+from quoth.tools.catalog.store import followed
 from quoth.tools.errors import (
     DuplicateToolError,
     QuothError,
@@ -27,8 +28,7 @@ from quoth.tools.errors import (
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.text import short
 
-LOOK_SECONDS: Final = 30.0  # between two looks for a message that was missed
-RETRY_SECONDS: Final = (0.2, 5.0)  # after the first loss of the server, and at most
+PATIENCE: Final = 40.0  # seconds beyond a tool's own timeout: another worker may take the call over
 RELOAD_SECONDS: Final = 5.0  # a turn waits so long for a catalogue that is known to be old
 T = TypeVar("T")
 
@@ -65,8 +65,11 @@ class RemoteToolTable(ToolTable):
 
             return body
 
-        entries: Iterable[Mapping[str, Any]] = payload["tools"]
-        super().__init__(tuple(tool_of(entry, body_of(entry["name"]), remote=name) for entry in entries))
+        self.published: list[dict[str, Any]] = payload["tools"]
+        made = (
+            tool_of(entry, body_of(entry["name"]), remote=name, patience=PATIENCE) for entry in self.published
+        )
+        super().__init__(tuple(made))
         self.permit(payload["permissions"])
 
     @classmethod
@@ -95,16 +98,15 @@ class LiveCatalog:
     table stays. ``send`` delivers the calls."""
 
     def __init__(self, url: RedisUrl, key: Key, prefix: str, send: Deliver) -> None:
-        self.url, self._key, self._prefix = url, key, prefix
+        self.url = url
+        self._key, self._prefix = key, prefix
         self._send = send
         self._stale = False
         self._task: asyncio.Task[None] | None = None
         self.trouble = ""
         self.table: RemoteToolTable = _at_once(RemoteToolTable.load(url, key, prefix, self._deliver))
 
-    async def _deliver(
-        self, tool: CognitiveTool, call: Call, context: ToolContext, schema_hash: str
-    ) -> Any:
+    async def _deliver(self, tool: CognitiveTool, call: Call, context: ToolContext, schema_hash: str) -> Any:
         try:
             return await self._send(tool, call, context, schema_hash)
         except CatalogStale:
@@ -118,59 +120,40 @@ class LiveCatalog:
         if self._stale:
             with contextlib.suppress(QuothError, TimeoutError):
                 async with asyncio.timeout(RELOAD_SECONDS), connected(self.url) as redis:
-                    await self._read(redis)
+                    await self._take(await _current(redis, self.url, self._key, self._prefix))
+                self._stale = False
         return self.table
 
     def watch(self) -> None:
         """Begin to listen for newer catalogues, if nobody does."""
         loop = asyncio.get_running_loop()
         if self._task is None or self._task.done() or self._task.get_loop() is not loop:
-            self._task = loop.create_task(self._listen())
+            self._task = loop.create_task(self._follow())
 
-    async def _listen(self) -> None:
-        wait = RETRY_SECONDS[0]
-        while True:
-            try:
-                async with connected(self.url) as redis, redis.pubsub() as heard:
-                    await heard.subscribe(f"{self._prefix}:pubsub:tools:catalog")
-                    await self._read(redis)  # what was published while nobody listened
-                    wait, self.trouble = RETRY_SECONDS[0], ""
-                    while True:
-                        message = await heard.get_message(timeout=LOOK_SECONDS)
-                        if message is None or self._is_news(message):
-                            await self._read(redis)
-            except Exception as error:  # whatever it is, the last table stays, and the next look may be better
-                self.trouble = str(error) if isinstance(error, QuothError) else f"{type(error).__name__}."
-            await asyncio.sleep(wait)
-            wait = min(2 * wait, RETRY_SECONDS[1])
+    async def _follow(self) -> None:
+        def troubled(error: QuothError | None) -> None:
+            self.trouble = "" if error is None else str(error)
 
-    def _is_news(self, message: Mapping[str, Any]) -> bool:
-        """Whether a message names other tools than these. It is not signed: it is a reason to look, and
-        nothing more is believed of it."""
-        if message["type"] != "message":
-            return False
-        try:
-            return bool(json.loads(message["data"])["schema_hash"] != self.table.catalog_hash)
-        except (ValueError, TypeError, KeyError):
-            return False
+        async with contextlib.aclosing(followed(self.url, self._key, self._prefix, troubled)) as versions:
+            async for payload in versions:
+                if payload is not None:  # what is withdrawn for a moment is still offered
+                    await self._take(payload)
 
-    async def _read(self, redis: Any) -> None:
-        """Read the catalogue again, unless it is the version that is known and nobody has called it old."""
-        current = await redis.get(f"{self._prefix}:tools:catalog:current")
-        if current == str(self.table.version).encode() and not self._stale:
-            return
-        payload = await _current(redis, self.url, self._key, self._prefix)
-        if payload["schema_hash"] != self.table.catalog_hash:
-            self.table = await asyncio.to_thread(
-                RemoteToolTable, payload, self._deliver, name=self._prefix
-            )  # a large one takes its time
-        else:
+    async def _take(self, payload: Mapping[str, Any]) -> None:
+        if payload["tools"] == self.table.published:
             self.table.version = payload["version"]
-        self._stale = False
+            return
+        build = partial(RemoteToolTable, payload, self._deliver, name=self._prefix)
+        try:
+            self.table = await asyncio.to_thread(build)  # a large one takes its time
+        except QuothError as error:  # signed, but by a version of quoth that knows other tools
+            self.trouble = str(error)
 
     async def aclose(self) -> None:
-        """Listen no more."""
+        """Listen no more, and let the way to the workers go."""
         task, self._task = self._task, None
+        if close := getattr(self._send, "aclose", None):
+            await close()
         if task is not None and task.get_loop() is asyncio.get_running_loop():
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -199,8 +182,8 @@ def merged(here: ToolTable, remote: ToolTable, kept: Collection[str] = ()) -> To
         name = here.get(both[0]).name
         other = f", --without {name} leaves it out" if here.get(name).ships else ""
         raise DuplicateToolError(
-            f"There is a tool {name} here, and a tool {name} in the catalogue {taken[0].remote}: --local {name}"
-            f" keeps the one that is here{other}."
+            f"There is a tool {name} here, and a tool {name} in the catalogue {taken[0].remote}:"
+            f" --local {name} keeps the one that is here{other}."
         )
     table = ToolTable((*here, *taken))
     table.permit({name: users for name, users in remote.permissions.items() if name not in stays})
