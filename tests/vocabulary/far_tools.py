@@ -69,9 +69,7 @@ class FarTools:
         self.catalogs.append(LiveCatalog(self.url, self.key, self.prefix, self._made))
         return self.catalogs[-1]
 
-    async def _made(
-        self, tool: CognitiveTool, call: Call, context: ToolContext, schema_hash: str
-    ) -> Any:
+    async def _made(self, tool: CognitiveTool, call: Call, context: ToolContext, schema_hash: str) -> Any:
         """What the worker makes of a call."""
         self.calls.append(call)
         if schema_hash != self.table.schema_hash:

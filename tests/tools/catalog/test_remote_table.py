@@ -55,7 +55,9 @@ def test_what_is_wrong_with_a_call_is_said_before_it_is_delivered(redis: str, tm
 
 
 def test_a_rebuilt_table_has_what_the_live_one_has(redis: str) -> None:
-    far = FarTools(redis, fruit(allow_repeat=True), tool("pin", params={"code": {"type": str, "secret": True}}))
+    far = FarTools(
+        redis, fruit(allow_repeat=True), tool("pin", params={"code": {"type": str, "secret": True}})
+    )
     far.table.permit({"pin": ["ann"]})
     far.publish_again()
     rebuilt = far.catalog.table
@@ -113,7 +115,10 @@ def test_after_a_call_that_was_refused_as_old_the_catalogue_is_read_anew(redis: 
         before = await catalog.newest()
         result = await gateway(*before).enter('(count-fruit :fruit "pears")')
         assert (result.status, result.message) == ("error", "The tools have changed.")
-        return [before.get("count-fruit").signature(), (await catalog.newest()).get("count-fruit").signature()]
+        return [
+            before.get("count-fruit").signature(),
+            (await catalog.newest()).get("count-fruit").signature(),
+        ]
 
     assert asyncio.run(go()) == ["(count-fruit :fruit str)", "(count-fruit :kind str)"]
 
@@ -133,7 +138,9 @@ def test_a_catalogue_that_is_not_signed_with_the_key_changes_nothing(redis: str,
     forger = new_key(tmp_path / "other.key")
     watching(catalog, lambda: bool(catalog.trouble), lambda: far.publish(tool("steal"), key=forger))
     assert catalog.table.names() == ["count-fruit"]
-    assert catalog.trouble.endswith(f"it is signed with the key {forger.name}, and the key here is {far.key.name}.")
+    assert catalog.trouble.endswith(
+        f"it is signed with the key {forger.name}, and the key here is {far.key.name}."
+    )
 
 
 # At the start
