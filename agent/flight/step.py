@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from quoth.agent.flight.approval import Approval, approval_of, approves, cover, is_covered
+from quoth.agent.flight.approval import Approval, approval_of, approves, cover
 from quoth.agent.flight.briefing import briefing, task_of
 from quoth.agent.flight.log import FlightLog
 from quoth.agent.flight.results import StepAttempt, _key, result_of
@@ -178,7 +178,7 @@ class _Attempt:
 
     async def _cover(self, run: Run, call: Call, text: str, approval: Approval) -> None:
         """Apply the person's approval to this one run of the block."""
-        if is_covered(self.context.store, call, text):
+        if self.agent.broker.is_planned(call, text):
             return
         looks = replace(call.form, args={**call.form.args, "dry-run": "pure"})
         look = replace(call, id=secrets.token_hex(5), form=looks, key=f"{call.key}.look")
@@ -260,7 +260,7 @@ class _Attempt:
             value = result_of(self.step, StepAttempt(self.name, self.session.past(self.name)))
             program = _program(form, {RESULT: value}, form.text)
             was = f"; {RESULT} was {shortened(show_value(value), RESULT_CHARS) or 'an empty text'}"
-        looking = ToolTable(tuple(tool for tool in self.agent.table if reads_only(tool)))
+        looking = self.agent.table.where(reads_only)
         run = self._run(looking, name=f"{self.name}/expect")  # of its own: that of the model has ended
         result = await self._evaluate(run, program, "0")
         if not result.ok:

@@ -274,7 +274,9 @@ def chosen(table: ToolTable, names: Sequence[str]) -> ToolTable:
         except UnknownToolError as error:
             raise ToolError(f"A sub-agent can be given no tool that its caller has not. {error}") from None
         found[tool.name] = tool if tool.shown else replace(tool, shown=True)
-    return ToolTable(tuple(found.values()))
+    kept = ToolTable(tuple(found.values()))
+    kept.permit({name: users for name, users in table.permissions.items() if name in kept})
+    return kept
 
 
 def begin(table: ToolTable, dialect: Dialect, search: bool) -> Messages:

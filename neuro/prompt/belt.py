@@ -19,7 +19,8 @@ from quoth.neuro.reading.tag_lines import spell_tag, tag_line
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import plist
 from quoth.tools.lisp.printer import print_string, print_value
-from quoth.tools.registry.parameters import Param, type_name
+from quoth.tools.registry.param_types import type_name
+from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.text import short
 from quoth.tools.words import stems

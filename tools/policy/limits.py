@@ -1,4 +1,5 @@
-"""Enforces limits: cooldowns, daily limits and quotas, counted in the store and so across restarts.
+"""Enforces limits: cooldowns, daily limits and quotas, counted in the store and so across restarts; their
+windows and sentences are the same wherever the uses are counted (tools/shared/limits.py: in Redis).
 
 It knows the store and the door's Limits port; it must not know policies, models or the loop. When a call
 takes a slot, and how long it holds it:
@@ -23,7 +24,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
@@ -33,12 +35,32 @@ from quoth.tools.call.ports import Refusal, Reservation
 from quoth.tools.call.preview import RemainingQuota
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import kebab
-from quoth.tools.policy.quotas import SECONDS, By, Cooldown, Per, Quota, Rule
+from quoth.tools.policy.quotas import SECONDS, By, Cooldown, Quota, Rule
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import rounded_time
 
 if TYPE_CHECKING:
     from quoth.tools.storage.database import Statement, Store
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a rule found: how many uses count, and the time of the one that must leave its window before there
+    is room (None: there is room)."""
+
+    used: int
+    leaves: float | None = None
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What was counted at one moment: what each rule found, and the slot, if one was reserved. ``held`` says
+    that the call has a slot from before."""
+
+    now: float
+    seen: Sequence[Seen] = ()
+    place: Reservation | None = None
+    held: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,70 +71,53 @@ class _Found:
     words: str
 
 
-class StoreLimits:
-    """The door's Limits, counted in a store. ``store`` is opened at the first call of a limited tool.
+class CountedLimits(ABC):
+    """The door's Limits: rules, windows and sentences, whatever counts the uses.
 
-    ``rules`` apply in addition to the tools' own ``:cooldown`` and ``:daily-limit``. ``clock`` gives seconds
-    since 1970; ``zone`` is the time zone of calendar days and of times in messages. Raises UsageError for an
-    unknown zone.
+    ``rules`` apply in addition to the tools' own ``:cooldown`` and ``:daily-limit``. ``zone`` is the time
+    zone of calendar days and of times in messages. Raises UsageError for an unknown zone.
     """
 
-    def __init__(
-        self,
-        store: Callable[[], Store],
-        rules: Iterable[Rule] = (),
-        *,
-        clock: Callable[[], float] = time.time,
-        zone: str = "UTC",
-    ) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, rules: Iterable[Rule] = (), *, zone: str = "UTC") -> None:
         self._zone = _zone_named(zone)
         self._rules: dict[str, list[Rule]] = {}
         for rule in rules:
             self._rules.setdefault(kebab(rule.tool), []).append(rule)
 
+    @abstractmethod
+    def _count(self, tool: str, call: Call, rules: Sequence[Rule], *, take: bool) -> Counted:
+        """Count the uses for each rule, and with ``take`` reserve a slot if there is room for all of them, in
+        one step: no other process counts or reserves in between."""
+
     def reserve(self, tool: CognitiveTool, call: Call) -> Reservation | Refusal:
-        """Reserve a slot for the call, or say why there is none. Counting and reserving are one
-        transaction."""
+        """Reserve a slot for the call, or say why there is none."""
         rules = self._rules_for(tool)
         if not rules:
             return Reservation()
-        store, key = self._store(), call.key or call.id
-        with store.transaction() as run:
-            if call.resumed and run("SELECT 1 FROM uses WHERE tool = ? AND call = ?", (tool.name, key)):
-                return Reservation()  # the call that is carried on has its place
-            now = self._clock()  # within the transaction: later places have later times
-            found = [self._judge(run, rule, tool.name, call, now) for rule in rules]
-            full = [one for one in found if one.room_at is not None]
-            if full:
-                last = max(full, key=lambda one: one.room_at or 0)
-                return Refusal(last.words, None if last.room_at == math.inf else last.room_at)
-            ((place,),) = run(
-                "INSERT INTO uses (tool, user, session, call, at) VALUES (?, ?, ?, ?, ?) RETURNING id",
-                (tool.name, call.user, call.session, key, now),
-            )
-        return _Place(store, self._clock, place, "; ".join(one.words for one in found))
+        counted = self._count(tool.name, call, rules, take=True)
+        if counted.held:
+            return Reservation()  # the call that is carried on has its place
+        found = [self._judge(*one, counted.now) for one in zip(rules, counted.seen, strict=True)]
+        full = [one for one in found if one.room_at is not None]
+        if full or counted.place is None:
+            last = max(full, key=lambda one: one.room_at or 0)
+            return Refusal(last.words, None if last.room_at == math.inf else last.room_at)
+        counted.place.left = "; ".join(one.words for one in found)
+        return counted.place
 
-    def left(self, tool: CognitiveTool, call: Call) -> list[RemainingQuota]:
+    def left(self, tool: CognitiveTool, call: Call) -> Sequence[RemainingQuota]:
         """What each limit leaves for calls like this one: the number left and a text, or a text alone for
         a cooldown. It reserves nothing."""
         rules = self._rules_for(tool)
         if not rules:
             return []
-        with self._store().transaction() as run:
-            now = self._clock()
-            found: list[RemainingQuota] = []
-            for rule in rules:
-                if isinstance(rule, Cooldown):
-                    words = self._cooled(run, rule, tool.name, call, now).words
-                    found.append(RemainingQuota(None, words))
-                    continue
-                start, end, length = self._window(rule.per, now)
-                used = len(_uses(run, rule.by, tool.name, call, start, end))
-                words = f"of {rule.count} left {_span(rule, length)}"
-                found.append(RemainingQuota(max(0, rule.count - used), words))
-        return found
+        counted = self._count(tool.name, call, rules, take=False)
+        return [
+            RemainingQuota(None, self._judge(rule, seen, counted.now).words)
+            if isinstance(rule, Cooldown)
+            else RemainingQuota(max(0, rule.count - seen.used), f"of {rule.count} left {_span(rule)}")
+            for rule, seen in zip(rules, counted.seen, strict=True)
+        ]
 
     def _rules_for(self, tool: CognitiveTool) -> list[Rule]:
         own: list[Rule] = []
@@ -122,42 +127,31 @@ class StoreLimits:
             own.append(Quota(tool.name, math.floor(tool.daily_limit)))
         return own + self._rules.get(tool.name, [])
 
-    def _judge(self, run: Statement, rule: Rule, tool: str, call: Call, now: float) -> _Found:
+    def _judge(self, rule: Rule, seen: Seen, now: float) -> _Found:
         if isinstance(rule, Cooldown):
-            return self._cooled(run, rule, tool, call, now)
-        start, end, length = self._window(rule.per, now)
-        used = _uses(run, rule.by, tool, call, start, end)
-        span = _span(rule, length)
-        free = rule.count - len(used)
-        if free > 0:
-            return _Found(None, f"{free - 1} of {rule.count} left {span}")
-        if not rule.count:
+            span = f"{rounded_time(rule.seconds)}{_BY[rule.by]}"
+            if seen.leaves is None:
+                return _Found(None, f"next after a cooldown of {span}")
+            room_at = seen.leaves + rule.seconds
+            return _Found(room_at, f"its cooldown is {span}, {self._next(room_at, now)}")
+        span = _span(rule)
+        if seen.used < rule.count:
+            return _Found(None, f"{rule.count - seen.used - 1} of {rule.count} left {span}")
+        if not rule.count or seen.leaves is None:
             return _Found(math.inf, f"its quota {span} is 0")
         # In a sliding window there is room when enough of the earliest uses have left it.
-        room_at = end if rule.per == "day" else used[-rule.count] + length
-        return _Found(room_at, f"{len(used)} of {rule.count} used {span}, {self._next(room_at, now)}")
+        length = length_of(rule)
+        room_at = self.day(now)[1] if length is None else seen.leaves + length
+        return _Found(room_at, f"{seen.used} of {rule.count} used {span}, {self._next(room_at, now)}")
 
-    def _cooled(self, run: Statement, rule: Cooldown, tool: str, call: Call, now: float) -> _Found:
-        # A use stamped further ahead than the cooldown is long comes from a clock that was wrong.
-        used = _uses(run, rule.by, tool, call, now - rule.seconds, now + rule.seconds, "coalesce(begun, at)")
-        if not used:
-            return _Found(None, f"next after a cooldown of {rounded_time(rule.seconds)}{_BY[rule.by]}")
-        room_at = used[-1] + rule.seconds
-        words = f"its cooldown is {rounded_time(rule.seconds)}{_BY[rule.by]}, {self._next(room_at, now)}"
-        return _Found(room_at, words)
-
-    def _window(self, per: Per, now: float) -> tuple[float, float, float]:
-        """The start and end of the window whose uses count, and its length in seconds."""
-        if per != "day":
-            length = SECONDS[per] if isinstance(per, str) else float(per)
-            return now - length, now + length, length
+    def day(self, now: float) -> tuple[float, float]:
+        """The calendar day of a time: its beginning, and that of the next one."""
         today = datetime.fromtimestamp(now, self._zone).date()
         start, end = (
             datetime(day.year, day.month, day.day, tzinfo=self._zone).timestamp()
             for day in (today, today + timedelta(days=1))
         )
-        # Midnight itself is of the day it begins: the window is open at its start.
-        return math.nextafter(start, -math.inf), end, end - start
+        return start, end
 
     def _next(self, when: float, now: float) -> str:
         """``next at 14:05 UTC, in 12 minutes``: the model may not know what time it is."""
@@ -170,15 +164,59 @@ class StoreLimits:
         return f"next{day} at {clock} {zone}, in {rounded_time(max(1.0, math.ceil(when - now)))}"
 
 
+class StoreLimits(CountedLimits):
+    """Limits counted in a store. ``store`` is opened at the first call of a limited tool; ``clock`` gives
+    seconds since 1970."""
+
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        rules: Iterable[Rule] = (),
+        *,
+        clock: Callable[[], float] = time.time,
+        zone: str = "UTC",
+    ) -> None:
+        super().__init__(rules, zone=zone)
+        self._store = store
+        self._clock = clock
+
+    def _count(self, tool: str, call: Call, rules: Sequence[Rule], *, take: bool) -> Counted:
+        store, key = self._store(), call.key or call.id
+        with store.transaction() as run:
+            if take and call.resumed and run("SELECT 1 FROM uses WHERE tool = ? AND call = ?", (tool, key)):
+                return Counted(0.0, held=True)
+            now = self._clock()  # within the transaction: later places have later times
+            seen = [self._seen(run, rule, tool, call, now) for rule in rules]
+            if not take or any(one.used >= count_of(rule) for rule, one in zip(rules, seen, strict=True)):
+                return Counted(now, seen)
+            ((place,),) = run(
+                "INSERT INTO uses (tool, user, session, call, at) VALUES (?, ?, ?, ?, ?) RETURNING id",
+                (tool, call.user, call.session, key, now),
+            )
+        return Counted(now, seen, _Place(store, self._clock, place))
+
+    def _seen(self, run: Statement, rule: Rule, tool: str, call: Call, now: float) -> Seen:
+        length, count = length_of(rule), count_of(rule)
+        if length is None:
+            start, before = self.day(now)
+            after = math.nextafter(start, -math.inf)  # midnight itself is of the day it begins
+        else:  # a use stamped further ahead than the window is long comes from a clock that was wrong
+            after, before = now - length, now + length
+        at = "coalesce(begun, at)" if isinstance(rule, Cooldown) else "at"
+        who = (whom(rule.by, call),) if rule.by != "all" else ()
+        sql = f"SELECT {at} AS t FROM uses WHERE tool = ?{_SAME[rule.by]} AND t > ? AND t < ? ORDER BY t"  # noqa: S608
+        used = run(sql, (tool, *who, after, before))
+        return Seen(len(used), float(used[-count][0]) if 0 < count <= len(used) else None)
+
+
 class _Place(Reservation):
     """A reserved slot, a row of ``uses``. The row stays until it is released, even if this process dies."""
 
-    def __init__(self, store: Store, clock: Callable[[], float], place: int, left: str) -> None:
+    def __init__(self, store: Store, clock: Callable[[], float], place: int) -> None:
         self._store = store
         self._clock = clock
         self._id = place
         self._settled = False
-        self.left = left
 
     def commit(self) -> None:
         self._store.execute("UPDATE uses SET begun = ? WHERE id = ?", (self._clock(), self._id))
@@ -200,17 +238,28 @@ _BY = {"user": "", "session": " in this session", "all": " by everybody"}
 _SAME = {"user": " AND user = ?", "session": " AND session = ?", "all": ""}
 
 
-def _span(rule: Quota, length: float) -> str:
-    return f"{_PERIOD.get(rule.per, f'within {rounded_time(length)}')}{_BY[rule.by]}"
+def count_of(rule: Rule) -> int:
+    """How many uses a rule allows within its window."""
+    return 1 if isinstance(rule, Cooldown) else rule.count
 
 
-def _uses(
-    run: Statement, by: By, tool: str, call: Call, after: float, before: float, at: str = "at"
-) -> list[float]:
-    """The times of the uses between two times, ascending."""
-    who = {"user": (call.user,), "session": (call.session,), "all": ()}[by]
-    sql = f"SELECT {at} AS t FROM uses WHERE tool = ?{_SAME[by]} AND t > ? AND t < ? ORDER BY t"  # noqa: S608
-    return [float(found) for (found,) in run(sql, (tool, *who, after, before))]
+def length_of(rule: Rule) -> float | None:
+    """How long the sliding window of a rule is, in seconds; None for a calendar day."""
+    if isinstance(rule, Cooldown):
+        return rule.seconds
+    if rule.per == "day":
+        return None
+    return SECONDS[rule.per] if isinstance(rule.per, str) else float(rule.per)
+
+
+def whom(by: By, call: Call) -> str:
+    """Whose uses a rule counts for a call; empty for everybody's."""
+    return {"user": call.user, "session": call.session, "all": ""}[by]
+
+
+def _span(rule: Quota) -> str:
+    length = length_of(rule)
+    return f"{_PERIOD.get(rule.per) or f'within {rounded_time(length or 0)}'}{_BY[rule.by]}"
 
 
 def _zone_named(name: str) -> tzinfo:

@@ -141,6 +141,7 @@ class RulesPolicy:
         self.layers = tuple(layers)
         self.counted = counted
         self.notes = tuple(notes)  # what a person should be told about the layers
+        self.default: Callable[[CognitiveTool], Verdict] = by_effects  # where no rule decides
         self.limits: tuple[Limit, ...] = tuple(one for layer in layers for one in layer.orders.limits)
         self._rules = tuple((layer, rule) for layer in layers for rule in layer.orders.rules)
         self._index: dict[str, _Indexed] = {}
@@ -189,7 +190,7 @@ class RulesPolicy:
             key = next((key for key in rule.keys if not is_path_key(key, tool)), None)
             (allows if rule.kind == "allow" else strict).append((entry, key))
         strict.sort(key=lambda pair: pair[0].rank)
-        indexed = _Indexed(tool, _Entries(strict), _Entries(allows), by_effects(tool))
+        indexed = _Indexed(tool, _Entries(strict), _Entries(allows), self.default(tool))
         self._index[tool.name] = indexed
         return indexed
 
@@ -217,7 +218,7 @@ class RulesPolicy:
                 truth = rule.test(args, EvaluationContext(tool, call, context.workspace))
                 if truth is not False:
                     matches.append(Match(layer, rule, truth))
-        default = by_effects(tool)
+        default = self.default(tool)
         if uncounted := self._uncounted(tool):
             return Explanation(uncounted, None, tuple(matches), default)
         for kind in KINDS:

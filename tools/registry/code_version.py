@@ -35,8 +35,28 @@ def code_of(module: str) -> str:
     """SHA-256 over the contents and names of a loaded module's file and all local files it imports, as they
     are now; its own file may have any name. Empty for quoth's own modules and those without a file."""
     start = _file_of(module)
-    if start is None or _is_foreign(start):
+    if start is None or not is_local(start):
         return ""
+    found = _contents(start)
+    told = sorted(
+        (os.path.relpath(path, start.parent) if path != start else "", sha256(data).hexdigest())
+        for path, data in found.items()
+    )
+    return sha256(repr(told).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def local_files(start: Path) -> set[Path]:
+    """A file of code, and all local files that it imports, as the files are now."""
+    return {*_contents(start.resolve())}
+
+
+def is_local(path: Path) -> bool:
+    """Whether a file is a person's own: outside of the standard library, installed packages and quoth."""
+    return not _is_foreign(path.resolve())
+
+
+def _contents(start: Path) -> dict[Path, bytes]:
+    """The contents of a file and of all local files that it imports."""
     found: dict[Path, bytes] = {}
     pending = [start]
     while pending and len(found) < MAX_FILES:
@@ -45,11 +65,7 @@ def code_of(module: str) -> str:
             with contextlib.suppress(OSError):
                 found[path] = path.read_bytes()
                 pending += _imported(path, found[path])
-    told = sorted(
-        (os.path.relpath(path, start.parent) if path != start else "", sha256(data).hexdigest())
-        for path, data in found.items()
-    )
-    return sha256(repr(told).encode("utf-8", "surrogateescape")).hexdigest()
+    return found
 
 
 @lru_cache(256)

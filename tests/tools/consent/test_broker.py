@@ -16,7 +16,7 @@ from words import Desk, PausableClock, Spy, complaint, desk, files, form, gatewa
 from quoth.tools.call.call import ALLOW, Call, EditedCall, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import MemoryAudit, NobodyToAsk
-from quoth.tools.consent.broker import EDITED_SECONDS, KEPT_SECONDS, Broker
+from quoth.tools.consent.broker import EDITED_SECONDS, Broker
 from quoth.tools.consent.decisions import (
     APPROVAL_SECONDS,
     DURATION_SECONDS,
@@ -25,6 +25,7 @@ from quoth.tools.consent.decisions import (
 )
 from quoth.tools.consent.request_store import PENDING_SECONDS
 from quoth.tools.consent.requests import Decision, SayYes
+from quoth.tools.consent.rows import KEPT_SECONDS
 from quoth.tools.door.door import Door
 from quoth.tools.errors import UsageError
 from quoth.tools.history.audit import StoreAudit

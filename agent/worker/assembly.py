@@ -1,0 +1,105 @@
+"""What a worker offers, put together from its files: the tools, who may call them, the rules and the gate.
+
+Knows files and options; it must not know Redis or how calls come. A worker has the tools of its files and no
+others: what ships with quoth is for the machine on which it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from quoth.agent.run.options import PolicyOptions
+from quoth.tools.call.call import Verdict
+from quoth.tools.call.ports import Gate
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.door.door import Door
+from quoth.tools.errors import UsageError
+from quoth.tools.history.audit import StoreAudit
+from quoth.tools.loading import load_tools
+from quoth.tools.policy.files import load_policy, policy_files, user_policy, workspace_policy
+from quoth.tools.policy.limits import StoreLimits
+from quoth.tools.policy.policy import RulesPolicy
+from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import cache_dir, state_dir
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What the files of a worker hold, once they were run."""
+
+    table: ToolTable
+    policy: RulesPolicy
+    gate: Gate | None
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of a worker. ``allow`` are words such as ``TOOL=USER,…``."""
+
+    tools: Sequence[str]
+    root: Path
+    policy: str | None = None
+    gate: str | None = None
+    allow: Sequence[str] = ()
+    own: Sequence[Path] = field(default=())  # files of quoth's that no tool may touch, such as the key
+
+    def paths(self) -> list[Path]:
+        """The files that decide what is offered."""
+        given = [path for path in (self.policy, self.gate) if path]
+        rules = [user_policy(), workspace_policy(self.root)]
+        return [*rules, *(Path(path).absolute() for path in (*self.tools, *given))]
+
+    def workspace(self) -> Workspace:
+        """The folder that the tools may touch. Raises UsageError."""
+        if not self.root.is_dir():
+            raise UsageError(f"The workspace {self.root} is not a folder.")
+        kept = policy_files(self.root, self.policy, self.gate)
+        return Workspace(self.root, protected=(state_dir(), cache_dir(), *kept, *self.own))
+
+    def offer(self) -> Offer:
+        """Run the files. Raises UsageError for what cannot be used."""
+        if not self.tools:
+            raise UsageError("A worker offers the tools of its files: quoth worker --tools FILE.hy …")
+        table = load_tools(self.tools, ToolTable())
+        if not len(table):
+            raise UsageError(f"There is no tool in {', '.join(self.tools)}, so there is nothing to offer.")
+        policy = load_policy(self.root, self.policy)
+        policy.counted, policy.default = True, judged_by_caller
+        table.permit(allowed(self.allow, table))
+        return Offer(table, policy, PolicyOptions(gate=self.gate).open_gate())
+
+
+def allowed(words: Sequence[str], table: ToolTable) -> dict[str, tuple[str, ...]]:
+    """Who may call which tool, of words such as ``count-fruit=ann,ben``; ``*`` is everybody. Raises
+    UsageError for what is no such word, and for a tool that there is not."""
+    found: dict[str, tuple[str, ...]] = {}
+    for word in words:
+        tool, equals, names = word.partition("=")
+        users = tuple(name.strip() for name in names.split(","))
+        if not (tool.strip() and equals and all(users)):
+            raise UsageError(f"--allow takes TOOL=USER,…, such as count-fruit=ann,ben, not {word}.")
+        name = table.get(tool.strip()).name
+        found[name] = tuple(dict.fromkeys((*found.get(name, ()), *users)))
+    return found
+
+
+def judged_by_caller(tool: CognitiveTool) -> Verdict:
+    """The verdict where no rule of the worker decides: the caller's rules, or a person there, have allowed
+    what the tool does, and need not be asked twice."""
+    return Verdict("allow", "the caller has allowed it")
+
+
+def door_of(offer: Offer, store: Callable[[], Store]) -> Door:
+    """A door to what is offered, whose limits and audit are kept in the worker's own store. Consent and
+    receipts are those of the callers."""
+    counted = [limit.counts for limit in offer.policy.limits]
+    return Door(
+        offer.table,
+        policy=offer.policy,
+        gate=offer.gate,
+        audit=StoreAudit(store),
+        limits=StoreLimits(store, counted),
+    )
