@@ -29,6 +29,7 @@ from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.text import short
 
 PATIENCE: Final = 40.0  # seconds beyond a tool's own timeout: another worker may take the call over
+CANCELS, CANCEL_SECONDS = 200, 0.01
 RELOAD_SECONDS: Final = 5.0  # a turn waits so long for a catalogue that is known to be old
 T = TypeVar("T")
 
@@ -154,9 +155,12 @@ class LiveCatalog:
         task, self._task = self._task, None
         if close := getattr(self._send, "aclose", None):
             await close()
-        if task is not None and task.get_loop() is asyncio.get_running_loop():
+        if task is None or task.get_loop() is not asyncio.get_running_loop():
+            return
+        for _ in range(CANCELS):  # redis-py loses a cancellation that comes while it connects
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            if (await asyncio.wait({task}, timeout=CANCEL_SECONDS))[0]:
+                break
 
 
 def _at_once(work: Awaitable[T]) -> T:

@@ -234,7 +234,7 @@ def test_replayed_a_session_whose_tools_changed_makes_the_same_calls(tmp_path: P
         ann.run("How many pears?")
         found = ann.replay()
     # Only the belt of today is not that of then.
-    assert [one.what for one in found.differences] == ["request"] * 3
+    assert [one.what for one in found.differences] == ["request"]
     assert all("(Which fruit)" in one.diff for one in found.differences)
     made = len(far.calls)
     exported = quoth("export", "s1", workspace=tmp_path).out
