@@ -61,6 +61,9 @@ class TeamHost(Protocol):
     pages: StorePages
     on_event: Listener | None
     models: Models
+    catalog: BeltCatalog
+
+    async def renew(self) -> ToolTable: ...
 
     def offered(self, table: ToolTable, dialect: Dialect, user: str, route: Route) -> ToolTable: ...
 
@@ -94,7 +97,7 @@ class Team:
         self._spend = spend
         limits = agent.limits
         self._budget = Budget(limits.steps, limits.calls) if run is None else run.budget
-        self._door: RunDoor = agent.door if run is None else run.door
+        self._door: RunDoor | Door = agent.door if run is None else run.door
 
     async def may_use(self, model: str) -> Verdict:
         """The verdict on using a model: the agent's own, another of the same provider and the embedded ones
@@ -214,7 +217,7 @@ class Team:
                 side_effects=[],
                 said=[],
                 clocks=context.inner_clocks,
-                catalog=BeltCatalog(table),
+                catalog=self._agent.catalog.of(table),
             ),
             services=lambda run: services_for(self._agent, run),
             messages=opening(session, name, past, table, dialect, search),
@@ -227,6 +230,8 @@ class Team:
             search=search,
             caller=call,
             spent=self._spend,
+            renew=self._agent.renew,
+            whole=self._agent.table if self._run is None else self._run.whole,
         )
         run.listener = self._heard(run, SubAgent(call.id, task), context)
         return run
@@ -277,7 +282,9 @@ def chosen(table: ToolTable, names: Sequence[str]) -> ToolTable:
         except UnknownToolError as error:
             raise ToolError(f"A sub-agent can be given no tool that its caller has not. {error}") from None
         found[tool.name] = tool if tool.shown else replace(tool, shown=True)
-    return ToolTable(tuple(found.values()))
+    kept = ToolTable(tuple(found.values()))
+    kept.permit({name: users for name, users in table.permissions.items() if name in kept})
+    return kept
 
 
 def begin(table: ToolTable, dialect: Dialect, search: bool) -> Messages:
