@@ -117,9 +117,7 @@ class Worker:
         try:
             await receiver.listen(asyncio.Event())
         finally:
-            for helper in helpers:
-                helper.cancel()
-            await asyncio.gather(*helpers, return_exceptions=True)
+            await _end(helpers)
             with suppress(RedisError, OSError):
                 await self._broker.redis.zrem(names.workers(self._prefix), self.name)
             await self._broker.shutdown()
@@ -408,3 +406,11 @@ async def _result_of(task: asyncio.Task[ToolResult], tool: str) -> ToolResult | 
         await asyncio.wait({task})
         raise
     return None if task.cancelled() else task.result()
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> None:
+    """Cancel tasks, more than once: redis-py forgets a cancellation that comes while it connects."""
+    while left := [task for task in tasks if not task.done()]:
+        for task in left:
+            task.cancel()
+        await asyncio.wait(left, timeout=1.0)
