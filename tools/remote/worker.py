@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import secrets
-from collections.abc import Callable
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from redis.exceptions import RedisError
 
@@ -22,6 +24,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.catalog.connection import RedisUrl, sentence_of, sync_client
 from quoth.tools.catalog.signing import Key
 from quoth.tools.door.door import Door
+from quoth.tools.door.execution import brief
 from quoth.tools.errors import STATUSES, InvalidCallError, Status
 from quoth.tools.lisp.forms import CallForm, from_json
 from quoth.tools.remote import names
@@ -34,7 +37,10 @@ MOST_DELIVERIES = 3  # to workers that ended during the call
 LOOK_SECONDS = 0.5
 ALIVE_SECONDS = 3.0  # between two signs of life
 GONE_SECONDS = 60.0  # a worker without one
+MOST_ROWS = 100  # a minute, of messages that are not believed
 BEGIN_SECONDS = 2.0  # the longest that all calls of a worker wait while one of them begins
+
+T = TypeVar("T")
 
 _ALIVE = """
 local time = redis.call('TIME')
@@ -61,11 +67,13 @@ class _AtWork:
     no_background: bool
     task: asyncio.Task[ToolResult] | None = None
     lost: bool = False
+    stopped: bool = False
 
     def look(self) -> None:
         """Stop it, if it was lost, or if its caller does not wait and it has not begun or may not go on."""
         given_up = self.away.cancelled.is_set() and (self.no_background or not self.receipts.started)
-        if (self.lost or given_up) and self.task is not None:
+        if (self.lost or given_up) and self.task is not None and not self.stopped:
+            self.stopped = True  # once: it has some seconds to put things away
             self.task.cancel()
 
 
@@ -89,7 +97,7 @@ class Worker:
         tell: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         self.door = door
-        self.name = name or f"worker-{secrets.token_hex(4)}"
+        self.name = f"{name or 'worker'}-{secrets.token_hex(4)}"  # two of one name would share their calls
         self.running = 0
         self.trouble = ""
         self._url, self._key, self._prefix = url, key, prefix
@@ -97,9 +105,11 @@ class Worker:
         self._broker = make_broker(url, prefix, consumer=self.name, takeover=takeover)
         self._broker.on_state = self._state
         self._waiting = sync_client(url, BEGIN_SECONDS)
-        self._records = CallRecords(self._broker, self._waiting, prefix)
+        self._records = CallRecords(self._broker, self._waiting, url, prefix)
         self._alive = self._broker.redis.register_script(_ALIVE)
+        self._held: set[str] = set()  # the entries that this worker has
         self._at_work: dict[str, _AtWork] = {}
+        self._unbelieved: deque[float] = deque()  # when a message was not believed
 
     @property
     def paused(self) -> bool:
@@ -145,7 +155,7 @@ class Worker:
                     workers = names.workers(self._prefix)
                     await self._alive(keys=[workers], args=[self.name, GONE_SECONDS])
                 if looks % max(1, round(takeover / 3 / seconds)) == 0:
-                    for entry in await self._broker.renew(self._at_work):
+                    for entry in await self._broker.renew(self._held):
                         if at_work := self._at_work.get(entry):
                             at_work.lost = True
                 await self._read_inboxes()
@@ -176,14 +186,32 @@ class Worker:
     async def handle(self, delivery: Delivery) -> None:
         """Make one call and settle it. One that cannot be settled now stays in the queue."""
         self.running += 1
+        self._held.add(delivery.entry)
         try:
             await self._handle(delivery)
         except (RedisError, OSError) as error:
             self._state(error)
         except Exception as error:  # a mistake of ours must not end the worker
-            self._tell(f"A call was left in the queue: {type(error).__name__}: {error}")
+            self._tell(f"A call was left in the queue: {brief(error)}.")
         finally:
+            self._held.discard(delivery.entry)
             self.running -= 1
+
+    async def _settled(self, delivery: Delivery, said: Delegated | None, *left: Left, **more: Any) -> None:
+        await self._patiently(lambda: self._records.settle(delivery, said, *left, **more))
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What Redis answers when it is there again. Raises what is wrong, to a worker that is to stop and
+        has waited for a while."""
+        since = time.monotonic()
+        while True:
+            try:
+                return await ask()
+            except (RedisError, OSError) as error:
+                self._state(error)
+                if self._broker.stopping and time.monotonic() - since > self._broker.takeover:
+                    raise
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def _handle(self, delivery: Delivery) -> None:
         door, said = self.door, None
@@ -196,7 +224,7 @@ class Worker:
             self._refuse(said, refused.status, refused.message)
             silent = said is None or refused.silent
             reply = b"" if silent or said is None else self._ended(said, refused.status, refused.message)
-            await self._records.settle(delivery, said, reply=reply)
+            await self._settled(delivery, said, reply=reply)
 
     def _believed(self, delivery: Delivery) -> Delegated:
         """The call, if it is signed and meant for here. Raises _Refused."""
@@ -217,12 +245,12 @@ class Worker:
     async def _take(self, delivery: Delivery, said: Delegated) -> Taken | None:
         """Take hold of the call; None if there is nothing more to do. Raises _Refused."""
         while True:
-            taken = await self._records.take(delivery, said)
+            taken = await self._patiently(lambda: self._records.take(delivery, said))
             if taken.how == "replayed":
                 # Its caller is not told: the call that has used the grant may still run, and answers it.
                 raise _Refused("denied", "A call was refused. Its grant has been used before.", silent=True)
             if taken.how == "revoked":
-                await self._records.settle(delivery, said)
+                await self._settled(delivery, said)
             if taken.how in ("lost", "revoked"):
                 return None
             if taken.how == "ended" and taken.now <= said.deadline:
@@ -240,14 +268,14 @@ class Worker:
             message = "CATALOG_STALE: the worker has other tools than the caller believes"
             self._refuse(said, "error", f"{message}; they are to be read again.")
             stale = Stale(said.grant, door.table.schema_hash)
-            await self._records.settle(delivery, said, reply=stale.pack(self._key))
+            await self._settled(delivery, said, reply=stale.pack(self._key))
             return
         ended = self._kept(said, taken)
         if ended is None and delivery.count > MOST_DELIVERIES:
             message = f"{form.tool} ended {MOST_DELIVERIES} workers that tried it, and is not tried again."
             self._refuse(said, "error", message)
             reply = self._ended(said, "error", message)
-            await self._records.settle(delivery, said, "ended", ended=reply, reply=reply, dead=True)
+            await self._settled(delivery, said, "ended", ended=reply, reply=reply, dead=True)
             return
         away = Away(self._broker.redis, self._key, self._prefix, said)
         receipts = SharedReceipts(self._records, delivery, taken.begun, ended)
@@ -303,7 +331,7 @@ class Worker:
         elif ended is not None and result.audit.get("stage") == "receipt":
             left, reply = "ended", dataclasses.replace(ended, grant=said.grant).pack(self._key)
         else:
-            left = "ended" if receipts.started else "open"
+            left = "open" if not receipts.started else "anew" if result.status == "pending" else "ended"
             reply = self._ended(
                 said,
                 result.status,
@@ -312,17 +340,8 @@ class Worker:
                 list(at_work.away.said),
                 list(result.side_effects),
             )
-        while True:
-            try:
-                await self._records.settle(
-                    delivery, said, left, ended=reply if left == "ended" else b"", reply=reply
-                )
-                return
-            except (RedisError, OSError) as error:  # the result is kept here until Redis is back
-                self._state(error)
-                await asyncio.sleep(LOOK_SECONDS)
-                if at_work.lost:
-                    return
+        kept = reply if left == "ended" else b""
+        await self._settled(delivery, said, left, ended=kept, reply=reply)
 
     def _kept(self, said: Delegated, taken: Taken) -> Ended | None:
         """The result that an earlier delivery has kept. Raises _Refused for one that is not of this call."""
@@ -356,7 +375,15 @@ class Worker:
             return dataclasses.replace(short, side_effects=short.side_effects[:100]).pack(self._key)
 
     def _refuse(self, said: Delegated | None, status: Status, message: str) -> None:
-        """Leave an audit row of a call that does not come as far as the door."""
+        """Leave an audit row of a call that does not come as far as the door. Who floods the queue does not
+        flood the audit."""
+        if said is None:
+            now = time.monotonic()
+            while self._unbelieved and self._unbelieved[0] < now - 60:
+                self._unbelieved.popleft()
+            if len(self._unbelieved) >= MOST_ROWS:
+                return
+            self._unbelieved.append(now)
         form = CallForm("")
         if said is not None:
             with suppress(InvalidCallError):

@@ -387,7 +387,7 @@ async def gone(caller: Caller, times: int = 1, begun: Delegated | None = None) -
         delivery: Any = await anext(broker.listen())
         if begun is not None:
             client = sync_client(caller.url)
-            records = CallRecords(broker, client, caller.prefix)
+            records = CallRecords(broker, client, caller.url, caller.prefix)
             await records.take(delivery, begun)
             records.begin(delivery, call_of(begun))
             client.close()
@@ -523,7 +523,7 @@ async def test_a_worker_that_was_stopped_can_neither_begin_nor_end_what_another_
         found: list[tuple[CallRecords, Delivery]] = []
         for name in ("stopped", "other"):
             broker = make_broker(caller.url, caller.prefix, consumer=name, takeover=0.05)
-            records = CallRecords(broker, client, caller.prefix)
+            records = CallRecords(broker, client, caller.url, caller.prefix)
             delivery: Any = await anext(broker.listen())
             assert (await records.take(delivery, call)).how == "ours"
             found.append((records, delivery))
