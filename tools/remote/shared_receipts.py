@@ -84,8 +84,8 @@ redis.call('XDEL', KEYS[1], ARGV[2])
 return 1
 """
 
-# What becomes of a call: it has ended and its result is kept; it has not begun, or will begin again; or how a
-# body that has begun ended is not known.
+# What becomes of a call: it has ended and its result is kept; its body has stopped, and begins anew the next
+# time; or what was known of it still holds.
 Left = Literal["ended", "anew", "open"]
 
 
@@ -151,7 +151,7 @@ class CallRecords:
         self,
         delivery: Delivery,
         said: Delegated | None,
-        left: Left = "anew",
+        left: Left = "open",
         *,
         ended: bytes = b"",
         reply: bytes = b"",
@@ -189,7 +189,6 @@ class SharedReceipts(Receipts):
         self._begun = begun
         self._ended = ended
         self.started = False  # the body, here
-        self.marked = bool(begun)  # that a body has begun which does more than read, here or elsewhere
 
     def find(self, tool: CognitiveTool, call: Call) -> Receipt | None:
         ended = self._ended
@@ -201,7 +200,6 @@ class SharedReceipts(Receipts):
     def begins(self, tool: CognitiveTool, call: Call) -> None:
         if not READING.issuperset(tool.effects):
             self._records.begin(self._delivery, call)
-            self.marked = True
         self.started = True
 
     def begun(self, tool: CognitiveTool, call: Call) -> bool:
