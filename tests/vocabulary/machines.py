@@ -1,10 +1,9 @@
-"""A caller and its workers around one Redis, all in this process: the words of tests about delegated calls."""
+"""A caller and its workers around one Redis, all in this process: words for tests of delegated calls."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import itertools
 import os
 from collections.abc import AsyncIterator, Callable
@@ -20,6 +19,7 @@ from quoth.tools.catalog.signing import Key
 from quoth.tools.door.door import Door
 from quoth.tools.lisp.forms import from_model
 from quoth.tools.lisp.reader import read_one
+from quoth.tools.registry.entry import tool_of
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.remote import names
 from quoth.tools.remote.line import Patience
@@ -110,7 +110,7 @@ class Machines:
                 self.raised = error
                 raise
 
-        remote = dataclasses.replace(tool, _body=body, _guard=None, patience=self.patience)
+        remote = tool_of(tool.entry, body, remote=self.prefix, patience=self.patience)
         return remote
 
     async def call(self, text: str, **marks: Any) -> ToolResult:
