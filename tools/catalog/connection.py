@@ -5,6 +5,7 @@ Knows addresses, secrets and what servers answer; it must not know tools, keys o
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import time
@@ -230,6 +231,9 @@ async def check(client: redis.asyncio.Redis) -> None:
     """Raises StoreError for a server that will not do: too old, or a cluster."""
     with _asking():
         _look_at(await client.info("server"))
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():  # redis-py loses it while it connects
+        raise asyncio.CancelledError
 
 
 def check_sync(client: redis.Redis) -> None:

@@ -293,6 +293,22 @@ async def test_the_clock_of_the_server_is_told_from_ours(redis: str, monkeypatch
     client_here.close()
 
 
+async def test_who_is_cancelled_while_it_connects_ends(redis: str) -> None:
+    url = redis_url(redis)
+
+    async def for_ever() -> None:
+        async with connected(url):
+            await asyncio.Event().wait()
+
+    for ticks in range(30):  # wherever it is when it hears of it
+        task = asyncio.create_task(for_ever())
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+
 def test_a_mistake_of_ours_stays_what_it_is() -> None:
     with pytest.raises(ZeroDivisionError), told(redis_url("redis://h")):
         _ = 1 / 0
