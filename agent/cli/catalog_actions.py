@@ -97,6 +97,8 @@ def show(options: CatalogShowOptions) -> int:
             print_line(f"hash {found['schema_hash']}")
             for line in listed(table):
                 print_line(line)
+            for name, users in found["permissions"].items():
+                print_line(f"{name} is for {', '.join(users) or 'nobody'}.")
         return DONE
 
     return _run(work())

@@ -267,7 +267,7 @@ def test_what_an_acl_forbids(redis: str) -> None:
         mine = sync_client(url)
         check_sync(mine)  # it may not ask INFO, which is no reason to refuse the server
         for command, said in (
-            (("SET", "sg:a", "1"), "its user may not do that there (ACL)"),
+            (("SET", "sg:a", "1"), "its user may not use the command set there (ACL)"),
             (
                 ("GET", "other"),
                 "its user may not use these keys or channels; an ACL needs ~PREFIX:* and &PREFIX:*",
