@@ -5,11 +5,16 @@ Knows how tools are printed and calls none.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from quoth.agent.cli.common import tools_of
 from quoth.agent.cli.options import DONE, Commands, Options, argument, option
 from quoth.agent.terminal.output import print_json, print_line
+
+if TYPE_CHECKING:
+    from quoth.tools.registry.table import ToolTable
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -46,12 +51,18 @@ def tools(options: ToolsOptions) -> int:
     elif options.json:
         print_json([tool.describe() for tool in table])
     else:
-        width = max((len(tool.name) for tool in table), default=0)
-        for tool in table:
-            first = " ".join(tool.description.split()).split(". ")[0].rstrip(".")
-            print_line(f"{tool.name:<{width}}  {first}.")
-            print_line(f"{'':<{width}}  {tool.signature()}")
+        for line in listed(table):
+            print_line(line)
     return DONE
+
+
+def listed(table: ToolTable) -> Iterator[str]:
+    """Two lines for each tool: what it does, and its signature."""
+    width = max((len(tool.name) for tool in table), default=0)
+    for tool in table:
+        first = " ".join(tool.description.split()).split(". ")[0].rstrip(".")
+        yield f"{tool.name:<{width}}  {first}."
+        yield f"{'':<{width}}  {tool.signature()}"
 
 
 def belt(options: BeltOptions) -> int:

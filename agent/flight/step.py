@@ -32,7 +32,6 @@ from quoth.agent.terminal.text import failure_text, shortened, show_value
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.context_window import longest_reply, window_of
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import CALL_FORM
 from quoth.tools.call.call import Call, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
@@ -124,6 +123,7 @@ class _Attempt:
 
     async def go(self) -> StepOutcome:
         try:
+            await self.agent.renew()
             came = await self._go()
         except (ToolError, UsageError) as error:
             came = StepOutcome("failed", str(error))
@@ -318,6 +318,8 @@ class _Attempt:
             dialect=dialect,
             search=search,
             listener=self._heard,
+            renew=agent.renew,
+            whole=agent.table,
         )
         run.spent = lambda usage: self._spent(run, usage)
         return run
@@ -348,7 +350,7 @@ class _Attempt:
         return replace(
             self.agent.context(task),
             session=self.session.id,
-            catalog=BeltCatalog(table),
+            catalog=self.agent.catalog.of(table),
             pages=self._pages,
             clocks=(self.clock,),
         )

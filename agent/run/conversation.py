@@ -47,6 +47,7 @@ class Conversations(Host):
     async def run(self, task: str) -> Reply:
         """Run one task in a conversation of its own."""
         self._require_open()
+        await self.renew()
         reply, _ = await self._first(task, self._begin())
         return reply
 
@@ -59,6 +60,7 @@ class Conversations(Host):
         broken off, it goes on, with the calls that were approved meanwhile; if it has ended, its Reply is as
         it was."""
         self._require_open()
+        await self.renew()
         if turn and not is_word(turn):
             raise UsageError(f"The name of a message is one word, not {turn!r}.")
         if turn and (name := self._session.run_of(turn)):
@@ -79,6 +81,7 @@ class Conversations(Host):
     async def follow(self, text: str) -> Reply:
         """Run the next message of the conversation of the session's last run, however that was begun."""
         self._require_open()
+        await self.renew()
         if (last := self._session.last_run()) != self._talk:
             self.forget()
             self._talk = last
@@ -100,6 +103,7 @@ class Conversations(Host):
         call. Finished calls are not repeated; calls without a decision keep waiting. Raises UsageError when
         nothing can be resumed, or another process drives the session."""
         self._require_open()
+        await self.renew()
         done: list[Reply | ToolResult] = []
         with self._session.driven():
             unfinished = self._session.to_resume()
@@ -352,6 +356,8 @@ class Conversations(Host):
             memory=self.services.memory,
             shows=lambda label: self._shows_block(label, speaker),
             known=self._known(name, messages),
+            renew=None if self._remote is None else self.renew,
+            whole=self._session.talk_of(messages).table or self.table,
         )
         with self.stoppable(run):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
@@ -360,7 +366,8 @@ class Conversations(Host):
             log.ended(replace(reply, status="pending" if waits else "failed", text=BROKEN_OFF), run.messages)
         if run.chats and (live or tells):
             await send_follow_ups(run, reply, log)
-        self._session.talk_of(run.messages).known = run.known
+        talk = self._session.talk_of(run.messages)
+        talk.known, talk.table = run.known, run.whole
         return reply, run.messages
 
     def _shows_block(self, label: str, user: str) -> bool:

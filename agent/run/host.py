@@ -56,6 +56,7 @@ from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.loading import KNOWLEDGE_RULES, with_sources
 from quoth.tools.policy.files import load_policy, policy_files
 from quoth.tools.policy.limits import StoreLimits
+from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
@@ -120,6 +121,9 @@ class Host:
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
         table = tooling.load(knowledge=given.gathers)
         self.table = table if given.sources is NO_SOURCES else with_sources(table)
+        self._remote = tooling.open_remote(self.table)
+        if self._remote is not None:
+            self.table = self._remote.table
         self.models = Models(model_options(model), search=tooling.searched)
         self.channel = given.channel
         self.deliver: Callable[[str], None] | None = None  # brings a message to the user
@@ -132,6 +136,7 @@ class Host:
         self._consent = consent
         self._running: Stoppable | None = None
         self._closed = False
+        self._troubled = ""
         self._store: Store | None = None
         self._shared = policies.open_shared()
         self._open_records(given.audit)
@@ -148,6 +153,7 @@ class Host:
             "limits": vars(self.limits),
             "dialect": self.models.options.dialect,
             "belt": tooling.belt,
+            **tooling.kept,
             **({"after-tags": after} if (after := self.models.options.after_tags) else {}),
             **given.kept,
         }
@@ -167,7 +173,7 @@ class Host:
     def _open_records(self, audit: Audit | None) -> None:
         """Open the records of calls and runs, the broker of approvals, and the sandbox."""
         self._sandbox = Sandbox()
-        self._catalog = BeltCatalog(self.table)
+        self.catalog = BeltCatalog(self.table, lambda: self._embedder())
         self._snapshots = StoreSnapshots(self._opened_store)
         self._embedder = cache(self._choose_embedder)
         self.audit = audit or StoreAudit(self._opened_store)
@@ -276,7 +282,7 @@ class Host:
             knowledge=knowledge or self.knowledge,
             confidence=self.confidence,
             services=services_for(self),
-            catalog=self._catalog,
+            catalog=self.catalog,
             pages=self.pages,
             chat=self.chat,
         )
@@ -295,6 +301,7 @@ class Host:
 
     async def _call(self, form: CallForm, route: Route, key: str = "") -> ToolResult:
         """Take a call through the door. With ``key`` an earlier call is resumed."""
+        await self.renew()
         self._session.open(self.given())
         marks: dict[str, Any] = {"key": key} if key else {}
         call = new_call(form, route=route, user=self.user, session=self.session, **marks)
@@ -332,9 +339,27 @@ class Host:
         return {
             "user": self.user,
             **self._options,
-            "versions": {tool.name: tool.outline for tool in self.table},
+            "versions": {tool.name: tool.outline for tool in self.table if not tool.remote},
+            **({} if self._remote is None else {"remote-versions": self._remote.versions}),
             "rules": self.policy.digest,
         }
+
+    async def renew(self) -> ToolTable:
+        """The tools as they are now. From here on this agent has these, where remote ones have changed."""
+        if self._remote is None:
+            return self.table
+        table = await self._remote.newest()
+        if (trouble := self._remote.trouble) != self._troubled:
+            self._troubled = trouble
+            if trouble and self.on_event is not None:
+                self.on_event("note", f"The tools that are remote stay as they were. {trouble}")
+        if table is not self.table:
+            self.table, self.door = table, self.door.with_tools(table)
+            self.catalog = self.catalog.of(table)
+            self.broker.use(table)
+            self.call_log.also_hide(table.secrets)
+            self._session.open_again(self.given())
+        return table
 
     @property
     def running(self) -> bool:
@@ -387,6 +412,8 @@ class Host:
             ending.push_async_callback(self._memory.aclose)
             ending.push_async_callback(self.models.aclose)
             ending.push_async_callback(self._sandbox.aclose)
+            if self._remote is not None:
+                ending.push_async_callback(self._remote.aclose)
 
     def _close_store(self) -> None:
         store, self._store = self._store, None

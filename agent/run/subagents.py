@@ -61,6 +61,9 @@ class TeamHost(Protocol):
     pages: StorePages
     on_event: Listener | None
     models: Models
+    catalog: BeltCatalog
+
+    async def renew(self) -> ToolTable: ...
 
 
 def services_for(agent: TeamHost, run: Run | None = None) -> Services:
@@ -92,7 +95,7 @@ class Team:
         self._spend = spend
         limits = agent.limits
         self._budget = Budget(limits.steps, limits.calls) if run is None else run.budget
-        self._door: RunDoor = agent.door if run is None else run.door
+        self._door: RunDoor | Door = agent.door if run is None else run.door
 
     async def may_use(self, model: str) -> Verdict:
         """The verdict on using a model: the agent's own, another of the same provider and the embedded ones
@@ -208,7 +211,7 @@ class Team:
                 side_effects=[],
                 said=[],
                 clocks=context.inner_clocks,
-                catalog=BeltCatalog(table),
+                catalog=self._agent.catalog.of(table),
             ),
             services=lambda run: services_for(self._agent, run),
             messages=opening(session, name, past, table, dialect, search),
@@ -221,6 +224,8 @@ class Team:
             search=search,
             caller=call,
             spent=self._spend,
+            renew=self._agent.renew,
+            whole=self._agent.table if self._run is None else self._run.whole,
         )
         run.listener = self._heard(run, SubAgent(call.id, task), context)
         return run

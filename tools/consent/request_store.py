@@ -58,6 +58,10 @@ class RequestStore:
         self._workspace = workspace
         self._audit = audit
 
+    def use(self, table: ToolTable) -> None:
+        """Take these tools for those that there are."""
+        self._table = table
+
     def requests(self, *, session: str | None = None, every: bool = False) -> list[Request]:
         """The open requests, oldest first; with ``every``, the decided and used ones too."""
         found = self._rows.every(waiting=not every)

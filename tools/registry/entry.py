@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -17,7 +16,7 @@ from quoth.tools.errors import DefinitionError, QuothError, did_you_mean
 from quoth.tools.lisp.printer import print_value
 from quoth.tools.registry.arguments import example_of
 from quoth.tools.registry.param_types import type_of
-from quoth.tools.registry.parameters import make_param
+from quoth.tools.registry.parameters import NAME, Param, make_param
 from quoth.tools.registry.tool import CognitiveTool
 from quoth.tools.text import short
 
@@ -26,8 +25,9 @@ FIELDS: dict[str, Any] = {
     "name": str, "description": str, "effects": [str], "cost": str, "guarded": bool, "gate": bool,
     "gate_failure": str, "cooldown": float, "daily_limit": int, "timeout": float, "tag": (str, dict),
     "allow_repeat": bool, "no_background": bool, "ends_turn": bool, "shown": bool, "examples": [str],
-    "params": [dict], "parameters": dict, "version": str,
+    "params": [dict], "parameters": dict, "version": str, "users": [str],
 }  # fmt: skip
+_NEEDED = tuple(key for key in FIELDS if key != "users")
 PARAM_FIELDS: dict[str, Any] = {
     "name": str, "type": (str, dict), "doc": str, "default": object, "choices": [object], "min": float,
     "max": float, "secret": bool, "hidden": bool,
@@ -52,21 +52,19 @@ def schema_hash(entries: Iterable[Mapping[str, Any]]) -> str:
 def tool_of(entry: Any, body: Callable[..., Any], *, remote: str = "", patience: float = 0) -> CognitiveTool:
     """The tool that an entry shows, with this body. ``users`` in the entry are for the table. Raises
     QuothError that names the tool and what is wrong with its entry."""
-    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-        raise QuothError(f"An entry of a catalogue has a name, and this has none: {_shown(entry)}.")
-    name = short(entry["name"], 80)
+    name: Any = entry.get("name") if isinstance(entry, dict) else None
+    if not _is_name(name):
+        raise QuothError(f"An entry of a catalogue has a tool's name, and this has none: {_shown(entry)}.")
     try:
         return _tool_of(entry, body, remote, patience)
-    except (DefinitionError, RecursionError) as error:
-        said = str(error).removeprefix(f"{entry['name']}").lstrip(":, ")
+    except QuothError as error:
+        said = str(error).removeprefix(name).lstrip(":, ")
         raise QuothError(f"The entry of the tool {name}: {said}") from None
 
 
 def _tool_of(entry: dict[str, Any], body: Callable[..., Any], remote: str, patience: float) -> CognitiveTool:
     _check_size(entry)
-    _check_fields(entry, FIELDS, optional={"users": [str]})
-    if len(entry["name"]) > MAX_NAME:
-        raise DefinitionError(f"its name is longer than {MAX_NAME} characters.")
+    _check_fields(entry, FIELDS, _NEEDED)
     name = entry["name"]
     params = tuple(_param_of(name, data) for data in entry["params"])
     properties = entry["parameters"].get("properties")
@@ -88,44 +86,46 @@ def _tool_of(entry: dict[str, Any], body: Callable[..., Any], remote: str, patie
     return tool
 
 
-_AS_THEY_ARE = [
-    key for key in FIELDS if key not in ("params", "effects", "examples", "guarded", "parameters", "version")
-]
+_MADE = ("params", "effects", "examples", "guarded", "parameters", "version", "users")
+_AS_THEY_ARE = tuple(key for key in FIELDS if key not in _MADE)
 
 
-def _param_of(tool: str, data: dict[str, Any]) -> Any:
-    if not isinstance(name := data.get("name"), str):
-        raise DefinitionError("one of its params has no name.")
-    where = f"parameter {short(name, 80)}"
+def _param_of(tool: str, data: dict[str, Any]) -> Param:
+    if not _is_name(data.get("name")):
+        raise DefinitionError(f"{_shown(data.get('name'))} is no name of a parameter.")
     try:
-        _check_fields(data, PARAM_FIELDS, optional=dict.fromkeys(set(PARAM_FIELDS) - {"name", "type"}))
+        _check_fields(data, PARAM_FIELDS, ("name", "type"))
         spec = {key: value for key, value in data.items() if key != "name"}
-        return make_param(tool, name, {**spec, "type": type_of(data["type"])})
+        spec["type"] = type_of(spec["type"])
     except DefinitionError as error:
-        said = str(error)
-        raise error if said.startswith(tool) else DefinitionError(f"{where}: {said}") from None
+        raise DefinitionError(f"parameter {data['name']}: {error}") from None
+    return make_param(tool, data["name"], spec)
 
 
-def _check_fields(data: Mapping[str, Any], fields: Mapping[str, Any], optional: Mapping[str, Any]) -> None:
-    known = {**fields, **{key: kind for key, kind in optional.items() if kind}}
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and len(name) <= MAX_NAME and NAME.match(name) is not None
+
+
+def _check_fields(data: Mapping[str, Any], fields: Mapping[str, Any], needed: Iterable[str]) -> None:
     for key, value in data.items():
-        if key not in known:
-            raise DefinitionError(f"there is no field {_shown(key)}.{did_you_mean(str(key), known)}")
-        if not _is(value, known[key]):
-            raise DefinitionError(f"{key} is {_meaning(known[key])}, not {_shown(value)}.")
-    for key in fields:
-        if key not in data and key not in optional:
-            raise DefinitionError(f"it has no field {key}.")
+        kind = fields.get(key)
+        if type(value) is kind or kind is object:
+            continue
+        if kind is None:
+            raise DefinitionError(f"there is no field {_shown(key)}.{did_you_mean(str(key), fields)}")
+        if not _is(value, kind):
+            raise DefinitionError(f"{key} is {_meaning(kind)}, not {_shown(value)}.")
+    for key in needed:
+        if key not in data:
+            raise DefinitionError(f"the field {key} is missing.")
 
 
 def _is(value: Any, kind: Any) -> bool:
     if isinstance(kind, list):
         return isinstance(value, list) and all(_is(item, kind[0]) for item in value)
-    if kind in (int, float) and isinstance(value, bool):
-        return False
     if kind is float:
-        return isinstance(value, (int, float)) and math.isfinite(value)
-    return isinstance(value, kind)
+        return isinstance(value, int) and not isinstance(value, bool)
+    return kind is object or (isinstance(value, kind) and (kind is bool or not isinstance(value, bool)))
 
 
 def _meaning(kind: Any) -> str:

@@ -140,7 +140,7 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
         limit = spec.get(bound)
         if limit is None:
             continue
-        if isinstance(limit, bool) or not isinstance(limit, (int, float)):
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or limit != limit:
             raise DefinitionError(f"{where}: :{bound} is a number, not {print_value(limit)}.")
         if not set(typing.get_args(hint) or (hint,)) <= {int, float, type(None)}:
             raise DefinitionError(f"{where}: :{bound} is for int and float, not for {type_name(hint)}.")
