@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from far_tools import FarTools, fruit
 from servers import redis_server
 from words import complaint, gateway, table_of, tool
