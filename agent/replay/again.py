@@ -120,14 +120,23 @@ def _with_remote(
         return options
     from quoth.agent.run.remote_tools import open_catalog, remote_url  # here: most sessions have none
 
-    names = {name: getattr(chosen, name) if mine else said.get(name) for name in ("local", "prefix", "key")}
     try:
-        url = remote_url(where, ca=said.get("redis-ca"), typed=False) if isinstance(where, str) else where
-        catalog = open_catalog(url, names["prefix"] or "sg", names["key"])
+        if chosen is None or not mine:
+            url = remote_url(where, ca=said.get("redis-ca"), typed=False)
+            chosen = ToolOptions(
+                (),
+                "full",
+                (),
+                url,
+                said.get("local") or (),
+                said.get("prefix") or "sg",
+                said.get("catalog-key"),
+            )
+        catalog = open_catalog(chosen.remote, chosen.prefix, chosen.key)
     except QuothError as error:
         notes.append(f"The remote tools are not here. {error}")
         return options
-    return replace(options, remote=catalog, local=names["local"] or ())
+    return replace(options, remote=catalog, local=chosen.local)
 
 
 def tools_since(then: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[str]:
