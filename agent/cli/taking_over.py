@@ -43,8 +43,8 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
     }
     if given.get("tools") and not options.tools:
         more["tools"] = [file for file in given["tools"] if foreign or Path(file).exists()]
-    if given.get("catalog-key") and not (options.key or options.remote):
-        more["key"] = given["catalog-key"]
+    if given.get("key-file") and not (options.key or options.remote):
+        more["key"] = given["key-file"]
     for name in ("without", "local"):
         if given.get(name) and not vars(options)[name]:
             more[name] = given[name]

@@ -100,7 +100,7 @@ class ToolOptions:
             return {}
         from quoth.agent.run.remote_tools import place_of
 
-        key = {"catalog-key": str(Path(self.key).expanduser().resolve())} if self.key else {}
+        key = {"key-file": str(Path(self.key).expanduser().resolve())} if self.key else {}
         return (
             place_of(self.remote)
             | {"prefix": self.prefix, **key}
