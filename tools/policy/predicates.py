@@ -16,7 +16,7 @@ from quoth.tools.call.call import Call
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
-from quoth.tools.registry.parameters import Param, WorkspacePath, with_paths
+from quoth.tools.registry.parameters import WorkspacePath, with_paths
 from quoth.tools.registry.table import CognitiveTool
 
 MATCH_SECONDS = 0.1  # for all patterns that are tried on one call
@@ -384,15 +384,17 @@ def each_path(predicate: Predicate, *, every: bool) -> Predicate:
     type, or in an argument named ``path``. False for a call without paths."""
 
     def test(args: Any, facts: EvaluationContext) -> Truth:
-        typed = {param.name: param for param in facts.tool.path_params}
+        typed = {param.name for param in facts.tool.path_params}
         values: list[Any] = [args[ANY_PATH]] if ANY_PATH in args and ANY_PATH not in typed else []
-        said: list[Truth] = []
-        for name in typed.keys() & args.keys():
-            if args[name] is UNKNOWN:  # of a list, there may be none
-                said.append(True if predicate is anything and _is_one_path(typed[name]) else None)
-            else:
+        perhaps: list[Truth] = []
+        for name in typed & args.keys():
+            if args[name] is not UNKNOWN:
                 values += paths_in(args[name])
-        said += [
+            elif _is_one_path(facts.tool, name):
+                values.append(UNKNOWN)
+            else:
+                perhaps.append(None)  # there may be no path
+        said = perhaps + [
             (True if predicate is anything else None) if value is UNKNOWN else predicate(value, facts)
             for value in values
         ]
@@ -404,8 +406,9 @@ def each_path(predicate: Predicate, *, every: bool) -> Predicate:
     return test
 
 
-def _is_one_path(param: Param) -> bool:
-    """Whether every call has exactly one path there."""
+def _is_one_path(tool: CognitiveTool, name: str) -> bool:
+    """Whether every call of the tool has exactly one path in that argument."""
+    param = next(param for param in tool.path_params if param.name == name)
     return param.type is WorkspacePath and (param.required or param.default is not None)
 
 
