@@ -386,16 +386,12 @@ def each_path(predicate: Predicate, *, every: bool) -> Predicate:
     def test(args: Any, facts: EvaluationContext) -> Truth:
         typed = {param.name for param in facts.tool.path_params}
         values: list[Any] = [args[ANY_PATH]] if ANY_PATH in args and ANY_PATH not in typed else []
-        perhaps: list[Truth] = []
         for name in typed & args.keys():
-            if args[name] is not UNKNOWN:
-                values += paths_in(args[name])
-            elif _is_one_path(facts.tool, name):
-                values.append(UNKNOWN)
-            else:
-                perhaps.append(None)  # there may be no path
-        said = perhaps + [
-            (True if predicate is anything else None) if value is UNKNOWN else predicate(value, facts)
+            values += [_unknown_path(facts.tool, name)] if args[name] is UNKNOWN else paths_in(args[name])
+        said = [
+            (True if predicate is anything and value is UNKNOWN else None)
+            if value is UNKNOWN or value is _PERHAPS
+            else predicate(value, facts)
             for value in values
         ]
         if not said:
@@ -406,10 +402,14 @@ def each_path(predicate: Predicate, *, every: bool) -> Predicate:
     return test
 
 
-def _is_one_path(tool: CognitiveTool, name: str) -> bool:
-    """Whether every call of the tool has exactly one path in that argument."""
+_PERHAPS: Any = object()  # an unknown number of unknown paths
+
+
+def _unknown_path(tool: CognitiveTool, name: str) -> Any:
+    """What stands for an unknown argument of paths: UNKNOWN if every call has exactly one there."""
     param = next(param for param in tool.path_params if param.name == name)
-    return param.type is WorkspacePath and (param.required or param.default is not None)
+    one = param.type is WorkspacePath and (param.required or param.default is not None)
+    return UNKNOWN if one else _PERHAPS
 
 
 def argument(name: str, predicate: Predicate, missing: Truth) -> Predicate:
