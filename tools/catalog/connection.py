@@ -33,6 +33,8 @@ FORMS: Final = "redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss://… with TLS, o
 ESCAPES: Final = "write %40 for an @ in the password, %2F for a /, %3A for a :, %23 for a #, %3F for a ?"
 PREFIX: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}\Z")
 
+SILENT: Final = "it does not answer"
+
 # What a server or the system says, and what it means. Any other sentence is shown only if it holds nothing
 # of the URL that is a secret.
 MEANINGS: Final = (
@@ -51,7 +53,7 @@ MEANINGS: Final = (
         " that is used here",
     ),
     (r"has no permissions|NOPERM|can't run this|ACL failure", "its user may not do that there (ACL)"),
-    (r"Hostname mismatch|doesn't match", "its certificate is for another host"),
+    (r"mismatch|doesn't match", "its certificate is for another host"),
     (r"certificate has expired", "its certificate has expired"),
     (
         r"CERTIFICATE_VERIFY_FAILED|certificate verify failed",
@@ -62,7 +64,7 @@ MEANINGS: Final = (
     (r"[Nn]ame or service|nodename|resolution|getaddrinfo", "there is no host of that name"),
     (r"refused|Connect call failed|No such file|unreachable|No route", "no server answers there"),
     (r"Permission denied", "its socket may not be opened"),
-    (r"Timeout|timed out", "it does not answer"),
+    (r"Timeout|timed out", SILENT),
     (r"reset|closed|ended|Broken pipe|lost|Error while reading|aborted", "the connection was lost"),
     (r"Protocol|InvalidResponse", "what answers there is no Redis"),
 )
@@ -226,18 +228,29 @@ async def connected(url: RedisUrl, read: float = READ_SECONDS) -> AsyncIterator[
 
 async def check(client: redis.asyncio.Redis) -> None:
     """Raises StoreError for a server that will not do: too old, or a cluster."""
-    from redis.exceptions import NoPermissionError
-
-    with suppress(NoPermissionError):  # an ACL may forbid the question
+    with _asking():
         _look_at(await client.info("server"))
 
 
 def check_sync(client: redis.Redis) -> None:
     """The same for a client that is not asynchronous."""
+    with _asking():
+        _look_at(client.info("server"))
+
+
+@contextmanager
+def _asking() -> Iterator[None]:
+    from redis.exceptions import ConnectionError as Lost
     from redis.exceptions import NoPermissionError
 
-    with suppress(NoPermissionError):
-        _look_at(client.info("server"))
+    try:
+        yield
+    except NoPermissionError:  # an ACL may forbid the question
+        pass
+    except Lost as error:
+        if re.search("closed|reset|while reading", str(error)):
+            raise _Unfit("it hangs up at once; if it wants TLS, write rediss://") from None
+        raise
 
 
 def _look_at(info: dict[str, Any]) -> None:
@@ -304,5 +317,6 @@ def _why(error: BaseException, url: RedisUrl) -> str:
     for words in (said, f"{inner or ''}", f"{type(error).__name__}"):
         for pattern, meaning in MEANINGS:
             if re.search(pattern, words):
-                return meaning
+                hint = ", or not with TLS" if meaning == SILENT and url.shown.startswith("rediss") else ""
+                return meaning + hint
     return "it refuses" if url.betrayed_by(said) else excerpt(said, 120).rstrip(".")

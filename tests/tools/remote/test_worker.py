@@ -1,0 +1,536 @@
+"""The worker: what it makes, what it refuses, and what becomes of a call when a worker ends in its midst."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+from caller import KEY, TAKEOVER, Caller, at_work, calling, until
+from words import Spy, form, tool
+
+from quoth.tools.call.call import deny
+from quoth.tools.catalog.signing import Key
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.remote import names
+from quoth.tools.remote.away import SERVICES
+from quoth.tools.remote.broker import Delivery, make_broker
+from quoth.tools.remote.shared_receipts import CallRecords, LostError
+from quoth.tools.remote.wire import Answer, Asks, Cancel, Delegated, Ended, Nested, Progress, Stale
+
+FRUIT = {"fruit": {"type": str}}
+COUNT = '(count-fruit :fruit "pears")'
+BEGUN = "it was begun before, and how that ended is not known"
+
+
+def count(body: Any = lambda fruit: 30, **options: Any) -> Any:
+    return tool("count-fruit", body, params=FRUIT, **options)
+
+
+# What it makes
+
+
+async def test_a_call_sent_before_there_is_a_worker_is_made_and_answered_once(redis: str) -> None:
+    async with calling(redis, count()) as caller:
+        await caller.send(call := caller.call(COUNT))
+        async with at_work(caller) as worker:
+            said = await caller.reply()
+            await caller.settled()
+            rows = worker.door.audit.rows()
+    assert said == Ended(call.grant, call.key, call.digest, "ok", 30, "", [], [])
+    assert [(row["id"], row["user"], row["route"], row["status"], row["stage"]) for row in rows] == [
+        (call.id, "ann", "remote", "ok", "body")
+    ]
+
+
+async def test_what_a_body_says_and_does_travels(redis: str) -> None:
+    def body(fruit: str, ctx: Any) -> str:
+        ctx.say("I look.")
+        ctx.effect("wrote:list.txt")
+        return f"{ctx.user} {ctx.user_message} {ctx.route}"
+
+    async with calling(redis, count(body)) as caller, at_work(caller):
+        await caller.send(caller.call(COUNT))
+        said = [await caller.reply(), await caller.reply()]
+    said.sort(key=lambda one: one.KIND)
+    ended, progress = said
+    assert isinstance(progress, Progress) and progress.text == "I look."
+    assert (ended.value, ended.said, ended.side_effects) == (
+        "ann Count them. remote",
+        ["I look."],
+        ["wrote:list.txt"],
+    )
+
+
+async def test_paths_are_those_of_the_worker(redis: str, tmp_path: Path) -> None:
+    look = tool("look", lambda path: str(path), params={"path": {"type": "path"}}, effects=["reads"])
+    async with calling(redis, look) as caller, at_work(caller, tmp_path):
+        said = await caller.ask('(look :path "../secret")')
+        inside = await caller.ask('(look :path "list.txt")')
+    assert said.status in ("denied", "invalid", "error") and "outside" in said.message
+    assert inside.value == "list.txt"
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"guard": lambda: deny("not today")}, "count-fruit was denied: not today."),
+        (
+            {"cooldown": 5},
+            "count-fruit is limited: its :cooldown or :daily-limit cannot be counted here, so it is not run.",
+        ),
+    ],
+)
+async def test_its_own_guard_and_limits_hold(redis: str, options: Any, said: str) -> None:
+    body = Spy()
+    async with calling(redis, count(body, **options)) as caller, at_work(caller):
+        ended = await caller.ask(COUNT)
+    assert (ended.message, body.ran) == (said, False)
+
+
+async def test_a_result_that_is_too_long_is_an_error_of_its_call(redis: str) -> None:
+    async with calling(redis, count(lambda fruit: "x" * 10_000_000)) as caller, at_work(caller):
+        ended = await caller.ask(COUNT)
+    assert (ended.status, ended.value, ended.message) == (
+        "error",
+        None,
+        "count-fruit was done, but its result cannot be sent. It has 10,000,318 bytes, and 4,194,304 are the"
+        " most that are sent.",
+    )
+
+
+async def test_one_that_stops_ends_what_it_does_and_takes_no_more(redis: str) -> None:
+    go = asyncio.Event()
+
+    async def body(fruit: str) -> int:
+        await go.wait()
+        return 30
+
+    async with calling(redis, count(body)) as caller:
+        async with at_work(caller) as worker:
+            await caller.send(caller.call(COUNT))
+            await until(lambda: worker.running)
+            asyncio.get_running_loop().call_later(0.3, go.set)
+        assert (await caller.reply()).value == 30
+        assert not await caller.redis.zcard(names.workers(caller.prefix))
+        assert not await caller.redis.xinfo_consumers(caller.broker.queue_name, names.GROUP)
+
+
+# What it refuses
+
+
+def forged(caller: Caller, **changes: Any) -> bytes:
+    """A call that was changed after it had been signed."""
+    kind, data, signature = msgpack.unpackb(caller.call(COUNT).pack(KEY))
+    return msgpack.packb([kind, msgpack.packb(msgpack.unpackb(data) | changes), signature])
+
+
+def signed(caller: Caller, **fields: Any) -> bytes:
+    """A call with fields that no caller of ours would send, signed all the same."""
+    data = msgpack.packb(vars(caller.call(COUNT)) | fields)
+    return msgpack.packb([Delegated.KIND, data, KEY.sign(Delegated.KIND, data)])
+
+
+UNSIGNED = "A call was refused. It is not signed with the key that is used here."
+# What is sent, the words of the audit row, and whether the caller is told.
+REFUSED: dict[str, tuple[Any, str, bool]] = {
+    "no message": (
+        lambda one: b"hello",
+        "A call was refused. It is no message of ours, or was cut off.",
+        False,
+    ),
+    "cut off": (
+        lambda one: one.call(COUNT).pack(KEY)[:-9],
+        "A call was refused. It is no message of ours, or was cut off.",
+        False,
+    ),
+    "signed with another key": (lambda one: one.call(COUNT).pack(Key(b"o" * 32)), UNSIGNED, False),
+    "another form": (
+        lambda one: forged(one, form={"tool": "count-fruit", "args": {"fruit": "gold"}}),
+        UNSIGNED,
+        False,
+    ),
+    "another user": (lambda one: forged(one, user="ben"), UNSIGNED, False),
+    "approved by nobody": (lambda one: forged(one, approved=["worker: it runs a program"]), UNSIGNED, False),
+    "a later end": (lambda one: forged(one, expires=9e9), UNSIGNED, False),
+    "an answer": (
+        lambda one: Ended("g", "k", "d", "ok", 1, "", [], []).pack(KEY),
+        "A call was refused. It is a message of the kind ended, which is not expected here.",
+        False,
+    ),
+    "other fields": (
+        lambda one: signed(one, admin=True),
+        "A call was refused. A message of the kind call has other fields than this one.",
+        False,
+    ),
+    "wrong type": (
+        lambda one: signed(one, depth="0"),
+        "A call was refused. The field depth of a message of the kind call is of another type.",
+        False,
+    ),
+    "no time": (
+        lambda one: signed(one, expires=float("nan")),
+        "A call was refused. The field expires of a message of the kind call is of another type.",
+        False,
+    ),
+    "too long": (
+        lambda one: b"x" * 5_000_000,
+        "A call was refused. It has 5,000,000 bytes, and 4,194,304 are the most that are read.",
+        False,
+    ),
+    "the grant of another prefix": (
+        lambda one: one.call(COUNT, prefix="other"),
+        "A call was refused. It was granted for the prefix other, and this worker has PREFIX.",
+        False,
+    ),
+    "a reply to elsewhere": (
+        lambda one: one.call(COUNT, replies="sg:tools:calls"),
+        "A call was refused. Its reply is wanted in another place than the stream of a caller.",
+        False,
+    ),
+    "the grant of another form": (
+        lambda one: one.call(COUNT, digest=form('(count-fruit :fruit "gold")').digest),
+        "count-fruit was refused: its grant is for another form.",
+        True,
+    ),
+    "no form": (
+        lambda one: one.call(COUNT, form={"args": {}}),
+        'A call in JSON names its tool: {"tool": "echo", "args": {…}}.',
+        True,
+    ),
+    "expired": (
+        lambda one: one.call(COUNT, expires=time.time() - 1),
+        "count-fruit was not run: no worker was free in time.",
+        True,
+    ),
+    "another table": (
+        lambda one: one.call(COUNT, schema_hash="0" * 64),
+        "CATALOG_STALE: the worker has other tools than the caller believes; they are to be read again.",
+        True,
+    ),
+}
+
+
+async def test_what_is_refused_leaves_a_row_and_runs_nothing(redis: str) -> None:
+    body = Spy()
+    said: dict[str, tuple[str, bool]] = {}
+    async with calling(redis, count(body)) as caller, at_work(caller) as worker:
+        for name, (make, _, _) in REFUSED.items():
+            before = await caller.redis.xlen(caller.replies)
+            await caller.send(make(caller))
+            await caller.settled()
+            (row,) = worker.door.audit.rows()
+            worker.door.audit._rows.clear()
+            assert (row["route"], row["stage"]) == ("remote", "host")
+            told = await caller.redis.xlen(caller.replies) > before
+            said[name] = row["message"].replace(caller.prefix, "PREFIX"), told
+    assert said == {name: (sentence, told) for name, (_, sentence, told) in REFUSED.items()}
+    assert not body.ran
+
+
+async def test_the_caller_of_an_older_table_is_told_of_the_newer_one(redis: str) -> None:
+    async with calling(redis, count()) as caller, at_work(caller):
+        call = caller.call(COUNT, schema_hash="0" * 64)
+        assert await caller.ask(call) == Stale(call.grant, caller.table.schema_hash)
+
+
+async def test_a_grant_is_used_once(redis: str) -> None:
+    body = Spy()
+    async with calling(redis, count(body)) as caller, at_work(caller) as worker:
+        call = caller.call(COUNT)
+        assert (await caller.ask(call)).status == "ok"
+        await caller.send(call)
+        await caller.settled()
+        assert (
+            worker.door.audit.rows()[-1]["message"] == "A call was refused. Its grant has been used before."
+        )
+        assert (body.calls, await caller.redis.xlen(caller.replies)) == (1, 1)
+
+
+async def test_a_grant_that_was_taken_back_is_not_used(redis: str) -> None:
+    body = Spy()
+    async with calling(redis, count(body)) as caller:
+        call = caller.call(COUNT)
+        await caller.redis.set(names.grant(caller.prefix, call.grant), "revoked")
+        await caller.send(call)
+        async with at_work(caller) as worker:
+            await caller.settled()
+            assert (worker.door.audit.rows(), body.ran) == ([], False)
+    assert not await asyncio.sleep(0)
+
+
+# What is asked
+
+
+async def test_a_question_of_its_rules_goes_back_and_what_was_allowed_holds_for_this_call(redis: str) -> None:
+    async with calling(redis, count(effects=["runs"])) as caller, at_work(caller) as worker:
+        call = caller.call(COUNT)
+        asked = await caller.ask(call)
+        assert asked == Asks(call.grant, "worker: it runs a program", "it runs a program")
+        again = dataclasses.replace(call, grant="2" * 32, approved=[asked.question])
+        assert (await caller.ask(again)).value == 30
+        other = caller.call('(count-fruit :fruit "gold")')
+        assert isinstance(await caller.ask(other), Asks)
+        assert [row["status"] for row in worker.door.audit.rows()] == ["pending", "ok", "pending"]
+
+
+async def test_a_body_that_asks_begins_again_when_it_is_allowed(redis: str) -> None:
+    async def body(fruit: str, ctx: Any) -> int:
+        await ctx.permission.request("take them", "they are not ours")
+        return 30
+
+    async with calling(redis, count(body, effects=["memory"])) as caller, at_work(caller):
+        call = caller.call(COUNT)
+        asked = await caller.ask(call)
+        assert asked == Asks(call.grant, "take them", "they are not ours")
+        again = dataclasses.replace(call, grant="2" * 32, approved=["take them"])
+        assert (await caller.ask(again)).value == 30
+
+
+# What goes back to the caller
+
+
+async def test_a_call_of_a_body_goes_back_to_its_caller(redis: str) -> None:
+    async def body(fruit: str, ctx: Any) -> str:
+        result = await ctx.dispatch(CallForm("ask-shop", {"fruit": fruit}))
+        return f"{result.status} {result.value}"
+
+    async with calling(redis, count(body)) as caller, at_work(caller):
+        call = caller.call(COUNT)
+        nested = await caller.ask(call)
+        inner = CallForm("ask-shop", {"fruit": "pears"})
+        said = {"tool": "ask-shop", "args": {"fruit": "pears"}}
+        assert nested == Nested(call.grant, 1, said, f"{inner.digest[:16]}.1", False)
+        result = {"id": "i", "tool": "ask-shop", "status": "ok", "value": 7, "message": ""}
+        answer = Answer(call.grant, 1, {**result, "side_effects": ["paid"], "audit": {}})
+        await caller.tell(answer, Key(b"o" * 32))  # not believed
+        await caller.tell(answer)
+        ended = await caller.reply()
+    assert (ended.value, ended.side_effects) == ("ok 7", [])
+
+
+@pytest.mark.parametrize("service", SERVICES)
+async def test_services_stay_with_the_caller_and_say_so(service: str) -> None:
+    from quoth.tools.errors import ToolError
+    from quoth.tools.remote.away import _STAYING
+
+    with pytest.raises(ToolError) as said:
+        await _STAYING[service].anything("x")
+    assert str(said.value) == f"{SERVICES[service]} to a worker; a tool that needs it is kept at its caller."
+
+
+async def test_a_body_that_needs_memory_fails_with_that_sentence(redis: str) -> None:
+    async def body(fruit: str, ctx: Any) -> Any:
+        return await ctx.memory.get_block("fruit")
+
+    async with calling(redis, count(body)) as caller, at_work(caller):
+        ended = await caller.ask(COUNT)
+    assert (ended.status, ended.message) == (
+        "error",
+        "Memory does not travel to a worker; a tool that needs it is kept at its caller.",
+    )
+
+
+# A caller that does not wait
+
+
+async def test_a_call_given_up_before_it_began_is_not_made(redis: str) -> None:
+    body = Spy()
+    async with calling(redis, count(body)) as caller:
+        call = caller.call(COUNT)
+        await caller.tell(Cancel(call.grant))
+        await caller.send(call)
+        async with at_work(caller):
+            ended = await caller.reply()
+    assert (ended.status, body.ran) == ("cancelled", False)
+    assert ended.message == "count-fruit was not run: its caller does not wait any longer."
+
+
+@pytest.mark.parametrize("stops", [True, False])
+async def test_a_call_given_up_in_its_midst_is_stopped_if_it_may_not_go_on_behind_the_scenes(
+    redis: str, stops: bool
+) -> None:
+    go = asyncio.Event()
+
+    async def body(fruit: str) -> int:
+        await go.wait()
+        return 30
+
+    async with calling(redis, count(body, no_background=stops)) as caller, at_work(caller) as worker:
+        call = caller.call(COUNT)
+        await caller.send(call)
+        await until(lambda: worker.running)
+        await caller.tell(Cancel(call.grant))
+        await asyncio.sleep(2 * TAKEOVER / 6)
+        go.set()
+        ended = await caller.reply()
+    assert ended.status == ("cancelled" if stops else "ok")
+
+
+# A worker that ends in the midst of a call
+
+
+async def gone(caller: Caller, times: int = 1, begun: Delegated | None = None) -> None:
+    """Workers have taken what waits, begun its body perhaps, and were killed."""
+    from quoth.tools.catalog.connection import sync_client
+
+    for number in range(times):
+        broker = make_broker(caller.url, caller.prefix, consumer=f"gone-{number}", takeover=TAKEOVER / 3)
+        delivery: Any = await anext(broker.listen())
+        if begun is not None:
+            client = sync_client(caller.url)
+            records = CallRecords(broker, client, caller.prefix)
+            await records.take(delivery, begun)
+            records.begin(delivery, call_of(begun))
+            client.close()
+        await broker.connection_pool.disconnect()
+
+
+def call_of(said: Delegated) -> Any:
+    from quoth.tools.remote.worker import _call
+
+    return _call(said, form(COUNT))
+
+
+async def test_another_worker_makes_it_though_nothing_new_comes(redis: str) -> None:
+    async with calling(redis, count(effects=["reads"])) as caller:
+        await caller.send(caller.call(COUNT))
+        await gone(caller)
+        async with at_work(caller):
+            assert (await caller.reply()).value == 30
+
+
+async def test_a_call_that_runs_is_not_taken_over(redis: str) -> None:
+    calls: list[str] = []
+
+    async def body(fruit: str) -> int:
+        calls.append(fruit)
+        await asyncio.sleep(3 * TAKEOVER)
+        return 30
+
+    async with calling(redis, count(body, effects=["reads"])) as caller, at_work(caller), at_work(caller):
+        assert (await caller.ask(COUNT)).value == 30
+    assert calls == ["pears"]
+
+
+async def test_a_body_that_had_begun_is_asked_about_and_each_time_anew(redis: str) -> None:
+    body = Spy()
+    async with calling(redis, count(body, effects=["memory"])) as caller:
+        await caller.send(call := caller.call(COUNT))
+        await gone(caller, begun=call)
+        async with at_work(caller):
+            asked = await caller.reply()
+            assert (asked.reason, body.ran) == (BEGUN, False)
+        again = dataclasses.replace(call, grant="2" * 32, approved=[asked.question])
+        await caller.send(again)
+        await gone(caller, begun=again)  # the person had said yes, and that one is killed, too
+        async with at_work(caller):
+            anew = await caller.reply()
+            assert (anew.reason, body.ran) == (BEGUN, False)
+            assert anew.question != asked.question
+            final = dataclasses.replace(call, grant="3" * 32, approved=[asked.question, anew.question])
+            assert (await caller.ask(final)).status == "ok"
+    assert body.calls == 1
+
+
+async def test_a_call_sent_again_is_answered_by_the_result_that_was_kept(redis: str) -> None:
+    body = Spy(30)
+    async with calling(redis, count(body, effects=["memory"])) as caller, at_work(caller) as worker:
+        call = caller.call(COUNT)
+        assert (await caller.ask(call)).value == 30
+        again = dataclasses.replace(call, grant="2" * 32)
+        said = await caller.ask(again)
+        assert (said.grant, said.value, body.calls) == (again.grant, 30, 1)
+        assert worker.door.audit.rows()[-1]["stage"] == "receipt"
+
+
+async def test_a_kept_result_that_is_not_signed_is_not_believed(redis: str) -> None:
+    body = Spy()
+    async with calling(redis, count(body)) as caller, at_work(caller):
+        call = caller.call(COUNT)
+        record = names.call(caller.prefix, call.key, call.user)
+        await caller.redis.hset(
+            record, "ended", Ended("g", call.key, call.digest, "ok", 99, "", [], []).pack(Key(b"o" * 32))
+        )
+        said = await caller.ask(call)
+    assert (said.status, body.ran) == ("error", False)
+    assert said.message == (
+        "The kept result of count-fruit is not believed. It is not signed with the key that is used here."
+    )
+
+
+async def test_two_deliveries_of_one_call_do_not_run_at_once(redis: str) -> None:
+    calls: list[str] = []
+
+    async def body(fruit: str) -> int:
+        calls.append(fruit)
+        await asyncio.sleep(0.3)
+        return 30
+
+    async with calling(redis, count(body, effects=["memory"])) as caller, at_work(caller):
+        call = caller.call(COUNT)
+        again = dataclasses.replace(call, grant="2" * 32)
+        await caller.send(call)
+        await caller.send(again)
+        said = [await caller.reply(), await caller.reply()]
+    assert ([one.value for one in said], calls) == ([30, 30], ["pears"])
+    assert {one.grant for one in said} == {call.grant, again.grant}
+
+
+async def test_a_call_that_ended_three_workers_is_not_tried_again(redis: str) -> None:
+    body = Spy()
+    async with calling(redis, count(body, effects=["reads"])) as caller:
+        call = caller.call(COUNT)
+        entry = await caller.send(call)
+        await gone(caller, times=3)
+        async with at_work(caller) as worker:
+            said = await caller.reply()
+            rows = worker.door.audit.rows()
+        sentence = "count-fruit ended 3 workers that tried it, and is not tried again."
+        assert (said.status, said.message, body.ran) == ("error", sentence, False)
+        assert [row["message"] for row in rows] == [sentence]
+        ((_, dead),) = await caller.redis.xrange(names.dead(caller.prefix))
+        assert (dead[b"entry"].decode(), dead[b"tries"]) == (entry, b"3")
+
+
+async def test_two_dead_workers_do_not_bury_a_call(redis: str) -> None:
+    async with calling(redis, count(effects=["reads"])) as caller:
+        await caller.send(caller.call(COUNT))
+        await gone(caller, times=2)
+        async with at_work(caller):
+            assert (await caller.reply()).value == 30
+
+
+async def test_a_worker_that_was_stopped_can_neither_begin_nor_end_what_another_has(redis: str) -> None:
+    from quoth.tools.catalog.connection import sync_client
+
+    async with calling(redis, count()) as caller:
+        call = caller.call(COUNT)
+        await caller.send(call)
+        client = sync_client(caller.url)
+        found: list[tuple[CallRecords, Delivery]] = []
+        for name in ("stopped", "other"):
+            broker = make_broker(caller.url, caller.prefix, consumer=name, takeover=0.05)
+            records = CallRecords(broker, client, caller.prefix)
+            delivery: Any = await anext(broker.listen())
+            assert (await records.take(delivery, call)).how == "ours"
+            found.append((records, delivery))
+            if name == "stopped":
+                assert await broker.renew([delivery.entry]) == []
+                records.begin(delivery, call_of(call))  # it could, while it had the call
+            else:
+                assert await broker.renew([delivery.entry]) == []
+        stopped, other = found
+        with pytest.raises(LostError, match="Another worker has taken this call over"):
+            stopped[0].begin(stopped[1], call_of(call))
+        assert (await stopped[0].take(stopped[1], call)).how == "lost"
+        assert not await stopped[0].settle(stopped[1], call, "ended", ended=b"x", reply=b"x")
+        assert not await caller.redis.xlen(caller.replies)
+        other[0].begin(other[1], call_of(call))
+        assert await other[0].settle(other[1], call, "ended", ended=b"y", reply=b"y")
+        assert await caller.redis.xlen(caller.replies) == 1
+        client.close()

@@ -1,0 +1,245 @@
+"""The surroundings of a body that runs on a worker: what goes back to its caller, and what does not travel.
+
+Calls that the body makes, and questions to a person, go through the caller's door; memory and other services
+of the caller's host do not come along, and say so. Knows messages and one stream; it must not know the queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable
+from dataclasses import fields
+from typing import Any, NoReturn
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from quoth.tools.call.call import ALLOW, Call, EditedCall, ToolResult, Verdict
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.ports import Consent
+from quoth.tools.call.services import Services
+from quoth.tools.call.values import plain
+from quoth.tools.catalog.signing import Key
+from quoth.tools.door.door import Door
+from quoth.tools.door.state import CallState
+from quoth.tools.errors import PERMISSION, STATUSES, ToolError
+from quoth.tools.lisp.forms import CallForm, to_json
+from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.remote import names
+from quoth.tools.remote.wire import Answer, Cancel, Delegated, Message, Nested, Progress, WireError, unpack
+
+ASKED_AGAIN_SECONDS = 30.0  # whether the caller is still there
+LOOK_SECONDS = 1.0
+
+
+class _Stays:
+    """In place of something that stays with the caller: whatever a body wants of it raises ToolError."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __getattr__(self, name: str) -> Callable[..., NoReturn]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        raise ToolError(f"{self._what} to a worker; a tool that needs it is kept at its caller.")
+
+
+SERVICES = {
+    "memory": "Memory does not travel",
+    "router": "Messages to people do not travel",
+    "model": "A model does not travel",
+    "search": "A search does not travel",
+    "sources": "Sources do not travel",
+    "shared_blocks": "Shared blocks do not travel",
+    "team": "Other agents do not travel",
+    "knowledge_base": "A knowledge base does not travel",
+    "web_search": "A web search does not travel",
+}
+_STAYING: dict[str, Any] = {field.name: _Stays(SERVICES[field.name]) for field in fields(Services)}
+_OTHERS: dict[str, Any] = {
+    "look": _Stays("A preview of a call does not travel"),
+    "sandbox": _Stays("The sandbox of programs does not travel"),
+    "snapshots": _Stays("The values of a session do not travel"),
+    "catalog": _Stays("The table of the other tools does not travel"),
+    "pages": _Stays("A long text of the session does not travel"),
+    "talk": _Stays("The conversation does not travel"),
+}
+
+
+def context_of(said: Delegated, base: ToolContext) -> ToolContext:
+    """What a body may know of its caller."""
+    return dataclasses.replace(
+        base,
+        user=said.user,
+        session=said.session,
+        user_message=said.message,
+        confidence=said.confidence,
+        chat=said.chat,
+        services=Services(**_STAYING),
+        **{name: stays for name, stays in _OTHERS.items() if name != "look"},
+    )
+
+
+class _Told(list[str]):
+    """What the body says with ctx.say, of which its caller hears at once."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def append(self, text: str) -> None:
+        super().append(text)
+        self._tell(text)
+
+
+class Away:
+    """The way back of one call to its caller."""
+
+    def __init__(self, redis: Redis, key: Key, prefix: str, said: Delegated) -> None:
+        self._redis, self._key = redis, key
+        self._said = said
+        self._inbox = names.inbox(prefix, said.grant)
+        self._answers: dict[int, asyncio.Future[ToolResult]] = {}
+        self._loop = asyncio.get_running_loop()
+        self._sending: set[asyncio.Task[None]] = set()
+        self._reading: asyncio.Task[None] | None = None
+        self.cancelled = asyncio.Event()
+        self.said = _Told(self._tell)
+
+    def receive(self, packed: bytes) -> str:
+        """Take a message from the caller; why it is not believed, or an empty text."""
+        try:
+            message = unpack(self._key, packed, Answer, Cancel)
+            if message.grant != self._said.grant:
+                raise WireError("It belongs to another call.")
+            if isinstance(message, Cancel):
+                self.cancelled.set()
+            elif isinstance(message, Answer):
+                waits = self._answers.get(message.number)
+                if waits is not None and not waits.done():
+                    waits.set_result(_result(message.result))
+        except WireError as error:
+            return str(error)
+        return ""
+
+    async def send(self, message: Message) -> Any:
+        packed = message.pack(self._key)
+        entry: Any = await self._redis.xadd(self._said.replies, {names.FIELD: packed})
+        return entry
+
+    async def nested(self, number: int, form: CallForm, name: str, dry: bool) -> ToolResult:
+        """Have a call made by the caller. Raises ToolError when nobody reads there any more."""
+        args = {name: plain(value) for name, value in form.args.items()}
+        said = to_json(CallForm(form.tool, args, tuple(map(plain, form.positional))))
+        message = Nested(self._said.grant, number, said, name, dry)
+        waits: asyncio.Future[ToolResult] = self._loop.create_future()
+        self._answers[number] = waits
+        if self._reading is None or self._reading.done():
+            self._reading = self._loop.create_task(self._read())
+        try:
+            while True:
+                try:
+                    entry = await self.send(message)
+                    await asyncio.wait({waits}, timeout=ASKED_AGAIN_SECONDS)
+                    if waits.done():
+                        return waits.result()
+                    if await self._redis.xrange(self._said.replies, entry, entry):
+                        raise ToolError(f"The caller does not answer, so {form.tool} was not called.")
+                except WireError as error:
+                    raise ToolError(f"{form.tool} was not called. {error}") from None
+                except (RedisError, OSError):  # the worker waits for Redis; a lost call is cancelled
+                    await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            del self._answers[number]
+
+    async def _read(self) -> None:
+        """Read the inbox while a call of the body is out; otherwise the worker looks into it at times."""
+        while self._answers:
+            try:
+                popped: Any = await self._redis.blpop([self._inbox], timeout=LOOK_SECONDS)
+                if popped:
+                    self.receive(popped[1])
+            except (RedisError, OSError):
+                await asyncio.sleep(LOOK_SECONDS)
+
+    def _tell(self, text: str) -> None:
+        """Send what the body says; it may run in a thread."""
+
+        def start() -> None:
+            task = self._loop.create_task(self._progress(text))
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
+
+        self._loop.call_soon_threadsafe(start)
+
+    async def _progress(self, text: str) -> None:
+        try:
+            await self.send(Progress(self._said.grant, text))
+        except (WireError, RedisError, OSError):
+            return  # it comes with the result, too
+
+
+def _result(data: dict[str, Any]) -> ToolResult:
+    """The result in an Answer. Raises WireError."""
+    wanted = {field.name for field in fields(ToolResult)} - {"follow_up"}
+    effects, audit = data.get("side_effects"), data.get("audit")
+    texts = [data.get(name) for name in ("id", "tool", "message")]
+    if (
+        set(data) != wanted
+        or data["status"] not in STATUSES
+        or not all(isinstance(text, str) for text in texts)
+        or not (isinstance(effects, list) and all(isinstance(effect, str) for effect in effects))
+        or not isinstance(audit, dict)
+    ):
+        raise WireError("An answer holds no result of a call.")
+    return ToolResult(**data | {"side_effects": tuple(effects)})
+
+
+class AskTheCaller(Consent):
+    """Questions go back to the caller, who asks a person; what was allowed there holds for this call only.
+    A new question is asked where a body has ``begun`` once more."""
+
+    def __init__(self, approved: list[str], begun: str) -> None:
+        self._approved = approved
+        self._begun = f" (call {begun})" if begun else ""
+        self.asked: tuple[str, str] | None = None  # question and reason
+
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
+        permission = call.form.args.get(PERMISSION)
+        question = str(permission) if permission is not None else f"worker: {reason}{self._begun}"
+        if question in self._approved:
+            return ALLOW
+        self.asked = question, reason
+        return None
+
+    def permissions(self, tool: CognitiveTool, call: Call) -> list[str]:
+        return [one for one in self._approved if not one.startswith("worker: ")]
+
+
+class AwayDoor(Door):
+    """The door of a worker for one call, whose body's own calls go back to the caller."""
+
+    away: Away
+
+    def _context(self, state: CallState, given: ToolContext) -> ToolContext:
+        state.said = self.away.said
+
+        def nested(form: CallForm, name: str = "", dry: bool = False) -> Awaitable[ToolResult]:
+            state.made[form.digest] += 1
+            named = name or f"{form.digest[:16]}.{state.made[form.digest]}"
+            return self._waited_for(state, state.made.total(), form, named, dry)
+
+        return dataclasses.replace(super()._context(state, given), dispatch=nested, look=_OTHERS["look"])
+
+    async def _waited_for(
+        self, state: CallState, number: int, form: CallForm, name: str, dry: bool
+    ) -> ToolResult:
+        state.clock.pause()  # a person may be asked there
+        try:
+            return await self.away.nested(number, form, name, dry)
+        finally:
+            state.clock.go_on()

@@ -1,0 +1,236 @@
+"""taskiq's broker on a Redis stream, as delegated calls need it.
+
+What taskiq-redis 1.2 does otherwise: a group starts at 0, so that a call sent before the first worker came is
+not lost; a worker takes no more than it can run at once; what a worker that is gone has left is taken over
+also while nothing new comes; what runs is renewed, and so never taken over; an entry leaves the stream with
+its reply, and only then. An entry is the packed message alone: its sender can set no label of taskiq. Knows
+streams; it must not know what a message says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError, ResponseError
+from taskiq.abc.formatter import TaskiqFormatter
+from taskiq.acks import AckableMessage
+from taskiq.message import BrokerMessage, TaskiqMessage
+from taskiq.receiver import Receiver
+from taskiq_redis import RedisStreamBroker
+
+from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl
+from quoth.tools.errors import QuothError
+from quoth.tools.remote import names
+
+TAKEOVER_SECONDS = 30.0
+BLOCK_SECONDS = 1.0  # so long a worker that stops may still wait for one more entry
+FORGOTTEN_SECONDS = 600.0  # a worker that has nothing and says nothing
+
+OURS = f"""
+local function ours(queue, consumer, entry)
+  local held = redis.pcall('XPENDING', queue, '{names.GROUP}', entry, entry, 1)
+  return not held.err and #held == 1 and held[1][2] == consumer
+end
+"""
+_RENEW = f"""{OURS}
+local lost = {{}}
+for i = 2, #ARGV do
+  if ours(KEYS[1], ARGV[1], ARGV[i]) then
+    redis.call('XCLAIM', KEYS[1], '{names.GROUP}', ARGV[1], 0, ARGV[i], 'JUSTID')
+  else
+    lost[#lost + 1] = ARGV[i]
+  end
+end
+return lost
+"""
+_FORGET = f"""
+local group, idle, name = '{names.GROUP}', tonumber(ARGV[1]), ARGV[2]
+for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], group)) do
+  if consumer[4] == 0 and (consumer[2] == name or (name == '' and consumer[6] > idle)) then
+    redis.call('XGROUP', 'DELCONSUMER', KEYS[1], group, consumer[2])
+  end
+end
+"""
+
+
+class Delivery(AckableMessage):
+    """An entry of the queue that was given to this worker, for the ``count``-th time to anybody."""
+
+    entry: str
+    count: int
+
+
+async def _with_its_reply() -> None:
+    """taskiq acknowledges whatever happened; an entry is acknowledged by what keeps and sends the reply."""
+
+
+class _Bare(TaskiqFormatter):
+    """The packed message is the entry; anything else that taskiq would send or believe is not."""
+
+    def dumps(self, message: TaskiqMessage) -> BrokerMessage:
+        (packed,) = message.args
+        return BrokerMessage(task_id=message.task_id, task_name=message.task_name, message=packed, labels={})
+
+    def loads(self, message: bytes) -> TaskiqMessage:
+        return TaskiqMessage.model_construct(
+            task_id="", task_name=names.TASK, labels={}, labels_types=None, args=[message], kwargs={}
+        )
+
+
+class CallBroker(RedisStreamBroker):
+    """The queue of delegated calls. ``takeover`` is in seconds. ``on_state`` is told what goes wrong with
+    Redis while this broker listens, and None when it is well again."""
+
+    def __init__(self, url: RedisUrl, prefix: str, consumer: str, takeover: float) -> None:
+        super().__init__(
+            url.full,
+            queue_name=names.queue(prefix),
+            consumer_group_name=names.GROUP,
+            consumer_name=consumer,
+            retry=Retry(NoBackoff(), 0),
+            **url.options(READ_SECONDS + BLOCK_SECONDS),
+        )
+        self.formatter = _Bare()
+        self.takeover = takeover
+        self.stopping = False
+        self.paused = False  # it takes nothing, and keeps what it has
+        self.on_state: Callable[[Exception | None], None] = lambda error: None
+        self.redis: Redis = Redis(connection_pool=self.connection_pool)
+        self._send = self.redis.register_script(names.SEND)
+        self._renew = self.redis.register_script(_RENEW)
+        self._forget = self.redis.register_script(_FORGET)
+        self._declared = False
+        self._look_at = 0.0  # when to look for what others have left
+
+    async def kick(self, message: BrokerMessage) -> None:
+        await self.send(message.message)
+
+    async def send(self, packed: bytes) -> bytes:
+        """Append a message to the queue; the number of its entry. Raises QuothError for a full queue."""
+        entry = await self._send(keys=[self.queue_name], args=[names.MOST_WAITING, names.FIELD, packed])
+        if entry is None:
+            raise QuothError(names.FULL)
+        return bytes(entry)
+
+    async def startup(self) -> None:
+        """Nothing yet: Redis may be away, and listen waits for it."""
+
+    async def shutdown(self) -> None:
+        with suppress(RedisError, OSError):
+            await self._forget(keys=[self.queue_name], args=[0, self.consumer_name])
+        await super().shutdown()
+
+    async def renew(self, entries: Iterable[str]) -> list[str]:
+        """Keep hold of entries that are at work here; those that others have taken over meanwhile."""
+        asked = list(entries)
+        lost = await self._renew(keys=[self.queue_name], args=[self.consumer_name, *asked]) if asked else []
+        return [entry.decode() for entry in lost]
+
+    async def listen(self) -> AsyncGenerator[AckableMessage, None]:
+        """The entries for this worker, one when it is asked for, until ``stopping``."""
+        pause = 0.1
+        while not self.stopping:
+            if self.paused:
+                await asyncio.sleep(0.1)
+                continue
+            try:
+                found = await self._next()
+            except (RedisError, OSError) as error:
+                self._declared = False  # what comes back may be empty
+                self.on_state(error)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, 2.0)
+                continue
+            pause = 0.1
+            self.on_state(None)
+            if found is not None:
+                yield found
+
+    async def _next(self) -> Delivery | None:
+        if not self._declared:
+            await self._declare_consumer_group()
+            self._declared = True
+        if time.monotonic() >= self._look_at:
+            if (left := await self._left_by_others()) is not None:
+                return left
+            self._look_at = time.monotonic() + self.takeover / 3
+        fetched: Any = await self.redis.xreadgroup(
+            names.GROUP,
+            self.consumer_name,
+            {self.queue_name: ">"},
+            count=1,
+            block=int(min(BLOCK_SECONDS, self.takeover / 3) * 1000),
+        )
+        for _, entries in fetched or ():
+            for entry, said in entries:
+                return _delivery(entry, said, 1)
+        return None
+
+    async def _declare_consumer_group(self) -> None:
+        try:
+            await self.redis.xgroup_create(self.queue_name, names.GROUP, id="0", mkstream=True)
+        except ResponseError as error:
+            if "BUSYGROUP" not in str(error):
+                raise
+        await self._forget(keys=[self.queue_name], args=[int(FORGOTTEN_SECONDS * 1000), ""])
+
+    async def _left_by_others(self) -> Delivery | None:
+        """An entry that a worker has had for ``takeover`` seconds without renewing it; it is ours then."""
+        idle = int(self.takeover * 1000)
+        while found := await self.redis.xpending_range(
+            self.queue_name, names.GROUP, min="-", max="+", count=1, idle=idle
+        ):
+            left: Any = found[0]
+            entry, count = left["message_id"], left["times_delivered"]
+            claimed = await self.redis.xclaim(self.queue_name, names.GROUP, self.consumer_name, idle, [entry])
+            if not claimed:
+                continue  # another was faster
+            if claimed[0][1] is not None:
+                return _delivery(entry, claimed[0][1], count + 1)
+            await self.redis.xack(self.queue_name, names.GROUP, entry)  # its call was removed
+        return None
+
+
+def _delivery(entry: bytes, said: Any, count: int) -> Delivery:
+    return Delivery.model_construct(
+        data=said.get(names.FIELD, b""), ack=_with_its_reply, entry=entry.decode(), count=count
+    )
+
+
+_DELIVERED: ContextVar[Delivery] = ContextVar("delivered")
+
+
+class _Receiver(Receiver):
+    """taskiq's, whose task is also told which entry it works at."""
+
+    async def callback(self, message: bytes | AckableMessage, raise_err: bool = False) -> None:
+        assert isinstance(message, Delivery)
+        _DELIVERED.set(message)
+        await super().callback(message, raise_err)
+
+
+def make_receiver(broker: CallBroker, handle: Callable[[Delivery], Awaitable[None]], jobs: int) -> Receiver:
+    """What hands the entries of the queue to ``handle``, at most ``jobs`` at once. It ends (``listen``) when
+    the broker is ``stopping`` and what runs has ended."""
+
+    async def call(packed: bytes) -> None:
+        await handle(_DELIVERED.get())
+
+    broker.register_task(call, task_name=names.TASK)
+    return _Receiver(broker, validate_params=False, max_async_tasks=jobs)
+
+
+def make_broker(
+    url: RedisUrl, prefix: str = "sg", *, consumer: str = "", takeover: float = TAKEOVER_SECONDS
+) -> CallBroker:
+    """The queue of the calls under ``prefix``, to send (``send``), or to listen as the worker
+    ``consumer``."""
+    return CallBroker(url, prefix, consumer, takeover)

@@ -1,0 +1,211 @@
+"""Receipts of delegated calls, in Redis: who has a call, whether its body has begun, and how it ended.
+
+A worker may be stopped at any moment, and its call be taken over meanwhile. So each step is a script that
+first looks whether this worker still has the entry of the queue that it works at; a step of one that has lost
+it does nothing. Knows Redis and the names in it; it must not know doors or tools' bodies.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from quoth.tools.call.call import Call, ToolResult
+from quoth.tools.call.ports import Receipt, Receipts
+from quoth.tools.errors import QuothError, Status
+from quoth.tools.policy.effects import READING
+from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.remote import names
+from quoth.tools.remote.broker import OURS, CallBroker, Delivery
+from quoth.tools.remote.wire import Delegated, Ended
+
+if TYPE_CHECKING:
+    import redis
+
+KEPT_SECONDS = 86400  # the record of a call that does more than read
+SHORT_SECONDS = 60  # after the deadline: that of any other, which can be made again
+MOST_REPLIES = 10_000
+MOST_DEAD = 1_000
+REPLIES_SECONDS = 3600
+
+# queue, grant, call, inbox; consumer, entry, deadline, takeover in ms
+_TAKE = f"""{OURS}
+local time = redis.call('TIME')
+local now = time[1] + time[2] / 1000000
+local told = string.format('%.6f', now)
+if not ours(KEYS[1], ARGV[1], ARGV[2]) then return {{'lost', told}} end
+local left = math.max(1, math.ceil(tonumber(ARGV[3]) - now + {SHORT_SECONDS}))
+local used = redis.call('GET', KEYS[2])
+if used == 'revoked' then return {{'revoked', told}} end
+if used and used ~= ARGV[2] then return {{'replayed', told}} end
+if not used then redis.call('SET', KEYS[2], ARGV[2], 'EX', left) end
+local has = redis.call('HMGET', KEYS[3], 'entry', 'begun', 'ended')
+if has[3] then return {{'ended', told, has[3]}} end
+if has[1] and has[1] ~= ARGV[2] then
+  local other = redis.call('XPENDING', KEYS[1], '{names.GROUP}', has[1], has[1], 1)
+  if #other == 1 and other[1][3] < tonumber(ARGV[4]) then return {{'busy', told}} end
+  redis.call('XACK', KEYS[1], '{names.GROUP}', has[1])
+  redis.call('XDEL', KEYS[1], has[1])
+end
+redis.call('HSET', KEYS[3], 'entry', ARGV[2])
+if redis.call('TTL', KEYS[3]) < left then redis.call('EXPIRE', KEYS[3], left) end
+local inbox = redis.call('LRANGE', KEYS[4], 0, -1)
+redis.call('DEL', KEYS[4])
+return {{'ours', told, has[2] or '', unpack(inbox)}}
+"""
+
+# queue, call; consumer, entry
+_BEGIN = f"""{OURS}
+if not ours(KEYS[1], ARGV[1], ARGV[2]) or redis.call('HGET', KEYS[2], 'entry') ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[2], 'begun', ARGV[2])
+redis.call('EXPIRE', KEYS[2], {KEPT_SECONDS})
+return 1
+"""
+
+# queue, call, replies, dead; consumer, entry, what becomes of the call, kept result, reply, deliveries
+_SETTLE = f"""{OURS}
+if not ours(KEYS[1], ARGV[1], ARGV[2]) then return 0 end
+if redis.call('HGET', KEYS[2], 'entry') == ARGV[2] then
+  redis.call('HDEL', KEYS[2], 'entry')
+  if ARGV[3] == 'ended' then redis.call('HSET', KEYS[2], 'ended', ARGV[4]) end
+  if ARGV[3] ~= 'open' then redis.call('HDEL', KEYS[2], 'begun') end
+end
+if ARGV[5] ~= '' then
+  redis.call('XADD', KEYS[3], 'MAXLEN', '~', {MOST_REPLIES}, '*', '{names.FIELD.decode()}', ARGV[5])
+  redis.call('EXPIRE', KEYS[3], {REPLIES_SECONDS})
+end
+if ARGV[6] ~= '' then
+  local entry = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])
+  redis.call('XADD', KEYS[4], 'MAXLEN', '~', {MOST_DEAD}, '*', 'm', entry[1][2][2], 'entry', ARGV[2],
+    'tries', ARGV[6])
+end
+redis.call('XACK', KEYS[1], '{names.GROUP}', ARGV[2])
+redis.call('XDEL', KEYS[1], ARGV[2])
+return 1
+"""
+
+# What becomes of a call: it has ended and its result is kept; it has not begun, or will begin again; or how a
+# body that has begun ended is not known.
+Left = Literal["ended", "anew", "open"]
+
+
+class LostError(QuothError):
+    """Another worker has taken the call over."""
+
+    def __init__(self) -> None:
+        super().__init__("Another worker has taken this call over.")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a worker finds when it takes up a call. ``how`` is one of: ``ours``; ``ended``, with its packed
+    result; ``busy``, another worker is at it; ``replayed`` or ``revoked``, its grant cannot be used;
+    ``lost``, another has taken it over. ``begun`` is the entry whose body has begun and left no result."""
+
+    how: str
+    now: float
+    ended: bytes = b""
+    begun: str = ""
+    inbox: tuple[bytes, ...] = field(default=())
+
+
+class CallRecords:
+    """The scripts of one worker."""
+
+    def __init__(self, broker: CallBroker, waiting: redis.Redis, prefix: str) -> None:
+        self._queue, self._consumer, self._prefix = broker.queue_name, broker.consumer_name, prefix
+        self._idle = int(broker.takeover * 1000)
+        self._take = broker.redis.register_script(_TAKE)
+        self._settle = broker.redis.register_script(_SETTLE)
+        self._begin: Any = waiting.register_script(_BEGIN)
+
+    async def take(self, delivery: Delivery, said: Delegated) -> Taken:
+        """Use the grant, once, and take hold of the call."""
+        prefix = self._prefix
+        how, now, *rest = await self._take(
+            keys=[
+                self._queue,
+                names.grant(prefix, said.grant),
+                names.call(prefix, said.key, said.user),
+                names.inbox(prefix, said.grant),
+            ],
+            args=[self._consumer, delivery.entry, said.deadline, self._idle],
+        )
+        found = Taken(how.decode(), float(now))
+        if found.how == "ended":
+            return dataclasses.replace(found, ended=rest[0])
+        if found.how == "ours":
+            return dataclasses.replace(found, begun=rest[0].decode(), inbox=tuple(rest[1:]))
+        return found
+
+    def begin(self, delivery: Delivery, call: Call) -> None:
+        """Write down that the body begins. Raises LostError."""
+        keys = [self._queue, names.call(self._prefix, call.key, call.user)]
+        if not self._begin(keys=keys, args=[self._consumer, delivery.entry]):
+            raise LostError
+
+    async def settle(
+        self,
+        delivery: Delivery,
+        said: Delegated | None,
+        left: Left = "anew",
+        *,
+        ended: bytes = b"",
+        reply: bytes = b"",
+        dead: bool = False,
+    ) -> bool:
+        """Keep the result, send the reply and take the entry from the queue, at once; False if another worker
+        has taken it over. ``dead``: the call is put with those that nobody tries any more."""
+        key, user, replies = (said.key, said.user, said.replies) if said is not None else ("", "", "")
+        done = await self._settle(
+            keys=[
+                self._queue,
+                names.call(self._prefix, key, user),
+                replies,
+                names.dead(self._prefix),
+            ],
+            args=[
+                self._consumer,
+                delivery.entry,
+                left,
+                ended,
+                reply,
+                delivery.count - 1 if dead else "",
+            ],
+        )
+        return bool(done)
+
+
+class SharedReceipts(Receipts):
+    """The receipts of one delegated call, for the worker's door: what was found when the call was taken up.
+    The worker keeps the result itself, with the reply."""
+
+    def __init__(self, records: CallRecords, delivery: Delivery, begun: str, ended: Ended | None) -> None:
+        self._records = records
+        self._delivery = delivery
+        self._begun = begun
+        self._ended = ended
+        self.started = False  # the body, here
+        self.marked = bool(begun)  # that a body has begun which does more than read, here or elsewhere
+
+    def find(self, tool: CognitiveTool, call: Call) -> Receipt | None:
+        ended = self._ended
+        if ended is None:
+            return None
+        status: Status = ended.status  # type: ignore[assignment]  # checked when it was read
+        return Receipt(call.id, status, ended.value, ended.message)
+
+    def begins(self, tool: CognitiveTool, call: Call) -> None:
+        if not READING.issuperset(tool.effects):
+            self._records.begin(self._delivery, call)
+            self.marked = True
+        self.started = True
+
+    def begun(self, tool: CognitiveTool, call: Call) -> bool:
+        return bool(self._begun) and not READING.issuperset(tool.effects)
+
+    def keep(
+        self, tool: CognitiveTool, call: Call, result: ToolResult, *, decided: bool, asked: bool = False
+    ) -> None:
+        """The worker does so when the audit row is written."""
