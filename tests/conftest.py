@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
@@ -15,6 +17,11 @@ from hypothesis import settings
 from servers import PostgresServer, postgres_server, redis_server
 
 from quoth.tools.storage.database import Store
+
+if TYPE_CHECKING:
+    from quoth.tools.shared.server import SharedRedis
+
+_PREFIXES = itertools.count()
 
 # No deadlines: a busy machine is no fault of the code. A few examples, the same each time: no change is
 # refused for what it did not touch. ``--hypothesis-profile=explore`` looks for ten times as many others.
@@ -102,3 +109,14 @@ def redis() -> Iterator[str]:
     """The URL of a Redis server, one for all tests of this process."""
     with redis_server() as url:
         yield url
+
+
+@pytest.fixture
+def shared(redis: str) -> Iterator[SharedRedis]:
+    """That server, with keys of the test's own."""
+    from quoth.tools.catalog.connection import redis_url
+    from quoth.tools.shared.server import SharedRedis
+
+    opened = SharedRedis(redis_url(redis), f"t{next(_PREFIXES)}")
+    yield opened
+    opened.close()

@@ -115,6 +115,14 @@ class ToolFailure(Exception):
         self.message = message
 
 
+class CatalogStale(ToolFailure):
+    """A worker has other tools than the catalogue a call was made by; ``schema_hash`` is the worker's."""
+
+    def __init__(self, message: str, schema_hash: str = "") -> None:
+        super().__init__("error", message)
+        self.schema_hash = schema_hash
+
+
 PERMISSION = "permission?"  # names what a body asks for, beside the arguments of its call; no parameter can
 
 

@@ -59,7 +59,7 @@ def _left_out(table: ToolTable, without: Sequence[str]) -> ToolTable:
             hint = did_you_mean(name, table.names()) or f" The tools that ship are {names}."
             raise UsageError(f"There is no shipped tool {short(name, 80)} to leave out.{hint}")
     gone = {table.get(name).name for name in without}
-    return ToolTable(tuple(tool for tool in table if tool.name not in gone))
+    return table.where(lambda tool: tool.name not in gone)
 
 
 def with_search(table: ToolTable) -> ToolTable:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from quoth.agent.cli import (
     audit,
     call,
+    catalog,
     chat,
     consent,
     flight,
@@ -51,6 +52,7 @@ FILES = (
     consent,
     memory,
     knowledge,
+    catalog,
     remind,
     session,
     resume,

@@ -94,6 +94,19 @@ class Options:
     without: Sequence[str] = option(
         "--without", "NAME", "leave out a tool that ships; may be repeated", action="append", default=()
     )
+    remote: str | None = option(
+        "--remote", "URL", "redis://…, where workers offer tools (a password: in QUOTH_REDIS, or @FILE)"
+    )
+    local: Sequence[str] = option(
+        "--local",
+        "TOOL",
+        "keep this tool here though it is remote too; may be repeated",
+        action="append",
+        default=(),
+    )
+    prefix: str | None = option("--prefix", "NAME", "what the keys in Redis begin with (default: sg)")
+    key: str | None = option("--key", "FILE", "the key shared with the workers (default: QUOTH_CATALOG_KEY)")
+    redis_ca: str | None = option("--redis-ca", "FILE", "the CA of a rediss:// server")
     sources: Sequence[str] = option(
         "--source",
         "NAME=PATH",

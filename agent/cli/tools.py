@@ -5,6 +5,7 @@ Knows how tools are printed and calls none.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -50,12 +51,8 @@ def tools(options: ToolsOptions) -> int:
     elif options.json:
         print_json([tool.describe() for tool in table.visible])
     else:
-        table = table.visible
-        width = max((len(tool.name) for tool in table), default=0)
-        for tool in table:
-            first = " ".join(tool.description.split()).split(". ")[0].rstrip(".")
-            print_line(f"{tool.name:<{width}}  {first}.")
-            print_line(f"{'':<{width}}  {tool.signature()}")
+        for line in listed(table.visible):
+            print_line(line)
     return DONE
 
 
@@ -63,7 +60,7 @@ def _for_user(options: Options, table: ToolTable, route: str = "", *, programs: 
     """The table, hiding what the rules deny the user always: by this route of a run, or by any."""
     from quoth.tools.policy.places import has_rules
 
-    if not has_rules(options.folder, options.policy):  # those that ship deny no tool always
+    if not (has_rules(options.folder, options.policy) or table.permissions):  # those that ship deny none
         return table
     from quoth.tools.policy.files import load_policy
     from quoth.tools.policy.offer import offered, ways
@@ -76,6 +73,15 @@ def _for_user(options: Options, table: ToolTable, route: str = "", *, programs: 
     if hidden := ", ".join(sorted(seen.hidden)):
         complain(f"Not shown, because {options.asker} may not call it in any way: {hidden}")
     return seen
+
+
+def listed(table: ToolTable) -> Iterator[str]:
+    """Two lines for each tool: what it does, and its signature."""
+    width = max((len(tool.name) for tool in table), default=0)
+    for tool in table:
+        first = " ".join(tool.description.split()).split(". ")[0].rstrip(".")
+        yield f"{tool.name:<{width}}  {first}."
+        yield f"{'':<{width}}  {tool.signature()}"
 
 
 def belt(options: BeltOptions) -> int:

@@ -23,12 +23,10 @@ from quoth.agent.plan.model import Form, Part, Plan
 from quoth.tools.call.call import Call
 from quoth.tools.call.ports import Audit
 from quoth.tools.call.redaction import SECRET
-from quoth.tools.consent import plan_approvals as plans
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Decision, decision_row
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.org.babel import Var
-from quoth.tools.program.compiler import program_digest
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
 
@@ -132,12 +130,6 @@ def tools_digest(plan: Plan, step: Part, table: ToolTable) -> str:
         uses = tool_uses(called(plan, form).text, table, names)
         found |= {use.tool.name: use.tool.version for use in uses}
     return hashlib.sha256(json.dumps(sorted(found.items())).encode()).hexdigest()
-
-
-def is_covered(store: Store, call: Call, text: str) -> bool:
-    """Whether ``cover`` was called before for this run of the program ``text``, as after an interruption."""
-    with store.transaction() as run:
-        return plans.is_approved(run, program_digest(text), call, time.time())
 
 
 def cover(broker: Broker, call: Call, plan: Mapping[str, Any], by: Approval, why: str) -> None:

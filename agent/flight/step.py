@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from quoth.agent.flight.approval import Approval, approval_of, approves, cover, is_covered
+from quoth.agent.flight.approval import Approval, approval_of, approves, cover
 from quoth.agent.flight.briefing import briefing, task_of
 from quoth.agent.flight.log import FlightLog
 from quoth.agent.flight.results import StepAttempt, _key, result_of
@@ -32,7 +32,6 @@ from quoth.agent.terminal.text import failure_text, shortened, show_value
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.context_window import longest_reply, window_of
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import CALL_FORM
 from quoth.tools.call.call import Call, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
@@ -124,6 +123,7 @@ class _Attempt:
 
     async def go(self) -> StepOutcome:
         try:
+            await self.agent.renew()
             came = await self._go()
         except (ToolError, UsageError) as error:
             came = StepOutcome("failed", str(error))
@@ -178,7 +178,7 @@ class _Attempt:
 
     async def _cover(self, run: Run, call: Call, text: str, approval: Approval) -> None:
         """Apply the person's approval to this one run of the block."""
-        if is_covered(self.context.store, call, text):
+        if self.agent.broker.is_planned(call, text):
             return
         looks = replace(call.form, args={**call.form.args, "dry-run": "pure"})
         look = replace(call, id=secrets.token_hex(5), form=looks, key=f"{call.key}.look")
@@ -260,7 +260,7 @@ class _Attempt:
             value = result_of(self.step, StepAttempt(self.name, self.session.past(self.name)))
             program = _program(form, {RESULT: value}, form.text)
             was = f"; {RESULT} was {shortened(show_value(value), RESULT_CHARS) or 'an empty text'}"
-        looking = ToolTable(tuple(tool for tool in self.agent.table if reads_only(tool)))
+        looking = self.agent.table.where(reads_only)
         run = self._run(looking, name=f"{self.name}/expect")  # of its own: that of the model has ended
         result = await self._evaluate(run, program, "0")
         if not result.ok:
@@ -291,12 +291,12 @@ class _Attempt:
         log.recalled = backend is None  # of a form, nothing but its receipts tells whether it had begun
         said: Mapping[str, Any] = {"text": self.step.title}
         messages, dialect, search, must_act = Messages(), CALL_FORM, False, False
+        offers: Callable[[ToolTable], ToolTable] = lambda table: table
         if backend is not None:
             dialect, search = agent.models.dialect_of(backend, table, searched=self.step.tools is None)
-            if past.stimulus is None:
-                table = agent.offered(table, dialect, session.user)
-            else:
-                table = table.hiding(past.stimulus.data.get("hidden", ()))
+            before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
+            offers = partial(agent.offered, dialect=dialect, user=session.user, before=before)
+            table = offers(table)
             must_act = len(table.visible) > 0 and agent.models.must_act(backend)
             messages = opening(session, name, past, table, dialect, search)
             if past.stimulus is None:
@@ -323,6 +323,9 @@ class _Attempt:
             dialect=dialect,
             search=search,
             listener=self._heard,
+            renew=agent.renew,
+            offers=offers,
+            whole=agent.table,
         )
         run.spent = lambda usage: self._spent(run, usage)
         return run
@@ -353,7 +356,7 @@ class _Attempt:
         return replace(
             self.agent.context(task),
             session=self.session.id,
-            catalog=BeltCatalog(table),
+            catalog=self.agent.catalog.of(table),
             pages=self._pages,
             clocks=(self.clock,),
         )

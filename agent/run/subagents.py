@@ -61,8 +61,13 @@ class TeamHost(Protocol):
     pages: StorePages
     on_event: Listener | None
     models: Models
+    catalog: BeltCatalog
 
-    def offered(self, table: ToolTable, dialect: Dialect, user: str, route: Route) -> ToolTable: ...
+    async def renew(self) -> ToolTable: ...
+
+    def offered(
+        self, table: ToolTable, dialect: Dialect, user: str, route: Route, before: Iterable[str]
+    ) -> ToolTable: ...
 
 
 def services_for(agent: TeamHost, run: Run | None = None) -> Services:
@@ -94,7 +99,7 @@ class Team:
         self._spend = spend
         limits = agent.limits
         self._budget = Budget(limits.steps, limits.calls) if run is None else run.budget
-        self._door: RunDoor = agent.door if run is None else run.door
+        self._door: RunDoor | Door = agent.door if run is None else run.door
 
     async def may_use(self, model: str) -> Verdict:
         """The verdict on using a model: the agent's own, another of the same provider and the embedded ones
@@ -198,10 +203,12 @@ class Team:
         log = RunLog(session, name)
         must_act = not data and len(table.visible) > 0 and self._agent.models.must_act(backend)
         past = session.past(name) if call.resumed else Past()
-        if past.stimulus is None:
-            table = self._agent.offered(table, dialect, call.user, "agent")
-        else:
-            table = table.hiding(past.stimulus.data.get("hidden", ()))
+        before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
+
+        def offers(table: ToolTable) -> ToolTable:
+            return self._agent.offered(table, dialect, call.user, "agent", before)
+
+        table = offers(table)
         run = build_run(
             log,
             past.without_failures(),
@@ -214,7 +221,7 @@ class Team:
                 side_effects=[],
                 said=[],
                 clocks=context.inner_clocks,
-                catalog=BeltCatalog(table),
+                catalog=self._agent.catalog.of(table),
             ),
             services=lambda run: services_for(self._agent, run),
             messages=opening(session, name, past, table, dialect, search),
@@ -227,6 +234,9 @@ class Team:
             search=search,
             caller=call,
             spent=self._spend,
+            renew=self._agent.renew,
+            offers=offers,
+            whole=self._agent.table if self._run is None else self._run.whole,
         )
         run.listener = self._heard(run, SubAgent(call.id, task), context)
         return run
@@ -277,7 +287,9 @@ def chosen(table: ToolTable, names: Sequence[str]) -> ToolTable:
         except UnknownToolError as error:
             raise ToolError(f"A sub-agent can be given no tool that its caller has not. {error}") from None
         found[tool.name] = tool if tool.shown else replace(tool, shown=True)
-    return ToolTable(tuple(found.values()))
+    kept = ToolTable(tuple(found.values()))
+    kept.permit({name: users for name, users in table.permissions.items() if name in kept})
+    return kept
 
 
 def begin(table: ToolTable, dialect: Dialect, search: bool) -> Messages:

@@ -21,7 +21,6 @@ from quoth.neuro.prompt.grammar import LISP, Spelling, grammar
 from quoth.neuro.prompt.grammar import PLIST as PLIST_SPELLING
 from quoth.neuro.prompt.grammar import TAGS as TAGS_SPELLING
 from quoth.neuro.prompt.instructions import tag_rules
-from quoth.neuro.prompt.schemas import wire_name
 from quoth.neuro.reading.json_calls import NAMESPACE
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.result import Fault, FoundCall, Reading
@@ -30,6 +29,7 @@ from quoth.neuro.reading.tag_lines import Tags, prefix_of, spell_tag
 from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import CallForm, from_json, kebab, plist, to_json
 from quoth.tools.lisp.printer import Code
+from quoth.tools.registry.openai_schema import wire_name
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
@@ -139,7 +139,7 @@ class _Tags(Dialect):
         return super().opening(table, view=view, rules=rules)
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
-        tagged = ToolTable(tuple(tool for tool in table.visible if tool.tag))
+        tagged = table.visible.where(lambda tool: tool.tag is not None)
         return super().grammar(tagged, several=self.stops, **bounds)  # as the rules say
 
     def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Tags]:

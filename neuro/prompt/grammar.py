@@ -14,7 +14,8 @@ from typing import Any, get_args, get_origin
 
 from quoth.neuro.reading.tag_lines import prefix_of, takes_line
 from quoth.tools.lisp.printer import Code, print_string, print_value
-from quoth.tools.registry.parameters import TEXTS, Param
+from quoth.tools.registry.param_types import TEXTS
+from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 _COMMON = r"""

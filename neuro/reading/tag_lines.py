@@ -19,7 +19,8 @@ from quoth.neuro.reading.result import Fault, Passed
 from quoth.tools.errors import did_you_mean
 from quoth.tools.lisp.forms import CallForm, kebab
 from quoth.tools.lisp.printer import Code
-from quoth.tools.registry.parameters import TEXTS, Param
+from quoth.tools.registry.param_types import TEXTS
+from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.registry.tag import CONFIDENCE
 from quoth.tools.safe_regex import compiled

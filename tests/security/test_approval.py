@@ -31,7 +31,7 @@ from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.policy.scope import bound_form, covers, left_open, read_scope, suggested
 from quoth.tools.registry.code_version import own_code
 from quoth.tools.registry.define import registering_in
-from quoth.tools.registry.parameters import WorkspacePath
+from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.storage.database import Store
 

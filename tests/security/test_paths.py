@@ -26,7 +26,7 @@ from quoth.tools.policy.lint import check
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.policy.scope import checked
 from quoth.tools.registry.define import cognitive_tool, registering_in
-from quoth.tools.registry.parameters import WorkspacePath
+from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.storage.database import Store
 

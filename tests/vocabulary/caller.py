@@ -28,7 +28,7 @@ from quoth.tools.remote.wire import FROM_WORKER, Delegated, Message, unpack
 from quoth.tools.remote.worker import Worker
 
 KEY = Key(b"k" * 32)
-TAKEOVER = 0.6
+TAKEOVER = 0.4
 
 
 @dataclass

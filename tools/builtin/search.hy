@@ -7,7 +7,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   quoth.tools.errors [ToolError]
   quoth.tools.safe_regex [compiled]
   quoth.tools.text [count]
-  quoth.tools.registry.parameters [WorkspacePath]
+  quoth.tools.registry.param_types [WorkspacePath]
   quoth.tools.call.guards [inside-workspace])
 
 ;; * Bounds

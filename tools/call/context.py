@@ -57,7 +57,7 @@ class Catalog(Protocol):
         """The full description of one tool. Raises UnknownToolError, which names the nearest."""
         ...
 
-    def search(self, words: str, limit: int) -> list[str]:
+    async def search(self, words: str, limit: int) -> list[str]:
         """One line for each of at most ``limit`` tools that match the words, best first."""
         ...
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
-from quoth.tools.registry.parameters import WorkspacePath
+from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.storage.atomic import replace_in
 from quoth.tools.storage.file_lock import hold, is_held
 

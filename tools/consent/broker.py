@@ -27,6 +27,7 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -45,6 +46,7 @@ from quoth.tools.consent.requests import (
     _verdict,
     _who,
 )
+from quoth.tools.consent.rows import RequestRows, Row, Rows
 from quoth.tools.errors import PERMISSION, InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
 from quoth.tools.lisp.read_error import ReadError
@@ -54,14 +56,13 @@ from quoth.tools.policy.scope import (
     read_scope,
 )
 from quoth.tools.registry.table import CognitiveTool, ToolTable
-from quoth.tools.storage.database import Statement, Store
+from quoth.tools.storage.database import Store
 
 EDITED_SECONDS = 60.0  # the edited call is made at once; its approval is for nothing else
-KEPT_SECONDS = 180 * 86400.0  # requests that are over are remembered so long, for offers and for people
 
 
 class Broker(Decisions):
-    """The door's Consent, stored for one workspace.
+    """The door's Consent, stored for one workspace, or in ``rows`` that several machines share.
 
     ``person`` is asked at once. Without one, a call is pending until somebody has decided and it is made
     again. ``clock`` gives seconds since 1970; ``channel`` is where the users of these calls are met.
@@ -77,10 +78,12 @@ class Broker(Decisions):
         audit: Audit | None = None,
         clock: Callable[[], float] = time.time,
         channel: str = "",
+        rows: RequestRows | None = None,
     ) -> None:
-        super().__init__(store, table, workspace, audit=audit, clock=clock, channel=channel)
+        super().__init__(store, table, workspace, audit=audit, clock=clock, channel=channel, rows=rows)
         self._person = person
         self._asking: set[str] = set()  # the requests a person is being asked about just now
+        self._opening = threading.Lock()
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
         """The existing decision on this very call, else the person's answer, else an ask with the request
@@ -115,57 +118,55 @@ class Broker(Decisions):
     def waits(self, call: Call, instead: CallForm | None = None) -> None:
         """Reserve the decisions that ``call`` has used for its resumption: it, or ``instead``, the call
         made in its place, is pending on another decision."""
-        self._store().execute(
-            "UPDATE requests SET state = 'decided', used = NULL, used_by = ?, edited = ?"
-            " WHERE state = 'used' AND decision = ? AND used_by = ?",
-            (
-                call.key or call.id,
-                "" if instead is None else canonical(instead),
-                "once" if instead is None else "edit",
-                call.id,
-            ),
-        )
+
+        def act(rows: Rows) -> None:
+            decision, edited = ("once", "") if instead is None else ("edit", canonical(instead))
+            for row in rows.where(state="used", decision=decision, used_by=call.id):
+                kept = replace(row, state="decided", used=None, used_by=call.key or call.id)
+                rows.put(replace(kept, edited=edited))
+
+        self._rows.change(call.session, call.user, act)
 
     def permissions(self, tool: CognitiveTool, call: Call) -> list[str]:
         """The permissions for this very call that are decided and not used, so that its body, which asked
         for them, need not begin once more to ask again."""
-        found = self._store().execute(
-            "SELECT shown, digest FROM requests WHERE tool = ? AND rule = '' AND user = ? AND session = ?"
-            " AND state = 'decided' AND expires > ? AND used_by IN ('', ?, ?) ORDER BY decided, seq",
-            (tool.name, call.user, call.session, self._clock(), call.id, call.key),
-        )
+        rows = self._rows.look(call.session, call.user)
+        found = [
+            row
+            for row in rows.where(tool=tool.name, rule="", state="decided")
+            if row.expires > rows.now and row.used_by in ("", call.id, call.key)
+        ]
         names: list[str] = []
-        for shown, digest in found:
+        for row in sorted(found, key=lambda row: row.decided or 0):
             with contextlib.suppress(ReadError, InvalidCallError):
-                name = from_model(read_one(shown)).args.get(PERMISSION)
+                name = from_model(read_one(row.shown)).args.get(PERMISSION)
                 asks = replace(call, form=replace(call.form, args={**call.form.args, PERMISSION: name}))
-                if isinstance(name, str) and name not in names and self._digest(tool, asks) == digest:
+                if isinstance(name, str) and name not in names and self._digest(tool, asks) == row.digest:
                     names.append(name)
         return names
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
         """A program starts: an approval of its plan is bound to this run from now on."""
-        if not self._store().execute("SELECT 1 FROM plans WHERE program = ?", (plans.program_of(call),)):
-            return
-        with self._store().transaction() as run:
-            plans.claim(run, tool, call, self._clock())
+        program = plans.program_of(call)
+        if program and self._rows.look(call.session, call.user).where(program=program, state="decided"):
+            self._rows.change(call.session, call.user, lambda rows: plans.claim(rows, tool, call))
 
     def _planned(self, tool: CognitiveTool, call: Call) -> Verdict | None:
         """Allow a call that belongs to the approved plan of the program that makes it."""
-        if call.route != "program":
+        if call.route != "program" or not call.program_run:
             return None
-        with self._store().transaction() as run:
-            found = plans.covering(run, tool, call, self._leads(tool, call), self._clock())
+        leads = self._leads(tool, call)
+        found = self._rows.change(
+            call.session, call.user, lambda rows: plans.covering(rows, tool, call, leads)
+        )
         if found is None:
             return None
         return Verdict("allow", f"approved with its plan by {_who(found[1])} (request {found[0]})")
 
     def superseded_calls(self, call: Call) -> list[str]:
         """The ids of earlier calls whose decisions ``call`` has used: they need not be resumed any more."""
-        found = self._store().execute(
-            "SELECT DISTINCT call FROM requests WHERE used_by = ? AND call != used_by", (call.id,)
-        )
-        return [str(name) for (name,) in found]
+        found = self._rows.look(call.session, call.user).where(used_by=call.id)
+        return list(dict.fromkeys(row.call for row in found if row.call != call.id))
 
     def interrupt(self) -> None:
         """Withdraw the question that the person is being asked, and ask no other until ``listen``;
@@ -187,68 +188,50 @@ class Broker(Decisions):
         """Use up a decision on this call, or find a grant that covers it. It is one transaction, so that
         only one of two concurrent calls gets the decision. A decision that is reserved for a call is used
         by that call alone."""
-        with self._store().transaction() as run:
-            now = self._clock()
-            found = run(
-                "UPDATE requests SET state = 'used', used = ?, used_by = ? WHERE seq = ("
-                " SELECT seq FROM requests"
-                " WHERE digest = ? AND user = ? AND state = 'decided' AND expires > ?"
-                " AND decision IN ('once', 'edit', 'deny') AND used_by IN ('', ?, ?)"
-                " AND (? = '' OR id = ?) ORDER BY used_by = '', decided, seq LIMIT 1)"
-                " RETURNING id, decision, decider, why, edited",
-                (now, call.id, digest, call.user, now, call.id, call.key, request, request),
-            )
+
+        def act(rows: Rows) -> Verdict | EditedCall | list[Row]:
+            found = [
+                row
+                for row in rows.where(digest=digest, state="decided")
+                if row.decision in ("once", "edit", "deny")
+                and row.expires > rows.now
+                and row.used_by in ("", call.id, call.key)
+                and request in ("", row.id)
+            ]
             if found:
-                return self._used(run, tool, call, now, *found[0])
-            grants = run(
-                "SELECT request, grants.digest, grants.rule, granter, grants.expires, touches"
-                " FROM grants JOIN requests ON requests.id = request"
-                " WHERE grants.session = ? AND grants.user = ? AND grants.tool = ? AND grants.expires > ?"
-                " AND version = ? ORDER BY grants.seq",
-                (call.session, call.user, tool.name, now, tool.version),
-            )
-        for request_id, bound, rule, granter, expires, touches in grants:
+                row = min(found, key=lambda row: (row.used_by == "", row.decided or 0))
+                rows.put(replace(row, state="used", used=rows.now, used_by=call.id, edited=""))
+                return self._used(rows, tool, call, row)
+            known = rows.where(tool=tool.name, version=tool.version, state="decided")
+            return [row for row in known if row.granted is not None and row.expires > rows.now]
+
+        settled = self._rows.change(call.session, call.user, act)
+        if not isinstance(settled, list):
+            return settled
+        for row in settled:
             # A scope answers for a quotation only where it was given for that very call.
-            if bound == digest if not rule or call.quoted else self._covered(rule, tool, call, touches):
-                until = f"until {_clock_time(expires)}"
-                return Verdict("allow", f"granted {until} by {_who(granter)} (request {request_id})", rule)
+            rule = row.granted or ""
+            if (
+                row.digest == digest
+                if not rule or call.quoted
+                else self._covered(rule, tool, call, row.touches)
+            ):
+                until = f"until {_clock_time(row.expires)}"
+                return Verdict("allow", f"granted {until} by {_who(row.decider)} (request {row.id})", rule)
         return None
 
-    def _used(
-        self,
-        run: Statement,
-        tool: CognitiveTool,
-        call: Call,
-        now: float,
-        request: str,
-        decision: str,
-        decider: str,
-        why: str,
-        edited: str,
-    ) -> Verdict | EditedCall:
+    def _used(self, rows: Rows, tool: CognitiveTool, call: Call, row: Row) -> Verdict | EditedCall:
         """The verdict, or edited call, that results from a decision that was just used."""
-        if decision == "deny":
-            return deny(f"the person said: {why}" if why else "the person said no")
-        if decision == "edit":
-            form = from_model(read_one(edited))
-            run("UPDATE requests SET edited = '' WHERE id = ?", (request,))
+        if row.decision == "deny":
+            return deny(f"the person said: {row.why}" if row.why else "the person said no")
+        if row.decision == "edit":
+            form = from_model(read_one(row.edited))
             instead = replace(call, id=secrets.token_hex(5), form=form)
-            self._insert(
-                run,
-                tool,
-                instead,
-                f"{request} was edited",
-                now,
-                EDITED_SECONDS,
-                form="",
-                state="decided",
-                decision="once",
-                decided=now,
-                decider=decider,
-                used_by=instead.id,
-            )
-            return EditedCall(form, f"edited by {_who(decider)} (request {request})", instead.id)
-        return Verdict("allow", f"approved by {_who(decider)} (request {request})")
+            more = {"form": "", "state": "decided", "decision": "once", "decided": rows.now}
+            reason, who = f"{row.id} was edited", {"decider": row.decider, "used_by": instead.id}
+            self._insert(rows, tool, instead, reason, EDITED_SECONDS, **more, **who)
+            return EditedCall(form, f"edited by {_who(row.decider)} (request {row.id})", instead.id)
+        return Verdict("allow", f"approved by {_who(row.decider)} (request {row.id})")
 
     def _covered(self, rule: str, tool: CognitiveTool, call: Call, touches: str) -> bool:
         try:
@@ -259,27 +242,21 @@ class Broker(Decisions):
     def _open(self, tool: CognitiveTool, call: Call, digest: str, reason: str, *, asking: bool) -> str:
         """The id of an open request for this call, an existing or a new one. While a person is being
         asked, the request belongs to the call that asked; an identical call gets its own."""
-        with self._store().transaction() as run:
-            now = self._clock()
-            found = run(
-                "SELECT id FROM requests WHERE digest = ? AND user = ? AND state = 'pending' AND expires > ?"
-                " AND (instr(reason, ?) > 0) = ?",
-                (digest, call.user, now, QUOTED, bool(call.quoted)),
-            )
-            free = [str(name) for (name,) in found if name not in self._asking]
-            if free:
-                opened = free[0]
-            elif found and not asking:
-                opened = str(found[0][0])
-            else:
-                run("DELETE FROM requests WHERE expires < ?", (now - KEPT_SECONDS,))
-                run("DELETE FROM grants WHERE expires < ?", (now,))
-                run(
-                    "UPDATE requests SET form = '', edited = '' WHERE (form != '' OR edited != '')"
-                    " AND expires <= ?",
-                    (now,),
-                )
-                opened = self._insert(run, tool, call, reason, now, PENDING_SECONDS)
+
+        def act(rows: Rows) -> str:
+            found = [
+                row.id
+                for row in rows.where(digest=digest, state="pending")
+                if row.expires > rows.now and (QUOTED in row.reason) == bool(call.quoted)
+            ]
+            free = [name for name in found if name not in self._asking]
+            if free or (found and not asking):
+                return (free or found)[0]
+            rows.prune()
+            return self._insert(rows, tool, call, reason, PENDING_SECONDS)
+
+        with self._opening:  # of two equal questions at once, each asks about a request of its own
+            opened = self._rows.change(call.session, call.user, act)
             if asking:
                 self._asking.add(opened)
-            return opened
+        return opened

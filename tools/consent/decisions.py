@@ -6,6 +6,7 @@ It knows requests and the language of scopes; it must not know the door, or how 
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
@@ -16,17 +17,17 @@ from quoth.tools.call.values import encodable
 from quoth.tools.consent import plan_approvals as plans
 from quoth.tools.consent.request_store import PENDING_SECONDS, RequestStore
 from quoth.tools.consent.requests import (
-    _SHOWN,
     Decision,
     Kind,
     Request,
     _clock_time,
-    _shown,
     _who,
     decision_row,
     request_digest,
 )
+from quoth.tools.consent.rows import Row, Rows
 from quoth.tools.errors import PERMISSION, InvalidCallError, UsageError
+from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
@@ -36,6 +37,7 @@ from quoth.tools.policy.scope import (
     read_scope,
     suggested,
 )
+from quoth.tools.program.compiler import program_digest
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import count
@@ -64,34 +66,26 @@ class Decisions(RequestStore):
         number = len(plan["shapes"])
         reason = f"it is the plan of a program, with {count(number, 'call')} that would be asked"
         run_of = call.key or call.id if bound else ""
-        with self._store().transaction() as run:
-            now = self._clock()
-            found = run(
-                "SELECT id FROM requests WHERE digest = ? AND user = ? AND state = 'pending' AND expires > ?"
-                " AND used_by = ?",
-                (digest, call.user, now, run_of),
-            )
-            if found:
-                return str(found[0][0])
-            opened = self._insert(
-                run,
-                tool,
-                asks,
-                reason,
-                now,
-                PENDING_SECONDS,
-                shown=shown,
-                touches="[]",
-                rule="",
-                used_by=run_of,
-            )
-            plans.keep(run, opened, plan)
-        return opened
+
+        def act(rows: Rows) -> str:
+            found = rows.where(digest=digest, state="pending", used_by=run_of)
+            for row in found:
+                if row.expires > rows.now:
+                    return row.id
+            more = {"program": plan["program"], "shapes": json.dumps(plan["shapes"]), "plan": plan["text"]}
+            decided = {"shown": shown, "touches": "[]", "rule": "", "used_by": run_of}
+            return self._insert(rows, tool, asks, reason, PENDING_SECONDS, **decided, **more)
+
+        return self._rows.change(call.session, call.user, act)
 
     def plan_of(self, request: str) -> str:
         """The text of the plan that a request is about; empty for a request about one call."""
-        with self._store().transaction() as run:
-            return plans.text_of(run, request)
+        row = self._rows.find(request)
+        return row.plan if row else ""
+
+    def is_planned(self, call: Call, text: str) -> bool:
+        """Whether a plan of the program ``text`` is approved for this very run of it, ``call``."""
+        return plans.is_approved(self._rows.look(call.session, call.user), program_digest(text), call)
 
     def preview(self, request: str, decision: Decision) -> Decision:
         """The decision with its defaults filled in, to show before it is made. Raises UsageError where
@@ -140,47 +134,36 @@ class Decisions(RequestStore):
         params = self._table.get(asked.tool).params if asked.tool in self._table else _params(asked, form)
         why = encodable(Redactor(form, params, by_looks=False).text(filled.why))
         filled = replace(filled, by=encodable(filled.by), why=why)
-        with self._store().transaction() as run:
-            now = self._clock()
-            lasts = {"deny": PENDING_SECONDS, "duration": filled.seconds, "scope": filled.seconds}
-            expires = now + (lasts.get(filled.kind) or APPROVAL_SECONDS)
-            edited = canonical(filled.form) if filled.kind == "edit" and filled.form else ""
-            done = run(
-                "UPDATE requests SET state = 'decided', decision = ?, decided = ?, decider = ?, why = ?,"
-                " edited = ?, form = '', expires = ? WHERE id = ? AND state = 'pending' AND expires > ?"
-                " RETURNING digest",
-                (
-                    filled.kind,
-                    now,
-                    filled.by,
-                    filled.why,
-                    edited,
-                    expires,
-                    request,
-                    now,
-                ),
+        lasts = {"deny": PENDING_SECONDS, "duration": filled.seconds, "scope": filled.seconds}
+        grants = filled.kind in ("duration", "scope")
+        recorded = False
+
+        def act(rows: Rows) -> Row:
+            nonlocal recorded
+            (row,) = rows.where(id=request) or [self._find(request)]
+            if row.state != "pending" or row.expires <= rows.now:
+                raise UsageError(self._closed(row.request))
+            if not recorded:
+                self._record(asked, form, filled, params)
+                recorded = True
+            done = replace(
+                row,
+                state="decided",
+                decision=filled.kind,
+                decided=rows.now,
+                decider=filled.by,
+                why=filled.why,
+                edited=canonical(filled.form) if filled.kind == "edit" and filled.form else "",
+                form="",
+                expires=rows.now + (lasts.get(filled.kind) or APPROVAL_SECONDS),
+                granted=filled.rule if grants else None,
             )
-            if not done:
-                raise UsageError(self._closed(self.find(request)))
-            self._record(asked, form, filled, params)
-            if filled.kind in ("duration", "scope"):
-                run(
-                    "INSERT INTO grants"
-                    " (request, digest, tool, rule, user, session, granter, granted, expires)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        request,
-                        done[0][0],
-                        asked.tool,
-                        filled.rule,
-                        asked.user,
-                        asked.session,
-                        filled.by,
-                        now,
-                        expires,
-                    ),
-                )
-        return self.find(request)
+            rows.put(done)
+            return done
+
+        # Neither the decision nor its row in the audit is there without the other.
+        with self._store().transaction() if isinstance(self._audit, StoreAudit) else contextlib.nullcontext():
+            return self._rows.change(asked.session, asked.user, act).request
 
     def offer(self, request: str) -> str:
         """A rule that would allow a call that was approved ENOUGH times, or an empty text. It is only a
@@ -188,19 +171,16 @@ class Decisions(RequestStore):
         asked = self.find(request)
         if not asked.rule or asked.decision != "once":
             return ""
-        ((count,),) = self._store().execute(
-            "SELECT count(*) FROM requests WHERE tool = ? AND rule = ? AND user = ? AND decision = 'once'",
-            (asked.tool, asked.rule, asked.user),
-        )
-        return asked.rule if count >= ENOUGH else ""
+        times = self._rows.approvals(asked.tool, asked.rule, asked.user)
+        return asked.rule if times >= ENOUGH else ""
 
     def _require_open(self, request: str) -> tuple[Request, CallForm]:
-        found = self._store().execute(f"SELECT {_SHOWN}, form FROM requests WHERE id = ?", (request,))  # noqa: S608
-        asked = _shown(found[0][:-1]) if found else self.find(request)
-        if asked.state != "pending" or asked.expires <= self._clock():
+        row = self._find(request)
+        asked = row.request
+        if asked.state != "pending" or asked.expires <= self._rows.now():
             raise UsageError(self._closed(asked))
         try:
-            return asked, from_model(read_one(found[0][-1]))
+            return asked, from_model(read_one(row.form))
         except (ReadError, InvalidCallError) as error:  # numbers of thousands of digits and the like
             raise UsageError(f"The call of request {asked.id} cannot be read back: {error}") from None
 
@@ -219,7 +199,7 @@ class Decisions(RequestStore):
         return self._table.get(asked.tool)
 
     def _record(self, asked: Request, form: CallForm, decision: Decision, params: Sequence[Param]) -> None:
-        """Write the decision to the audit, in the same transaction: neither exists without the other."""
+        """Write the decision to the audit."""
         if self._audit is None:
             return
         words = {"once": "approved once", "duration": "approved for a while", "scope": "granted a scope"}

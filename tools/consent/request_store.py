@@ -17,13 +17,8 @@ from quoth.tools.call.ports import BEGUN_BEFORE, Audit
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.values import encodable
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.consent.requests import (
-    _SHOWN,
-    Request,
-    _clock_time,
-    _shown,
-    request_digest,
-)
+from quoth.tools.consent.requests import Request, _clock_time, request_digest
+from quoth.tools.consent.rows import RequestRows, Row, Rows, StoreRequests
 from quoth.tools.errors import PERMISSION, InvalidCallError, UsageError, did_you_mean
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical
@@ -35,14 +30,15 @@ from quoth.tools.policy.scope import (
     touched,
 )
 from quoth.tools.registry.table import CognitiveTool, ToolTable
-from quoth.tools.storage.database import Statement, Store
+from quoth.tools.storage.database import Store
 
 PENDING_SECONDS = 7 * 86400.0
 _LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"  # none that is taken for another
 
 
 class RequestStore:
-    """Requests of one workspace. ``clock`` gives seconds since 1970."""
+    """Requests of one workspace, kept in its ``store``, or in ``rows``. ``clock`` gives seconds since
+    1970."""
 
     def __init__(
         self,
@@ -53,49 +49,42 @@ class RequestStore:
         audit: Audit | None = None,
         clock: Callable[[], float] = time.time,
         channel: str = "",
+        rows: RequestRows | None = None,
     ) -> None:
         self.channel = channel  # of the users whose calls ask here
+        self._rows = rows or StoreRequests(store, clock)
         self._store = store
         self._table = table
         self._workspace = workspace
         self._audit = audit
-        self._clock = clock
+
+    def use(self, table: ToolTable) -> None:
+        """Take these tools for those that there are."""
+        self._table = table
 
     def requests(self, *, session: str | None = None, every: bool = False) -> list[Request]:
         """The open requests, oldest first; with ``every``, the decided and used ones too."""
-        sql = f"SELECT {_SHOWN} FROM requests WHERE 1"  # noqa: S608
-        values: list[Any] = []
-        if not every:
-            sql += " AND state = 'pending' AND expires > ?"
-            values.append(self._clock())
-        if session is not None:
-            sql += " AND session = ?"
-            values.append(session)
-        return [_shown(row) for row in self._store().execute(sql + " ORDER BY seq", values)]
+        found = self._rows.every(waiting=not every)
+        return [row.request for row in found if session in (None, row.session)]
 
     def find(self, request: str) -> Request:
         """One request, open or not. Raises UsageError with the nearest id."""
-        found = self._store().execute(f"SELECT {_SHOWN} FROM requests WHERE id = ?", (request,))  # noqa: S608
-        if not found:
-            open_ids = [one.id for one in self.requests()]
-            hint = did_you_mean(request, open_ids) or " quoth pending lists what is open."
-            raise UsageError(f"There is no request {request}.{hint}")
-        return _shown(found[0])
+        return self._find(request).request
+
+    def _find(self, request: str) -> Row:
+        if (row := self._rows.find(request)) is not None:
+            return row
+        open_ids = [one.id for one in self.requests()]
+        hint = did_you_mean(request, open_ids) or " quoth pending lists what is open."
+        raise UsageError(f"There is no request {request}.{hint}")
 
     def _insert(
-        self,
-        run: Statement,
-        tool: CognitiveTool,
-        call: Call,
-        reason: str,
-        now: float,
-        seconds: float,
-        **more: Any,
+        self, rows: Rows, tool: CognitiveTool, call: Call, reason: str, seconds: float, **more: Any
     ) -> str:
         """Insert a request and return its id; ``more`` are the columns of one already decided."""
         hide = Redactor(call.form, tool.params, by_looks=False)
         digest = self._digest(tool, call)
-        history = "" if more else self._history(run, tool, call, digest, str(hide.form))
+        history = "" if more else self._history(rows, tool, call, digest, str(hide.form))
         told = reason.replace(f"; {BEGUN_BEFORE}", "") if "approved and begun" in history else reason
         # Only a question that comes of the tool's effects alone could be answered by a rule.
         by_rule = reason == by_effects(tool).reason and PERMISSION not in call.form.args
@@ -116,35 +105,30 @@ class RequestStore:
             "parent": call.parent,
             "message": encodable(hide.text(call.message))[:2000],
             "rule": suggested(tool, call.form) if by_rule else "",
-            "asked": now,
-            "expires": now + seconds,
-            "state": "pending",
+            "asked": rows.now,
+            "expires": rows.now + seconds,
             "channel": self.channel,
-            **more,
         }
-        marks = ", ".join("?" * len(values))
-        run(f"INSERT INTO requests ({', '.join(values)}) VALUES ({marks})", list(values.values()))  # noqa: S608
+        rows.add(Row(**values | more))
         return name
 
-    def _history(self, run: Statement, tool: CognitiveTool, call: Call, digest: str, shown: str) -> str:
+    def _history(self, rows: Rows, tool: CognitiveTool, call: Call, digest: str, shown: str) -> str:
         """What a person should know of earlier approvals before giving another."""
-        changed = run(
-            "SELECT 1 FROM requests WHERE session = ? AND user = ? AND tool = ? AND shown = ?"
-            " AND version != ? AND state = 'decided' AND decision NOT IN ('edit', 'deny') LIMIT 1",
-            (call.session, call.user, tool.name, shown, tool.version),
-        )
-        lost = []
-        if isinstance(self._audit, StoreAudit):  # else the end of a call is recorded where we cannot look
-            lost = run(
-                "SELECT used FROM requests WHERE digest = ? AND state = 'used' AND decision != 'deny'"
-                " AND used_by NOT IN (SELECT id FROM audit) ORDER BY used DESC LIMIT 1",
-                (digest,),
-            )
         notes = ""
-        if changed:
+        before = rows.where(tool=tool.name, shown=shown, state="decided")
+        if any(row.version != tool.version and row.decision not in ("edit", "deny") for row in before):
             notes += "; the tool has changed since it was approved"
-        if lost:
-            notes += f"; approved and begun at {_clock_time(lost[0][0])}, and how that ended is not known"
+        if isinstance(self._audit, StoreAudit):  # else the end of a call is recorded where we cannot look
+            used = [row for row in rows.where(digest=digest, state="used") if row.decision != "deny"]
+            ended = self._audit.known(call.session, [row.used_by for row in used])
+            lost = [row.used or 0.0 for row in used if row.used_by not in ended]
+            if lost:
+                notes += f"; approved and begun at {_clock_time(max(lost))}, and how that ended is not known"
+        if rows.altered:
+            notes += (
+                f"; request {', '.join(rows.altered)} was altered by somebody without the key and counts"
+                " for nothing"
+            )
         return notes
 
     def _digest(self, tool: CognitiveTool, call: Call) -> str:

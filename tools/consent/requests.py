@@ -21,11 +21,6 @@ from quoth.tools.registry.table import CognitiveTool
 
 Kind = Literal["once", "duration", "scope", "edit", "deny"]
 
-_SHOWN = (
-    "id, tool, shown, reason, touches, user, session, route, call, parent, message, rule, asked, expires, "
-    "state, decision, decided, decider, why, channel"
-)
-
 
 @dataclass(frozen=True)
 class Decision:
@@ -151,15 +146,6 @@ def _verdict(said: Any) -> Verdict | None:
     if said is None or isinstance(said, Verdict):
         return said
     raise TypeError(f"{said!r} is no decision")
-
-
-def _shown(row: tuple[Any, ...]) -> Request:
-    values = list(row)
-    try:
-        values[4] = tuple(json.loads(values[4]))
-    except ValueError:  # one that was tampered with is shown nevertheless
-        values[4] = (str(values[4]),)
-    return Request(*values)
 
 
 def _who(name: str) -> str:

@@ -294,9 +294,8 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
         kept = len(state.context.written)
         while True:
             try:
-                made = await run_function(
-                    body, _bindings(body, state), state.context, tool.timeout, state.clock
-                )
+                wait = tool.timeout + tool.patience
+                made = await run_function(body, _bindings(body, state), state.context, wait, state.clock)
                 break
             except Pending as needed:
                 if not needed.permission:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,6 +106,13 @@ class StoreAudit:
             marks = ", ".join("?" * len(ALL))
             run(f"INSERT INTO audit ({', '.join(ALL)}) VALUES ({marks})", [values[name] for name in ALL])  # noqa: S608
             run("UPDATE audit_head SET seq = ?, hash = ?", (values["seq"], values["hash"]))
+
+    def known(self, session: str, calls: Iterable[str]) -> set[str]:
+        """Those of these calls of a session that have a row."""
+        if not (wanted := list(calls)):
+            return set()
+        sql = f"SELECT id FROM audit WHERE session = ? AND id IN ({', '.join('?' * len(wanted))})"  # noqa: S608
+        return {str(name) for (name,) in self._store().execute(sql, [session, *wanted])}
 
     def rows(self) -> list[dict[str, Any]]:
         return [{name: row[name] for name in COLUMNS} for row in self.select()]

@@ -19,7 +19,8 @@ from quoth.tools.policy.model import KINDS, Compared, Rule
 from quoth.tools.policy.policy import Layer, RulesPolicy
 from quoth.tools.policy.predicates import ANY_PATH
 from quoth.tools.policy.scope import is_path
-from quoth.tools.registry.parameters import Param, type_name
+from quoth.tools.registry.param_types import type_name
+from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import ToolTable
 
 FindingKind = Literal[

@@ -16,7 +16,7 @@ from quoth.tools.call.call import Call
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
-from quoth.tools.registry.parameters import WorkspacePath, with_paths
+from quoth.tools.registry.param_types import WorkspacePath, with_paths
 from quoth.tools.registry.table import CognitiveTool
 
 MATCH_SECONDS = 0.1  # for all patterns that are tried on one call

@@ -19,7 +19,7 @@ from quoth.tools.lisp.printer import print_string, print_value
 from quoth.tools.policy.language import read_orders
 from quoth.tools.policy.model import Rule
 from quoth.tools.policy.predicates import EvaluationContext, paths_in
-from quoth.tools.registry.parameters import WorkspacePath, with_paths
+from quoth.tools.registry.param_types import WorkspacePath, with_paths
 from quoth.tools.registry.table import CognitiveTool
 
 PATHS = {"path", "file", "folder", "dir", "directory", "cwd", "source", "target", "destination"}

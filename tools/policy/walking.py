@@ -18,7 +18,7 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.model import Rule
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.policy.predicates import ANY_PATH, EvaluationContext
-from quoth.tools.registry.parameters import WorkspacePath, with_paths
+from quoth.tools.registry.param_types import WorkspacePath, with_paths
 from quoth.tools.registry.table import CognitiveTool
 
 

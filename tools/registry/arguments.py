@@ -5,13 +5,15 @@ Knows parameters and their pydantic models; it must not know doors or what runs.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+import typing
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from quoth.tools.errors import InvalidCallError, nearest
-from quoth.tools.lisp.forms import kebab, too_deep
+from quoth.tools.errors import DefinitionError, InvalidCallError, did_you_mean, nearest
+from quoth.tools.lisp.forms import CallForm, from_model, kebab, too_deep
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, code_in, print_value
-from quoth.tools.registry.parameters import Param, WorkspacePath
+from quoth.tools.registry.param_types import UNIONS, WorkspacePath
+from quoth.tools.registry.parameters import Param
 from quoth.tools.text import count, short
 
 if TYPE_CHECKING:
@@ -36,6 +38,28 @@ def bind(
     return bound
 
 
+def example_of(name: str, params: Sequence[Param], example: Any) -> CallForm:
+    """An example of a call of the tool, written as a text, a model or a form. Raises DefinitionError."""
+    if isinstance(example, str):
+        from quoth.tools.lisp.reader import read_one
+
+        example = read_one(example)
+    form = example if isinstance(example, CallForm) else from_model(example)
+    if form.tool != name:
+        raise DefinitionError(f"{name}: an example calls {form.tool}; examples call the tool itself.")
+    bound = bind(name, params, form.args, form.positional)
+    known = [param.name for param in params]
+    for arg in bound:
+        if arg not in known:
+            raise DefinitionError(
+                f"{name}: an example has the unknown argument :{arg}." + did_you_mean(arg, known)
+            )
+    for param in params:
+        if param.required and param.name not in bound:
+            raise DefinitionError(f"{name}: an example lacks the argument :{param.name}.")
+    return form
+
+
 def validate(
     tool: str,
     params: Sequence[Param],
@@ -49,9 +73,10 @@ def validate(
     from pydantic import ValidationError
 
     by_name = {param.name: param for param in params}
-    data = {name: _literal(value, by_name.get(name)) for name, value in bound.items() if name not in later}
     data = {
-        name: value for name, value in data.items() if not (value is None and _left_out(by_name.get(name)))
+        name: plain_argument(value, by_name.get(name))
+        for name, value in bound.items()
+        if name not in later and not (value is None and _left_out(by_name.get(name)))
     }
     faults = [
         f":{name} takes plain data, not {_expression(code, by_name[name])}"
@@ -64,17 +89,25 @@ def validate(
     try:
         made = model.model_validate({k: str(v) if isinstance(v, Code) else v for k, v in data.items()})
     except ValidationError as error:
-        details = error.errors(include_url=False)
-        if said := _faults(
-            [one for one in details if kebab(str((*one["loc"], "")[0])) not in later], by_name
-        ):
+        found = error.errors(include_url=False)
+        if said := _faults([one for one in found if kebab(str((*one["loc"], "")[0])) not in later], by_name):
             raise InvalidCallError(_sentence(tool, said)) from None
         return {}
     values = {param.name: getattr(made, param.field) for param in params}
-    return {
-        name: Code(value) if by_name[name].type is Code and value is not None else value
-        for name, value in values.items()
-    }
+    for param in params:
+        if values[param.name] is None:
+            continue
+        if param.type is Code:
+            values[param.name] = Code(values[param.name])
+        if param.own is not None:
+            try:
+                values[param.name] = param.own_type.validate_python(values[param.name])
+            except ValidationError as error:
+                details = error.errors(include_url=False)
+                faults += _faults([{**one, "loc": (param.name, *one["loc"])} for one in details], by_name)
+    if faults:
+        raise InvalidCallError(_sentence(tool, faults))
+    return values
 
 
 def _left_out(param: Param | None) -> bool:
@@ -82,15 +115,15 @@ def _left_out(param: Param | None) -> bool:
     return param is not None and not param.required and param.type in (str, int, float, bool, WorkspacePath)
 
 
-def _literal(value: Any, param: Param | None) -> Any:
-    """The value as its parameter wants it: a program as text, anything else as the data it spells."""
+def plain_argument(value: Any, param: Param | None) -> Any:
+    """An argument as its parameter wants it: a program as text, anything else as the data it spells."""
     if param is not None and param.type is Code:
         return str(value) if isinstance(value, str) else print_value(value)
     if isinstance(value, Code):
-        return value if value.data is None else _literal(value.data, param)
+        return value if value.data is None else plain_argument(value.data, param)
     if isinstance(value, Mapping):
-        return {key: _literal(item, param) for key, item in value.items()}
-    return [_literal(item, param) for item in value] if isinstance(value, (list, tuple)) else value
+        return {key: plain_argument(item, param) for key, item in value.items()}
+    return [plain_argument(item, param) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _halved(value: Any) -> bool:
@@ -124,23 +157,27 @@ def _faults(details: Iterable[Any], by_name: Mapping[str, Param]) -> list[str]:
     for detail in details:
         if len(faults) > MAX_FAULTS:
             break
-        location = [str(part) for part in detail["loc"]]
-        name = kebab(location[0]) if location else ""
-        inside = "".join(f"[{part}]" for part in location[1:] if part in _path(detail))
-        if detail["type"] == "missing" and len(location) == 1:
-            fault = f":{name} is missing"
-        elif detail["type"] == "extra_forbidden" and len(location) == 1:
+        name = kebab(str(detail["loc"][0])) if detail["loc"] else ""
+        param = by_name.get(name)
+        inside = "".join(_places(param.type if param else None, detail["loc"][1:]))
+        if detail["type"] == "missing":
+            fault = f":{name}{inside} is missing"
+        elif detail["type"] == "extra_forbidden" and len(detail["loc"]) == 1:
             close = nearest(name, by_name)
             names = ", ".join(f":{known}" for known, param in by_name.items() if not param.hidden)
             hint = f"did you mean :{close}?" if close else f"it takes {names}" if names else "it takes none"
             fault = f":{name} is unknown ({hint})"
+        elif detail["type"] == "extra_forbidden":
+            fault = f":{name}{inside} is unknown"
         else:
-            secret = name in by_name and by_name[name].secret  # is not repeated even to who gave it
+            secret = param is not None and param.secret  # is not repeated even to who gave it
             given = "[secret]" if secret else short(print_value(detail["input"]), 80)
-            wanted = detail["msg"].removeprefix("Input should be ").removeprefix("Value should be ")
-            if name in by_name and not inside and not detail["type"].endswith(("_equal", "_than")):
-                wanted = by_name[name].signature().strip("[]").split(" = ")[0].removeprefix(f":{name} ")
-            fault = f":{name}{inside} should be {wanted}, not {given}{_meant(detail, by_name.get(name))}"
+            about, should, wanted = detail["msg"].partition(" should ")
+            if param and not inside and not detail["type"].endswith(_OF_VALUES):
+                wanted = f"be {param.kind}"
+            said = f" should {wanted}, not {given}" if should else f" is refused ({short(about, 200)})"
+            fault = f":{name}{inside}{' is refused' if secret and not should else said}"
+            fault += _meant(detail, param)
         if fault not in faults:
             faults.append(fault)
     return faults
@@ -155,6 +192,23 @@ def _meant(detail: Any, param: Param | None) -> str:
     return f" (did you mean {print_value(close)}?)" if close else ""
 
 
-def _path(detail: Any) -> list[str]:
-    """Location parts that are places in the data (indexes, keys), not pydantic's union branches."""
-    return [str(part) for part in detail["loc"][1:] if isinstance(part, int) or not str(part).islower()]
+# The kinds of pydantic's errors that are about a value of the right type.
+_OF_VALUES = ("_equal", "_than", "_of", "_short", "_long", "_pattern", "value_error", "assertion_error")
+
+
+def _places(hint: Any, location: Sequence[int | str]) -> Iterator[str]:
+    """The places in the data that a location names, as ``[0]`` or ``["name"]``; pydantic names the branches
+    of unions too."""
+    for part in location:
+        kinds = [one for one in typing.get_args(hint) if one is not type(None)]
+        if typing.get_origin(hint) in UNIONS and len(kinds) == 1:
+            hint = kinds[0]
+            kinds = list(typing.get_args(hint))
+        origin = typing.get_origin(hint)
+        if origin in UNIONS:
+            label = str(part).partition("[")[0]
+            named = (one for one in kinds if getattr(typing.get_origin(one), "__name__", "") == label)
+            hint = next(named, None)
+        elif part != "[key]":
+            yield f"[{short(print_value(part), 40)}]"
+            hint = kinds[-1] if origin in (list, dict) else None

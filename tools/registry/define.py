@@ -11,20 +11,20 @@ import contextvars
 import inspect
 import textwrap
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from quoth.tools.errors import DefinitionError, did_you_mean
 from quoth.tools.hy_loader import is_ours
-from quoth.tools.lisp.forms import CallForm, from_model, kebab
-from quoth.tools.registry.arguments import bind
-from quoth.tools.registry.parameters import REQUIRED, Param, Secret, make_param
+from quoth.tools.lisp.forms import kebab
+from quoth.tools.registry.arguments import example_of
+from quoth.tools.registry.parameters import REQUIRED, Secret, make_param
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 
 # The options of a definition besides :parameters, :guard and :body, in the order they are documented.
 OPTIONS = (
     "effects", "cost", "gate", "gate-failure", "cooldown", "daily-limit",
-    "timeout", "tag", "allow-repeat", "ends-turn", "shown", "examples", "replace",
+    "timeout", "tag", "allow-repeat", "no-background", "ends-turn", "shown", "examples", "replace",
 )  # fmt: skip
 
 _target: contextvars.ContextVar[ToolTable] = contextvars.ContextVar("quoth_table", default=cognitive_tools)
@@ -60,7 +60,7 @@ def define_tool(
     if not isinstance(description, str):
         raise DefinitionError(f"{name} needs a description: the model chooses by it.")
     params = tuple(make_param(name, param, spec) for param, spec in parameters.items())
-    examples = tuple(_example(name, params, example) for example in options.pop("examples", ()) or ())
+    examples = tuple(example_of(name, params, example) for example in options.pop("examples", ()) or ())
     effects = options.pop("effects", ()) or ()
     if not isinstance(effects, (list, tuple)):
         raise DefinitionError(f"{name}: :effects is a list, such as [:reads].")
@@ -95,27 +95,6 @@ def _code_of(module: str) -> str:
 def _word(value: Any) -> str:
     """``:reads`` or ``"reads"`` as ``reads``."""
     return str(getattr(value, "name", value))
-
-
-def _example(name: str, params: Sequence[Param], example: Any) -> CallForm:
-    if isinstance(example, str):
-        from quoth.tools.lisp.reader import read_one
-
-        example = read_one(example)
-    form = example if isinstance(example, CallForm) else from_model(example)
-    if form.tool != name:
-        raise DefinitionError(f"{name}: an example calls {form.tool}; examples call the tool itself.")
-    bound = bind(name, params, form.args, form.positional)
-    known = [param.name for param in params]
-    for arg in bound:
-        if arg not in known:
-            raise DefinitionError(
-                f"{name}: an example has the unknown argument :{arg}." + did_you_mean(arg, known)
-            )
-    for param in params:
-        if param.required and param.name not in bound:
-            raise DefinitionError(f"{name}: an example lacks the argument :{param.name}.")
-    return form
 
 
 def cognitive_tool(

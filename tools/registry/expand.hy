@@ -9,7 +9,7 @@ They know how a definition is written and nothing of what a tool does; values ar
   quoth.tools.registry.tag [KEYS :as TAG-KEYS])
 
 (setv TYPES {"form"  'hy.I.quoth/tools/lisp/printer.Code
-             "path"  'hy.I.quoth/tools/registry/parameters.WorkspacePath})
+             "path"  'hy.I.quoth/tools/registry/param_types.WorkspacePath})
   ; The types of parameters that are no types of Python.
 
 ;; * Reading a definition

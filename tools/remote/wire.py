@@ -112,15 +112,6 @@ class Stale(Message):
 
 
 @dataclass(frozen=True)
-class Began(Message):
-    """A worker has taken up the call; it counts as at work until it answers."""
-
-    KIND: ClassVar[str] = "began"
-
-    worker: str
-
-
-@dataclass(frozen=True)
 class Progress(Message):
     """What the body tells of its progress."""
 
@@ -159,7 +150,7 @@ class Cancel(Message):
     KIND: ClassVar[str] = "cancel"
 
 
-FROM_WORKER = (Ended, Asks, Stale, Began, Progress, Nested)
+FROM_WORKER = (Ended, Asks, Stale, Progress, Nested)
 FROM_CALLER = (Answer, Cancel)
 _KINDS = {kind.KIND: kind for kind in (Delegated, *FROM_WORKER, *FROM_CALLER)}
 

@@ -325,4 +325,13 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     CREATE INDEX events_run ON events (session, run);
     CREATE INDEX events_begun ON events (session, key, run) WHERE kind = 'stimulus';
     """,
+    """
+    CREATE INDEX requests_session ON requests (session, user);
+    CREATE INDEX grants_request ON grants (request);
+    CREATE TABLE shared_turns (
+        request TEXT PRIMARY KEY,
+        turn INTEGER NOT NULL,
+        at REAL NOT NULL
+    ) STRICT;
+    """,
 )

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from words import belt_of, complaint, tool
 
 from quoth.neuro.prompt.belt import JSON_VIEWS, VIEWS, BeltCatalog, belt, belt_json
-from quoth.neuro.prompt.schemas import strict_schema, wire_name
 from quoth.tools.builtin import search_tools
 from quoth.tools.errors import UnknownToolError, UsageError
 from quoth.tools.lisp.printer import Code
+from quoth.tools.registry.openai_schema import strict_schema, wire_name
 from quoth.tools.registry.parameters import REQUIRED
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.registry.tag import Tag

@@ -31,13 +31,13 @@ from quoth.neuro.prompt.dialects import (
     without_tools,
 )
 from quoth.neuro.prompt.instructions import GREP, READ
-from quoth.neuro.prompt.schemas import wire_name
 from quoth.neuro.reading.reply import Reading
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.loading import load_tools
+from quoth.tools.registry.openai_schema import wire_name
 from quoth.tools.registry.table import ToolTable
 
 ANY = {"type": Any, "default": None}

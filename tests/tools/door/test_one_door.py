@@ -12,8 +12,8 @@ from words import Spy, complaint, gateway, rooms, sources, tool
 
 PRIVATE = {"_body", "_guard"}
 TOOLS = rooms()[0]
-# The door runs them; the table only holds them and says whether there is a guard.
-ALLOWED = {TOOLS / "door/stages.py", TOOLS / "registry/table.py"}
+# The door runs them; the tool only holds them and says whether there is a guard.
+ALLOWED = {TOOLS / "door/stages.py", TOOLS / "registry/tool.py"}
 
 
 def in_python(text: str) -> list[int]:
@@ -54,8 +54,8 @@ def test_only_the_door_touches_a_body_or_a_guard() -> None:
     assert {path: lines for path, lines in found.items() if lines} == {}
 
 
-def test_the_table_holds_them_and_never_calls_them() -> None:
-    tree = ast.parse((TOOLS / "registry/table.py").read_text())
+def test_the_tool_holds_them_and_never_calls_them() -> None:
+    tree = ast.parse((TOOLS / "registry/tool.py").read_text())
     called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     assert not [func for func in called if isinstance(func, ast.Attribute) and func.attr in PRIVATE]
     loads = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in PRIVATE]

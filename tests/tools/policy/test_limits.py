@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,9 @@ from quoth.tools.call.ports import Reservation
 from quoth.tools.door.door import Door
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.policy.limits import Cooldown, Quota, Rule, StoreLimits
+from quoth.tools.policy.limits import Cooldown, CountedLimits, Quota, Rule, StoreLimits
+from quoth.tools.shared.limits import RedisLimits
+from quoth.tools.shared.server import SharedRedis
 from quoth.tools.storage.database import Store
 
 
@@ -49,12 +51,44 @@ def clock() -> PausableClock:
     return PausableClock()
 
 
+class Counter:
+    """Where calls are counted: a store, or a Redis."""
+
+    def __init__(self, place: Store | SharedRedis) -> None:
+        self.place = place
+
+    def limits(
+        self, rules: Iterable[Rule] = (), *, clock: Callable[[], float], zone: str = "UTC"
+    ) -> CountedLimits:
+        place = self.place
+        if isinstance(place, Store):
+            return StoreLimits(lambda: place, rules, clock=clock, zone=zone)
+        return RedisLimits(place, rules, clock=clock, zone=zone)
+
+    def uses(self) -> int:
+        """How many places are taken."""
+        if isinstance(self.place, Store):
+            return len(uses(self.place))
+        pattern = self.place.key("limits", "held", "*").encode()
+        return len(list(self.place._opened().scan_iter(pattern)))
+
+    def close(self) -> None:
+        self.place.close()
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def counter(request: pytest.FixtureRequest) -> Counter:
+    """Whatever is said of limits holds in a store and in a Redis."""
+    return Counter(request.getfixturevalue("store" if request.param == "sqlite" else "shared"))
+
+
 def limited(
-    store: Store, clock: Callable[[], float], *rules: Rule, zone: str = "UTC", **options: Any
+    counter: Counter | Store, clock: Callable[[], float], *rules: Rule, zone: str = "UTC", **options: Any
 ) -> Gateway:
-    """A gateway to the one tool ``probe``, whose calls are counted in ``store``."""
+    """A gateway to the one tool ``probe``, whose calls are counted in ``counter``."""
     parts = {key: options.pop(key) for key in ("policy", "gate", "consent") if key in options}
-    limits = StoreLimits(lambda: store, rules, clock=clock, zone=zone)
+    there = Counter(counter) if isinstance(counter, Store) else counter
+    limits = there.limits(rules, clock=clock, zone=zone)
     return gateway(tool(**options), limits=limits, **parts)
 
 
@@ -75,8 +109,8 @@ def left_of(door: Door) -> list[tuple[int | None, str]]:
     return [(quota.count, quota.words) for quota in left]
 
 
-def test_what_is_left_can_be_looked_at_and_nothing_is_taken(store: Store, clock: PausableClock) -> None:
-    here = limited(store, clock, Quota("probe", 2, "hour"), daily_limit=3, cooldown=10)
+def test_what_is_left_can_be_looked_at_and_nothing_is_taken(counter: Counter, clock: PausableClock) -> None:
+    here = limited(counter, clock, Quota("probe", 2, "hour"), daily_limit=3, cooldown=10)
     for _ in range(2):
         assert left_of(here.door) == [
             (None, "next after a cooldown of 10 s"),
@@ -89,12 +123,14 @@ def test_what_is_left_can_be_looked_at_and_nothing_is_taken(store: Store, clock:
         (2, "of 3 left today"),
         (1, "of 2 left within an hour"),
     ]
-    assert uses(store) == [True]
+    assert counter.uses() == 1
     assert here.door.limits.left(tool("other"), new_call(CallForm("other"))) == []
 
 
-def test_a_daily_limit_says_what_is_left_and_when_there_is_more(store: Store, clock: PausableClock) -> None:
-    here = limited(store, clock, daily_limit=3)
+def test_a_daily_limit_says_what_is_left_and_when_there_is_more(
+    counter: Counter, clock: PausableClock
+) -> None:
+    here = limited(counter, clock, daily_limit=3)
     assert [here.pass_through("(probe)").message for _ in range(4)] == [
         "2 of 3 left today",
         "1 of 3 left today",
@@ -104,8 +140,8 @@ def test_a_daily_limit_says_what_is_left_and_when_there_is_more(store: Store, cl
     assert [row["status"] for row in here.rows] == ["ok", "ok", "ok", "limited"]
 
 
-def test_a_cooldown_says_when_it_is_over(store: Store, clock: PausableClock) -> None:
-    here = limited(store, clock, cooldown=10)
+def test_a_cooldown_says_when_it_is_over(counter: Counter, clock: PausableClock) -> None:
+    here = limited(counter, clock, cooldown=10)
     assert here.pass_through("(probe)").message == "next after a cooldown of 10 s"
     clock.wait(3.5)
     refused = here.pass_through("(probe)")
@@ -119,8 +155,8 @@ def test_a_cooldown_says_when_it_is_over(store: Store, clock: PausableClock) -> 
     assert here.pass_through("(probe)").ok
 
 
-def test_what_the_body_says_comes_before_what_is_left(store: Store, clock: PausableClock) -> None:
-    here = limited(store, clock, daily_limit=2, body=lambda ctx: ctx.say("Found it."))
+def test_what_the_body_says_comes_before_what_is_left(counter: Counter, clock: PausableClock) -> None:
+    here = limited(counter, clock, daily_limit=2, body=lambda ctx: ctx.say("Found it."))
     assert here.pass_through("(probe)").message == "Found it.\n1 of 2 left today"
 
 
@@ -165,15 +201,15 @@ def test_what_the_body_says_comes_before_what_is_left(store: Store, clock: Pausa
     ],
 )
 def test_each_kind_of_rule_has_its_words(
-    store: Store, clock: PausableClock, rule: Rule, left: str, used: str
+    counter: Counter, clock: PausableClock, rule: Rule, left: str, used: str
 ) -> None:
-    here = limited(store, clock, rule)
+    here = limited(counter, clock, rule)
     assert here.pass_through("(probe)").message == left
     assert here.pass_through("(probe)").message == f"probe is limited: {used}."
 
 
-def test_of_several_limits_the_one_that_lasts_longest_is_told(store: Store, clock: PausableClock) -> None:
-    here = limited(store, clock, Quota("probe", 2, "hour"), cooldown=10, daily_limit=2)
+def test_of_several_limits_the_one_that_lasts_longest_is_told(counter: Counter, clock: PausableClock) -> None:
+    here = limited(counter, clock, Quota("probe", 2, "hour"), cooldown=10, daily_limit=2)
     assert here.pass_through("(probe)").message == (
         "next after a cooldown of 10 s; 1 of 2 left today; 1 of 2 left within an hour"
     )
@@ -183,9 +219,9 @@ def test_of_several_limits_the_one_that_lasts_longest_is_told(store: Store, cloc
     assert "used today" in here.pass_through("(probe)").message
 
 
-def test_a_quota_of_nothing_allows_nothing(store: Store, clock: PausableClock) -> None:
+def test_a_quota_of_nothing_allows_nothing(counter: Counter, clock: PausableClock) -> None:
     body = Spy()
-    here = limited(store, clock, Quota("probe", 0, "hour"), body=body)
+    here = limited(counter, clock, Quota("probe", 0, "hour"), body=body)
     assert here.pass_through("(probe)").message == "probe is limited: its quota within an hour is 0."
     assert not body.ran
 
@@ -207,8 +243,8 @@ def test_a_refused_call_may_be_tried_again_in_the_same_run(tmp_path: Path) -> No
 # Windows
 
 
-def test_an_hour_slides(store: Store, clock: PausableClock) -> None:
-    here = limited(store, clock, Quota("probe", 2, "hour"))
+def test_an_hour_slides(counter: Counter, clock: PausableClock) -> None:
+    here = limited(counter, clock, Quota("probe", 2, "hour"))
     for minutes, status in [(0, "ok"), (20, "ok"), (20, "limited"), (20, "ok"), (10, "limited"), (10, "ok")]:
         clock.wait(minutes * 60)
         assert here.pass_through("(probe)").status == status, datetime.fromtimestamp(clock.now, UTC)
@@ -225,9 +261,11 @@ def test_an_hour_slides(store: Store, clock: PausableClock) -> None:
         ("Asia/Kathmandu", "2026-03-10 23:59:59", "2026-03-11 00:00"),
     ],
 )
-def test_a_day_ends_at_midnight_where_it_is_counted(store: Store, zone: str, last: str, first: str) -> None:
+def test_a_day_ends_at_midnight_where_it_is_counted(
+    counter: Counter, zone: str, last: str, first: str
+) -> None:
     clock = PausableClock(f"{last[:10]} 01:30", zone)
-    here = limited(store, clock, daily_limit=1, zone=zone)
+    here = limited(counter, clock, daily_limit=1, zone=zone)
     assert statuses(here, 2) == ["ok", "limited"]
     clock.set(last)
     assert statuses(here, 1) == ["limited"]
@@ -235,17 +273,17 @@ def test_a_day_ends_at_midnight_where_it_is_counted(store: Store, zone: str, las
     assert statuses(here, 2) == ["ok", "limited"]
 
 
-def test_an_hour_that_comes_twice_is_one_day(store: Store) -> None:
+def test_an_hour_that_comes_twice_is_one_day(counter: Counter) -> None:
     clock = PausableClock("2026-10-25 02:30", "Europe/Berlin")
-    here = limited(store, clock, daily_limit=1, zone="Europe/Berlin")
+    here = limited(counter, clock, daily_limit=1, zone="Europe/Berlin")
     assert here.pass_through("(probe)").ok
     clock.set("2026-10-25 02:30", fold=1)
     assert here.pass_through("(probe)").message.endswith("next tomorrow at 00:00 CET, in 22 hours.")
 
 
-def test_a_day_whose_midnight_comes_twice_begins_at_the_first(store: Store) -> None:
+def test_a_day_whose_midnight_comes_twice_begins_at_the_first(counter: Counter) -> None:
     clock = PausableClock("2026-10-31 23:59", "America/Havana")
-    here = limited(store, clock, daily_limit=1, zone="America/Havana")
+    here = limited(counter, clock, daily_limit=1, zone="America/Havana")
     assert statuses(here, 2) == ["ok", "limited"]
     clock.set("2026-11-01 00:10")
     assert statuses(here, 2) == ["ok", "limited"]
@@ -253,9 +291,9 @@ def test_a_day_whose_midnight_comes_twice_begins_at_the_first(store: Store) -> N
     assert statuses(here, 1) == ["limited"]
 
 
-def test_a_zone_without_a_name_for_its_time_is_told_by_its_offset(store: Store) -> None:
+def test_a_zone_without_a_name_for_its_time_is_told_by_its_offset(counter: Counter) -> None:
     clock = PausableClock("2026-03-10 12:00", "Asia/Kathmandu")
-    here = limited(store, clock, daily_limit=1, zone="Asia/Kathmandu")
+    here = limited(counter, clock, daily_limit=1, zone="Asia/Kathmandu")
     here.pass_through("(probe)")
     assert "00:00 UTC+0545" in here.pass_through("(probe)").message
 
@@ -266,16 +304,16 @@ def test_a_zone_there_is_not_is_told(zone: str) -> None:
     assert said == f"There is no time zone {zone!r} here; zones are named as UTC or Europe/Berlin."
 
 
-def test_a_clock_that_was_wrong_locks_nobody_out_for_ever(store: Store, clock: PausableClock) -> None:
-    here = limited(store, clock, Quota("probe", 1, "hour"), cooldown=60, daily_limit=1)
+def test_a_clock_that_was_wrong_locks_nobody_out_for_ever(counter: Counter, clock: PausableClock) -> None:
+    here = limited(counter, clock, Quota("probe", 1, "hour"), cooldown=60, daily_limit=1)
     clock.set("2038-01-19 03:14")
     assert statuses(here, 2) == ["ok", "limited"]
     clock.set("2026-03-10 12:00")
     assert statuses(here, 2) == ["ok", "limited"]
 
 
-def test_a_clock_set_back_gives_nothing_back(store: Store, clock: PausableClock) -> None:
-    here = limited(store, clock, Quota("probe", 1, "hour"), cooldown=600, daily_limit=1)
+def test_a_clock_set_back_gives_nothing_back(counter: Counter, clock: PausableClock) -> None:
+    here = limited(counter, clock, Quota("probe", 1, "hour"), cooldown=600, daily_limit=1)
     assert here.pass_through("(probe)").ok
     clock.wait(-300)
     assert here.pass_through("(probe)").status == "limited"
@@ -284,8 +322,8 @@ def test_a_clock_set_back_gives_nothing_back(store: Store, clock: PausableClock)
 # Whose calls are counted
 
 
-def test_every_user_has_a_limit_of_their_own(store: Store, clock: PausableClock) -> None:
-    here = limited(store, clock, daily_limit=1, cooldown=5)
+def test_every_user_has_a_limit_of_their_own(counter: Counter, clock: PausableClock) -> None:
+    here = limited(counter, clock, daily_limit=1, cooldown=5)
     assert statuses(here, 2, user="ann") == ["ok", "limited"]
     assert statuses(here, 2, user="bob", session="s2") == ["ok", "limited"]
     assert statuses(here, 1, user="ann", session="s2") == ["limited"]
@@ -297,21 +335,21 @@ def test_every_user_has_a_limit_of_their_own(store: Store, clock: PausableClock)
 )
 @pytest.mark.parametrize("make", [lambda by: Quota("probe", 1, by=by), lambda by: Cooldown("probe", 60, by)])
 def test_a_rule_counts_by_user_by_session_or_all_together(
-    store: Store,
+    counter: Counter,
     clock: PausableClock,
     make: Callable[[str], Rule],
     by: str,
     other_session: str,
     other_user: str,
 ) -> None:
-    here = limited(store, clock, make(by))
+    here = limited(counter, clock, make(by))
     assert statuses(here, 1, user="ann", session="s1") == ["ok"]
     assert statuses(here, 1, user="ann", session="s2") == [other_session]
     assert statuses(here, 1, user="bob", session="s1") == [other_user]
 
 
-def test_tools_are_counted_one_by_one_however_they_are_spelt(store: Store, clock: PausableClock) -> None:
-    limits = StoreLimits(lambda: store, [Quota("Tool_A", 1)], clock=clock)
+def test_tools_are_counted_one_by_one_however_they_are_spelt(counter: Counter, clock: PausableClock) -> None:
+    limits = counter.limits([Quota("Tool_A", 1)], clock=clock)
     here = gateway(tool("tool-a"), tool("tool-b", daily_limit=1), tool("tool-c"), limits=limits)
     spellings = ["(tool-a)", "(TOOL_A)", "(tool-b)", "(tool-b)", "(tool-c)", "(tool-c)"]
     assert [here.pass_through(text).status for text in spellings] == ["ok", "limited"] * 2 + ["ok", "ok"]
@@ -430,26 +468,26 @@ ENDINGS: list[tuple[str, dict[str, Any], str, list[bool]]] = [
     ("options", "status", "left"), [case[1:] for case in ENDINGS], ids=[case[0] for case in ENDINGS]
 )
 def test_a_call_counts_from_the_beginning_of_its_body_and_not_before(
-    store: Store, clock: PausableClock, options: dict[str, Any], status: str, left: list[bool]
+    counter: Counter, clock: PausableClock, options: dict[str, Any], status: str, left: list[bool]
 ) -> None:
     gate = options.get("gate")
-    limits = StoreLimits(lambda: store, clock=clock)
+    limits = counter.limits(clock=clock)
     parts = {key: value for key, value in options.items() if key in ("policy", "gate", "consent")}
     rest = {key: value for key, value in options.items() if key not in parts}
     here = gateway(tool(daily_limit=1, gate=gate is not None, **rest), limits=limits, **parts)
     assert here.pass_through("(probe)").status == status
-    assert uses(store) == left
+    assert counter.uses() == len(left)
     assert here.pass_through("(probe)").status == ("limited" if left else status)
 
 
-def test_a_refused_call_takes_no_place(store: Store, clock: PausableClock) -> None:
-    here = limited(store, clock, Quota("probe", 1, "hour"))
+def test_a_refused_call_takes_no_place(counter: Counter, clock: PausableClock) -> None:
+    here = limited(counter, clock, Quota("probe", 1, "hour"))
     assert statuses(here, 3) == ["ok", "limited", "limited"]
     clock.wait(3600)
     assert here.pass_through("(probe)").ok
 
 
-async def test_while_a_person_is_asked_the_place_is_taken(store: Store, clock: PausableClock) -> None:
+async def test_while_a_person_is_asked_the_place_is_taken(counter: Counter, clock: PausableClock) -> None:
     asked, answer = asyncio.Event(), asyncio.Event()
 
     class Person:
@@ -458,7 +496,7 @@ async def test_while_a_person_is_asked_the_place_is_taken(store: Store, clock: P
             await answer.wait()
             return deny("no")
 
-    here = limited(store, clock, daily_limit=1, guard=Spy(ask("?")), consent=Person())
+    here = limited(counter, clock, daily_limit=1, guard=Spy(ask("?")), consent=Person())
     first = asyncio.create_task(here.enter("(probe)"))
     await asked.wait()
     assert (await here.enter("(probe)")).status == "limited"
@@ -469,7 +507,7 @@ async def test_while_a_person_is_asked_the_place_is_taken(store: Store, clock: P
 
 @pytest.mark.parametrize("where", ["consent", "body"])
 async def test_a_cancelled_call_counts_when_its_body_had_begun(
-    store: Store, clock: PausableClock, where: str
+    counter: Counter, clock: PausableClock, where: str
 ) -> None:
     there = asyncio.Event()
 
@@ -484,22 +522,22 @@ async def test_a_cancelled_call_counts_when_its_body_had_begun(
         await wait()
 
     asks = {"guard": Spy(ask("?")), "consent": Person()} if where == "consent" else {}
-    here = limited(store, clock, daily_limit=1, body=body, **asks)
+    here = limited(counter, clock, daily_limit=1, body=body, **asks)
     call = asyncio.create_task(here.enter("(probe)"))
     await there.wait()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert uses(store) == ([True] if where == "body" else [])
+    assert counter.uses() == (1 if where == "body" else 0)
 
 
-def test_a_cooldown_runs_from_the_beginning_of_the_body(store: Store, clock: PausableClock) -> None:
+def test_a_cooldown_runs_from_the_beginning_of_the_body(counter: Counter, clock: PausableClock) -> None:
     class Slow:
         async def request(self, *_: Any) -> Verdict:
             clock.wait(300)
             return ALLOW
 
-    here = limited(store, clock, cooldown=60, guard=Spy(ask("?")), consent=Slow())
+    here = limited(counter, clock, cooldown=60, guard=Spy(ask("?")), consent=Slow())
     assert here.pass_through("(probe)").ok
     clock.wait(59)
     assert here.pass_through("(probe)").status == "limited"
@@ -507,9 +545,9 @@ def test_a_cooldown_runs_from_the_beginning_of_the_body(store: Store, clock: Pau
     assert here.pass_through("(probe)").ok
 
 
-def test_a_nested_call_is_counted_for_its_user(store: Store, clock: PausableClock) -> None:
+def test_a_nested_call_is_counted_for_its_user(counter: Counter, clock: PausableClock) -> None:
     body = Spy("done")
-    limits = StoreLimits(lambda: store, clock=clock)
+    limits = counter.limits(clock=clock)
     here = shipped(".", tool(body=body, daily_limit=2), limits=limits)
     result = here.pass_through("(eval (do (probe) (probe) (probe)))", user="ann")
     assert (result.status, body.calls) == ("limited", 2)
@@ -579,21 +617,22 @@ def test_a_place_that_cannot_be_given_back_stays_taken(tmp_path: Path, clock: Pa
     again.close()
 
 
-def test_a_place_is_settled_once(store: Store, clock: PausableClock) -> None:
-    limits = StoreLimits(lambda: store, clock=clock)
+def test_a_place_is_settled_once(counter: Counter, clock: PausableClock) -> None:
+    limits = counter.limits(clock=clock)
     counted = made(limits)
     counted.commit()
     counted.release()
-    assert uses(store) == [True]
+    assert counter.uses() == 1
     given_back = made(limits)
     given_back.release()
     kept = made(limits)
     given_back.release()
-    assert uses(store) == [True, False]
+    assert counter.uses() == 2
     kept.release()
+    assert counter.uses() == 1
 
 
-def made(limits: StoreLimits) -> Reservation:
+def made(limits: CountedLimits) -> Reservation:
     reserved = limits.reserve(tool(daily_limit=9), new_call(CallForm("probe")))
     assert isinstance(reserved, Reservation)
     return reserved
@@ -602,14 +641,14 @@ def made(limits: StoreLimits) -> Reservation:
 # Many at once
 
 
-async def test_of_200_calls_at_once_three_run(store: Store) -> None:
+async def test_of_200_calls_at_once_three_run(counter: Counter) -> None:
     ran: list[int] = []
 
     async def body() -> None:
         ran.append(1)
         await asyncio.sleep(0.01)
 
-    here = limited(store, PausableClock(), daily_limit=3, body=body)
+    here = limited(counter, PausableClock(), daily_limit=3, body=body)
     results = await asyncio.gather(*(here.enter("(probe)", user="ann") for _ in range(200)))
     assert (len(ran), sorted({result.status for result in results})) == (3, ["limited", "ok"])
     assert [result.status for result in results].count("ok") == 3

@@ -202,6 +202,7 @@ OPTIONS = [
     "timeout",
     "tag",
     "allow-repeat",
+    "no-background",
     "ends-turn",
     "shown",
     "examples",
@@ -300,8 +301,8 @@ MISUSES: list[tuple[str, str, str]] = [
         '(def-shell-tool x "D." :body 1)',
         ":body",
         "x: there is no option :body; the options are :argv :cwd :guard :parameters :effects :cost :gate "
-        ":gate-failure :cooldown :daily-limit :timeout :tag :allow-repeat :ends-turn :shown :examples "
-        ":replace.",
+        ":gate-failure :cooldown :daily-limit :timeout :tag :allow-repeat :no-background :ends-turn :shown "
+        ":examples :replace.",
     ),
     (
         '(def-shell-tool x "D." :argv "ls -l")',

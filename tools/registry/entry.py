@@ -1,0 +1,155 @@
+"""Entries: tools as plain data, which may come from another machine, and their one hash.
+
+An entry shows all that its tool shows, so that a table made of entries prints the same views and refuses the
+same arguments. It may be anybody's: what it holds is checked, and nothing in it is run. Must not know tables,
+catalogues or doors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from quoth.tools.errors import DefinitionError, QuothError, did_you_mean
+from quoth.tools.lisp.printer import print_value
+from quoth.tools.registry.arguments import example_of
+from quoth.tools.registry.param_types import type_of
+from quoth.tools.registry.parameters import NAME, Param, make_param
+from quoth.tools.registry.tool import CognitiveTool
+from quoth.tools.text import short
+
+# The fields of an entry and what each holds; one in square brackets is a list of such.
+FIELDS: dict[str, Any] = {
+    "name": str, "description": str, "effects": [str], "cost": str, "guarded": bool, "gate": bool,
+    "gate_failure": str, "cooldown": float, "daily_limit": int, "timeout": float, "tag": (str, dict),
+    "allow_repeat": bool, "no_background": bool, "ends_turn": bool, "shown": bool, "examples": [str],
+    "params": [dict], "parameters": dict, "version": str, "users": [str],
+}  # fmt: skip
+_NEEDED = tuple(key for key in FIELDS if key != "users")
+PARAM_FIELDS: dict[str, Any] = {
+    "name": str, "type": (str, dict), "doc": str, "default": object, "choices": [object], "min": float,
+    "max": float, "secret": bool, "hidden": bool,
+}  # fmt: skip
+_NAMES: dict[Any, str] = {
+    str: "a text", bool: "True or False", float: "a number", int: "a whole number", dict: "a dictionary",
+    (str, dict): "a text or a dictionary",
+}  # fmt: skip
+MAX_NAME = 200  # characters
+MAX_VALUES = 20_000  # in one entry
+MAX_DEPTH = 60  # of lists and dictionaries in one another
+
+
+def schema_hash(entries: Iterable[Mapping[str, Any]]) -> str:
+    """SHA-256 over all that the tools show: equal tools have equal hashes, in any order. The version of a
+    tool, which changes with its code, is none of it."""
+    shown = [{key: value for key, value in entry.items() if key != "version"} for entry in entries]
+    data = json.dumps(sorted(shown, key=lambda entry: entry["name"]), sort_keys=True)
+    return hashlib.sha256(data.encode()).hexdigest()
+
+
+def tool_of(entry: Any, body: Callable[..., Any], *, remote: str = "", patience: float = 0) -> CognitiveTool:
+    """The tool that an entry shows, with this body. ``users`` in the entry are for the table. Raises
+    QuothError that names the tool and what is wrong with its entry."""
+    name: Any = entry.get("name") if isinstance(entry, dict) else None
+    if not _is_name(name):
+        raise QuothError(f"An entry of a catalogue has a tool's name, and this has none: {_shown(entry)}.")
+    try:
+        return _tool_of(entry, body, remote, patience)
+    except QuothError as error:
+        said = str(error).removeprefix(name).lstrip(":, ")
+        raise QuothError(f"The entry of the tool {name}: {said}") from None
+
+
+def _tool_of(entry: dict[str, Any], body: Callable[..., Any], remote: str, patience: float) -> CognitiveTool:
+    _check_size(entry)
+    _check_fields(entry, FIELDS, _NEEDED)
+    name = entry["name"]
+    params = tuple(_param_of(name, data) for data in entry["params"])
+    properties = entry["parameters"].get("properties")
+    if not isinstance(properties, dict) or set(properties) != {one.name for one in params if not one.hidden}:
+        raise DefinitionError("parameters has other properties than its params.")
+    tool = CognitiveTool(
+        params=params,
+        effects=tuple(entry["effects"]),
+        examples=tuple(example_of(name, params, text) for text in entry["examples"]),
+        guarded_there=entry["guarded"],
+        remote=remote,
+        patience=patience,
+        _body=body,
+        **{key: entry[key] for key in _AS_THEY_ARE},
+    )
+    # As it was shown there: made here again it would be the same, but its code is not here.
+    shown = {key: value for key, value in entry.items() if key != "users"}
+    vars(tool).update(entry=shown, schema=entry["parameters"], version=entry["version"])
+    return tool
+
+
+_MADE = ("params", "effects", "examples", "guarded", "parameters", "version", "users")
+_AS_THEY_ARE = tuple(key for key in FIELDS if key not in _MADE)
+
+
+def _param_of(tool: str, data: dict[str, Any]) -> Param:
+    if not _is_name(data.get("name")):
+        raise DefinitionError(f"{_shown(data.get('name'))} is no name of a parameter.")
+    try:
+        _check_fields(data, PARAM_FIELDS, ("name", "type"))
+        spec = {key: value for key, value in data.items() if key != "name"}
+        spec["type"] = type_of(spec["type"])
+    except DefinitionError as error:
+        raise DefinitionError(f"parameter {data['name']}: {error}") from None
+    return make_param(tool, data["name"], spec)
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and len(name) <= MAX_NAME and NAME.match(name) is not None
+
+
+def _check_fields(data: Mapping[str, Any], fields: Mapping[str, Any], needed: Iterable[str]) -> None:
+    for key, value in data.items():
+        kind = fields.get(key)
+        if type(value) is kind or kind is object:
+            continue
+        if kind is None:
+            raise DefinitionError(f"there is no field {_shown(key)}.{did_you_mean(str(key), fields)}")
+        if not _is(value, kind):
+            raise DefinitionError(f"{key} is {_meaning(kind)}, not {_shown(value)}.")
+    for key in needed:
+        if key not in data:
+            raise DefinitionError(f"the field {key} is missing.")
+
+
+def _is(value: Any, kind: Any) -> bool:
+    if isinstance(kind, list):
+        return isinstance(value, list) and all(_is(item, kind[0]) for item in value)
+    if kind is float:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return kind is object or (isinstance(value, kind) and (kind is bool or not isinstance(value, bool)))
+
+
+def _meaning(kind: Any) -> str:
+    if isinstance(kind, list):
+        return "a list" if kind[0] is object else f"a list, each item {_NAMES[kind[0]]}"
+    return _NAMES[kind]
+
+
+def _check_size(entry: dict[str, Any]) -> None:
+    """No entry is so large, or so deep, that reading it would be work."""
+    level: list[Any] = [entry]
+    count = 0
+    for _ in range(MAX_DEPTH):
+        inner: list[Any] = []
+        for item in level:
+            inner += item.values() if isinstance(item, dict) else item
+        count += len(inner)
+        if count > MAX_VALUES:
+            raise DefinitionError(f"it holds more than {MAX_VALUES:,} values.")
+        level = [item for item in inner if isinstance(item, (dict, list))]
+        if not level:
+            return
+    raise DefinitionError(f"it is nested deeper than {MAX_DEPTH}.")
+
+
+def _shown(value: Any) -> str:
+    return short(print_value(value), 80)

@@ -1,0 +1,281 @@
+"""A type that is known by its JSON Schema alone: the class of a tool on another machine.
+
+The schema may be anybody's. It is made of a closed set of words, and checked by pydantic-core, strictly; it
+runs nothing. Must not know parameters or tools.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from quoth.tools.errors import DefinitionError, ToolError
+from quoth.tools.lisp.printer import print_value
+from quoth.tools.safe_regex import compiled
+from quoth.tools.text import short
+
+# What says something to a reader, or is checked by the class itself, at home.
+TOLD = frozenset(
+    ("description", "default", "examples", "format", "deprecated", "readOnly", "writeOnly", "uniqueItems",
+     "contentEncoding", "contentMediaType", "patternProperties", "propertyNames")
+)  # fmt: skip
+# What bounds a value of each type, and pydantic-core's word for it.
+_SIZES = {"minLength": "min_length", "maxLength": "max_length"}
+_LIMITS = {
+    "minimum": "ge",
+    "maximum": "le",
+    "exclusiveMinimum": "gt",
+    "exclusiveMaximum": "lt",
+    "multipleOf": "multiple_of",
+}
+BOUNDS: dict[str, dict[str, str]] = {
+    "string": {**_SIZES, "pattern": ""},
+    "integer": _LIMITS,
+    "number": _LIMITS,
+    "boolean": {},
+    "null": {},
+    "array": {"minItems": "min_length", "maxItems": "max_length", "items": "", "prefixItems": ""},
+    "object": dict.fromkeys(("properties", "required", "additionalProperties"), "")
+    | {"minProperties": "min_length", "maxProperties": "max_length"},
+}
+LARGEST = 2**31  # of a size
+MATCH_SECONDS = 0.5  # for a pattern
+
+
+class JsonType:
+    """The base of such types; ``schema`` is inline (without ``$ref``) and has been checked."""
+
+    schema: ClassVar[dict[str, Any]] = {}
+    core: ClassVar[Any] = None
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_wrap_validator_function(_as_given, cls.core)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> Any:
+        return copy.deepcopy(cls.schema)
+
+
+def _as_given(value: Any, check: Callable[[Any], Any]) -> Any:
+    check(value)
+    return value
+
+
+def json_type(schema: dict[str, Any]) -> type[JsonType]:
+    """The type with this JSON Schema. Raises DefinitionError for a schema that cannot be checked here."""
+    from pydantic_core import SchemaError, SchemaValidator
+
+    core = _core(schema)
+    try:
+        SchemaValidator(core)
+    except SchemaError as error:
+        why = short(str(error).splitlines()[-1].strip(), 200)
+        raise DefinitionError(f"the JSON Schema {_shown(schema)} cannot be checked ({why}).") from None
+    return type("JsonType", (JsonType,), {"schema": schema, "core": core})
+
+
+def words(schema: Mapping[str, Any]) -> str:
+    """The type in words: ``str``, ``list of int``, ``{"name" str  ["age" int = 1]}``."""
+    if values := _values(schema):
+        return " | ".join(map(print_value, values))
+    if branches := schema.get("anyOf", schema.get("oneOf")):
+        return " or ".join(map(words, branches))
+    kind = schema.get("type", "any")
+    if kind == "array":
+        if "prefixItems" in schema:
+            return f"[{' '.join(map(words, schema['prefixItems']))}]"
+        return f"list of {words(schema['items'])}" if schema.get("items") else "list"
+    if kind == "object":
+        if "properties" in schema:
+            required = schema.get("required", ())
+            fields = (_field(name, node, name in required) for name, node in schema["properties"].items())
+            return "{" + "  ".join(fields) + "}"
+        inner = schema.get("additionalProperties")
+        return f"dict of {words(inner)}" if isinstance(inner, dict) and inner else "dict"
+    return _NAMES.get(kind, str(kind))
+
+
+_NAMES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+
+
+def _field(name: str, schema: Mapping[str, Any], required: bool) -> str:
+    text = f"{print_value(name)} {words(schema)}"
+    if required:
+        return text
+    default = schema.get("default")
+    return f"[{text}]" if default is None else f"[{text} = {print_value(default)}]"
+
+
+def _values(schema: Mapping[str, Any]) -> list[Any]:
+    return [schema["const"]] if "const" in schema else schema.get("enum", [])
+
+
+# The same in the words of pydantic-core
+
+
+def _core(schema: Any) -> Any:
+    """The schema for pydantic-core. Raises DefinitionError for one with other words or values."""
+    from pydantic_core import core_schema
+
+    if not isinstance(schema, dict):
+        raise _wrong(schema, "is no JSON Schema")
+    if "const" in schema or "enum" in schema:
+        _only(schema, {"const", "enum", "type"})
+        values = _values(schema)
+        if not isinstance(values, list) or not values or not all(map(_is_scalar, values)):
+            raise _wrong(schema, "has values that are no texts or numbers")
+        return core_schema.literal_schema(values)
+    for key in ("anyOf", "oneOf"):
+        if key in schema:
+            _only(schema, {key, "type"} if schema.get("type") == "object" else {key})
+            if not isinstance(schema[key], list) or not schema[key]:
+                raise _wrong(schema, f"has no list in {key}")
+            return _union(schema[key], schema)
+    kind = schema.get("type")
+    if kind is None:
+        _only(schema, set())
+        return core_schema.any_schema()
+    if not isinstance(kind, str) or kind not in BOUNDS:
+        raise _wrong(schema, "has an unknown type")
+    _only(schema, {"type", *BOUNDS[kind]})
+    given = {core: _bound(schema, key) for key, core in BOUNDS[kind].items() if core and key in schema}
+    return _MAKERS[kind](schema, given)
+
+
+def _union(branches: list[Any], schema: dict[str, Any]) -> Any:
+    from pydantic_core import core_schema
+
+    null = {"type": "null"}
+    if null in branches and len(branches) > 1:
+        return core_schema.nullable_schema(_union([one for one in branches if one != null], schema))
+    if len(branches) == 1:
+        return _core(branches[0])
+    cores = [_core(one) for one in branches]
+    return core_schema.union_schema(
+        cores, custom_error_type="json_union", custom_error_message=_sentence(words(schema))
+    )
+
+
+def _sentence(wanted: str) -> str:
+    return f"Input should be {short(wanted, 400)}".replace("{", "{{").replace("}", "}}")
+
+
+def _string(schema: dict[str, Any], given: dict[str, Any]) -> Any:
+    from pydantic_core import PydanticCustomError, core_schema
+
+    core: Any = core_schema.str_schema(strict=True, **given)
+    if "pattern" not in schema:
+        return core
+    text = schema["pattern"]
+    if not isinstance(text, str):
+        raise _wrong(schema, "has a pattern that is no text")
+    try:
+        pattern = compiled(text)
+    except ToolError as error:
+        raise DefinitionError(str(error)) from None
+
+    def match(value: str) -> str:
+        try:
+            found = pattern.search(value, timeout=MATCH_SECONDS)
+        except TimeoutError:
+            found = None
+        if found is None:
+            raise PydanticCustomError("json_pattern", "Input should match {pattern}", {"pattern": text})
+        return value
+
+    return core_schema.no_info_after_validator_function(match, core)
+
+
+def _array(schema: dict[str, Any], given: dict[str, Any]) -> Any:
+    from pydantic_core import core_schema
+
+    first = schema.get("prefixItems")
+    if first is None:
+        items = schema.get("items", {})
+        return core_schema.list_schema(_core(items), strict=True, **given)
+    if not isinstance(first, list) or not first:
+        raise _wrong(schema, "has no list in prefixItems")
+    cores, place = [_core(one) for one in first], None
+    if schema.get("items") not in (None, False):
+        place = len(cores)
+        cores.append(_core(schema["items"]))
+    whole = core_schema.tuple_schema(cores, variadic_item_index=place, strict=False)
+    return core_schema.chain_schema([core_schema.list_schema(strict=True, **given), whole])
+
+
+def _object(schema: dict[str, Any], given: dict[str, Any]) -> Any:
+    from pydantic_core import core_schema
+
+    more = schema.get("additionalProperties", True)
+    properties, required = schema.get("properties", {}), schema.get("required", [])
+    if not isinstance(properties, dict) or not all(isinstance(name, str) for name in properties):
+        raise _wrong(schema, "has properties that are no dictionary")
+    if not isinstance(required, list) or not all(name in properties for name in required):
+        raise _wrong(schema, "requires what is none of its properties")
+    if not properties and more is not False:
+        values = core_schema.any_schema() if more is True else _core(more)
+        text = core_schema.str_schema(strict=True)
+        return core_schema.dict_schema(text, values, strict=True, **given)
+    fields = {
+        name: core_schema.typed_dict_field(_core(node), required=name in required)
+        for name, node in properties.items()
+    }
+    if isinstance(more, bool):
+        extra: Any = {"extra_behavior": "allow" if more else "forbid"}
+    else:
+        extra = {"extra_behavior": "allow", "extras_schema": _core(more)}
+    return core_schema.typed_dict_schema(fields, strict=True, **extra)
+
+
+def _number(kind: str) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
+    def make(schema: dict[str, Any], given: dict[str, Any]) -> Any:
+        from pydantic_core import core_schema
+
+        return getattr(core_schema, kind)(strict=True, **given)
+
+    return make
+
+
+_MAKERS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
+    "string": _string,
+    "integer": _number("int_schema"),
+    "number": _number("float_schema"),
+    "boolean": _number("bool_schema"),
+    "null": lambda *_: {"type": "none"},
+    "array": _array,
+    "object": _object,
+}
+
+
+def _bound(schema: dict[str, Any], key: str) -> Any:
+    value = schema[key]
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise _wrong(schema, f"has no number in {key}")
+    if key not in _LIMITS and not (isinstance(value, int) and 0 <= value < LARGEST):
+        raise _wrong(schema, f"has no size in {key}")
+    if key == "multipleOf" and value <= 0:
+        raise _wrong(schema, "has no multipleOf above 0")
+    return value
+
+
+def _only(schema: dict[str, Any], known: set[str]) -> None:
+    for key in schema:
+        if key not in known and key not in TOLD:
+            raise _wrong(schema, f"has the word {short(print_value(key), 40)}, which is not checked here")
+
+
+def _is_scalar(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int, float, bool))
+
+
+def _wrong(schema: Any, what: str) -> DefinitionError:
+    return DefinitionError(f"the JSON Schema {_shown(schema)} {what}.")
+
+
+def _shown(schema: Any) -> str:
+    return short(print_value(schema), 80)

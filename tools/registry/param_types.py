@@ -1,0 +1,229 @@
+"""Types of parameters: their names, the paths in them, and the same types as plain data.
+
+A type that is plain data can be shown and checked on a machine that has none of the author's code: a class
+and its bounds are known there by their JSON Schema. Must not know parameters or tools.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from quoth.tools.errors import DefinitionError
+from quoth.tools.lisp.printer import Code, print_value
+from quoth.tools.registry.json_type import JsonType, json_type, words
+from quoth.tools.text import short
+
+
+class WorkspacePath(str):
+    """The type of a parameter that names a file or folder: ``path`` in Hy, ``list[WorkspacePath]`` for many.
+    The door replaces it by the canonical real path, relative to the workspace if it is inside; ``written``
+    keeps the original text."""
+
+    written: str
+
+    def __new__(cls, text: str, written: str | None = None) -> WorkspacePath:
+        made = super().__new__(cls, text)
+        made.written = text if written is None else written
+        return made
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        return handler(str)
+
+
+PLAIN: dict[Any, str] = {kind: kind.__name__ for kind in (str, int, float, bool, list, dict)}
+PLAIN |= {type(None): "None", None: "None", Any: "any", Code: "form", WorkspacePath: "path"}
+_NAMED = {name: hint for hint, name in PLAIN.items() if hint is not None}
+TEXTS = (str, WorkspacePath)  # what a model writes as a text
+UNIONS = (typing.Union, types.UnionType)
+HINT = "use str, int, float, bool, list, dict, form, path, or (get list str), (| str None)"
+
+
+def has_paths(hint: Any) -> bool:
+    """Whether a type is or contains WorkspacePath."""
+    return hint is WorkspacePath or any(has_paths(arg) for arg in typing.get_args(hint))
+
+
+def hides_paths(hint: Any) -> bool:
+    """Whether a type has paths where they are not resolved: in a dictionary's keys or a class's fields."""
+    pending = [hint]
+    known: set[type] = set()
+    while pending:
+        kind = pending.pop()
+        args = typing.get_args(kind)
+        pending += args
+        if typing.get_origin(kind) is dict and has_paths(args[0]):
+            return True
+        if isinstance(kind, type) and kind not in known and kind not in PLAIN and not is_json(kind):
+            known.add(kind)  # it may have itself inside
+            with contextlib.suppress(NameError, TypeError):  # nothing is known of a name that is not found
+                inner = list(typing.get_type_hints(kind).values())
+                if any(map(has_paths, inner)):
+                    return True
+                pending += inner
+    return False
+
+
+def with_paths(hint: Any, value: Any, change: Callable[[str], str]) -> Any:
+    """``value`` with ``change`` applied to each path in it; ``hint`` is its type."""
+    if hint is WorkspacePath:
+        return change(value) if isinstance(value, str) and not isinstance(value, WorkspacePath) else value
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is list and isinstance(value, (list, tuple)):
+        return [with_paths(args[0], item, change) for item in value]
+    if origin is dict and isinstance(value, Mapping):
+        return {name: with_paths(args[1], item, change) for name, item in value.items()}
+    if origin in (*UNIONS, typing.Annotated):
+        for arg in args:
+            value = with_paths(arg, value, change)
+    return value
+
+
+def type_name(hint: Any, path: str = "path") -> str:
+    """A type in words: ``str``, ``list of int``, ``str or None``, ``form``; ``path`` stands for a path."""
+    if hint is WorkspacePath:
+        return path
+    if hint in PLAIN:
+        return PLAIN[hint]
+    if is_json(hint):
+        return words(hint.schema)
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is list:
+        return f"list of {type_name(args[0], path)}"
+    if origin is dict:
+        return f"dict of {type_name(args[1], path)}"
+    if origin in UNIONS:
+        return " or ".join(type_name(arg, path) for arg in args)
+    if origin is typing.Literal:
+        return " | ".join(print_value(arg) for arg in args)
+    if origin is typing.Annotated:
+        return type_name(args[0], path)
+    return getattr(hint, "__name__", str(hint))
+
+
+def is_known(hint: Any) -> bool:
+    """Whether a parameter can have this type."""
+    if hint in PLAIN or hasattr(hint, "__get_pydantic_core_schema__"):
+        return True
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return True
+    if origin is typing.Annotated:
+        return is_known(args[0])
+    return origin in (list, dict, *UNIONS) and all(is_known(arg) for arg in args)
+
+
+# Types as plain data
+
+
+def portable(hint: Any) -> Any:
+    """The type as another machine knows it: each class, and each type with bounds of its own, stands there as
+    its JSON Schema. Raises DefinitionError for one that has none, or one that cannot be checked by it."""
+    if hint in PLAIN or is_json(hint):
+        return hint
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is list:
+        return list[portable(args[0])]  # type: ignore[misc]  # a type made as a value
+    if origin is dict:
+        return dict[portable(args[0]), portable(args[1])]  # type: ignore[misc]
+    if origin in UNIONS:
+        return typing.Union[tuple(map(portable, args))]  # noqa: UP007
+    if origin is typing.Literal and all(map(_is_scalar, args)):
+        return hint
+    if origin is typing.Annotated and all(isinstance(note, str) for note in args[1:]):
+        return portable(args[0])
+    if has_paths(hint):
+        raise DefinitionError("a path has no bounds of its own; check it in the guard.")
+    return json_type(_schema_of(hint))
+
+
+def is_json(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, JsonType)
+
+
+def has_json(hint: Any) -> bool:
+    """Whether a portable type is, or contains, one that is known by its JSON Schema."""
+    return is_json(hint) or any(map(has_json, typing.get_args(hint)))
+
+
+def type_data(hint: Any) -> Any:
+    """A portable type as JSON data: ``"str"``, ``{"list": "path"}``, ``{"schema": {…}}``."""
+    if hint in PLAIN:
+        return PLAIN[hint]
+    if is_json(hint):
+        return {"schema": hint.schema}
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return {"literal": list(args)}
+    inner = [type_data(arg) for arg in args]
+    if origin is list:
+        return {"list": inner[0]}
+    return {"dict": inner} if origin is dict else {"union": inner}
+
+
+def type_of(data: Any) -> Any:
+    """The type that such data stands for, which may be anybody's. Raises DefinitionError."""
+    if isinstance(data, str) and data in _NAMED:
+        return _NAMED[data]
+    if isinstance(data, dict) and len(data) == 1:
+        ((kind, inner),) = data.items()
+        if kind == "list":
+            return list[type_of(inner)]  # type: ignore[misc]
+        if kind == "schema" and isinstance(inner, dict):
+            return json_type(inner)
+        if isinstance(inner, list) and inner:
+            if kind == "dict" and len(inner) == 2:
+                return dict[type_of(inner[0]), type_of(inner[1])]  # type: ignore[misc]
+            if kind == "union":
+                return typing.Union[tuple(map(type_of, inner))]  # noqa: UP007
+            if kind == "literal" and all(map(_is_scalar, inner)):
+                return typing.Literal[tuple(inner)]
+    raise DefinitionError(f"{short(print_value(data), 80)} is no type for a parameter.")
+
+
+def _is_scalar(value: Any) -> bool:
+    return type(value) in (str, int, bool, type(None))
+
+
+def _schema_of(hint: Any) -> dict[str, Any]:
+    from pydantic import TypeAdapter
+    from pydantic.errors import PydanticUserError
+
+    try:
+        return inline(TypeAdapter(hint).json_schema())
+    except PydanticUserError as error:
+        why = short(str(error).splitlines()[0], 200).rstrip(".")
+        raise DefinitionError(f"the type {type_name(hint)} has no JSON Schema ({why}).") from None
+
+
+def inline(schema: dict[str, Any]) -> dict[str, Any]:
+    """A JSON Schema of pydantic without ``$ref`` and titles. Raises DefinitionError for a type that contains
+    itself."""
+    definitions = schema.pop("$defs", {})
+
+    def tidied(node: Any, within: tuple[str, ...] = ()) -> Any:
+        if isinstance(node, list):
+            return [tidied(item, within) for item in node]
+        if not isinstance(node, dict):
+            return node
+        tidy = {}
+        if "$ref" in node:
+            name = node["$ref"].rsplit("/", 1)[1]
+            if name in within:
+                raise DefinitionError(f"the type {name} contains itself; a tool's parameter cannot.")
+            tidy = tidied(definitions[name], (*within, name))
+        for key, value in node.items():
+            if key == "properties":  # its keys are names, not words of JSON Schema
+                tidy[key] = {name: tidied(item, within) for name, item in value.items()}
+            elif key in ("default", "const", "enum", "examples"):
+                tidy[key] = value
+            elif key not in ("title", "discriminator", "$ref"):
+                tidy[key] = tidied(value, within)
+        return tidy
+
+    tidy: dict[str, Any] = tidied(schema)
+    return tidy

@@ -1,0 +1,208 @@
+"""A cognitive tool: what it is called, shows, takes and may do, and its guard and body.
+
+It never runs a guard or a body: only tools/door/door.py does. Must not know tables, doors or models.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from quoth.tools.errors import DefinitionError
+from quoth.tools.hy_loader import is_ours
+from quoth.tools.lisp.forms import CallForm, canonical
+from quoth.tools.registry.arguments import bind, plain_argument, validate
+from quoth.tools.registry.parameters import NAME, Param, build_model, json_schema
+from quoth.tools.registry.tag import Tag, tag_of
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+EFFECTS = ("reads", "writes", "runs", "net", "memory", "messages")
+COSTS = ("free", "cheap", "expensive")
+
+
+@dataclass(frozen=True, eq=False)
+class CognitiveTool:
+    """A tool: a name and description, parameters, a guard and a body, and its limits.
+
+    ``effects`` lists what the body may touch, of EFFECTS; none means a pure function. ``timeout`` is in
+    seconds, ``cooldown`` in seconds per user, ``daily_limit`` in calls per user and day; 0 means no limit. A
+    tool that is not ``shown`` is in no belt, but can be looked up and called. When a call of one that
+    ``ends_turn`` is ok, the run ends with that reply of the model. One with ``no_background`` is stopped
+    when nobody waits for it any more. ``tag`` may be given as a text or a dictionary (tag.py). ``source`` is
+    the definition as written, ``form`` the same as one canonical form, ``code`` a hash of its files when it
+    was defined (code_version.py). ``remote`` names the catalogue that a tool of another machine is from; its
+    guard is there (``guarded_there``), and its body here waits ``patience`` seconds longer than the
+    ``timeout`` that it has there."""
+
+    name: str
+    description: str
+    params: tuple[Param, ...] = ()
+    effects: tuple[str, ...] = ()
+    cost: Literal["free", "cheap", "expensive"] = "free"
+    gate: bool = False
+    gate_failure: Literal["closed", "open"] = "closed"
+    cooldown: float = 0
+    daily_limit: int = 0
+    timeout: float = 30.0
+    tag: Tag | None = None
+    allow_repeat: bool = False
+    no_background: bool = False
+    ends_turn: bool = False
+    shown: bool = True
+    examples: tuple[CallForm, ...] = ()
+    source: str = ""
+    form: str = ""
+    module: str = ""
+    code: str = ""
+    replace: bool = False
+    remote: str = ""
+    patience: float = 0
+    guarded_there: bool = False
+    _guard: Callable[..., Any] | None = field(default=None, repr=False)
+    _body: Callable[..., Any] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for fine, what in self._rules():
+            if not fine:
+                raise DefinitionError(f"{self.name}{what}")
+        object.__setattr__(self, "tag", tag_of(self.name, self.tag, self.params))
+
+    def _rules(self) -> Iterator[tuple[object, str]]:
+        """What must be so, and what to say after the name of the tool where it is not."""
+        kind = isinstance(self.name, str) and NAME.match(self.name)
+        yield kind, ": a tool's name is lower-case letters, digits and hyphens."
+        described = isinstance(self.description, str) and self.description.strip()
+        yield described, " needs a description: the model chooses by it."
+        known = ", ".join(f":{effect}" for effect in EFFECTS)
+        for effect in self.effects:
+            yield effect in EFFECTS, f": unknown effect :{effect}; the effects are {known}."
+        yield self.cost in COSTS, f": :cost is :free, :cheap or :expensive, not :{self.cost}."
+        yield self.gate_failure in ("closed", "open"), ": :gate-failure is :closed or :open."
+        timed = _is_number(self.timeout) and self.timeout > 0
+        yield timed, ": :timeout is a number of seconds above 0."
+        limits = (self.cooldown, self.daily_limit)
+        yield all(map(_is_number, limits)), ": :cooldown and :daily-limit are numbers."
+        yield all(limit >= 0 for limit in limits), ": :cooldown and :daily-limit are not negative."
+        for option in ("gate", "allow_repeat", "no_background", "ends_turn", "shown", "replace"):
+            flag = isinstance(getattr(self, option), bool)
+            yield flag, f": :{option.replace('_', '-')} is True or False."
+        names = [param.name for param in self.params]
+        for name in names:
+            yield names.count(name) == 1, f": the parameter {name} stands twice."
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"{self.name} is called through the door: agent.call('({self.name} …)').")
+
+    @property
+    def guarded(self) -> bool:
+        return self._guard is not None or self.guarded_there
+
+    @property
+    def ships(self) -> bool:
+        """Whether it was defined in this package."""
+        return is_ours(self.module)
+
+    @cached_property
+    def path_params(self) -> tuple[Param, ...]:
+        """The parameters whose types contain paths."""
+        return tuple(param for param in self.params if param.holds_paths)
+
+    @cached_property
+    def offered(self) -> tuple[Param, ...]:
+        """The parameters that are not hidden."""
+        return tuple(param for param in self.params if not param.hidden)
+
+    @cached_property
+    def model(self) -> type[BaseModel]:
+        """The strict input model, compiled at first use."""
+        return build_model(self.name, self.params)
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of the arguments: inline, no ``$ref``, ``additionalProperties`` false."""
+        schema = json_schema(self.model)
+        for param in self.params:
+            if param.hidden:
+                schema["properties"].pop(param.name, None)
+        return schema
+
+    def signature(self) -> str:
+        """The signature as text: ``(grep-search :pattern str [:path str = "."])``."""
+        return "(" + " ".join([self.name, *(param.signature() for param in self.offered)]) + ")"
+
+    def checked(self, form: CallForm) -> tuple[CallForm, dict[str, Any]]:
+        """The call with every argument named, and the typed arguments for the body: with defaults, paths not
+        yet resolved. Raises InvalidCallError."""
+        bound = bind(self.name, self.params, form.args, form.positional)
+        args = validate(self.name, self.params, self.model, bound)
+        own = {param.name: param for param in self.params if param.own is not None}
+        given = {
+            name: plain_argument(value, own[name]) if name in own else args[name]
+            for name, value in bound.items()
+        }
+        return CallForm(self.name, given), args
+
+    def describe(self) -> dict[str, Any]:
+        """All that a caller may know about the tool, as JSON data."""
+        return {**self._orders(), "parameters": self.schema}
+
+    def _orders(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "description": self.description,
+            "signature": self.signature(),
+            "effects": list(self.effects),
+            "cost": self.cost,
+            "guarded": self.guarded,
+            "gate": self.gate,
+            "gate_failure": self.gate_failure,
+            "cooldown": self.cooldown,
+            "daily_limit": self.daily_limit,
+            "timeout": self.timeout,
+            "tag": self.tag.to_json() if self.tag else "",
+            "allow_repeat": self.allow_repeat,
+            "examples": [canonical(example) for example in self.examples],
+            **({"no_background": True} if self.no_background else {}),
+            **({"ends_turn": True} if self.ends_turn else {}),
+            **({} if self.shown else {"shown": False}),
+        }
+
+    @cached_property
+    def entry(self) -> dict[str, Any]:
+        """All that the tool shows, as JSON data; ``tool_of`` (entry.py) makes a tool of it again."""
+        return {
+            **{name: value for name, value in self._orders().items() if name != "signature"},
+            "params": [param.to_data() for param in self.params],
+            "parameters": self.schema,
+            "no_background": self.no_background,
+            "ends_turn": self.ends_turn,
+            "shown": self.shown,
+            "examples": [str(example) for example in self.examples],
+            "version": self.version,
+        }
+
+    @cached_property
+    def version(self) -> str:
+        """SHA-256 of its description, schema, source text and code. Approvals are bound to it."""
+        from quoth.tools.registry.code_version import own_code
+
+        made = [self.describe(), self.source, self.code or own_code(self.module)]
+        data = json.dumps(made, sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(data.encode()).hexdigest()
+
+    @cached_property
+    def outline(self) -> str:
+        """16 hex digits that change with the definition; unlike ``version``, no input model is compiled."""
+        params = [param.to_data() for param in self.params]
+        data = json.dumps([self._orders(), params, self.source], sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(data.encode()).hexdigest()[:16]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,357 @@
+"""The way of one event loop to the workers: sends packed calls, reads the replies, and watches over the calls
+that wait for one.
+
+Knows Redis and signed messages; it must not know tools, doors or contexts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from hashlib import sha1
+from typing import Any, Final, Literal
+
+from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl, async_client, sentence_of
+from quoth.tools.catalog.signing import Key
+from quoth.tools.errors import ToolError
+from quoth.tools.remote import names
+from quoth.tools.remote.wire import FROM_WORKER, Message, Nested, WireError, unpack
+
+BLOCK = 2.0  # seconds that one command waits for replies
+BATCH = 100  # commands that go together
+TRIM = 100  # replies that are read before they are deleted
+LAST_SECONDS = 600  # that an answer for a worker is kept
+AWAY_SECONDS = 5.0  # in which workers find Redis again
+MOST_WAITING: Final = 10_000  # calls in the queue
+REVOKED: Final = b"revoked"  # in the place of an entry: a grant that its caller took back
+
+SEND = """
+if redis.call('XLEN', KEYS[1]) >= tonumber(ARGV[1]) then return false end
+return redis.call('XADD', KEYS[1], '*', ARGV[2], ARGV[3])
+"""
+_SENDS = sha1(SEND.encode(), usedforsecurity=False).hexdigest()
+
+# What became of a call: the entry that used its grant, whether that entry is in the stream still, how many
+# workers are alive, and the time.
+LOOK = """
+local used = redis.call('GET', KEYS[1])
+local entry = ARGV[1]
+if used and used ~= ARGV[2] then entry = used end
+local there = redis.call('XRANGE', KEYS[2], entry, entry)
+local now = redis.call('TIME')
+return {used or '', #there, redis.call('ZCOUNT', KEYS[3], now[1] - ARGV[3], '+inf'), now}
+"""
+
+# Takes a grant back, so that no worker begins the call; where one has begun it, tells that worker.
+TAKE_BACK = """
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'EX', ARGV[2]) then
+  if ARGV[3] ~= '' then redis.call('XDEL', KEYS[2], ARGV[3]) end
+  return 0
+end
+redis.call('RPUSH', KEYS[3], ARGV[4])
+redis.call('EXPIRE', KEYS[3], ARGV[2])
+return 1
+"""
+
+# Of a call, from a worker or found out here: Redis has ``lost`` its request; a worker has done with it and is
+# ``unheard``; there is ``nobody`` to take it; its deadline has passed (``late``); the line was ``closed``.
+News = Message | Literal["lost", "unheard", "nobody", "late", "closed"]
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long what is waited for, in seconds."""
+
+    look: float = 2.0  # between two looks at what became of a call
+    nobody: float = 4.0  # for a worker, where none is alive
+    alive: float = 10.0  # since a worker was last heard of
+    reach: float = 15.0  # for Redis, while a call is sent
+    linger: float = 30.0  # for replies after the last call
+
+
+@dataclass(eq=False)
+class Waiting:
+    """A call that was sent. ``news`` is what is told of it; ``late`` tells whether its deadline has passed,
+    and ``cancel`` is what a worker is told when it is given up."""
+
+    late: Callable[[], bool]
+    lasts: int  # seconds after which nobody can begin it any more
+    grants: list[str] = field(default_factory=list)  # that it was sent with; the last one counts
+    cancel: bytes = b""
+    entry: bytes = b""  # of the queue
+    taken: bool = False  # by a worker
+    missing: int = 0  # looks in a row that did not find the entry
+    lonely: float = 0.0  # seconds since when no worker is alive
+    news: asyncio.Queue[News] = field(default_factory=asyncio.Queue)
+
+
+class Line:
+    """The connections and tasks of one event loop. ``refused`` is told why a reply is not believed."""
+
+    def __init__(
+        self,
+        url: RedisUrl,
+        key: Key,
+        prefix: str,
+        caller: str,
+        patience: Patience,
+        refused: Callable[[str], None],
+    ) -> None:
+        self._url, self._key, self._prefix, self._patience = url, key, prefix, patience
+        self._refused = refused
+        self.replies = names.replies(prefix, caller)
+        self.loop = asyncio.get_running_loop()
+        self.trouble = ""  # why Redis cannot be reached now, in a sentence
+        self._offset: float | None = None  # of the clock of Redis
+        self._waiting: dict[str, Waiting] = {}
+        self._used = 0.0  # when it was last used
+        self._last = b"0"  # the last reply that was read
+        self._read = 0  # replies since the last were deleted
+        self._client: Any = async_client(url)
+        self._reading: Any = async_client(url, BLOCK + READ_SECONDS)
+        self._outgoing: list[tuple[tuple[Any, ...], asyncio.Future[Any]]] = []
+        self._flushing = False
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._ending: set[asyncio.Task[Any]] = set()
+        self._closed = False
+
+    # Sending
+
+    async def now(self) -> float:
+        """The time by the clock of Redis."""
+        if self._offset is None:
+            self._set_clock(await self._surely("TIME"))
+        return time.time() + (self._offset or 0.0)
+
+    async def send(self, waiting: Waiting, grant: str, packed: bytes, cancel: bytes) -> None:
+        """Send a call, once more too; a reply to an earlier grant counts as well. Raises ToolError when Redis
+        cannot be reached, or refuses it."""
+        waiting.grants.append(grant)
+        waiting.cancel, waiting.entry, waiting.taken, waiting.missing = cancel, b"", False, 0
+        self._waiting[grant] = waiting
+        self._used = time.monotonic()
+        self._start("read", self._read_replies)
+        self._start("watch", self._watch)
+        # Where the connection is lost, the same grant is sent again: it is used once, whatever came through.
+        rest = (1, names.queue(self._prefix), MOST_WAITING, names.FIELD, packed)
+        entry = await self._surely("EVALSHA", _SENDS, *rest)
+        if entry is None:
+            raise ToolError(f"{MOST_WAITING:,} calls wait for workers already, and no more can be sent.")
+        waiting.entry = entry
+
+    async def tell(self, grant: str, packed: bytes) -> None:
+        """Tell the worker that runs the call of this grant something. Raises ToolError."""
+        inbox = names.inbox(self._prefix, grant)
+        await asyncio.gather(
+            self._surely("RPUSH", inbox, packed), self._surely("EXPIRE", inbox, LAST_SECONDS)
+        )
+
+    async def take_back(self, waiting: Waiting) -> bool:
+        """Give a call up; whether a worker has begun it, which is then told. Raises ToolError."""
+        prefix, grant = self._prefix, waiting.grants[-1]
+        keys = (names.grant(prefix, grant), names.queue(prefix), names.inbox(prefix, grant))
+        rest = (REVOKED, waiting.lasts, waiting.entry, waiting.cancel)
+        taken = await self._surely("EVAL", TAKE_BACK, len(keys), *keys, *rest)
+        waiting.taken = bool(taken)
+        return waiting.taken
+
+    def forget(self, waiting: Waiting, *, given_up: bool) -> None:
+        """The call waits no longer. One that is ``given_up`` is taken back, or its worker told, in the
+        background."""
+        for grant in waiting.grants:
+            self._waiting.pop(grant, None)
+        if given_up and waiting.grants and not self.loop.is_closed():
+            task = self.loop.create_task(self._give_up(waiting), context=contextvars.Context())
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+
+    async def _give_up(self, waiting: Waiting) -> None:
+        with contextlib.suppress(ToolError):
+            await self.take_back(waiting)
+
+    async def aclose(self) -> None:
+        """End the calls that wait, all tasks and connections. Workers are told within a second, or not."""
+        for one in [*self._waiting.values()]:
+            one.news.put_nowait("closed")
+        await asyncio.sleep(0)
+        if self._ending:
+            await asyncio.wait(self._ending, timeout=1.0)
+        self._closed = True  # and not cancelled once only: a client that connects may lose that
+        tasks = [*self._tasks.values(), *self._ending]
+        while running := [task for task in tasks if not task.done()]:
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running, timeout=0.05)
+        for client in (self._client, self._reading):
+            with contextlib.suppress(Exception):
+                await client.aclose()
+
+    async def _surely(self, *command: Any) -> Any:
+        """The answer of Redis, which may be away for a moment."""
+        from redis.exceptions import NoScriptError, RedisError
+
+        until = time.monotonic() + self._patience.reach
+        while True:
+            try:
+                return await self._command(*command)
+            except NoScriptError:
+                command = ("EVAL", SEND, *command[2:])
+                continue
+            except (RedisError, OSError) as error:
+                said = sentence_of(error, self._url)
+                if not _may_pass(error) or time.monotonic() >= until:
+                    raise ToolError(said) from None
+                self.trouble = said
+            await asyncio.sleep(min(0.25, self._patience.reach))
+
+    def _command(self, *command: Any) -> asyncio.Future[Any]:
+        """The answer to a command; those of one moment go together."""
+        future = self.loop.create_future()
+        self._outgoing.append((command, future))
+        if not self._flushing:
+            self._flushing = True
+            self.loop.create_task(self._flush(), context=contextvars.Context())
+        return future
+
+    async def _flush(self) -> None:
+        try:
+            while self._outgoing:
+                batch, self._outgoing = self._outgoing[:BATCH], self._outgoing[BATCH:]
+                answers: list[Any]
+                try:
+                    if len(batch) == 1:
+                        answers = [await self._client.execute_command(*batch[0][0])]
+                    else:
+                        together = self._client.pipeline(transaction=False)
+                        for command, _ in batch:
+                            together.execute_command(*command)
+                        answers = await together.execute(raise_on_error=False)
+                    self.trouble = ""
+                except asyncio.CancelledError:
+                    self._outgoing = batch + self._outgoing
+                    raise
+                except Exception as error:
+                    answers = [error] * len(batch)
+                for (_, future), answer in zip(batch, answers, strict=True):
+                    if future.done():
+                        continue
+                    if isinstance(answer, Exception):
+                        future.set_exception(answer)
+                    else:
+                        future.set_result(answer)
+        finally:
+            self._flushing = False
+            for _, future in self._outgoing:
+                future.cancel()
+
+    # Reading
+
+    async def _read_replies(self) -> None:
+        """Read replies, from before Redis was away too, while calls wait for them."""
+        while not self._closed and (self._waiting or time.monotonic() - self._used < self._patience.linger):
+            try:
+                found = await self._reading.execute_command(
+                    "XREAD", "COUNT", BATCH, "BLOCK", int(BLOCK * 1000), "STREAMS", self.replies, self._last
+                )
+            except Exception as error:
+                self.trouble = sentence_of(error, self._url)
+                await asyncio.sleep(min(0.25, self._patience.reach))
+                continue
+            for _, entries in found or ():
+                for id, fields in entries:
+                    self._last = id
+                    self._read += 1
+                    if self._take((fields or {}).get(names.FIELD, b"")):
+                        self._command("XDEL", self.replies, id).add_done_callback(_forget)
+            if self._read >= TRIM:
+                self._read = 0
+                self._command("XTRIM", self.replies, "MINID", self._last).add_done_callback(_forget)
+
+    def _take(self, packed: bytes) -> bool:
+        """Give a reply to the call that waits for it. A second reply to a call, or one to a call that was
+        given up, is for nobody. True for one that is to be deleted at once: who sent it looks whether
+        somebody reads here."""
+        try:
+            message = unpack(self._key, packed, *FROM_WORKER)
+        except WireError as error:
+            self._refused(str(error))
+            return False
+        waiting = self._waiting.get(message.grant)
+        if waiting is None:
+            return False
+        waiting.taken = True
+        waiting.news.put_nowait(message)
+        return isinstance(message, Nested)
+
+    # Watching
+
+    async def _watch(self) -> None:
+        """Look after the calls that wait: their deadlines, and what became of them."""
+        prefix = self._prefix
+        while self._waiting and not self._closed:
+            await asyncio.sleep(self._patience.look)
+            calls = list({id(one): one for one in self._waiting.values()}.values())
+            for one in calls:
+                if one.late():
+                    one.news.put_nowait("late")
+            sent = [one for one in calls if one.entry]
+            looks = [
+                self._command(
+                    *(
+                        "EVAL",
+                        LOOK,
+                        3,
+                        names.grant(prefix, one.grants[-1]),
+                        names.queue(prefix),
+                        names.workers(prefix),
+                    ),
+                    *(one.entry, REVOKED, self._patience.alive),
+                )
+                for one in sent
+            ]
+            for one, found in zip(sent, await asyncio.gather(*looks, return_exceptions=True), strict=True):
+                if not isinstance(found, list):  # Redis is away, and may come back
+                    one.lonely = -AWAY_SECONDS
+                    continue
+                used, there, alive, now = found
+                self._set_clock(now)
+                if news := self._judge(one, used, there, alive):
+                    one.news.put_nowait(news)
+
+    def _judge(self, one: Waiting, used: bytes, there: int, alive: int) -> News | None:
+        """What a look says of a call. A reply may be on its way when its request is not there any more, so
+        that two looks must agree."""
+        one.taken = one.taken or bool(used)
+        one.missing = 0 if there else one.missing + 1
+        if one.missing == 2:
+            return "unheard" if used else "lost"
+        one.lonely = 0.0 if used or alive else one.lonely + self._patience.look
+        return "nobody" if one.lonely >= self._patience.nobody else None
+
+    def _set_clock(self, told: Any) -> None:
+        seconds, micros = told
+        self._offset = int(seconds) + int(micros) / 1e6 - time.time()
+
+    def _start(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start a task, unless it runs. It belongs to no call."""
+        task = self._tasks.get(name)
+        if task is None or task.done():
+            self._tasks[name] = self.loop.create_task(work(), context=contextvars.Context())
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether what is wrong with Redis may be over in a moment."""
+    from redis.exceptions import AuthenticationError, AuthorizationError, ConnectionError, TimeoutError
+
+    lost = isinstance(error, (ConnectionError, TimeoutError, OSError))
+    return lost and not isinstance(error, (AuthenticationError, AuthorizationError))
+
+
+def _forget(future: asyncio.Future[Any]) -> None:
+    """Nobody waits for this answer."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,306 @@
+"""Makes the calls of remote tools: it is the body of each, which sends the call to a worker and waits for the
+result, answers what the worker asks meanwhile, and gives up in words.
+
+Knows calls, contexts and signed messages; the line knows Redis. It must not know doors, tables or workers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import secrets
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from quoth.tools.call.call import Call, ToolResult
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.ports import Audit
+from quoth.tools.call.values import plain
+from quoth.tools.catalog.connection import RedisUrl
+from quoth.tools.catalog.signing import Key
+from quoth.tools.errors import STATUSES, CatalogStale, QuothError, Status, ToolError, ToolFailure, UsageError
+from quoth.tools.history.audit import COLUMNS
+from quoth.tools.lisp.forms import CallForm, from_json, to_json
+from quoth.tools.policy.effects import only_reads
+from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.remote.line import LAST_SECONDS, Line, Patience, Waiting
+from quoth.tools.remote.wire import (
+    Answer,
+    Asks,
+    Cancel,
+    Delegated,
+    Ended,
+    Nested,
+    Progress,
+    Stale,
+    WireError,
+)
+
+SEND_AGAIN = "send it again"  # the permission that a call needs which may have been made
+MARGIN = 5.0  # seconds that we give up before the door does, to say why
+REFUSED_SECONDS = 60.0  # between two audit rows about replies that are not believed
+
+
+class Sender:
+    """Sends calls to the workers of one prefix and waits for their results. Its connections belong to the
+    event loop of its calls; close it there (``aclose``).
+
+    ``on_progress`` is told what bodies tell of their progress. Replies that cannot be believed are counted in
+    ``refused``, and leave rows in ``audit``.
+    """
+
+    def __init__(
+        self,
+        url: RedisUrl,
+        key: Key,
+        prefix: str = "sg",
+        *,
+        audit: Audit | None = None,
+        on_progress: Callable[[Call, str], None] | None = None,
+        patience: Patience = Patience(),  # noqa: B008  it is frozen
+    ) -> None:
+        self._url, self._key, self.prefix = url, key, prefix
+        self._audit, self._on_progress, self._patience = audit, on_progress, patience
+        self._line: Line | None = None
+        self.refused = 0
+        self._told = 0.0  # when the audit last heard of it
+
+    async def __call__(self, tool: CognitiveTool, call: Call, context: ToolContext, schema_hash: str) -> Any:
+        """The value of a call that a worker makes. Raises ToolFailure with the status and words of any other
+        end; CatalogStale when the worker has other tools."""
+        sending = _Sending(self, self._open_line(), tool, call, context)
+        ended = False
+        try:
+            await sending.send(schema_hash)
+            value = await sending.result()
+            ended = True
+            return value
+        except (_Over, CatalogStale) as over:
+            ended = True
+            raise over.failure if isinstance(over, _Over) else over from None
+        finally:
+            sending.stop(given_up=not ended)
+
+    async def aclose(self) -> None:
+        """Stop all that it has started. Calls that wait are given up."""
+        line, self._line = self._line, None
+        if line is not None and line.loop is asyncio.get_running_loop():
+            await line.aclose()
+
+    def _open_line(self) -> Line:
+        line = self._line
+        if line is None or line.loop.is_closed():
+            caller = secrets.token_hex(16)
+            line = self._line = Line(self._url, self._key, self.prefix, caller, self._patience, self.refuse)
+        if line.loop is not asyncio.get_running_loop():
+            raise ToolError("Remote calls of one agent are made on one event loop, and this is another.")
+        return line
+
+    def refuse(self, why: str) -> None:
+        """Count a reply that is not believed; who floods us with them does not flood the audit."""
+        self.refused += 1
+        if self._audit is None or (self._told and time.monotonic() - self._told < REFUSED_SECONDS):
+            return
+        self._told = time.monotonic()
+        with contextlib.suppress(QuothError):  # what cannot be written down is still counted
+            self._audit.write(self._row(why))
+
+    def _row(self, why: str) -> dict[str, Any]:
+        row: dict[str, Any] = dict.fromkeys(COLUMNS, "")
+        row |= {"ts": datetime.now(UTC).isoformat(timespec="milliseconds"), "side_effects": ()}
+        row |= dict.fromkeys(("depth", "round", "place", "duration_ms"), 0) | {"confidence": None}
+        row |= {"id": secrets.token_hex(5), "route": "remote", "status": "denied", "stage": "reply"}
+        return row | {"message": f"A reply from Redis was not believed ({self.refused} by now): {why}"}
+
+    def progressed(self, call: Call, text: str) -> None:
+        """Tell the listener; what is wrong with it is no matter of the call."""
+        if self._on_progress is not None:
+            with contextlib.suppress(Exception):
+                self._on_progress(call, text)
+
+
+class _Over(Exception):
+    """The call is over for the worker too, with this failure."""
+
+    def __init__(self, failure: ToolFailure) -> None:
+        self.failure = failure
+
+
+class _Sending:
+    """One call on its way."""
+
+    def __init__(
+        self, sender: Sender, line: Line, tool: CognitiveTool, call: Call, context: ToolContext
+    ) -> None:
+        self._sender, self._line, self._key = sender, line, sender._key
+        self._tool, self._call, self._context = tool, call, context
+        self._nested: dict[str, asyncio.Task[ToolResult]] = {}
+        self._promised: set[str] = set()  # the answers that are told when they are known
+        self._telling: set[asyncio.Task[None]] = set()
+        self._seconds = tool.timeout + max(tool.patience - MARGIN, tool.patience / 2)
+        self._since = time.monotonic()
+        self._waiting = Waiting(self._late, LAST_SECONDS + int(self._seconds))
+
+    def _late(self) -> bool:
+        clocks = self._context.inner_clocks
+        return time.monotonic() - self._since - (clocks[-1].held if clocks else 0.0) > self._seconds
+
+    async def send(self, schema_hash: str) -> None:
+        call, context = self._call, self._context
+        form = CallForm(call.form.tool, {name: plain(value) for name, value in call.form.args.items()})
+        until = await self._line.now() + self._seconds
+        self._delegated = Delegated(
+            grant=secrets.token_hex(16),
+            prefix=self._sender.prefix,
+            schema_hash=schema_hash,
+            form=to_json(form),
+            digest=form.digest,
+            id=call.id,
+            key=call.key or call.id,
+            user=call.user,
+            session=call.session,
+            depth=call.depth,
+            parent=call.parent or "",
+            message=call.message,
+            chat=context.chat,
+            confidence=call.confidence,
+            resumed=call.resumed,
+            approved=sorted(getattr(context.permission, "given", ())),
+            deadline=until,
+            expires=until,
+            replies=self._line.replies,
+        )
+        await self._send()
+
+    async def _send(self) -> None:
+        grant = self._delegated.grant
+        try:
+            packed = self._delegated.pack(self._key)
+        except WireError as error:
+            raise ToolError(f"The call of {self._tool.name} was not sent. {error}") from None
+        await self._line.send(self._waiting, grant, packed, Cancel(grant).pack(self._key))
+
+    async def _send_again(self) -> None:
+        """Send the call once more, with a new grant and the same key: the worker answers by the result that
+        is kept under it, if there is one."""
+        self._delegated = dataclasses.replace(self._delegated, grant=secrets.token_hex(16))
+        await self._send()
+
+    async def result(self) -> Any:
+        """Wait for the end of the call, and do what the worker asks for until then."""
+        name, waiting = self._tool.name, self._waiting
+        while True:
+            news = await waiting.news.get()
+            if isinstance(news, Ended):
+                if (news.key, news.digest) == (self._delegated.key, self._delegated.digest):
+                    return self._ended(news)
+                self._sender.refuse("It is the result of another call.")
+            elif isinstance(news, Asks):
+                if news.question in self._delegated.approved:
+                    again = f"The worker asks again for what was approved: {news.reason}."
+                    raise _Over(ToolFailure("denied", again))
+                await self._ask(news.question, news.reason)
+            elif isinstance(news, Nested):
+                self._make(news)
+            elif isinstance(news, Progress):
+                self._sender.progressed(self._call, news.text)
+            elif isinstance(news, Stale):
+                raise CatalogStale(
+                    f"{name} was not run (CATALOG_STALE): the workers have other tools by now than those"
+                    " shown here. Look at its parameters again before the next call.",
+                    news.schema_hash,
+                )
+            elif news == "unheard":
+                await self._send_again()
+            elif news == "lost":
+                if await self._line.take_back(waiting):
+                    continue  # a worker has it, after all
+                if not only_reads(self._tool) and SEND_AGAIN not in self._delegated.approved:
+                    lost = "Redis lost the request, and whether a worker had begun it is not known"
+                    await self._ask(SEND_AGAIN, lost)
+                await self._send_again()
+            elif news == "nobody":
+                if not await self._line.take_back(waiting):
+                    nobody = f"{name} was not run: no worker is there; start one with quoth worker."
+                    raise _Over(ToolFailure("error", nobody))
+            elif news == "late":
+                await self._give_up()
+            else:
+                raise ToolFailure("cancelled", f"{name} was given up: this agent was closed.")
+
+    def _ended(self, ended: Ended) -> Any:
+        for effect in ended.side_effects:
+            self._context.effect(effect)
+        if ended.status != "ok":
+            status: Status = ended.status if ended.status in STATUSES else "error"
+            raise _Over(ToolFailure(status, ended.message))
+        for text in ended.said:
+            self._context.say(text)
+        return ended.value
+
+    async def _ask(self, question: str, reason: str) -> None:
+        """Ask a person, if that is still to be done: the door then begins this body again."""
+        try:
+            await self._context.permission.request(question, reason)
+        except ToolFailure as asked:
+            raise _Over(asked) from None
+
+    async def _give_up(self) -> None:
+        """The deadline has passed: end the call, and say whether a worker had begun it."""
+        name, seconds = self._tool.name, f"{self._seconds:g} s"
+        try:
+            taken = await asyncio.wait_for(self._line.take_back(self._waiting), MARGIN / 2)
+        except (ToolError, TimeoutError):
+            why = self._line.trouble or "Redis does not answer."
+            said = f"{name} was sent {seconds} ago, and whether it was run is not known. {why}"
+            raise ToolFailure("timeout", said) from None
+        begun = f"{name} was begun by a worker and did not end within {seconds}; the worker is told to stop."
+        free = f"{name} was not run: no worker was free within {seconds}."
+        raise _Over(ToolFailure("timeout", begun if taken else free))
+
+    # Calls that the body makes
+
+    def _make(self, nested: Nested) -> None:
+        """Make a call for the worker's body, through the door of this call, and answer with its result. The
+        same call is made once: who asks for it again, because it began again, has the same answer."""
+        same = f"{nested.number} {nested.name} {nested.form}"
+        made = self._nested.get(same)
+        if made is None:
+            made = self._nested[same] = asyncio.create_task(self._result(nested))
+        promise = f"{nested.grant} {same}"
+        if promise not in self._promised:
+            self._promised.add(promise)
+            telling = asyncio.create_task(self._tell(nested, made, promise))
+            self._telling.add(telling)
+            telling.add_done_callback(self._telling.discard)
+
+    async def _result(self, nested: Nested) -> ToolResult:
+        dispatch = self._context.dispatch
+        try:
+            if dispatch is None:
+                raise UsageError("There is no door here for the calls of a tool.")
+            return await dispatch(from_json(nested.form), nested.name, nested.dry)
+        except QuothError as error:
+            tool = str(nested.form.get("tool", ""))
+            return ToolResult(secrets.token_hex(5), tool, "error", message=str(error))
+
+    async def _tell(self, nested: Nested, made: asyncio.Task[ToolResult], promise: str) -> None:
+        result = await asyncio.shield(made)
+        self._promised.discard(promise)
+        try:
+            packed = Answer(nested.grant, nested.number, result.to_json()).pack(self._key)
+        except WireError as error:
+            lost = f"Its result cannot be given to the worker. {error}"
+            result = dataclasses.replace(result, status="error", value=None, message=lost)
+            packed = Answer(nested.grant, nested.number, result.to_json()).pack(self._key)
+        with contextlib.suppress(ToolError):  # the worker asks again, or the call is late
+            await self._line.tell(nested.grant, packed)
+
+    def stop(self, *, given_up: bool) -> None:
+        """Stop all that was started for the call."""
+        for task in (*self._nested.values(), *self._telling):
+            task.cancel()
+        self._line.forget(self._waiting, given_up=given_up)
