@@ -291,11 +291,13 @@ class _Attempt:
         log.recalled = backend is None  # of a form, nothing but its receipts tells whether it had begun
         said: Mapping[str, Any] = {"text": self.step.title}
         messages, dialect, search, must_act = Messages(), CALL_FORM, False, False
-        offers: Callable[[ToolTable], ToolTable] = lambda table: table
+        before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
+
+        def offers(table: ToolTable) -> ToolTable:
+            return agent.offered(table, dialect, session.user, "reply", before) if backend else table
+
         if backend is not None:
             dialect, search = agent.models.dialect_of(backend, table, searched=self.step.tools is None)
-            before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
-            offers = partial(agent.offered, dialect=dialect, user=session.user, before=before)
             table = offers(table)
             must_act = len(table.visible) > 0 and agent.models.must_act(backend)
             messages = opening(session, name, past, table, dialect, search)

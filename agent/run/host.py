@@ -57,7 +57,7 @@ from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.loading import KNOWLEDGE_RULES, with_sources
 from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
-from quoth.tools.policy.offer import ALL_SPEAKERS, offered, ways
+from quoth.tools.policy.offer import offered, ways
 from quoth.tools.policy.places import policy_files
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
