@@ -25,7 +25,7 @@ class CatalogOptions(Options):
         "--redis", "URL", "redis://…, rediss://… or @FILE with the URL (default: QUOTH_REDIS)"
     )
     redis_ca: str | None = option("--redis-ca", "FILE", "the CA that signed the certificate of the server")
-    prefix: str = option("--prefix", "NAME", "what its keys in Redis begin with (default: sg)", default="sg")
+    prefix: str | None = option("--prefix", "NAME", "what the keys in Redis begin with (default: sg)")
     key: str | None = option(
         "--key", "FILE", "the key that signs (default: QUOTH_CATALOG_KEY, or catalog.key beside the stores)"
     )
@@ -204,8 +204,9 @@ def place_of(options: CatalogOptions) -> tuple[RedisUrl, Key, str]:
     """The server, the key and the prefix that the options name."""
     from quoth.tools.catalog.connection import checked_prefix, redis_url
     from quoth.tools.catalog.signing import key_path, read_key
+    from quoth.tools.catalog.store import PREFIX
 
-    prefix = checked_prefix(options.prefix)
+    prefix = checked_prefix(options.prefix or PREFIX)
     url = redis_url(options.redis, ca=options.redis_ca)
     return url, read_key(key_path(options.key)), prefix
 

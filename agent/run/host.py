@@ -36,8 +36,10 @@ from quoth.agent.session.index import new_session, session_of_chat
 from quoth.agent.session.session import Session
 from quoth.agent.terminal.person import user_name
 from quoth.neuro.prompt.belt import BeltCatalog
+from quoth.neuro.prompt.dialects import RUN, Dialect
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
+from quoth.tools.call.ports import Limits
 from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SOURCES, Embedder, Services
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
@@ -53,8 +55,10 @@ from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.loading import KNOWLEDGE_RULES, with_sources
-from quoth.tools.policy.files import load_policy, policy_files
+from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
+from quoth.tools.policy.offer import EVERYBODY, offered, ways
+from quoth.tools.policy.places import policy_files
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
@@ -138,6 +142,7 @@ class Host:
         self._running: Stoppable | None = None
         self._closed = False
         self._troubled = ""
+        self._shared = policies.open_shared()
         self._open_records()
         self._open_session()
         self.door = self._make_door(policies)
@@ -148,6 +153,7 @@ class Host:
             "base-url": self.models.options.base_url,
             "policy": None if policies.file is None else str(Path(policies.file).resolve()),
             **({"gate": str(policies.gate_file)} if policies.gate_file else {}),
+            **(self._shared.kept if self._shared else {}),
             "limits": vars(self.limits),
             "dialect": self.models.options.dialect,
             "belt": tooling.belt,
@@ -177,7 +183,7 @@ class Host:
     def _open_records(self) -> None:
         """Open the records of calls and runs, the broker of approvals, and the sandbox."""
         self._sandbox = Sandbox()
-        self.catalog = BeltCatalog(self.table, lambda: self._embedder())
+        self.catalog = BeltCatalog(self.listed(), lambda: self._embedder())
         self._snapshots = StoreSnapshots(self._opened_store)
         self._embedder = cache(self._choose_embedder)
         person = SayYes() if self._consent == "yes" else self._consent
@@ -188,6 +194,7 @@ class Host:
             person=person,
             audit=self.audit,
             channel=self.channel,
+            rows=self._shared.requests(self._opened_store) if self._shared else None,
         )
         self.transcript = Transcript(self._opened_store)
         self.call_log = StoreCallLog(self.transcript, self.table.secrets)
@@ -240,6 +247,11 @@ class Host:
     def _make_door(self, policies: PolicyOptions) -> Door:
         counted = [limit.counts for limit in self.policy.limits]
         self.policy.counted = True
+        rules = [*policies.quotas, *counted]
+        if self._shared is None:
+            limits: Limits = StoreLimits(self._opened_store, rules, zone=policies.zone)
+        else:
+            limits = self._shared.limits(rules, zone=policies.zone)
         return Door(
             self.table,
             policy=self.policy,
@@ -249,7 +261,7 @@ class Host:
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
             log=self.call_log,
             together=lambda: self._opened_store().transaction(),
-            limits=StoreLimits(self._opened_store, [*policies.quotas, *counted], zone=policies.zone),
+            limits=limits,
         )
 
     def _opened_store(self) -> Store:
@@ -331,6 +343,19 @@ class Host:
         call = new_call(form, route="eval", user=self.user, session=self.session)
         return self.broker.ask_for_plan(call, plan)
 
+    def listed(self) -> ToolTable:
+        """The tools without those that the rules deny the user always, whatever the way of the call."""
+        return offered(self.table, self.policy, self.user)
+
+    def offered(
+        self, table: ToolTable, dialect: Dialect, user: str = EVERYBODY, route: Route = "reply"
+    ) -> ToolTable:
+        """The table of a run that speaks this dialect: its model is not shown what the rules deny this user
+        whatever the arguments, or EVERYBODY, in the conversation of a chat. It is made at each beginning of a
+        run, for the rules hold that are read now."""
+        routes = ways(table, self.policy, user, route, programs=dialect.name == RUN.name)
+        return offered(table, self.policy, user, routes)
+
     def given(self) -> dict[str, Any]:
         """The data of the session's opening: what is needed to rebuild this agent, and its versions."""
         return {
@@ -404,6 +429,8 @@ class Host:
             return
         async with contextlib.AsyncExitStack() as ending:
             ending.callback(self._close_store)
+            if self._shared is not None:
+                ending.callback(self._shared.close)
             ending.push_async_callback(self._memory.aclose)
             ending.push_async_callback(self.models.aclose)
             ending.push_async_callback(self._sandbox.aclose)

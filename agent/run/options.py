@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from quoth.agent.run.remote_tools import RemoteTools
     from quoth.tools.catalog.connection import RedisUrl
     from quoth.tools.catalog.remote_table import LiveCatalog
+    from quoth.tools.shared.opening import Shared
 
 
 @dataclass(frozen=True)
@@ -160,13 +161,18 @@ class PolicyOptions:
     (tools/call/ports.py, Gate), ``gate=Reviewer()``, or a Hy file that defines its ``check``,
     ``gate="gate.hy"``. ``quotas`` are limits in addition to those that tools
     and rules declare, ``quotas=[Quota("search", 3, per="hour")]``; their days begin at midnight in the time
-    zone ``zone="Europe/Berlin"``.
+    zone ``zone="Europe/Berlin"``. With ``shared="redis://HOST:PORT"`` the limits, and the requests for
+    approval, are those of all machines that share this Redis, the ``prefix`` of its keys and the key in the
+    file ``key`` (None: that of QUOTH_CATALOG_KEY, or of this user).
     """
 
     file: str | Path | None = None
     gate: Gate | str | Path | None = None
     quotas: Iterable[Rule] = ()
     zone: str = "UTC"
+    shared: str | RedisUrl | None = field(default=None, repr=False)  # it may hold a password
+    prefix: str = "sg"
+    key: str | Path | None = None
 
     def __post_init__(self) -> None:
         if not (self.file is None or isinstance(self.file, str | Path)):
@@ -180,6 +186,14 @@ class PolicyOptions:
     def gate_file(self) -> Path | None:
         """The absolute path of the file that the gate is in; None where there is no file."""
         return Path(self.gate).resolve() if isinstance(self.gate, str | Path) else None
+
+    def open_shared(self) -> Shared | None:
+        """The limits and requests that machines share, if they do. Raises UsageError."""
+        if self.shared is None:
+            return None
+        from quoth.tools.shared.opening import open_shared  # here: most agents share nothing
+
+        return open_shared(self.shared, prefix=self.prefix, key=self.key)
 
     def open_gate(self) -> Gate | None:
         """The gate. Raises UsageError for a file that defines none."""

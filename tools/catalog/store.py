@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -126,7 +126,7 @@ async def followed(
     key: Key,
     prefix: str = PREFIX,
     trouble: Callable[[StoreError | None], None] = lambda error: None,
-) -> AsyncIterator[dict[str, Any] | None]:
+) -> AsyncGenerator[dict[str, Any] | None, None]:
     """The current catalogue, and then each that takes its place; None while there is none. Looks at each
     message, after each reconnect, and from time to time, for a message may be missed; nothing of a message is
     believed. Goes on for ever: ``trouble`` is told when the server is lost or a catalogue is refused, and

@@ -117,6 +117,7 @@ class Line:
         self._flushing = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._ending: set[asyncio.Task[Any]] = set()
+        self._closed = False
 
     # Sending
 
@@ -179,10 +180,12 @@ class Line:
         await asyncio.sleep(0)
         if self._ending:
             await asyncio.wait(self._ending, timeout=1.0)
+        self._closed = True  # and not cancelled once only: a client that connects may lose that
         tasks = [*self._tasks.values(), *self._ending]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        while running := [task for task in tasks if not task.done()]:
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running, timeout=0.05)
         for client in (self._client, self._reading):
             with contextlib.suppress(Exception):
                 await client.aclose()
@@ -249,7 +252,7 @@ class Line:
 
     async def _read_replies(self) -> None:
         """Read replies, from before Redis was away too, while calls wait for them."""
-        while self._waiting or time.monotonic() - self._used < self._patience.linger:
+        while not self._closed and (self._waiting or time.monotonic() - self._used < self._patience.linger):
             try:
                 found = await self._reading.execute_command(
                     "XREAD", "COUNT", BATCH, "BLOCK", int(BLOCK * 1000), "STREAMS", self.replies, self._last
@@ -289,7 +292,7 @@ class Line:
     async def _watch(self) -> None:
         """Look after the calls that wait: their deadlines, and what became of them."""
         prefix = self._prefix
-        while self._waiting:
+        while self._waiting and not self._closed:
             await asyncio.sleep(self._patience.look)
             calls = list({id(one): one for one in self._waiting.values()}.values())
             for one in calls:

@@ -138,7 +138,8 @@ class _Sending:
         self._sender, self._line, self._key = sender, line, sender._key
         self._tool, self._call, self._context = tool, call, context
         self._nested: dict[str, asyncio.Task[ToolResult]] = {}
-        self._telling: dict[str, asyncio.Task[None]] = {}
+        self._promised: set[str] = set()  # the answers that are told when they are known
+        self._telling: set[asyncio.Task[None]] = set()
         self._seconds = tool.timeout + max(tool.patience - MARGIN, tool.patience / 2)
         self._since = time.monotonic()
         self._waiting = Waiting(self._late, LAST_SECONDS + int(self._seconds))
@@ -269,10 +270,12 @@ class _Sending:
         made = self._nested.get(same)
         if made is None:
             made = self._nested[same] = asyncio.create_task(self._result(nested))
-        told = f"{nested.grant} {same}"
-        if told not in self._telling:
-            self._telling[told] = asyncio.create_task(self._tell(nested, made))
-            self._telling[told].add_done_callback(lambda task: self._telling.pop(told, None))
+        promise = f"{nested.grant} {same}"
+        if promise not in self._promised:
+            self._promised.add(promise)
+            telling = asyncio.create_task(self._tell(nested, made, promise))
+            self._telling.add(telling)
+            telling.add_done_callback(self._telling.discard)
 
     async def _result(self, nested: Nested) -> ToolResult:
         dispatch = self._context.dispatch
@@ -284,8 +287,9 @@ class _Sending:
             tool = str(nested.form.get("tool", ""))
             return ToolResult(secrets.token_hex(5), tool, "error", message=str(error))
 
-    async def _tell(self, nested: Nested, made: asyncio.Task[ToolResult]) -> None:
+    async def _tell(self, nested: Nested, made: asyncio.Task[ToolResult], promise: str) -> None:
         result = await asyncio.shield(made)
+        self._promised.discard(promise)
         try:
             packed = Answer(nested.grant, nested.number, result.to_json()).pack(self._key)
         except WireError as error:
@@ -297,6 +301,6 @@ class _Sending:
 
     def stop(self, *, given_up: bool) -> None:
         """Stop all that was started for the call."""
-        for task in (*self._nested.values(), *self._telling.values()):
+        for task in (*self._nested.values(), *self._telling):
             task.cancel()
         self._line.forget(self._waiting, given_up=given_up)

@@ -255,7 +255,7 @@ class Worker:
         receipts = SharedReceipts(self._records, delivery, taken.begun, ended)
         consent = AskTheCaller(said.approved, taken.begun)
         known = door.table.get(form.tool) if form.tool in door.table else None
-        at_work = _AtWork(said, away, receipts, getattr(known, "no_background", False))
+        at_work = _AtWork(said, away, receipts, known is not None and known.no_background)
         self._receive(at_work, taken.inbox)
         if away.cancelled.is_set() and ended is None:
             raise _Refused("cancelled", f"{form.tool} was not run: its caller does not wait any longer.")
