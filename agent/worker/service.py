@@ -168,7 +168,7 @@ class Service:
         self._see()
 
     def _noticed(self, sentence: str) -> None:
-        """Take note of what the worker tells: what is wrong with Redis, that it is back, or something else."""
+        """Take note of what the worker tells: what is wrong with Redis, that it is back, or more."""
         if not self._see() and not self._worker.trouble:
             self._say("note", sentence, message=sentence)
 

@@ -68,13 +68,8 @@ class ToolTable:
         return users is None or user in users
 
     def for_user(self, user: str) -> ToolTable:
-        """The table of the tools that this user may use; this one if these are all."""
-        return self.where(lambda tool: self.is_allowed(tool.name, user))
-
-    def where(self, keep: Callable[[CognitiveTool], bool]) -> ToolTable:
-        """The table of some of these tools, for the same users; this one if these are all."""
-        kept = tuple(tool for tool in self if keep(tool))
-        return self if len(kept) == len(self) else self._of(kept)
+        """The same table, hiding the tools that this user may not use."""
+        return self.hiding([name for name in self.permissions if not self.is_allowed(name, user)])
 
     def hiding(self, names: Collection[str]) -> ToolTable:
         """The same table, whose tools with these names no model is shown. They can still be looked up, so
@@ -95,7 +90,12 @@ class ToolTable:
     @cached_property
     def visible(self) -> ToolTable:
         """The table of the tools that are not hidden; this one if none is."""
-        return self.where(lambda tool: tool.name not in self.hidden)
+        return self.where(lambda tool: tool.name not in self.hidden) if self.hidden else self
+
+    def where(self, keep: Callable[[CognitiveTool], bool]) -> ToolTable:
+        """The table of some of these tools, for the same users; this one if these are all."""
+        kept = tuple(tool for tool in self if keep(tool))
+        return self if len(kept) == len(self) else self._of(kept)
 
     def _of(self, tools: tuple[CognitiveTool, ...]) -> ToolTable:
         made = ToolTable(tools)
