@@ -46,6 +46,7 @@ for variable in (
     "QUOTH_MEMORY",
     "QUOTH_REDIS",
     "QUOTH_CATALOG_KEY",
+    "QUOTH_SHARED",
     "QUOTH_SEARCH",
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",

@@ -23,7 +23,7 @@ from quoth.tools.registry.param_types import type_name
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.text import short
-from quoth.tools.words import stems
+from quoth.tools.words import STOP_WORDS, stems
 
 if TYPE_CHECKING:
     from quoth.tools.call.services import Embedder
@@ -42,7 +42,7 @@ HEADS = {
     "To find those for a purpose: (search-tools :words <words>)",
 }
 LONGEST_LINE = 120  # characters of a tool's line in the bare view
-NEAREST, FAR = 6.0, 0.3  # what meaning counts beside words, and the cosine below which it counts nothing
+NEAREST, FAR = 20.0, 0.1  # what meaning counts beside words, and the cosine below which it counts nothing
 SEARCH_TOOLS = ("describe", "search-tools")  # shown in full beside the bare lines
 
 
@@ -253,7 +253,7 @@ class BeltCatalog:
     async def search(self, words: str, limit: int) -> list[str]:
         """One line for each of the best matching tools, at most ``limit``; a match in a name counts most,
         then how near its meaning is."""
-        wanted = stems(words)
+        wanted = stems(" ".join(word for word in words.split() if word.lower() not in STOP_WORDS))
         tools = [tool for tool in self._table if tool.name not in SEARCH_TOOLS]
         near = await self._near(words, tools)
         scored = [(_score(tool, wanted) + sure, tool) for tool, sure in zip(tools, near, strict=True)]
