@@ -293,10 +293,15 @@ class _Attempt:
         messages, dialect, search, must_act = Messages(), CALL_FORM, False, False
         if backend is not None:
             dialect, search = agent.models.dialect_of(backend, table, searched=self.step.tools is None)
-            must_act = len(table) > 0 and agent.models.must_act(backend)
+            if past.stimulus is None:
+                table = agent.offered(table, dialect, session.user)
+            else:
+                table = table.hiding(past.stimulus.data.get("hidden", ()))
+            must_act = len(table.visible) > 0 and agent.models.must_act(backend)
             messages = opening(session, name, past, table, dialect, search)
             if past.stimulus is None:
-                said = stimulus(self._said(), backend, vars(agent.limits), dialect, search, must_act)
+                hidden = {"hidden": sorted(table.hidden)} if table.hidden else {}
+                said = stimulus(self._said() | hidden, backend, vars(agent.limits), dialect, search, must_act)
                 log.reply = log.add("stimulus", said, parent=self.context.log.begun)
         if past.stimulus is not None:
             said = past.stimulus.data

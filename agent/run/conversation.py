@@ -25,6 +25,7 @@ from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import Unfinished, read_messages
 from quoth.neuro.backends.messages import Messages
+from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import Dialect, dialect_named
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.services import NO_KNOWLEDGE
@@ -33,6 +34,7 @@ from quoth.tools.history.event import read_form
 from quoth.tools.history.long_results import OnlyNames
 from quoth.tools.history.transfer import is_word
 from quoth.tools.lisp.forms import CallForm
+from quoth.tools.policy.offer import EVERYBODY
 from quoth.tools.registry.table import ToolTable, cognitive_tools
 
 BROKEN_OFF = "The run was broken off, and the conversation went on without it."
@@ -151,10 +153,17 @@ class Conversations(Host):
             self._session.let_go(self._conversation)
         self._conversation, self._talk = None, ""
 
-    def _begin(self, *, stops: bool | None = None) -> Messages:
-        """A new conversation, whose runs end with the first reply that has calls if it ``stops``."""
-        stops = self._stops() if stops is None else stops
-        return begin(self.table, replace(self.dialect(), stops=stops), self.models.search)
+    def _begin(self, told: Mapping[str, Any] | None = None) -> Messages:
+        """A new conversation, as a run with this stimulus begins it; by default the next run."""
+        stops = self._stops() if told is None else told.get("after-tags") == "stop"
+        table = self._offered() if told is None else self.table_of(told)
+        return begin(table, replace(self.dialect(), stops=stops), self.models.search)
+
+    def _offered(self) -> ToolTable:
+        """The tools of the next run. The belt of a chat is shared by all who speak there."""
+        if self.chat:
+            return self.offered(self.table, self.dialect(), EVERYBODY, "chat")
+        return self.offered(self.table, self.dialect(), self.user)
 
     def _stops(self) -> bool:
         """Whether a run ends with the first reply that has calls."""
@@ -192,6 +201,8 @@ class Conversations(Host):
             said["chat"] = self.chat
         if self._stops():
             said["after-tags"] = "stop"
+        if hidden := self._offered().hidden:
+            said["hidden"] = sorted(hidden)
         if news := self._news(after):
             said["news"] = news
         if known := await self._known_of(task):
@@ -271,7 +282,8 @@ class Conversations(Host):
     def _opened_at(self, name: str) -> Messages:
         """The conversation as it was when a run began."""
         before = self._session.messages_before(name)
-        messages = read_messages(before) if before else self._begin()
+        begun = self.transcript.last(self.session, "stimulus", run=name)
+        messages = read_messages(before) if before else self._begin(begun.data if begun else None)
         if self._session.goes_on(name):  # what it went on with is recorded
             self._session.talk_of(messages).count = len(messages)
         return messages
@@ -331,13 +343,15 @@ class Conversations(Host):
         log = RunLog(self._session, name)
         speaker = told.get("speaker") or self.user
         after = told.get("after-tags", "continue")
+        table = self.table_of(told)
+        context = self.context(told["text"], user=speaker, knowledge=told.get("data", ""))
         run = build_run(
             log,
             past,
             told["text"],
-            door=self.door.narrowed(self.table_of(told)),
+            door=self.door.narrowed(table),
             backend=self.models.backend if live else None,
-            context=self.context(told["text"], user=speaker, knowledge=told.get("data", "")),
+            context=replace(context, catalog=BeltCatalog(table)),
             services=lambda run: services_for(self, run),
             messages=messages,
             limits=self.limits if live else RunLimits(**told["limits"]),
@@ -386,8 +400,10 @@ class Conversations(Host):
         return dict(known) if known is not None else self._session.known_before(run)
 
     def table_of(self, told: Mapping[str, Any]) -> ToolTable:
-        """The tools of a run with this stimulus; a sub-agent may have only some of the agent's."""
-        return self.table if told.get("tools") is None else chosen(self.table, told["tools"])
+        """The tools of a run with this stimulus, hiding those that its model was not shown when it began; a
+        sub-agent may have only some of the agent's."""
+        table = self.table if told.get("tools") is None else chosen(self.table, told["tools"])
+        return table.hiding(told.get("hidden", ()))
 
 
 def _chat_of(past: Past) -> str:

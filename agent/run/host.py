@@ -36,6 +36,7 @@ from quoth.agent.session.index import new_session, session_of_chat
 from quoth.agent.session.session import Session
 from quoth.agent.terminal.person import user_name
 from quoth.neuro.prompt.belt import BeltCatalog
+from quoth.neuro.prompt.dialects import RUN, Dialect
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Audit, Limits
@@ -54,8 +55,10 @@ from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.loading import KNOWLEDGE_RULES, with_sources
-from quoth.tools.policy.files import load_policy, policy_files
+from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
+from quoth.tools.policy.offer import EVERYBODY, offered, ways
+from quoth.tools.policy.places import policy_files
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
@@ -173,7 +176,7 @@ class Host:
     def _open_records(self, audit: Audit | None) -> None:
         """Open the records of calls and runs, the broker of approvals, and the sandbox."""
         self._sandbox = Sandbox()
-        self.catalog = BeltCatalog(self.table, lambda: self._embedder())
+        self.catalog = BeltCatalog(self.listed(), lambda: self._embedder())
         self._snapshots = StoreSnapshots(self._opened_store)
         self._embedder = cache(self._choose_embedder)
         self.audit = audit or StoreAudit(self._opened_store)
@@ -333,6 +336,19 @@ class Host:
         form, _ = self.table.get("eval").checked(CallForm("eval", {"form": Code(program)}))
         call = new_call(form, route="eval", user=self.user, session=self.session)
         return self.broker.ask_for_plan(call, plan)
+
+    def listed(self) -> ToolTable:
+        """The tools without those that the rules deny the user always, whatever the way of the call."""
+        return offered(self.table, self.policy, self.user)
+
+    def offered(
+        self, table: ToolTable, dialect: Dialect, user: str = EVERYBODY, route: Route = "reply"
+    ) -> ToolTable:
+        """The table of a run that speaks this dialect: its model is not shown what the rules deny this user
+        whatever the arguments, or EVERYBODY, in the conversation of a chat. It is made at each beginning of a
+        run, for the rules hold that are read now."""
+        routes = ways(table, self.policy, user, route, programs=dialect.name == RUN.name)
+        return offered(table, self.policy, user, routes)
 
     def given(self) -> dict[str, Any]:
         """The data of the session's opening: what is needed to rebuild this agent, and its versions."""

@@ -1,5 +1,5 @@
-"""The tool belt: views of the table for a model. Equal tables give equal views, byte for byte. A hidden tool
-appears only in the view for programs; a model can still look it up.
+"""The tool belt: views of the table for a model. Equal tables give equal views, byte for byte. A tool that is
+not ``shown`` appears only in the view for programs, and can be looked up; one that is hidden in no view.
 
 Knows the table's public face; it neither calls a tool nor reads a reply. The wording "AVAILABLE TOOLS:", the
 line of each tool and its "Parameters:" come from the first seed (001), the lines of tags from another (000).
@@ -97,7 +97,7 @@ def _view(table: ToolTable, view: str) -> str | bytes:
 
 def _seen(table: ToolTable, view: str) -> ToolTable:
     """The tools a view shows: programs may use those too that are not for replies."""
-    return table if view == "run" else table.shown
+    return table.visible if view == "run" else table.shown
 
 
 # Text views
@@ -238,13 +238,13 @@ class BeltCatalog:
     searches by meaning too, if ``embedder`` gives a model for that."""
 
     def __init__(self, table: ToolTable, embedder: Callable[[], Embedder | None] | None = None) -> None:
-        self._table = table
+        self._given, self._table = table, table.visible
         self._embedder = embedder
         self._vectors: list[Sequence[float]] = []
 
     def of(self, table: ToolTable) -> BeltCatalog:
         """The catalog of another table."""
-        return self if table is self._table else BeltCatalog(table, self._embedder)
+        return self if table is self._given else BeltCatalog(table, self._embedder)
 
     def describe(self, name: str) -> str:
         """The full description of one tool. Raises UnknownToolError, which names the nearest."""

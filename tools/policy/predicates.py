@@ -17,6 +17,7 @@ from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.registry.param_types import WorkspacePath, with_paths
+from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
 
 MATCH_SECONDS = 0.1  # for all patterns that are tried on one call
@@ -163,9 +164,12 @@ def negated(part: Predicate) -> Predicate:
     return test
 
 
+ANOTHER: Any = object()  # a value that no rule names literally; nothing else is known of it
+
+
 def _unequal(value: Any) -> Truth:
     """Plain data that is not what it was compared with differs from it; anything else cannot be told."""
-    plain = value is None or isinstance(value, (bool, int, float, str, list, tuple, dict))
+    plain = value is None or value is ANOTHER or isinstance(value, (bool, int, float, str, list, tuple, dict))
     return False if plain else None
 
 
@@ -381,11 +385,15 @@ def each_path(predicate: Predicate, *, every: bool) -> Predicate:
     type, or in an argument named ``path``. False for a call without paths."""
 
     def test(args: Any, facts: EvaluationContext) -> Truth:
-        typed = {param.name for param in facts.tool.path_params}
+        typed = {param.name: param for param in facts.tool.path_params}
         values: list[Any] = [args[ANY_PATH]] if ANY_PATH in args and ANY_PATH not in typed else []
-        for name in typed & args.keys():
-            values += [UNKNOWN] if args[name] is UNKNOWN else paths_in(args[name])
-        said = [
+        said: list[Truth] = []
+        for name in typed.keys() & args.keys():
+            if args[name] is UNKNOWN:  # of a list, there may be none
+                said.append(True if predicate is anything and _is_one_path(typed[name]) else None)
+            else:
+                values += paths_in(args[name])
+        said += [
             (True if predicate is anything else None) if value is UNKNOWN else predicate(value, facts)
             for value in values
         ]
@@ -395,6 +403,11 @@ def each_path(predicate: Predicate, *, every: bool) -> Predicate:
         return decides if decides in said else None if None in said else every
 
     return test
+
+
+def _is_one_path(param: Param) -> bool:
+    """Whether every call has exactly one path there."""
+    return param.type is WorkspacePath and (param.required or param.default is not None)
 
 
 def argument(name: str, predicate: Predicate, missing: Truth) -> Predicate:
