@@ -66,8 +66,8 @@ return 1
 _SETTLE = f"""{OURS}
 if not ours(KEYS[1], ARGV[1], ARGV[2]) then return 0 end
 if redis.call('HGET', KEYS[2], 'entry') == ARGV[2] then
-  redis.call('HDEL', KEYS[2], 'entry')
   if ARGV[3] == 'ended' then redis.call('HSET', KEYS[2], 'ended', ARGV[4]) end
+  redis.call('HDEL', KEYS[2], 'entry')  -- last: an empty record is gone, and its expiry with it
   if ARGV[3] ~= 'open' then redis.call('HDEL', KEYS[2], 'begun') end
 end
 if ARGV[5] ~= '' then
