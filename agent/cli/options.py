@@ -172,7 +172,7 @@ class Options:
 
     def typed(self, *words: str, also: str = "") -> str:
         """Return a ``quoth`` command for the same workspace, quoted for a shell; ``also`` is added as is."""
-        place = () if self.workspace is None else ("--workspace", self.workspace)
+        place: tuple[str, ...] = () if self.workspace is None else ("--workspace", self.workspace)
         if self.shared:  # a URL that was typed holds no password
             given = {"--shared": self.shared, "--prefix": self.prefix, "--key": self.key}
             place += tuple(word for name, value in given.items() if value for word in (name, value))

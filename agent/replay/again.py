@@ -120,7 +120,8 @@ def _with_remote(
         return options
     from quoth.agent.run.remote_tools import open_catalog, remote_url  # here: most sessions have none
 
-    names = {name: getattr(chosen, name) if mine else said.get(name) for name in ("local", "prefix", "key")}
+    kept = {"local": "local", "prefix": "prefix", "key": "key-file"}
+    names = {name: getattr(chosen, name) if mine else said.get(kept[name]) for name in kept}
     try:
         url = remote_url(where, ca=said.get("redis-ca"), typed=False) if isinstance(where, str) else where
         catalog = open_catalog(url, names["prefix"] or "sg", names["key"])

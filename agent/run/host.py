@@ -38,7 +38,7 @@ from quoth.agent.terminal.person import user_name
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.ports import Audit, Limits
+from quoth.tools.call.ports import Limits
 from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SOURCES, Embedder, Services
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
@@ -121,7 +121,10 @@ class Host:
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
         table = tooling.load(knowledge=given.gathers)
         self.table = table if given.sources is NO_SOURCES else with_sources(table)
-        self._remote = tooling.open_remote(self.table)
+        self._store: Store | None = None
+        self.audit = given.audit or StoreAudit(self._opened_store)
+        self.on_event = on_event
+        self._remote = tooling.open_remote(self.table, self.audit, self._tell)
         if self._remote is not None:
             self.table = self._remote.table
         self.models = Models(model_options(model), search=tooling.searched)
@@ -131,15 +134,13 @@ class Host:
         self.session = session or new_session()
         self.named = session or ""
         self.chat = ""
-        self.on_event = on_event
         self._given = given
         self._consent = consent
         self._running: Stoppable | None = None
         self._closed = False
         self._troubled = ""
-        self._store: Store | None = None
         self._shared = policies.open_shared()
-        self._open_records(given.audit)
+        self._open_records()
         self._open_session()
         self.door = self._make_door(policies)
         self._options = {
@@ -170,13 +171,18 @@ class Host:
         if self.deliver is not None:
             self.deliver(text)
 
-    def _open_records(self, audit: Audit | None) -> None:
+    def _tell(self, text: str) -> None:
+        """Tell the listener, whose errors are ignored."""
+        if self.on_event is not None:
+            with contextlib.suppress(Exception):
+                self.on_event("note", text)
+
+    def _open_records(self) -> None:
         """Open the records of calls and runs, the broker of approvals, and the sandbox."""
         self._sandbox = Sandbox()
         self.catalog = BeltCatalog(self.table, lambda: self._embedder())
         self._snapshots = StoreSnapshots(self._opened_store)
         self._embedder = cache(self._choose_embedder)
-        self.audit = audit or StoreAudit(self._opened_store)
         person = SayYes() if self._consent == "yes" else self._consent
         self.broker = Broker(
             self._opened_store,
@@ -351,8 +357,8 @@ class Host:
         table = await self._remote.newest()
         if (trouble := self._remote.trouble) != self._troubled:
             self._troubled = trouble
-            if trouble and self.on_event is not None:
-                self.on_event("note", f"The tools that are remote stay as they were. {trouble}")
+            if trouble:
+                self._tell(f"The remote tools stay as they were. {trouble}")
         if table is not self.table:
             self.table, self.door = table, self.door.with_tools(table)
             self.catalog = self.catalog.of(table)
