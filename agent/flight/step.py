@@ -324,6 +324,7 @@ class _Attempt:
             search=search,
             listener=self._heard,
             renew=agent.renew,
+            offer=lambda table: agent.offered(table, dialect, session.user),
             whole=agent.table,
         )
         run.spent = lambda usage: self._spent(run, usage)

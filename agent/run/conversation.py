@@ -370,7 +370,10 @@ class Conversations(Host):
             memory=self.services.memory,
             shows=lambda label: self._shows_block(label, speaker),
             known=self._known(name, messages),
-            renew=None if self._remote is None else self.renew,
+            renew=self.renew,
+            offer=lambda table: self.offered(
+                table, self.dialect(), *((EVERYBODY, "chat") if self.chat else (speaker,))
+            ),
             whole=self._session.talk_of(messages).table or self.table,
         )
         with self.stoppable(run):

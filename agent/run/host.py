@@ -377,7 +377,7 @@ class Host:
                 self._tell(f"The remote tools stay as they were. {trouble}")
         if table is not self.table:
             self.table, self.door = table, self.door.with_tools(table)
-            self.catalog = self.catalog.of(table)
+            self.catalog = self.catalog.of(self.listed())
             self.broker.use(table)
             self.call_log.also_hide(table.secrets)
             self._session.open_again(self.given())

@@ -231,6 +231,7 @@ class Team:
             caller=call,
             spent=self._spend,
             renew=self._agent.renew,
+            offer=lambda table: self._agent.offered(table, dialect, call.user, "agent"),
             whole=self._agent.table if self._run is None else self._run.whole,
         )
         run.listener = self._heard(run, SubAgent(call.id, task), context)
