@@ -54,7 +54,7 @@ def build_run(
     shows: Callable[[str], bool] = lambda label: True,
     known: dict[str, Any] | None = None,
     renew: Callable[[], Awaitable[ToolTable]] | None = None,
-    offer: Callable[[ToolTable], ToolTable] = lambda table: table,
+    offers: Callable[[ToolTable], ToolTable] = lambda table: table,
     whole: ToolTable | None = None,
 ) -> Run:
     """The run that ``log`` records: ``past`` answers what has happened before, new events are written to
@@ -62,7 +62,7 @@ def build_run(
     tools of the run, ``services`` gives what its calls may use, and ``caller`` is the call that a sub-agent
     works for; ``speaker`` is the user of the calls, where that is not the user of the session. The model is
     shown what is new in ``memory``, of the blocks that ``shows`` allows, beside
-    those that it has ``known``; of the tools that ``renew`` gives, as far as ``offer`` does not hide them,
+    those that it has ``known``; of the tools that ``renew`` gives, as far as ``offers`` does not hide them,
     what is new since it was told of the ``whole`` table. For the other parameters see Run and RecordedBackend."""
     live = backend is not None
     recorded = RecordedBackend(backend, past, log, differs=differs, note=note)
@@ -95,7 +95,7 @@ def build_run(
         shows=shows,
         known={} if known is None else known,
         renew=renew if live else None,
-        offer=offer,
+        offers=offers,
         whole=whole,
     )
     recorded.run = recorded_door.run = run

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -57,7 +57,7 @@ from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.loading import KNOWLEDGE_RULES, with_sources
 from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
-from quoth.tools.policy.offer import EVERYBODY, offered, ways
+from quoth.tools.policy.offer import offered, ways
 from quoth.tools.policy.places import policy_files
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
@@ -140,6 +140,7 @@ class Host:
         self._given = given
         self._consent = consent
         self._running: Stoppable | None = None
+        self._offered: dict[tuple[str, Route, bool], ToolTable] = {}
         self._closed = False
         self._troubled = ""
         self._shared = policies.open_shared()
@@ -348,13 +349,22 @@ class Host:
         return offered(self.table, self.policy, self.user)
 
     def offered(
-        self, table: ToolTable, dialect: Dialect, user: str = EVERYBODY, route: Route = "reply"
+        self,
+        table: ToolTable,
+        dialect: Dialect,
+        user: str,
+        route: Route = "reply",
+        before: Iterable[str] = (),
     ) -> ToolTable:
-        """The table of a run that speaks this dialect: its model is not shown what the rules deny this user
-        whatever the arguments, or EVERYBODY, in the conversation of a chat. It is made at each beginning of a
-        run, for the rules hold that are read now."""
-        routes = ways(table, self.policy, user, route, programs=dialect.name == RUN.name)
-        return offered(table, self.policy, user, routes)
+        """The table of a run that speaks this dialect, hiding what the rules deny this user, or ALL_SPEAKERS
+        of a chat, whatever the arguments; and what its model was not shown ``before``."""
+        programs = dialect.name == RUN.name
+        kind = (user, route, programs)
+        made = self._offered.get(kind)
+        if made is None or made.whole is not table.whole:  # one for all runs, so that it is searched quickly
+            routes = ways(table, self.policy, user, route, programs=programs)
+            made = self._offered[kind] = offered(table, self.policy, user, routes)
+        return made if made.hidden.issuperset(before) else table.hiding(made.hidden.union(before))
 
     def given(self) -> dict[str, Any]:
         """The data of the session's opening: what is needed to rebuild this agent, and its versions."""

@@ -62,7 +62,7 @@ async def _news(run: Run) -> str:
 
 
 def _use(run: Run, table: ToolTable) -> None:
-    table = run.offer(table)
+    table = run.offers(table)
     run.door.use(table)
     run.measured = None  # they take another part of the window
     if isinstance(run.context.catalog, BeltCatalog):

@@ -238,13 +238,18 @@ class BeltCatalog:
     searches by meaning too, if ``embedder`` gives a model for that."""
 
     def __init__(self, table: ToolTable, embedder: Callable[[], Embedder | None] | None = None) -> None:
-        self._given, self._table = table, table.visible
+        self._table = table.visible
         self._embedder = embedder
         self._vectors: list[Sequence[float]] = []
+        self._other: BeltCatalog | None = None
 
     def of(self, table: ToolTable) -> BeltCatalog:
-        """The catalog of another table."""
-        return self if table is self._given else BeltCatalog(table, self._embedder)
+        """The catalog of another table. The last is kept, for the meaning of its tools has been read."""
+        if table.visible is self._table:
+            return self
+        if self._other is None or self._other._table is not table.visible:
+            self._other = BeltCatalog(table, self._embedder)
+        return self._other
 
     def describe(self, name: str) -> str:
         """The full description of one tool. Raises UnknownToolError, which names the nearest."""

@@ -18,7 +18,7 @@ from quoth.tools.policy.policy import Layer, RulesPolicy
 from quoth.tools.policy.predicates import ANOTHER, EvaluationContext
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
-EVERYBODY = ""  # for a conversation of several users: what is denied to each of them
+ALL_SPEAKERS = ""  # for a conversation of several users: what is denied to each of them
 NOWHERE = Workspace("/")  # no file is looked at, for no path is known
 INNER = ("program", "tool", "agent")  # the routes of the calls that are nested in others
 

@@ -366,7 +366,10 @@ def test_what_is_wrong_with_the_options_of_remote_tools_is_a_sentence(
 
 def test_what_is_to_be_kept_here_is_named_with_the_nearest(tmp_path: Path, shop: list[str]) -> None:
     said = quoth("tools", "--local", "red-file", *shop, cwd=tmp_path)
-    assert (said.code, said.err) == (2, "quoth: There is no tool red-file here to keep. Did you mean read-file?\n")
+    assert (said.code, said.err) == (
+        2,
+        "quoth: There is no tool red-file here to keep. Did you mean read-file?\n",
+    )
 
 
 def test_without_the_extra_it_is_said_what_to_install(
