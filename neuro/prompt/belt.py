@@ -248,7 +248,7 @@ class BeltCatalog:
         self._table = table.visible
         self._embedder = embedder
         self._vectors: list[Sequence[float]] = []
-        self._words: list[tuple[set[str], ...]] = []  # of each tool
+        self._words: list[tuple[str, ...]] = []  # of each tool, as _words_of gives them
         self._other: BeltCatalog | None = None
 
     def of(self, table: ToolTable) -> BeltCatalog:
@@ -266,12 +266,13 @@ class BeltCatalog:
     async def search(self, words: str, limit: int) -> list[str]:
         """One line for each of the best matching tools, at most ``limit``; a match in a name counts most,
         then how near its meaning is."""
-        wanted = stems(" ".join(word for word in words.split() if word.lower() not in STOP_WORDS))
+        meant = stems(" ".join(word for word in words.split() if word.lower() not in STOP_WORDS))
+        wanted = [f" {word} " for word in meant]
         tools = [tool for tool in self._table if tool.name not in SEARCH_TOOLS]
         near = await self._near(words, tools)
         self._words = self._words or list(map(_words_of, tools))
         scored = [
-            (sum(weight * len(wanted & own) for weight, own in zip(WEIGHTS, known, strict=True)) + sure, tool)
+            (_score(known, wanted) + sure, tool)
             for tool, known, sure in zip(tools, self._words, near, strict=True)
         ]
         found = sorted((-score, tool.name) for score, tool in scored if score)
@@ -297,6 +298,13 @@ class BeltCatalog:
 WEIGHTS = (4, 2, 1)  # of a word in a name, a description, a parameter
 
 
-def _words_of(tool: CognitiveTool) -> tuple[set[str], ...]:
+def _words_of(tool: CognitiveTool) -> tuple[str, ...]:
+    """The stems of its name, description and parameters. Texts, since thousands of sets are slow to make."""
     docs = " ".join(f"{param.name} {param.doc}" for param in tool.offered)
-    return stems(tool.name), stems(tool.description), stems(docs)
+    return tuple(f" {' '.join(stems(text))} " for text in (tool.name, tool.description, docs))
+
+
+def _score(known: tuple[str, ...], wanted: Sequence[str]) -> int:
+    return sum(
+        weight for weight, text in zip(WEIGHTS, known, strict=True) for word in wanted if word in text
+    )
