@@ -353,7 +353,8 @@ def test_the_password_of_the_server_comes_from_the_environment_again(tmp_path: P
         ),
         (
             ["--remote", "redis://127.0.0.1:1", "--key", "none"],
-            "There is no key at none; make one with quoth catalog key new, or copy it from the machine that has it.",
+            "There is no key at none; make one with quoth catalog key new, or copy it from the machine that"
+            " has it.",
         ),
     ],
 )

@@ -14,8 +14,10 @@ from words import complaint, form, gateway, tool
 
 from quoth.tools.errors import DefinitionError, InvalidCallError, QuothError
 from quoth.tools.lisp.forms import to_json
+from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.entry import schema_hash, tool_of
 from quoth.tools.registry.json_type import json_type, words
+from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 
@@ -203,6 +205,22 @@ def test_a_pattern_that_takes_too_long_ends_the_check(monkeypatch: pytest.Monkey
         lambda: made.checked(form(f'(probe :data {{"names" {json.dumps(slow).replace(",", "")}}})')),
     )
     assert said == "probe: it takes too long to look for (?!x)(a|a)+$ in it."
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        (list[Code], "a form stands alone, not inside of another type."),
+        (Item | list[WorkspacePath], "a path and a class cannot stand in one type."),
+        (
+            list[Annotated[WorkspacePath, Field(min_length=2)]],
+            "a path has no bounds of its own; check it in the guard.",
+        ),
+    ],
+)
+def test_what_cannot_stand_in_a_type_is_refused(kind: Any, sentence: str) -> None:
+    said = complaint(DefinitionError, lambda: tool(params={"x": {"type": kind}}))
+    assert said == f"probe, parameter x: {sentence}"
 
 
 def test_a_class_without_a_json_schema_is_refused() -> None:
