@@ -218,14 +218,14 @@ class _Sending:
             elif news == "unheard":
                 await self._send_again()
             elif news == "lost":
-                if await self._line.take_back(waiting):
+                if await self._line.take_back(waiting, stop=False):
                     continue  # a worker has it, after all
                 if not only_reads(self._tool) and SEND_AGAIN not in self._delegated.approved:
                     lost = "Redis lost the request, and whether a worker had begun it is not known"
                     await self._ask(SEND_AGAIN, lost)
                 await self._send_again()
             elif news == "nobody":
-                if not await self._line.take_back(waiting):
+                if not await self._line.take_back(waiting, stop=False):
                     nobody = f"{name} was not run: no worker is there; start one with quoth worker."
                     raise _Over(ToolFailure("error", nobody))
             elif news == "late":
