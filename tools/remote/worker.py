@@ -296,9 +296,15 @@ class Worker:
             result = await _result_of(at_work.task, form.tool)
             if at_work.lost:
                 return
-            await self._settle(delivery, at_work, consent, result, ended)
+            if not receipts.unreached:
+                await self._settle(delivery, at_work, consent, result, ended)
+                return
         finally:
             self._at_work.pop(delivery.entry, None)
+        # Redis was away when the body would have begun, so it has not: the call is made when Redis is back.
+        taken_again = await self._take(delivery, said)
+        if taken_again is not None:
+            await self._make(door, delivery, said, dataclasses.replace(taken_again, begun=taken.begun))
 
     async def _settle(
         self,
