@@ -341,6 +341,12 @@ SIDES = {
     "the worker's guard": ("a denying guard", "(allow (probe))", [("denied", "guard")], ("denied", "body")),
     "the worker's rule": ("a denying rule", "(allow (probe))", [("denied", "policy")], ("denied", "body")),
     "the caller's rule": ("nothing that denies", "(deny (probe))", [], ("denied", "policy")),
+    "the caller's rule for what is remote": (
+        "nothing that denies",
+        "(deny (remote)) (allow (probe))",
+        [],
+        ("denied", "policy"),
+    ),
     "nobody": ("nothing that denies", "(allow (probe))", [("ok", "body")], ("ok", "body")),
 }
 
