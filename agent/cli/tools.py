@@ -60,7 +60,7 @@ def _for_user(options: Options, table: ToolTable, route: str = "", *, programs: 
     """The table, hiding what the rules deny the user always: by this route of a run, or by any."""
     from quoth.tools.policy.places import has_rules
 
-    if not has_rules(options.folder, options.policy):  # those that ship deny no tool always
+    if not (has_rules(options.folder, options.policy) or table.permissions):  # those that ship deny none
         return table
     from quoth.tools.policy.files import load_policy
     from quoth.tools.policy.offer import offered, ways

@@ -291,12 +291,14 @@ class _Attempt:
         log.recalled = backend is None  # of a form, nothing but its receipts tells whether it had begun
         said: Mapping[str, Any] = {"text": self.step.title}
         messages, dialect, search, must_act = Messages(), CALL_FORM, False, False
+        before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
+
+        def offers(table: ToolTable) -> ToolTable:
+            return agent.offered(table, dialect, session.user, "reply", before) if backend else table
+
         if backend is not None:
             dialect, search = agent.models.dialect_of(backend, table, searched=self.step.tools is None)
-            if past.stimulus is None:
-                table = agent.offered(table, dialect, session.user)
-            else:
-                table = table.hiding(past.stimulus.data.get("hidden", ()))
+            table = offers(table)
             must_act = len(table.visible) > 0 and agent.models.must_act(backend)
             messages = opening(session, name, past, table, dialect, search)
             if past.stimulus is None:
@@ -324,6 +326,7 @@ class _Attempt:
             search=search,
             listener=self._heard,
             renew=agent.renew,
+            offers=offers,
             whole=agent.table,
         )
         run.spent = lambda usage: self._spent(run, usage)

@@ -25,7 +25,6 @@ from quoth.agent.session.past import Past
 from quoth.agent.session.run_log import RunLog
 from quoth.agent.session.session import Unfinished, read_messages
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import Dialect, dialect_named
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.services import NO_KNOWLEDGE
@@ -34,7 +33,7 @@ from quoth.tools.history.event import read_form
 from quoth.tools.history.long_results import OnlyNames
 from quoth.tools.history.transfer import is_word
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.policy.offer import EVERYBODY
+from quoth.tools.policy.offer import ALL_SPEAKERS
 from quoth.tools.registry.table import ToolTable, cognitive_tools
 
 BROKEN_OFF = "The run was broken off, and the conversation went on without it."
@@ -156,14 +155,17 @@ class Conversations(Host):
     def _begin(self, told: Mapping[str, Any] | None = None) -> Messages:
         """A new conversation, as a run with this stimulus begins it; by default the next run."""
         stops = self._stops() if told is None else told.get("after-tags") == "stop"
-        table = self._offered() if told is None else self.table_of(told)
-        return begin(table, replace(self.dialect(), stops=stops), self.models.search)
+        dialect = replace(self.dialect(), stops=stops)
+        table = self._offered_in(dialect, {}, self.table) if told is None else self.table_of(told)
+        return begin(table, dialect, self.models.search)
 
-    def _offered(self) -> ToolTable:
-        """The tools of the next run. The belt of a chat is shared by all who speak there."""
+    def _offered_in(self, dialect: Dialect, told: Mapping[str, Any], table: ToolTable) -> ToolTable:
+        """A table as the model of a run with this stimulus is shown it. The belt of a chat is shared by all
+        who speak there."""
+        before = told.get("hidden", ())
         if self.chat:
-            return self.offered(self.table, self.dialect(), EVERYBODY, "chat")
-        return self.offered(self.table, self.dialect(), self.user)
+            return self.offered(table, dialect, ALL_SPEAKERS, "chat", before)
+        return self.offered(table, dialect, self.user, "reply", before)
 
     def _stops(self) -> bool:
         """Whether a run ends with the first reply that has calls."""
@@ -201,7 +203,7 @@ class Conversations(Host):
             said["chat"] = self.chat
         if self._stops():
             said["after-tags"] = "stop"
-        if hidden := self._offered().hidden:
+        if hidden := self._offered_in(self.dialect(), {}, self.table).hidden:
             said["hidden"] = sorted(hidden)
         if news := self._news(after):
             said["news"] = news
@@ -343,7 +345,9 @@ class Conversations(Host):
         log = RunLog(self._session, name)
         speaker = told.get("speaker") or self.user
         after = told.get("after-tags", "continue")
-        table = self.table_of(told)
+        dialect = replace(dialect_named(told["dialect"], in_text=told["in-text"]), stops=after == "stop")
+        offers = partial(self._offered_in, dialect, told)
+        table = offers(self.table_of(told)) if live else self.table_of(told)
         context = self.context(told["text"], user=speaker, knowledge=told.get("data", ""))
         run = build_run(
             log,
@@ -351,7 +355,7 @@ class Conversations(Host):
             told["text"],
             door=self.door.narrowed(table),
             backend=self.models.backend if live else None,
-            context=replace(context, catalog=BeltCatalog(table)),
+            context=replace(context, catalog=self.catalog.of(table)),
             services=lambda run: services_for(self, run),
             messages=messages,
             limits=self.limits if live else RunLimits(**told["limits"]),
@@ -362,7 +366,7 @@ class Conversations(Host):
             after_tags=after_tags or ended.get("after-tags") or after,
             turn=told.get("turn", ""),
             must_act=told["must-act"],
-            dialect=replace(dialect_named(told["dialect"], in_text=told["in-text"]), stops=after == "stop"),
+            dialect=dialect,
             search=told["search"],
             listener=None if ends else self.on_event,
             differs=differs,
@@ -371,6 +375,7 @@ class Conversations(Host):
             shows=lambda label: self._shows_block(label, speaker),
             known=self._known(name, messages),
             renew=None if self._remote is None else self.renew,
+            offers=offers,
             whole=self._session.talk_of(messages).table or self.table,
         )
         with self.stoppable(run):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -39,7 +39,7 @@ from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import RUN, Dialect
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.ports import Audit, Limits
+from quoth.tools.call.ports import Limits
 from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SOURCES, Embedder, Services
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
@@ -57,7 +57,7 @@ from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.loading import KNOWLEDGE_RULES, with_sources
 from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
-from quoth.tools.policy.offer import EVERYBODY, offered, ways
+from quoth.tools.policy.offer import offered, ways
 from quoth.tools.policy.places import policy_files
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
@@ -124,7 +124,10 @@ class Host:
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
         table = tooling.load(knowledge=given.gathers)
         self.table = table if given.sources is NO_SOURCES else with_sources(table)
-        self._remote = tooling.open_remote(self.table)
+        self._store: Store | None = None
+        self.audit = given.audit or StoreAudit(self._opened_store)
+        self.on_event = on_event
+        self._remote = tooling.open_remote(self.table, self.audit, self._tell)
         if self._remote is not None:
             self.table = self._remote.table
         self.models = Models(model_options(model), search=tooling.searched)
@@ -134,15 +137,14 @@ class Host:
         self.session = session or new_session()
         self.named = session or ""
         self.chat = ""
-        self.on_event = on_event
         self._given = given
         self._consent = consent
         self._running: Stoppable | None = None
+        self._offered: dict[tuple[str, Route, bool], ToolTable] = {}
         self._closed = False
         self._troubled = ""
-        self._store: Store | None = None
         self._shared = policies.open_shared()
-        self._open_records(given.audit)
+        self._open_records()
         self._open_session()
         self.door = self._make_door(policies)
         self._options = {
@@ -173,13 +175,18 @@ class Host:
         if self.deliver is not None:
             self.deliver(text)
 
-    def _open_records(self, audit: Audit | None) -> None:
+    def _tell(self, text: str) -> None:
+        """Tell the listener, whose errors are ignored."""
+        if self.on_event is not None:
+            with contextlib.suppress(Exception):
+                self.on_event("note", text)
+
+    def _open_records(self) -> None:
         """Open the records of calls and runs, the broker of approvals, and the sandbox."""
         self._sandbox = Sandbox()
         self.catalog = BeltCatalog(self.listed(), lambda: self._embedder())
         self._snapshots = StoreSnapshots(self._opened_store)
         self._embedder = cache(self._choose_embedder)
-        self.audit = audit or StoreAudit(self._opened_store)
         person = SayYes() if self._consent == "yes" else self._consent
         self.broker = Broker(
             self._opened_store,
@@ -342,13 +349,22 @@ class Host:
         return offered(self.table, self.policy, self.user)
 
     def offered(
-        self, table: ToolTable, dialect: Dialect, user: str = EVERYBODY, route: Route = "reply"
+        self,
+        table: ToolTable,
+        dialect: Dialect,
+        user: str,
+        route: Route = "reply",
+        before: Iterable[str] = (),
     ) -> ToolTable:
-        """The table of a run that speaks this dialect: its model is not shown what the rules deny this user
-        whatever the arguments, or EVERYBODY, in the conversation of a chat. It is made at each beginning of a
-        run, for the rules hold that are read now."""
-        routes = ways(table, self.policy, user, route, programs=dialect.name == RUN.name)
-        return offered(table, self.policy, user, routes)
+        """The table of a run that speaks this dialect, hiding what the rules deny this user, or ALL_SPEAKERS
+        of a chat, whatever the arguments; and what its model was not shown ``before``."""
+        programs = dialect.name == RUN.name
+        kind = (user, route, programs)
+        made = self._offered.get(kind)
+        if made is None or made.whole is not table.whole:  # one for all runs, so that it is searched quickly
+            routes = ways(table, self.policy, user, route, programs=programs)
+            made = self._offered[kind] = offered(table, self.policy, user, routes)
+        return made if made.hidden.issuperset(before) else table.hiding(made.hidden.union(before))
 
     def given(self) -> dict[str, Any]:
         """The data of the session's opening: what is needed to rebuild this agent, and its versions."""
@@ -367,11 +383,11 @@ class Host:
         table = await self._remote.newest()
         if (trouble := self._remote.trouble) != self._troubled:
             self._troubled = trouble
-            if trouble and self.on_event is not None:
-                self.on_event("note", f"The tools that are remote stay as they were. {trouble}")
+            if trouble:
+                self._tell(f"The remote tools stay as they were. {trouble}")
         if table is not self.table:
             self.table, self.door = table, self.door.with_tools(table)
-            self.catalog = self.catalog.of(table)
+            self.catalog = self.catalog.of(self.listed())
             self.broker.use(table)
             self.call_log.also_hide(table.secrets)
             self._session.open_again(self.given())

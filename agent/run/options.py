@@ -6,7 +6,7 @@ an agent is put together from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -82,13 +82,17 @@ class ToolOptions:
         """The absolute paths of the tool files."""
         return [str(Path(tool).resolve()) for tool in self._sources() if isinstance(tool, str | Path)]
 
-    def open_remote(self, here: ToolTable) -> RemoteTools | None:
-        """The remote tools beside those that are ``here``, if there are to be any. Raises QuothError."""
+    def open_remote(
+        self, here: ToolTable, audit: Audit | None = None, tell: Callable[[str], None] = lambda text: None
+    ) -> RemoteTools | None:
+        """The remote tools beside those that are ``here``, if there are to be any; for ``audit`` and ``tell``
+        see open_catalog. Raises QuothError."""
         if self.remote is None:
             return None
         from quoth.agent.run.remote_tools import RemoteTools, open_catalog  # here: most agents have none
 
-        return RemoteTools(here, open_catalog(self.remote, self.prefix, self.key), tuple(self.local))
+        catalog = open_catalog(self.remote, self.prefix, self.key, audit, tell)
+        return RemoteTools(here, catalog, tuple(self.local))
 
     @property
     def kept(self) -> dict[str, Any]:
@@ -97,7 +101,7 @@ class ToolOptions:
             return {}
         from quoth.agent.run.remote_tools import place_of
 
-        key = {"key": str(Path(self.key).expanduser().resolve())} if self.key else {}
+        key = {"key-file": str(Path(self.key).expanduser().resolve())} if self.key else {}
         return (
             place_of(self.remote)
             | {"prefix": self.prefix, **key}

@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.run.core_memory import is_recorded, with_news
 from quoth.neuro.prompt.belt import BeltCatalog, news_text
 from quoth.tools.errors import QuothError, UsageError
+from quoth.tools.history.audit import row_of_host
 from quoth.tools.registry.table import ToolTable
 
 if TYPE_CHECKING:
     from quoth.agent.run.run import Run
     from quoth.tools.call.call import Call
     from quoth.tools.call.context import ToolContext
+    from quoth.tools.call.ports import Audit
     from quoth.tools.catalog.connection import RedisUrl
     from quoth.tools.catalog.remote_table import LiveCatalog
     from quoth.tools.catalog.signing import Key
     from quoth.tools.registry.table import CognitiveTool
+
+    Tell = Callable[[str], None]
 
 
 # What a run tells
@@ -42,12 +47,13 @@ async def _news(run: Run) -> str:
         return str(event.data["text"])
     if run.renew is None or is_recorded(run):
         return ""
-    table = run.door.table
+    hidden, table = run.door.table.hidden, run.door.table.whole
     known, run.whole = run.whole or table, await run.renew()
     if table is not run.whole:
-        _use(run, run.whole if table is known else _narrowed(table, run.whole))
-    before = known if run.door.table is run.whole else table
-    text = "" if before is run.door.table else news_text(before, run.door.table)
+        _use(run, run.offers(run.whole if table is known else _narrowed(table, run.whole)))
+    now = run.door.table
+    before = known if now.whole is run.whole else table
+    text = "" if before is now.whole else news_text(before.hiding(hidden), now)
     if text and run.log is not None:
         run.log.add("tools", {"step": run.step, "text": text}, parent=run.log.reply)
     return text
@@ -82,7 +88,7 @@ class RemoteTools:
     def __init__(self, here: ToolTable, catalog: LiveCatalog, kept: Collection[str]) -> None:
         self._here, self._kept = here, kept
         self._catalog = catalog
-        self.trouble = ""
+        self._clash = ""
         self.table = self._merged()
 
     def _merged(self) -> ToolTable:
@@ -101,10 +107,15 @@ class RemoteTools:
         """The tools as they are now; as they were, where those of the catalogue do not go with those here."""
         if await self._catalog.newest() is not self._of:
             try:
-                self.table, self.trouble = self._merged(), ""
+                self.table, self._clash = self._merged(), ""
             except QuothError as error:
-                self.trouble = str(error)
+                self._clash = str(error)
         return self.table
+
+    @property
+    def trouble(self) -> str:
+        """Why the tools may not be the newest; empty if they are."""
+        return self._clash or self._catalog.trouble
 
     async def aclose(self) -> None:
         await self._catalog.aclose()
@@ -113,15 +124,20 @@ class RemoteTools:
 class _Sender:
     """Sends calls to workers, with a connection that is opened for the first one."""
 
-    def __init__(self, url: RedisUrl, key: Key, prefix: str) -> None:
+    def __init__(self, url: RedisUrl, key: Key, prefix: str, audit: Audit | None, tell: Tell) -> None:
         self._options = (url, key, prefix)
+        self._audit, self._tell = audit, tell
         self._sender: Any = None
 
     async def __call__(self, tool: CognitiveTool, call: Call, context: ToolContext, schema_hash: str) -> Any:
         if self._sender is None:
             from quoth.tools.remote.sender import Sender  # here: most agents call no worker
 
-            self._sender = Sender(*self._options)
+            self._sender = Sender(
+                *self._options,
+                audit=self._audit,
+                on_progress=lambda call, text: self._tell(f"{call.tool}: {text}"),
+            )
         return await self._sender(tool, call, context, schema_hash)
 
     async def aclose(self) -> None:
@@ -130,8 +146,15 @@ class _Sender:
             await sender.aclose()
 
 
-def open_catalog(remote: str | RedisUrl | LiveCatalog, prefix: str, key: str | Path | None) -> LiveCatalog:
-    """Read the catalogue at ``remote`` now. Raises UsageError and StoreError."""
+def open_catalog(
+    remote: str | RedisUrl | LiveCatalog,
+    prefix: str,
+    key: str | Path | None,
+    audit: Audit | None = None,
+    tell: Tell = lambda text: None,
+) -> LiveCatalog:
+    """Read the catalogue at ``remote`` now. What is not believed of what comes from there is recorded in
+    ``audit``; ``tell`` is told of the progress of calls. Raises UsageError and StoreError."""
     from quoth.tools.catalog.connection import checked_prefix
     from quoth.tools.catalog.remote_table import LiveCatalog
     from quoth.tools.catalog.signing import key_path, read_key
@@ -139,7 +162,14 @@ def open_catalog(remote: str | RedisUrl | LiveCatalog, prefix: str, key: str | P
     if isinstance(remote, LiveCatalog):
         return remote
     options = (remote_url(remote, typed=False), read_key(key_path(key)), checked_prefix(prefix))
-    return LiveCatalog(*options, _Sender(*options))
+    return LiveCatalog(*options, _Sender(*options, audit, tell), partial(_record, audit))
+
+
+def _record(audit: Audit | None, why: str) -> None:
+    """Record that a catalogue was refused."""
+    if audit is not None:
+        with contextlib.suppress(QuothError):  # who cannot write it down is told of it all the same
+            audit.write(row_of_host("catalog", why))
 
 
 def place_of(remote: str | RedisUrl | LiveCatalog) -> dict[str, Any]:

@@ -9,7 +9,7 @@ works for as parent.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -65,7 +65,9 @@ class TeamHost(Protocol):
 
     async def renew(self) -> ToolTable: ...
 
-    def offered(self, table: ToolTable, dialect: Dialect, user: str, route: Route) -> ToolTable: ...
+    def offered(
+        self, table: ToolTable, dialect: Dialect, user: str, route: Route, before: Iterable[str]
+    ) -> ToolTable: ...
 
 
 def services_for(agent: TeamHost, run: Run | None = None) -> Services:
@@ -201,10 +203,12 @@ class Team:
         log = RunLog(session, name)
         must_act = not data and len(table.visible) > 0 and self._agent.models.must_act(backend)
         past = session.past(name) if call.resumed else Past()
-        if past.stimulus is None:
-            table = self._agent.offered(table, dialect, call.user, "agent")
-        else:
-            table = table.hiding(past.stimulus.data.get("hidden", ()))
+        before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
+
+        def offers(table: ToolTable) -> ToolTable:
+            return self._agent.offered(table, dialect, call.user, "agent", before)
+
+        table = offers(table)
         run = build_run(
             log,
             past.without_failures(),
@@ -231,6 +235,7 @@ class Team:
             caller=call,
             spent=self._spend,
             renew=self._agent.renew,
+            offers=offers,
             whole=self._agent.table if self._run is None else self._run.whole,
         )
         run.listener = self._heard(run, SubAgent(call.id, task), context)

@@ -1,5 +1,5 @@
-"""Tools on another machine: a table that is published in a real Redis, and a worker in this process that takes
-the calls of it through a door of its own. Nothing here is sent; that is tests/tools/remote's.
+"""Tools on another machine: a table that is published in a real Redis, and a worker in this process that
+takes the calls of it through a door of its own. Nothing here is sent; that is tests/tools/remote's.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from words import tool
 from quoth.tools.call.call import Call, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.catalog import publish_catalog
-from quoth.tools.catalog.connection import connected, redis_url
-from quoth.tools.catalog.remote_table import CatalogStale, LiveCatalog
+from quoth.tools.catalog.connection import RedisUrl, connected, redis_url, sync_client
+from quoth.tools.catalog.remote_table import LiveCatalog
 from quoth.tools.catalog.signing import Key, key_path, new_key, read_key
 from quoth.tools.door.door import Door
-from quoth.tools.errors import ToolFailure
+from quoth.tools.errors import CatalogStale, ToolFailure
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 _NUMBERS = itertools.count()
@@ -29,6 +29,15 @@ def fruit(*, word: str = "fruit", count: int = 30, **options: Any) -> CognitiveT
     """The tool count-fruit, whose parameter is called ``word``."""
     params = {word: {"type": str, "doc": "Which fruit"}}
     return tool("count-fruit", lambda **kinds: count, params=params, **options)
+
+
+def set_password(url: RedisUrl, password: str) -> None:
+    """Let nobody into the server any more but the user kiosk, with this password."""
+    with sync_client(url) as client:
+        client.acl_setuser(
+            "kiosk", enabled=True, passwords=f"+{password}", keys="*", channels="*", commands=["+@all"]
+        )
+        client.acl_setuser("default", enabled=False)
 
 
 class FarTools:

@@ -16,12 +16,13 @@ from typing import Any, Final, Protocol, Self, TypeVar
 from quoth.tools.call.call import Call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.catalog.connection import RedisUrl, connected
+from quoth.tools.catalog.payload import CatalogError
 from quoth.tools.catalog.signing import Key
 from quoth.tools.catalog.store import followed
 from quoth.tools.errors import (
+    CatalogStale,
     DuplicateToolError,
     QuothError,
-    ToolFailure,
     UsageError,
     did_you_mean,
 )
@@ -41,13 +42,6 @@ class Deliver(Protocol):
     async def __call__(
         self, tool: CognitiveTool, call: Call, context: ToolContext, schema_hash: str
     ) -> Any: ...
-
-
-class CatalogStale(ToolFailure):
-    """CATALOG_STALE: the worker has other tools than the caller believed. Nothing was done."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__("error", message)
 
 
 class RemoteToolTable(ToolTable):
@@ -96,16 +90,27 @@ async def _current(redis: Any, url: RedisUrl, key: Key, prefix: str) -> Mapping[
 class LiveCatalog:
     """The catalogue that an agent uses. ``table`` is the last one that was read; a background task, which
     ``watch`` starts, puts a newer one in its place. What goes wrong then is in ``trouble``, and the last
-    table stays. ``send`` delivers the calls."""
+    table stays. ``send`` delivers the calls; ``refused`` is told of each catalogue that is not believed."""
 
-    def __init__(self, url: RedisUrl, key: Key, prefix: str, send: Deliver) -> None:
+    def __init__(
+        self,
+        url: RedisUrl,
+        key: Key,
+        prefix: str,
+        send: Deliver,
+        refused: Callable[[str], None] = lambda why: None,
+    ) -> None:
         self.url = url
         self._key, self._prefix = key, prefix
-        self._send = send
+        self._send, self._refused = send, refused
         self._stale = False
         self._task: asyncio.Task[None] | None = None
         self.trouble = ""
-        self.table: RemoteToolTable = _at_once(RemoteToolTable.load(url, key, prefix, self._deliver))
+        try:
+            self.table: RemoteToolTable = _at_once(RemoteToolTable.load(url, key, prefix, self._deliver))
+        except CatalogError as error:
+            refused(str(error))
+            raise
 
     async def _deliver(self, tool: CognitiveTool, call: Call, context: ToolContext, schema_hash: str) -> Any:
         try:
@@ -132,13 +137,14 @@ class LiveCatalog:
             self._task = loop.create_task(self._follow())
 
     async def _follow(self) -> None:
-        def troubled(error: QuothError | None) -> None:
-            self.trouble = "" if error is None else str(error)
+        async for payload in followed(self.url, self._key, self._prefix, self._in_trouble):
+            if payload is not None:  # what is withdrawn for a moment is still offered
+                await self._take(payload)
 
-        async with contextlib.aclosing(followed(self.url, self._key, self._prefix, troubled)) as versions:
-            async for payload in versions:
-                if payload is not None:  # what is withdrawn for a moment is still offered
-                    await self._take(payload)
+    def _in_trouble(self, error: QuothError | None) -> None:
+        before, self.trouble = self.trouble, "" if error is None else str(error)
+        if isinstance(error, CatalogError) and self.trouble != before:
+            self._refused(self.trouble)
 
     async def _take(self, payload: Mapping[str, Any]) -> None:
         if payload["tools"] == self.table.published:
@@ -148,7 +154,7 @@ class LiveCatalog:
         try:
             self.table = await asyncio.to_thread(build)  # a large one takes its time
         except QuothError as error:  # signed, but by a version of quoth that knows other tools
-            self.trouble = str(error)
+            self._in_trouble(error)
 
     async def aclose(self) -> None:
         """Listen no more, and let the way to the workers go."""

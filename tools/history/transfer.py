@@ -205,7 +205,7 @@ NEEDED: Final[dict[Kind, dict[str, Any]]] = {
 POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
     "session": {
         **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt", "memory", "after-tags"), str),
-        **dict.fromkeys(("search", "search-keys", "remote", "shared", "prefix", "key", "redis-ca"), str),
+        **dict.fromkeys(("search", "search-keys", "remote", "shared", "prefix", "key-file", "redis-ca"), str),
         "remote-versions": str,
         "knowledge": bool,
         "tools": list[str],

@@ -14,11 +14,11 @@ from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.model import Rule
-from quoth.tools.policy.policy import RulesPolicy
+from quoth.tools.policy.policy import Layer, RulesPolicy
 from quoth.tools.policy.predicates import ANOTHER, EvaluationContext
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
-EVERYBODY = ""  # for a conversation of several users: what is denied to each of them
+ALL_SPEAKERS = ""  # for a conversation of several users: what is denied to each of them
 NOWHERE = Workspace("/")  # no file is looked at, for no path is known
 INNER = ("program", "tool", "agent")  # the routes of the calls that are nested in others
 
@@ -31,8 +31,9 @@ def offered(table: ToolTable, policy: RulesPolicy, user: str, routes: Sequence[s
         denied = {name for name in table.permissions if not table.is_allowed(name, user)}
     else:
         denied = {name for name, users in table.permissions.items() if not users}
-    for tool, rules in _denying(policy, table):
-        if all(_denies(rules, tool, user or UNKNOWN, route) for route in routes or (UNKNOWN,)):
+    who = user or UNKNOWN
+    for tool, rules in _denying(policy, table, who):
+        if all(_denies(rules, tool, who, route) for route in routes or (UNKNOWN,)):
             denied.add(tool.name)
     return table.hiding(denied)
 
@@ -51,7 +52,7 @@ def always_denied(
 ) -> bool:
     """Whether the rules deny every call of the tool by this user and route, whatever its arguments, paths and
     depth and the confidence of the reply. What cannot be told is not always denied."""
-    return _denies([rule for _, rules in _denying(policy, [tool]) for rule in rules], tool, user, route)
+    return any(_denies(rules, tool, user, route) for _, rules in _denying(policy, ToolTable((tool,)), user))
 
 
 def permissions_of(
@@ -69,15 +70,27 @@ def permissions_of(
 
 
 def _denying(
-    policy: RulesPolicy, tools: ToolTable | Sequence[CognitiveTool]
+    policy: RulesPolicy, table: ToolTable, user: Any = UNKNOWN
 ) -> Iterator[tuple[CognitiveTool, list[Rule]]]:
-    """The tools that deny rules are about, each with its rules."""
-    layers = [(layer, [r for r in layer.orders.rules if r.kind == "deny"]) for layer in policy.layers]
-    if not any(rules for _, rules in layers):
-        return
-    for tool in tools:
-        if found := [rule for layer, rules in layers for rule in rules if layer.concerns(rule, tool)]:
-            yield tool, found
+    """The tools that may be denied to the user always, each with the rules that may say so."""
+    of_one: dict[str, list[tuple[Layer, Rule]]] = {}
+    of_any: list[tuple[Layer, Rule]] = []
+    for layer in policy.layers:
+        for rule in layer.orders.rules:
+            if rule.kind == "deny" and _may_decide(rule, user):
+                (of_any if rule.tool is None else of_one.setdefault(rule.tool, [])).append((layer, rule))
+    for tool in table if of_any else [table.get(name) for name in of_one if name in table]:
+        rules = [rule for layer, rule in (*of_any, *of_one.get(tool.name, ())) if layer.concerns(rule, tool)]
+        if rules:
+            yield tool, rules
+
+
+def _may_decide(rule: Rule, user: Any) -> bool:
+    """Whether a rule can match all calls of this user: one about values of arguments never does."""
+    if len(rule.open) < len(rule.arguments):
+        return False
+    of_users = (key.texts for key in rule.keys if key.of == "user")
+    return not isinstance(user, str) or all(user in texts for texts in of_users)
 
 
 def _denies(rules: Sequence[Rule], tool: CognitiveTool, user: Any, route: Any) -> bool:

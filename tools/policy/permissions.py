@@ -12,9 +12,7 @@ from quoth.tools.lisp.forms import kebab
 from quoth.tools.policy.offer import permissions_of
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.parameters import NAME
-from quoth.tools.registry.table import ToolTable
-
-ALL = "*"
+from quoth.tools.registry.table import EVERYBODY, ToolTable
 
 
 def read_allow(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -28,7 +26,7 @@ def read_allow(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
             raise UsageError(f"--allow takes TOOL=USER,…, such as count-fruit=ann,ben; not {word}.")
         if not all(users):
             raise UsageError(f"--allow {word} has an empty name; every user of {tool} is written {tool}=*.")
-        if ALL in users and len(users) > 1:
+        if EVERYBODY in users and len(users) > 1:
             raise UsageError(f"--allow {word} names users beside *, which is everybody.")
         found[tool] = tuple(dict.fromkeys((*found.get(tool, ()), *users)))
     return found
@@ -43,7 +41,7 @@ def permissions_for(
         if name not in table:
             hint = did_you_mean(name, table.names()) or f" The tools are {', '.join(table.names())}."
             raise UsageError(f"--allow names {name}, and there is no such tool.{hint}")
-    found = {table.get(name).name: users for name, users in allow.items() if ALL not in users}
+    found = {table.get(name).name: users for name, users in allow.items() if EVERYBODY not in users}
     for name, users in permissions_of(policy, table).items():
         found[name] = tuple(user for user in found.get(name, users) if user in users)
     return found

@@ -17,7 +17,6 @@ from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.registry.param_types import WorkspacePath, with_paths
-from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
 
 MATCH_SECONDS = 0.1  # for all patterns that are tried on one call
@@ -385,16 +384,14 @@ def each_path(predicate: Predicate, *, every: bool) -> Predicate:
     type, or in an argument named ``path``. False for a call without paths."""
 
     def test(args: Any, facts: EvaluationContext) -> Truth:
-        typed = {param.name: param for param in facts.tool.path_params}
+        typed = {param.name for param in facts.tool.path_params}
         values: list[Any] = [args[ANY_PATH]] if ANY_PATH in args and ANY_PATH not in typed else []
-        said: list[Truth] = []
-        for name in typed.keys() & args.keys():
-            if args[name] is UNKNOWN:  # of a list, there may be none
-                said.append(True if predicate is anything and _is_one_path(typed[name]) else None)
-            else:
-                values += paths_in(args[name])
-        said += [
-            (True if predicate is anything else None) if value is UNKNOWN else predicate(value, facts)
+        for name in typed & args.keys():
+            values += [_unknown_path(facts.tool, name)] if args[name] is UNKNOWN else paths_in(args[name])
+        said = [
+            (True if predicate is anything and value is UNKNOWN else None)
+            if value is UNKNOWN or value is _PERHAPS
+            else predicate(value, facts)
             for value in values
         ]
         if not said:
@@ -405,9 +402,14 @@ def each_path(predicate: Predicate, *, every: bool) -> Predicate:
     return test
 
 
-def _is_one_path(param: Param) -> bool:
-    """Whether every call has exactly one path there."""
-    return param.type is WorkspacePath and (param.required or param.default is not None)
+_PERHAPS: Any = object()  # an unknown number of unknown paths
+
+
+def _unknown_path(tool: CognitiveTool, name: str) -> Any:
+    """What stands for an unknown argument of paths: UNKNOWN if every call has exactly one there."""
+    param = next(param for param in tool.path_params if param.name == name)
+    one = param.type is WorkspacePath and (param.required or param.default is not None)
+    return UNKNOWN if one else _PERHAPS
 
 
 def argument(name: str, predicate: Predicate, missing: Truth) -> Predicate:
