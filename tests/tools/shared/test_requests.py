@@ -98,12 +98,14 @@ def test_who_was_slower_sees_what_another_has_used(
 
     def slower(rows: RedisRequests, *given: Any) -> bool:
         if not quicker:
-            quicker.append("")
-            quicker[0] = twin.pass_through("(probe)").status
+            quicker.append("begins")
+            other = threading.Thread(target=lambda: quicker.append(twin.pass_through("(probe)").status))
+            other.start()
+            other.join()
         return write(rows, *given)
 
     monkeypatch.setattr(RedisRequests, "_write", slower)
-    assert (here.pass_through("(probe)").status, quicker, body.calls) == ("pending", ["ok"], 1)
+    assert (here.pass_through("(probe)").status, quicker, body.calls) == ("pending", ["begins", "ok"], 1)
 
 
 def test_of_two_processes_one_uses_an_approval(machine: Machines, redis: str, tmp_path: Path) -> None:
