@@ -26,6 +26,7 @@ from quoth.agent.cli import (
     run,
     session,
     tools,
+    worker,
 )
 from quoth.agent.cli.common import interrupted
 from quoth.agent.cli.options import BEFORE, DONE, FAILED, USAGE, Commands, Options, Parser, parsed
@@ -56,6 +57,7 @@ FILES = (
     session,
     resume,
     replay,
+    worker,
 )
 
 

@@ -172,10 +172,10 @@ class Options:
 
     def typed(self, *words: str, also: str = "") -> str:
         """Return a ``quoth`` command for the same workspace, quoted for a shell; ``also`` is added as is."""
-        place: tuple[str, ...] = () if self.workspace is None else ("--workspace", self.workspace)
+        place: list[str] = [] if self.workspace is None else ["--workspace", self.workspace]
         if self.shared:  # a URL that was typed holds no password
             given = {"--shared": self.shared, "--prefix": self.prefix, "--key": self.key}
-            place += tuple(word for name, value in given.items() if value for word in (name, value))
+            place += [word for name, value in given.items() if value for word in (name, value)]
         return " ".join(["quoth", *(shlex.quote(word) for word in (*words, *place))]) + also
 
 

@@ -291,12 +291,19 @@ class _Attempt:
         log.recalled = backend is None  # of a form, nothing but its receipts tells whether it had begun
         said: Mapping[str, Any] = {"text": self.step.title}
         messages, dialect, search, must_act = Messages(), CALL_FORM, False, False
+        before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
+
+        def offers(table: ToolTable) -> ToolTable:
+            return agent.offered(table, dialect, session.user, "reply", before) if backend else table
+
         if backend is not None:
             dialect, search = agent.models.dialect_of(backend, table, searched=self.step.tools is None)
-            must_act = len(table) > 0 and agent.models.must_act(backend)
+            table = offers(table)
+            must_act = len(table.visible) > 0 and agent.models.must_act(backend)
             messages = opening(session, name, past, table, dialect, search)
             if past.stimulus is None:
-                said = stimulus(self._said(), backend, vars(agent.limits), dialect, search, must_act)
+                hidden = {"hidden": sorted(table.hidden)} if table.hidden else {}
+                said = stimulus(self._said() | hidden, backend, vars(agent.limits), dialect, search, must_act)
                 log.reply = log.add("stimulus", said, parent=self.context.log.begun)
         if past.stimulus is not None:
             said = past.stimulus.data
@@ -319,6 +326,7 @@ class _Attempt:
             search=search,
             listener=self._heard,
             renew=agent.renew,
+            offers=offers,
             whole=agent.table,
         )
         run.spent = lambda usage: self._spent(run, usage)

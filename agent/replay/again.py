@@ -111,24 +111,26 @@ def _with_remote(
     options: ToolOptions, given: Opening, chosen: ToolOptions | None, notes: list[str]
 ) -> ToolOptions:
     """The options with the remote tools of the session, or with those that were ``chosen`` now."""
-    said, mine = given.said, chosen is not None and chosen.remote is not None
-    where = chosen.remote if chosen is not None and mine else said.get("remote")
-    if where is None:
-        return options
-    if given.foreign and not mine:
-        notes.append(f"Remote tools that were chosen elsewhere are not used unasked: {where}.")
+    said = given.said
+    if (chosen is None or chosen.remote is None) and not (where := said.get("remote")):
         return options
     from quoth.agent.run.remote_tools import open_catalog, remote_url  # here: most sessions have none
 
-    kept = {"local": "local", "prefix": "prefix", "key": "key-file"}
-    names = {name: getattr(chosen, name) if mine else said.get(kept[name]) for name in kept}
+    if chosen is None or chosen.remote is None:
+        if given.foreign:
+            notes.append(f"Remote tools that were chosen elsewhere are not used unasked: {where}.")
+            return options
+        local, prefix, key = said.get("local") or (), said.get("prefix") or "sg", said.get("key-file")
+    else:
+        where, local, prefix, key = chosen.remote, chosen.local, chosen.prefix, chosen.key
+    assert where is not None, "one of the two names a place"
     try:
-        url = remote_url(where, ca=said.get("redis-ca"), typed=False) if isinstance(where, str) else where
-        catalog = open_catalog(url, names["prefix"] or "sg", names["key"])
+        if isinstance(where, str):
+            where = remote_url(where, ca=said.get("redis-ca"), typed=False)
+        return replace(options, remote=open_catalog(where, prefix, key), local=local)
     except QuothError as error:
         notes.append(f"The remote tools are not here. {error}")
         return options
-    return replace(options, remote=catalog, local=names["local"] or ())
 
 
 def tools_since(then: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[str]:

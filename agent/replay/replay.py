@@ -190,7 +190,7 @@ class _Replayed:
         self._compare_dialect(stimulus, told)
         if told.get("after"):
             return await agent._brought_back(told["after"], stimulus.parent)
-        return agent._begin(stops=told.get("after-tags") == "stop")
+        return agent._begin(told)
 
     def _differ(self, what: What, event: str, recorded: str, now: str) -> None:
         if not is_same(recorded, now):

@@ -54,6 +54,7 @@ def build_run(
     shows: Callable[[str], bool] = lambda label: True,
     known: dict[str, Any] | None = None,
     renew: Callable[[], Awaitable[ToolTable]] | None = None,
+    offers: Callable[[ToolTable], ToolTable] = lambda table: table,
     whole: ToolTable | None = None,
 ) -> Run:
     """The run that ``log`` records: ``past`` answers what has happened before, new events are written to
@@ -94,6 +95,7 @@ def build_run(
         shows=shows,
         known={} if known is None else known,
         renew=renew if live else None,
+        offers=offers,
         whole=whole,
     )
     recorded.run = recorded_door.run = run

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -36,6 +36,7 @@ from quoth.agent.session.index import new_session, session_of_chat
 from quoth.agent.session.session import Session
 from quoth.agent.terminal.person import user_name
 from quoth.neuro.prompt.belt import BeltCatalog
+from quoth.neuro.prompt.dialects import RUN, Dialect
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Limits
@@ -54,8 +55,10 @@ from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.loading import KNOWLEDGE_RULES, with_sources
-from quoth.tools.policy.files import load_policy, policy_files
+from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
+from quoth.tools.policy.offer import offered, ways
+from quoth.tools.policy.places import policy_files
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
@@ -137,6 +140,7 @@ class Host:
         self._given = given
         self._consent = consent
         self._running: Stoppable | None = None
+        self._offered: dict[tuple[str, Route, bool], ToolTable] = {}
         self._closed = False
         self._troubled = ""
         self._shared = policies.open_shared()
@@ -180,7 +184,7 @@ class Host:
     def _open_records(self) -> None:
         """Open the records of calls and runs, the broker of approvals, and the sandbox."""
         self._sandbox = Sandbox()
-        self.catalog = BeltCatalog(self.table, lambda: self._embedder())
+        self.catalog = BeltCatalog(self.listed(), lambda: self._embedder())
         self._snapshots = StoreSnapshots(self._opened_store)
         self._embedder = cache(self._choose_embedder)
         person = SayYes() if self._consent == "yes" else self._consent
@@ -340,6 +344,28 @@ class Host:
         call = new_call(form, route="eval", user=self.user, session=self.session)
         return self.broker.ask_for_plan(call, plan)
 
+    def listed(self) -> ToolTable:
+        """The tools without those that the rules deny the user always, whatever the way of the call."""
+        return offered(self.table, self.policy, self.user)
+
+    def offered(
+        self,
+        table: ToolTable,
+        dialect: Dialect,
+        user: str,
+        route: Route = "reply",
+        before: Iterable[str] = (),
+    ) -> ToolTable:
+        """The table of a run that speaks this dialect, hiding what the rules deny this user, or ALL_SPEAKERS
+        of a chat, whatever the arguments; and what its model was not shown ``before``."""
+        programs = dialect.name == RUN.name
+        kind = (user, route, programs)
+        made = self._offered.get(kind)
+        if made is None or made.whole is not table.whole:  # one for all runs, so that it is searched quickly
+            routes = ways(table, self.policy, user, route, programs=programs)
+            made = self._offered[kind] = offered(table, self.policy, user, routes)
+        return made if made.hidden.issuperset(before) else table.hiding(made.hidden.union(before))
+
     def given(self) -> dict[str, Any]:
         """The data of the session's opening: what is needed to rebuild this agent, and its versions."""
         return {
@@ -361,7 +387,7 @@ class Host:
                 self._tell(f"The remote tools stay as they were. {trouble}")
         if table is not self.table:
             self.table, self.door = table, self.door.with_tools(table)
-            self.catalog = self.catalog.of(table)
+            self.catalog = self.catalog.of(self.listed())
             self.broker.use(table)
             self.call_log.also_hide(table.secrets)
             self._session.open_again(self.given())

@@ -47,12 +47,13 @@ async def _news(run: Run) -> str:
         return str(event.data["text"])
     if run.renew is None or is_recorded(run):
         return ""
-    table = run.door.table
+    hidden, table = run.door.table.hidden, run.door.table.whole
     known, run.whole = run.whole or table, await run.renew()
     if table is not run.whole:
-        _use(run, run.whole if table is known else _narrowed(table, run.whole))
-    before = known if run.door.table is run.whole else table
-    text = "" if before is run.door.table else news_text(before, run.door.table)
+        _use(run, run.offers(run.whole if table is known else _narrowed(table, run.whole)))
+    now = run.door.table
+    before = known if now.whole is run.whole else table
+    text = "" if before is now.whole else news_text(before.hiding(hidden), now)
     if text and run.log is not None:
         run.log.add("tools", {"step": run.step, "text": text}, parent=run.log.reply)
     return text

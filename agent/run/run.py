@@ -140,6 +140,7 @@ class Run:
     looked: int = 0  # how many calls had been made when the memory was looked at last
     unread: bool = False  # a person was told that it cannot be read
     renew: Callable[[], Awaitable[ToolTable]] | None = None  # the agent's tools now; None: they never change
+    offers: Callable[[ToolTable], ToolTable] = lambda table: table  # these, hiding what may not be called
     whole: ToolTable | None = None  # the agent's tools as the model knows them
     pages: Texts | None = None  # keeps what the model is not shown whole
     gauge: Gauge | None = None  # how full the model's window is

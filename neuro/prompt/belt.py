@@ -1,5 +1,5 @@
-"""The tool belt: views of the table for a model. Equal tables give equal views, byte for byte. A hidden tool
-appears only in the view for programs; a model can still look it up.
+"""The tool belt: views of the table for a model. Equal tables give equal views, byte for byte. A tool that is
+not ``shown`` appears only in the view for programs, and can be looked up; one that is hidden in no view.
 
 Knows the table's public face; it neither calls a tool nor reads a reply. The wording "AVAILABLE TOOLS:", the
 line of each tool and its "Parameters:" come from the first seed (001), the lines of tags from another (000).
@@ -23,7 +23,7 @@ from quoth.tools.registry.param_types import type_name
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.text import short
-from quoth.tools.words import stems
+from quoth.tools.words import STOP_WORDS, stems
 
 if TYPE_CHECKING:
     from quoth.tools.call.services import Embedder
@@ -42,7 +42,7 @@ HEADS = {
     "To find those for a purpose: (search-tools :words <words>)",
 }
 LONGEST_LINE = 120  # characters of a tool's line in the bare view
-NEAREST, FAR = 6.0, 0.3  # what meaning counts beside words, and the cosine below which it counts nothing
+NEAREST, FAR = 20.0, 0.1  # what meaning counts beside words, and the cosine below which it counts nothing
 SEARCH_TOOLS = ("describe", "search-tools")  # shown in full beside the bare lines
 
 
@@ -97,7 +97,7 @@ def _view(table: ToolTable, view: str) -> str | bytes:
 
 def _seen(table: ToolTable, view: str) -> ToolTable:
     """The tools a view shows: programs may use those too that are not for replies."""
-    return table if view == "run" else table.shown
+    return table.visible if view == "run" else table.shown
 
 
 # Text views
@@ -238,13 +238,18 @@ class BeltCatalog:
     searches by meaning too, if ``embedder`` gives a model for that."""
 
     def __init__(self, table: ToolTable, embedder: Callable[[], Embedder | None] | None = None) -> None:
-        self._table = table
+        self._table = table.visible
         self._embedder = embedder
         self._vectors: list[Sequence[float]] = []
+        self._other: BeltCatalog | None = None
 
     def of(self, table: ToolTable) -> BeltCatalog:
-        """The catalog of another table."""
-        return self if table is self._table else BeltCatalog(table, self._embedder)
+        """The catalog of another table. The last is kept, for the meaning of its tools has been read."""
+        if table.visible is self._table:
+            return self
+        if self._other is None or self._other._table is not table.visible:
+            self._other = BeltCatalog(table, self._embedder)
+        return self._other
 
     def describe(self, name: str) -> str:
         """The full description of one tool. Raises UnknownToolError, which names the nearest."""
@@ -253,7 +258,7 @@ class BeltCatalog:
     async def search(self, words: str, limit: int) -> list[str]:
         """One line for each of the best matching tools, at most ``limit``; a match in a name counts most,
         then how near its meaning is."""
-        wanted = stems(words)
+        wanted = stems(" ".join(word for word in words.split() if word.lower() not in STOP_WORDS))
         tools = [tool for tool in self._table if tool.name not in SEARCH_TOOLS]
         near = await self._near(words, tools)
         scored = [(_score(tool, wanted) + sure, tool) for tool, sure in zip(tools, near, strict=True)]

@@ -32,10 +32,10 @@ def fruit(*, word: str = "fruit", count: int = 30, **options: Any) -> CognitiveT
 
 
 def set_password(url: RedisUrl, password: str) -> None:
-    """Let nobody into the server any more but ann, with this password."""
+    """Let nobody into the server any more but the user kiosk, with this password."""
     with sync_client(url) as client:
         client.acl_setuser(
-            "ann", enabled=True, passwords=f"+{password}", keys="*", channels="*", commands=["+@all"]
+            "kiosk", enabled=True, passwords=f"+{password}", keys="*", channels="*", commands=["+@all"]
         )
         client.acl_setuser("default", enabled=False)
 

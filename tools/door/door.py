@@ -138,6 +138,7 @@ class Door(Parts):
             said=state.said,
             written=[*given.written],
             tool_names=tuple(self.table.names()),
+            unnamed=self.table.hidden,
             inner_clocks=(*given.clocks, state.clock),
             tool=call.tool,
             route=call.route,

@@ -322,7 +322,7 @@ def test_the_password_of_the_server_comes_from_the_environment_again(tmp_path: P
     with redis_server() as url:
         far = FarTools(url, fruit())
         set_password(far.url, "hush-1234")
-        full = url.replace("unix://", "unix://ann:hush-1234@")
+        full = url.replace("unix://", "unix://kiosk:hush-1234@")
         files(tmp_path, {"talk.txt": TALK})
         words = ("--remote", url, "--prefix", far.prefix)
         first = ("run", "Hello.", "--model", "scripted:talk.txt", "--session", "s1", *words)
@@ -334,7 +334,7 @@ def test_the_password_of_the_server_comes_from_the_environment_again(tmp_path: P
         assert quoth("resume", "s1", "And?", cwd=tmp_path, env={"QUOTH_REDIS": full}).out == "Welcome.\n"
         kept = quoth("export", "s1", cwd=tmp_path).out
     assert "hush" not in kept
-    assert "ann" not in kept
+    assert "kiosk" not in kept
 
 
 @pytest.mark.parametrize(
@@ -366,7 +366,10 @@ def test_what_is_wrong_with_the_options_of_remote_tools_is_a_sentence(
 
 def test_what_is_to_be_kept_here_is_named_with_the_nearest(tmp_path: Path, shop: list[str]) -> None:
     said = quoth("tools", "--local", "red-file", *shop, cwd=tmp_path)
-    assert (said.code, said.err) == (2, "quoth: There is no tool red-file here to keep. Did you mean read-file?\n")
+    assert (said.code, said.err) == (
+        2,
+        "quoth: There is no tool red-file here to keep. Did you mean read-file?\n",
+    )
 
 
 def test_without_the_extra_it_is_said_what_to_install(
