@@ -1,4 +1,4 @@
-"""The command ``quoth catalog``; its actions are in catalog_actions.py.
+"""The command ``quoth catalog``; its actions are in catalog_actions.py and dead_letters.py.
 
 It must not import them before they are wanted: every command would wait for it.
 """
@@ -13,6 +13,7 @@ def add(commands: Commands) -> None:
 
 
 def _actions(commands: Commands) -> None:
-    from quoth.agent.cli import catalog_actions
+    from quoth.agent.cli import catalog_actions, dead_letters
 
     catalog_actions.add(commands)
+    dead_letters.add(commands)

@@ -24,11 +24,6 @@ class CatalogOptions(Options):
     redis: str | None = option(
         "--redis", "URL", "redis://…, rediss://… or @FILE with the URL (default: QUOTH_REDIS)"
     )
-    redis_ca: str | None = option("--redis-ca", "FILE", "the CA that signed the certificate of the server")
-    prefix: str | None = option("--prefix", "NAME", "what the keys in Redis begin with (default: sg)")
-    key: str | None = option(
-        "--key", "FILE", "the key that signs (default: QUOTH_CATALOG_KEY, or catalog.key beside the stores)"
-    )
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -102,6 +97,8 @@ def show(options: CatalogShowOptions) -> int:
             print_line(f"hash {found['schema_hash']}")
             for line in listed(table):
                 print_line(line)
+            for name, users in found["permissions"].items():
+                print_line(f"{name} is for {', '.join(users) or 'nobody'}.")
         return DONE
 
     return _run(work())
@@ -207,7 +204,7 @@ def place_of(options: CatalogOptions) -> tuple[RedisUrl, Key, str]:
     from quoth.tools.catalog.store import PREFIX
 
     prefix = checked_prefix(options.prefix or PREFIX)
-    url = redis_url(options.redis, ca=options.redis_ca)
+    url = redis_url(options.redis or options.remote, ca=options.redis_ca)
     return url, read_key(key_path(options.key)), prefix
 
 

@@ -20,7 +20,7 @@ from quoth.tools.errors import UsageError
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.reply import Reply
-    from quoth.agent.run.options import ToolOptions
+    from quoth.agent.run.options import PolicyOptions, ToolOptions
     from quoth.tools.call.call import ToolResult
     from quoth.tools.call.services import KnowledgeBase, WebSearch
     from quoth.tools.knowledge.base import FileKnowledge
@@ -61,7 +61,7 @@ def agent_of(
     AsyncAgent."""
     from quoth.agent.client import AsyncAgent
     from quoth.agent.run.channels import VARIABLE, channels_of
-    from quoth.agent.run.options import HostServices, ModelOptions, PolicyOptions
+    from quoth.agent.run.options import HostServices, ModelOptions
 
     consent: Any = None
     if options.yes:
@@ -90,7 +90,7 @@ def agent_of(
             without=options.without,
         ),
         model=ModelOptions(options.model, options.base_url, options.dialect, None, options.after_tags),
-        policy=PolicyOptions(options.policy, options.gate),
+        policy=policy_options(options),
         user=options.user,
         session=options.session,
         consent=consent,
@@ -114,6 +114,19 @@ def remote_options(options: Options) -> ToolOptions:
 
     url = remote_url(options.remote, ca=options.redis_ca)
     return ToolOptions(remote=url, local=options.local, prefix=options.prefix or "sg", key=options.key)
+
+
+def policy_options(options: Options) -> PolicyOptions:
+    """The rules and the reviewer, and where limits and requests are shared, if they are."""
+    from quoth.agent.run.options import PolicyOptions
+
+    if not options.shares:
+        return PolicyOptions(options.policy, options.gate)
+    from quoth.tools.catalog.connection import redis_url  # here: most commands share nothing
+
+    url = redis_url(options.shared, "QUOTH_SHARED", ca=options.redis_ca)
+    prefix = options.prefix or "sg"
+    return PolicyOptions(options.policy, options.gate, shared=url, prefix=prefix, key=options.key)
 
 
 def _sources(words: Sequence[str]) -> dict[str, str]:

@@ -38,6 +38,7 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
             *("model", "base_url", "policy", "gate", "dialect", "belt"),
             *("search", "search_keys", "after_tags"),
             *(("remote", "prefix", "redis_ca") if not options.remote else ()),
+            *(() if options.shares else ("shared", "prefix", "redis_ca")),
         )
         if (value := given.get(name.replace("_", "-"))) and vars(options)[name] is None
     }
@@ -92,7 +93,7 @@ def reaches_out(name: str, value: Any) -> bool:
 
     if name == "model":
         return value not in EMBEDDED
-    names = ("tools", "policy", "gate", "base_url", "sources", "channels", "search", "remote")
+    names = ("tools", "policy", "gate", "base_url", "sources", "channels", "search", "remote", "shared")
     return name in names and bool(value)
 
 

@@ -123,6 +123,7 @@ def _with_remote(
         local, prefix, key = said.get("local") or (), said.get("prefix") or "sg", said.get("key-file")
     else:
         where, local, prefix, key = chosen.remote, chosen.local, chosen.prefix, chosen.key
+    assert where is not None, "one of the two names a place"
     try:
         if isinstance(where, str):
             where = remote_url(where, ca=said.get("redis-ca"), typed=False)

@@ -155,13 +155,17 @@ class PausableClock:
 class SharedStore(Store):
     """A machine's store, where the requests are in a Redis that it shares with others."""
 
-    def __init__(self, path: Path, redis: SharedRedis) -> None:
+    def __init__(self, path: Path | str, redis: SharedRedis) -> None:
         super().__init__(path)
         self.redis = redis
         self.key = Key(b"k" * KEY_BYTES)
 
     def rows(self, clock: Callable[[], float]) -> RequestRows:
         return RedisRequests(self.redis, self.key, lambda: self, clock=clock)
+
+    def close(self) -> None:
+        super().close()
+        self.redis.close()
 
     def raw(self) -> list[str]:
         """The requests as they are in Redis."""

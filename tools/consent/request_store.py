@@ -67,6 +67,11 @@ class RequestStore:
         found = self._rows.every(waiting=not every)
         return [row.request for row in found if session in (None, row.session)]
 
+    @property
+    def altered(self) -> list[str]:
+        """The ids of those that were left out of the last list, since they cannot be believed."""
+        return self._rows.altered
+
     def find(self, request: str) -> Request:
         """One request, open or not. Raises UsageError with the nearest id."""
         return self._find(request).request

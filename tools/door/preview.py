@@ -100,7 +100,7 @@ async def _verdict(
     found = _by_policy(door, state, tool, depends) if holes else await _strict(door, state)
     if found.kind == "deny" or not tool.guarded:
         return found
-    if not guards:
+    if not guards or tool.guarded_there:
         return Verdict(found.kind, f"{found.reason or 'the policy allows it'}; its guard was not asked")
     ended = await ask_guard(door, state)
     guard = state.verdicts["guard"]

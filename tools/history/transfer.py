@@ -205,7 +205,7 @@ NEEDED: Final[dict[Kind, dict[str, Any]]] = {
 POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
     "session": {
         **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt", "memory", "after-tags"), str),
-        **dict.fromkeys(("search", "search-keys", "remote", "prefix", "key-file", "redis-ca"), str),
+        **dict.fromkeys(("search", "search-keys", "remote", "shared", "prefix", "key-file", "redis-ca"), str),
         "remote-versions": str,
         "knowledge": bool,
         "tools": list[str],
@@ -216,7 +216,7 @@ POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
     },
     "stimulus": {
         **dict.fromkeys(("after", "tool-view", "data", "news", "speaker", "chat", "after-tags"), str),
-        "tools": list[str],
+        **dict.fromkeys(("tools", "hidden"), list[str]),
     },
     "memory": {**dict.fromkeys(("gone", "working", "told"), list[str]), "archival": int, "unread": str},
     "call": {"version": str, "does": list[str]},

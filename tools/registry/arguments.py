@@ -9,7 +9,7 @@ import typing
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from quoth.tools.errors import DefinitionError, InvalidCallError, did_you_mean, nearest
+from quoth.tools.errors import DefinitionError, InvalidCallError, ToolError, did_you_mean, nearest
 from quoth.tools.lisp.forms import CallForm, from_model, kebab, too_deep
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, code_in, print_value
 from quoth.tools.registry.param_types import UNIONS, WorkspacePath
@@ -93,6 +93,8 @@ def validate(
         if said := _faults([one for one in found if kebab(str((*one["loc"], "")[0])) not in later], by_name):
             raise InvalidCallError(_sentence(tool, said)) from None
         return {}
+    except ToolError as error:
+        raise InvalidCallError(_sentence(tool, [str(error)])) from None
     values = {param.name: getattr(made, param.field) for param in params}
     for param in params:
         if values[param.name] is None:
@@ -175,9 +177,13 @@ def _faults(details: Iterable[Any], by_name: Mapping[str, Param]) -> list[str]:
             about, should, wanted = detail["msg"].partition(" should ")
             if param and not inside and not detail["type"].endswith(_OF_VALUES):
                 wanted = f"be {param.kind}"
-            said = f" should {wanted}, not {given}" if should else f" is refused ({short(about, 200)})"
-            fault = f":{name}{inside}{' is refused' if secret and not should else said}"
-            fault += _meant(detail, param)
+            if should:
+                said = f" should {wanted}, not {given}{_meant(detail, param)}"
+            else:  # by the author's own class
+                said = " is refused" + (
+                    "" if secret else f" ({short(about.partition(', ')[2] or about, 200)})"
+                )
+            fault = f":{name}{inside}{said}"
         if fault not in faults:
             faults.append(fault)
     return faults
@@ -193,7 +199,7 @@ def _meant(detail: Any, param: Param | None) -> str:
 
 
 # The kinds of pydantic's errors that are about a value of the right type.
-_OF_VALUES = ("_equal", "_than", "_of", "_short", "_long", "_pattern", "value_error", "assertion_error")
+_OF_VALUES = ("_equal", "_than", "_of", "_short", "_long", "_mismatch", "value_error", "assertion_error")
 
 
 def _places(hint: Any, location: Sequence[int | str]) -> Iterator[str]:

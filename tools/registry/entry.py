@@ -58,7 +58,7 @@ def tool_of(entry: Any, body: Callable[..., Any], *, remote: str = "", patience:
     try:
         return _tool_of(entry, body, remote, patience)
     except QuothError as error:
-        said = str(error).removeprefix(name).lstrip(":, ")
+        said = str(error).removeprefix(name).removeprefix(",").removeprefix(":").lstrip()
         raise QuothError(f"The entry of the tool {name}: {said}") from None
 
 
@@ -82,7 +82,8 @@ def _tool_of(entry: dict[str, Any], body: Callable[..., Any], remote: str, patie
     )
     # As it was shown there: made here again it would be the same, but its code is not here.
     shown = {key: value for key, value in entry.items() if key != "users"}
-    vars(tool).update(entry=shown, schema=entry["parameters"], version=entry["version"])
+    version = entry["version"]
+    vars(tool).update(entry=shown, schema=entry["parameters"], version=version, outline=version[:16])
     return tool
 
 

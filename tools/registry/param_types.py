@@ -150,6 +150,10 @@ def has_json(hint: Any) -> bool:
     return is_json(hint) or any(map(has_json, typing.get_args(hint)))
 
 
+def has_form(hint: Any) -> bool:
+    return hint is Code or any(map(has_form, typing.get_args(hint)))
+
+
 def type_data(hint: Any) -> Any:
     """A portable type as JSON data: ``"str"``, ``{"list": "path"}``, ``{"schema": {…}}``."""
     if hint in PLAIN:

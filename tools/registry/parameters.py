@@ -19,6 +19,7 @@ from quoth.tools.lisp.printer import MAX_DEPTH, Code, print_value
 from quoth.tools.registry.param_types import (
     HINT,
     WorkspacePath,
+    has_form,
     has_json,
     has_paths,
     hides_paths,
@@ -135,6 +136,8 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
         kind = portable(hint)
     except DefinitionError as error:
         raise DefinitionError(f"{where}: {error}") from None
+    if kind is not Code and has_form(kind):
+        raise DefinitionError(f"{where}: a form stands alone, not inside of another type.")
     choices = _checked_choices(where, hint, spec.get("choices"))
     for bound in ("min", "max"):
         limit = spec.get(bound)
@@ -144,6 +147,12 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
             raise DefinitionError(f"{where}: :{bound} is a number, not {print_value(limit)}.")
         if not set(typing.get_args(hint) or (hint,)) <= {int, float, type(None)}:
             raise DefinitionError(f"{where}: :{bound} is for int and float, not for {type_name(hint)}.")
+        if (
+            float not in (hint, *typing.get_args(hint))
+            and not isinstance(limit, int)
+            and not limit.is_integer()
+        ):
+            raise DefinitionError(f"{where}: :{bound} of an int is a whole number, not {print_value(limit)}.")
     for flag in ("secret", "hidden"):
         if not isinstance(spec.get(flag, False), bool):
             raise DefinitionError(f"{where}: :{flag} is True or False, not {print_value(spec[flag])}.")
@@ -191,10 +200,24 @@ def _checked_default(where: str, param: Param) -> Any:
     if (param.min is not None and default < param.min) or (param.max is not None and default > param.max):
         raise DefinitionError(f"{where}: the default {print_value(default)} is outside its :min and :max.")
     if param.own is not None:
-        default = param.own_type.dump_python(default, mode="json", warnings=False)
+        default = _plain_default(where, param)
     if not is_plain(default):
         raise DefinitionError(f"{where}: the default {print_value(default)} is no plain data.")
     return str(default) if isinstance(default, Code) else default
+
+
+def _plain_default(where: str, param: Param) -> Any:
+    """The default of a class as plain data, which makes such a class again."""
+    from pydantic import ValidationError
+    from pydantic_core import PydanticSerializationError
+
+    try:
+        default = param.own_type.dump_python(param.default, mode="json", warnings=False)
+        param.own_type.validate_python(default)
+    except (ValidationError, PydanticSerializationError):
+        shown = print_value(param.default)
+        raise DefinitionError(f"{where}: the default {shown} is not of its type, {param.kind}.") from None
+    return default
 
 
 def is_plain(value: Any, depth: int = 0) -> bool:

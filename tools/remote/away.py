@@ -127,9 +127,11 @@ class Away:
         return ""
 
     async def send(self, message: Message) -> Any:
-        packed = message.pack(self._key)
-        entry: Any = await self._redis.xadd(self._said.replies, {names.FIELD: packed})
-        return entry
+        packed, stream = message.pack(self._key), self._said.replies
+        async with self._redis.pipeline() as pipe:
+            pipe.xadd(stream, {names.FIELD: packed}, maxlen=names.MOST_REPLIES, approximate=True)
+            pipe.expire(stream, names.REPLIES_SECONDS)
+            return (await pipe.execute())[0]
 
     async def nested(self, number: int, form: CallForm, name: str, dry: bool) -> ToolResult:
         """Have a call made by the caller. Raises ToolError when nobody reads there any more."""

@@ -266,11 +266,11 @@ class _Sending:
     def _make(self, nested: Nested) -> None:
         """Make a call for the worker's body, through the door of this call, and answer with its result. The
         same call is made once: who asks for it again, because it began again, has the same answer."""
-        same = f"{nested.number} {nested.name} {nested.form}"
+        same = f"{nested.name or nested.number} {nested.form}"
         made = self._nested.get(same)
         if made is None:
             made = self._nested[same] = asyncio.create_task(self._result(nested))
-        promise = f"{nested.grant} {same}"
+        promise = f"{nested.grant} {nested.number} {same}"
         if promise not in self._promised:
             self._promised.add(promise)
             telling = asyncio.create_task(self._tell(nested, made, promise))

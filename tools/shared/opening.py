@@ -54,4 +54,4 @@ def open_shared(
     url = redis_url(given, VARIABLE, ca=ca, typed=typed) if isinstance(given, str) else given
     redis, path = SharedRedis(url, prefix), key_path(key)
     kept = {"shared": url.shown, "prefix": prefix, **({"redis-ca": url.ca} if url.ca else {})}
-    return Shared(redis, read_key(path), kept | ({"key": str(path.resolve())} if key else {}))
+    return Shared(redis, read_key(path), kept | ({"key-file": str(path.resolve())} if key else {}))

@@ -17,7 +17,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from quoth.tools.catalog.signing import Key
-from quoth.tools.consent.rows import KEPT_SECONDS, Row, Rows, T
+from quoth.tools.consent.rows import KEPT_SECONDS, UNBELIEVED, Row, Rows, T
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.shared.server import NOW, SharedRedis, digest
 from quoth.tools.storage.database import Store
@@ -118,10 +118,7 @@ class RedisRequests:
             return None
         found, altered = self._believed([(id, packed)])
         if altered:
-            raise UsageError(
-                f"Request {id} at {self._redis.url.shown} is not signed with the key that is used here, or"
-                " was put back to an earlier state; it counts as undecided."
-            )
+            raise UsageError(f"Request {id} at {self._redis.url.shown} {UNBELIEVED}.")
         return found[0][0]
 
     def every(self, *, waiting: bool) -> list[Row]:

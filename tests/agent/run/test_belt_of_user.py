@@ -14,6 +14,7 @@ from words import MemoryAudit, files, native, quoth, scripted, tool
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.options import HostServices, ModelOptions, ToolOptions
+from quoth.agent.testing import replays
 from quoth.tools.call.context import ToolContext
 from quoth.tools.consent.requests import Decision
 from quoth.tools.registry.table import CognitiveTool
@@ -219,6 +220,8 @@ def test_a_session_replays_as_it_was_shown_without_its_rules(tmp_path: Path, dia
 
     found = asyncio.run(again())
     assert (found.same, found.requests) == (True, 1), found.diff
+    files(tmp_path, {"s.hy": quoth("export", "s", cwd=tmp_path).out})
+    assert replays(tmp_path / "s.hy", tools=panel.tools).requests == 1
 
 
 def test_a_step_of_a_flight_is_shown_what_it_may_call(tmp_path: Path) -> None:

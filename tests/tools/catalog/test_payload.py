@@ -8,6 +8,8 @@ from typing import Any
 
 import msgpack
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from words import tool
 
 from quoth.tools.catalog import build_catalog_payload, payload, schema_hash
@@ -136,6 +138,25 @@ def test_what_is_signed_is_checked_too(what: str) -> None:
     with pytest.raises(CatalogError) as refused:
         unsealed(changed(**changes))
     assert str(refused.value) == f"{REFUSED}{said}."
+
+
+WHOLE = seal(build_catalog_payload(a_table()), OURS, "sg", 7)
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text() | st.binary(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers(0, 9), inner),
+)
+
+
+@given(st.integers(0, len(WHOLE) - 1), st.integers(1, 255))
+def test_no_bit_of_it_can_be_changed(place: int, change: int) -> None:
+    with pytest.raises(CatalogError):
+        unsealed(WHOLE[:place] + bytes([WHOLE[place] ^ change]) + WHOLE[place + 1 :])
+
+
+@given(ANY, st.sampled_from(["tools", "permissions", "schema_hash"]))
+def test_whatever_is_signed_is_refused_in_words(anything: Any, name: str) -> None:
+    with pytest.raises(CatalogError):
+        unsealed(changed(**{name: anything}))
 
 
 def test_data_too_deep_to_read_is_refused() -> None:

@@ -235,6 +235,34 @@ async def test_two_publishers_and_ten_readers_race(catalog: Catalog, redis: str)
     assert await catalog.blobs() == {2 * rounds}
 
 
+async def test_an_acl_can_let_callers_only_read(catalog: Catalog, redis: str) -> None:
+    """What a user of Redis needs to publish, and what to load and follow."""
+    begin = "resetchannels", f"~{catalog.prefix}:*", f"&{catalog.prefix}:*"
+    reads = "+get", "+getrange", "+subscribe", "+unsubscribe"
+    writes = "+incrby", "+get", "+set", "+del", "+zadd", "+zrevrange", "+zrem", "+publish", "+eval"
+    url_of = {}
+    for name, may in {"catalog-reader": reads, "catalog-writer": writes}.items():
+        await catalog.redis.execute_command("ACL", "SETUSER", name, "reset", "on", ">hush-hush", *begin, *may)
+        url_of[name] = redis_url(redis.replace("://", f"://{name}:hush-hush@"), typed=False)
+    try:
+        async with connected(url_of["catalog-writer"]) as client:
+            await publish_catalog(client, table("pears"), key=KEY, prefix=catalog.prefix)
+        async with aclosing(followed(url_of["catalog-reader"], KEY, catalog.prefix)) as following:
+            assert (await following.__anext__() or {})["version"] == 1
+        with pytest.raises(StoreError) as forbidden:
+            async with connected(url_of["catalog-reader"]) as client:
+                await publish_catalog(client, table("plums"), key=KEY, prefix=catalog.prefix)
+        assert str(forbidden.value) == (
+            f"The Redis at {redis} cannot be used: its user may not use the command incrby there (ACL)."
+        )
+        with pytest.raises(StoreError, match="an ACL needs ~PREFIX:\\* and &PREFIX:\\*"):
+            async with connected(url_of["catalog-writer"]) as client:
+                await publish_catalog(client, table("plums"), key=KEY, prefix="another")
+    finally:
+        await catalog.redis.execute_command("ACL", "DELUSER", *url_of)
+    assert await catalog.seen() == (1, ["pears"])
+
+
 async def test_who_follows_sees_each_change_and_survives_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "RETRY_SECONDS", 0.02)
     with own_redis("--appendonly", "yes", "--appendfsync", "always") as server:

@@ -271,6 +271,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("x", {"type": int, "min": "1"}, ':min is a number, not "1".'),
     ("x", {"type": int, "max": True}, ":max is a number, not True."),
     ("x", {"type": str, "min": 1}, ":min is for int and float, not for str."),
+    ("x", {"type": int, "min": 0.5}, ":min of an int is a whole number, not 0.5."),
     ("x", {"type": int, "min": 1, "default": 0}, "the default 0 is outside its :min and :max."),
     ("x", {"type": int, "max": 1, "default": 2}, "the default 2 is outside its :min and :max."),
 ]

@@ -19,11 +19,12 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.parameters import WorkspacePath
-from quoth.tools.remote import names
+from quoth.tools.remote import belief, names
 from quoth.tools.remote.away import SERVICES
 from quoth.tools.remote.broker import Delivery, make_broker
 from quoth.tools.remote.shared_receipts import CallRecords, LostError
 from quoth.tools.remote.wire import Answer, Asks, Cancel, Delegated, Ended, Nested, Progress, Stale
+from quoth.tools.remote.worker import MOST_ROWS
 
 FRUIT = {"fruit": {"type": str}}
 COUNT = '(count-fruit :fruit "pears")'
@@ -236,6 +237,15 @@ async def test_what_is_refused_leaves_a_row_and_runs_nothing(redis: str) -> None
     assert not body.ran
 
 
+async def test_who_floods_the_queue_does_not_flood_the_audit(redis: str) -> None:
+    async with calling(redis, count()) as caller, at_work(caller) as worker:
+        for _ in range(MOST_ROWS + 20):
+            await caller.send(b"junk")
+        assert (await caller.ask(COUNT)).value == 30
+        await caller.settled()
+        assert len(worker.door.audit.rows()) == MOST_ROWS + 1
+
+
 async def test_the_caller_of_an_older_table_is_told_of_the_newer_one(redis: str) -> None:
     async with calling(redis, count()) as caller, at_work(caller):
         call = caller.call(COUNT, schema_hash="0" * 64)
@@ -387,7 +397,7 @@ async def gone(caller: Caller, times: int = 1, begun: Delegated | None = None) -
         delivery: Any = await anext(broker.listen())
         if begun is not None:
             client = sync_client(caller.url)
-            records = CallRecords(broker, client, caller.prefix)
+            records = CallRecords(broker, client, caller.url, caller.prefix)
             await records.take(delivery, begun)
             records.begin(delivery, call_of(begun))
             client.close()
@@ -395,9 +405,7 @@ async def gone(caller: Caller, times: int = 1, begun: Delegated | None = None) -
 
 
 def call_of(said: Delegated) -> Any:
-    from quoth.tools.remote.worker import _call
-
-    return _call(said, form(COUNT))
+    return belief.call_of(said, form(COUNT))
 
 
 async def test_another_worker_makes_it_though_nothing_new_comes(redis: str) -> None:
@@ -443,6 +451,22 @@ async def test_a_body_that_had_begun_is_asked_about_and_each_time_anew(redis: st
             final = dataclasses.replace(call, grant="3" * 32, approved=[asked.question, anew.question])
             assert (await caller.ask(final)).status == "ok"
     assert body.calls == 1
+
+
+async def test_a_body_that_had_begun_is_remembered_by_a_worker_that_came_too_late(redis: str) -> None:
+    body = Spy()
+    async with calling(redis, count(body, effects=["memory"])) as caller:
+        await caller.send(call := caller.call(COUNT, expires=time.time() + TAKEOVER / 2))
+        await gone(caller, begun=call)
+        async with at_work(caller):
+            late = await caller.reply()
+            assert (late.status, late.message) == (
+                "timeout",
+                f"count-fruit was not run: {BEGUN}; there is no time left to ask.",
+            )
+            again = dataclasses.replace(call, grant="2" * 32, expires=time.time() + 30)
+            assert (await caller.ask(again)).reason == BEGUN
+    assert not body.ran
 
 
 async def test_a_call_sent_again_is_answered_by_the_result_that_was_kept(redis: str) -> None:
@@ -523,7 +547,7 @@ async def test_a_worker_that_was_stopped_can_neither_begin_nor_end_what_another_
         found: list[tuple[CallRecords, Delivery]] = []
         for name in ("stopped", "other"):
             broker = make_broker(caller.url, caller.prefix, consumer=name, takeover=0.05)
-            records = CallRecords(broker, client, caller.prefix)
+            records = CallRecords(broker, client, caller.url, caller.prefix)
             delivery: Any = await anext(broker.listen())
             assert (await records.take(delivery, call)).how == "ours"
             found.append((records, delivery))
