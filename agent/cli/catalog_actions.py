@@ -5,7 +5,7 @@ Knows how catalogues are printed; the work is in tools/catalog. It calls no tool
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,18 @@ if TYPE_CHECKING:
 @dataclass(init=False, repr=False, eq=False)
 class CatalogOptions(Options):
     redis: str | None = option(
-        "--redis", "URL", "redis://…, rediss://… or @FILE with the URL (default: QUOTH_REDIS)"
+        "--redis", "URL", "redis://…, rediss://… or @FILE that holds it (default: QUOTH_REDIS)"
+    )
+
+
+@dataclass(init=False, repr=False, eq=False)
+class OfferOptions(CatalogOptions):
+    allow: Sequence[str] = option(
+        "--allow",
+        "TOOL=USER,…",
+        "who alone may call a tool; may be repeated (default: everybody)",
+        action="append",
+        default=(),
     )
 
 
@@ -37,22 +48,22 @@ class KeyOptions(CatalogOptions):
 
 
 def add(catalog: Commands) -> None:
-    catalog.add("publish", "Publish the tools of the --tools files.", CatalogOptions, publish)
+    catalog.add("publish", "Publish the tools of the --tools files.", OfferOptions, publish)
     catalog.add("show", "Show what is published, or one tool of it.", CatalogShowOptions, show)
     about = "Show what differs from the version before, or from the --tools files."
-    catalog.add("diff", about, CatalogOptions, diff)
+    catalog.add("diff", about, OfferOptions, diff)
     catalog.add("watch", "Print a line for each change, until Ctrl-C.", CatalogOptions, watch)
     catalog.add("key", "Make the key, or show which it is.", KeyOptions, key)
 
 
-def publish(options: CatalogOptions) -> int:
+def publish(options: OfferOptions) -> int:
     """Publish the tools of the files."""
     from quoth.tools.catalog.connection import connected
     from quoth.tools.catalog.store import publish_catalog
 
-    table = _tools_of_files(options)
-    if not len(table):
+    if not options.tools:
         raise UsageError("There is nothing to publish; name a file of tools with --tools FILE.hy.")
+    table = _offered(options)
     url, seal, prefix = place_of(options)
 
     async def work() -> int:
@@ -104,24 +115,22 @@ def show(options: CatalogShowOptions) -> int:
     return _run(work())
 
 
-def diff(options: CatalogOptions) -> int:
+def diff(options: OfferOptions) -> int:
     """Print how the published tools differ from those of the files, or from the version before."""
     from quoth.tools.catalog.changes import changes
     from quoth.tools.catalog.connection import connected
     from quoth.tools.catalog.payload import build_catalog_payload
     from quoth.tools.catalog.store import kept_versions, load_version
 
-    table = _tools_of_files(options)
+    offered = build_catalog_payload(_offered(options))["tools"] if options.tools else None
     url, seal, prefix = place_of(options)
 
     async def work() -> int:
         async with connected(url) as client:
             found = await _published(client, url, seal, prefix)
-            before, after = found["tools"], []
+            before, after = found["tools"], offered
             names = [f"v{found['version']}", "the files"]
-            if options.tools:
-                after = build_catalog_payload(table)["tools"]
-            else:
+            if after is None:
                 older = [one for one in await kept_versions(client, prefix=prefix) if one < found["version"]]
                 old = await load_version(client, older[0], key=seal, prefix=prefix) if older else None
                 if old is None:
@@ -208,14 +217,13 @@ def place_of(options: CatalogOptions) -> tuple[RedisUrl, Key, str]:
     return url, read_key(key_path(options.key)), prefix
 
 
-def _tools_of_files(options: Options) -> ToolTable:
-    """The tools of the files alone: those that ship are at every caller."""
+def _offered(options: OfferOptions) -> ToolTable:
+    """What a worker with these options offers: the tools of the files, and for whom they are."""
     from quoth.agent.terminal.output import results_only
-    from quoth.tools.loading import load_tools
-    from quoth.tools.registry.table import ToolTable
+    from quoth.agent.worker.assembly import Files
 
     with results_only():
-        return load_tools(options.tools, ToolTable())
+        return Files(options.tools, options.folder, options.policy, allow=options.allow).offer().table
 
 
 async def _published(client: Any, url: RedisUrl, seal: Key, prefix: str) -> dict[str, Any]:

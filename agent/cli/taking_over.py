@@ -17,6 +17,8 @@ from quoth.tools.errors import UsageError
 if TYPE_CHECKING:
     from quoth.tools.storage.database import Store
 
+KEPT = {"key": "key-file"}  # options whose name in the opening of a session is another
+
 
 def take_over(options: OptionsT, store: Store | None, session: str, user: str) -> OptionsT:
     """Return the options, with those of the session for the ones not given now. Missing files of tools are
@@ -40,7 +42,7 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
             *(("remote", "prefix", "redis_ca") if not options.remote else ()),
             *(() if options.shares else ("shared", "prefix", "redis_ca")),
         )
-        if (value := given.get(name.replace("_", "-"))) and vars(options)[name] is None
+        if (value := given.get(KEPT.get(name, name.replace("_", "-")))) and vars(options)[name] is None
     }
     if given.get("tools") and not options.tools:
         more["tools"] = [file for file in given["tools"] if foreign or Path(file).exists()]

@@ -60,6 +60,7 @@ SERVICES = {
     "web_search": "A web search does not travel",
 }
 _STAYING: dict[str, Any] = {field.name: _Stays(SERVICES[field.name]) for field in fields(Services)}
+_SERVICES = Services(**_STAYING)
 _OTHERS: dict[str, Any] = {
     "look": _Stays("A preview of a call does not travel"),
     "sandbox": _Stays("The sandbox of programs does not travel"),
@@ -79,7 +80,7 @@ def context_of(said: Delegated, base: ToolContext) -> ToolContext:
         user_message=said.message,
         confidence=said.confidence,
         chat=said.chat,
-        services=Services(**_STAYING),
+        services=_SERVICES,
         **{name: stays for name, stays in _OTHERS.items() if name != "look"},
     )
 

@@ -75,13 +75,12 @@ class Patience:
 
 @dataclass(eq=False)
 class Waiting:
-    """A call that was sent. ``news`` is what is told of it; ``late`` tells whether its deadline has passed,
-    and ``cancel`` is what a worker is told when it is given up."""
+    """A call that was sent. ``news`` is what is told of it, ``late`` whether its deadline has passed."""
 
     late: Callable[[], bool]
     lasts: int  # seconds after which nobody can begin it any more
     grants: list[str] = field(default_factory=list)  # that it was sent with; the last one counts
-    cancel: bytes = b""
+    cancel: Callable[[], bytes] = bytes  # what a worker is told when it is given up
     entry: bytes = b""  # of the queue
     taken: bool = False  # by a worker
     missing: int = 0  # looks in a row that did not find the entry
@@ -127,7 +126,7 @@ class Line:
             self._set_clock(await self._surely("TIME"))
         return time.time() + (self._offset or 0.0)
 
-    async def send(self, waiting: Waiting, grant: str, packed: bytes, cancel: bytes) -> None:
+    async def send(self, waiting: Waiting, grant: str, packed: bytes, cancel: Callable[[], bytes]) -> None:
         """Send a call, once more too; a reply to an earlier grant counts as well. Raises ToolError when Redis
         cannot be reached, or refuses it."""
         waiting.grants.append(grant)
@@ -154,7 +153,7 @@ class Line:
         """Give a call up; whether a worker has begun it, which is then told. Raises ToolError."""
         prefix, grant = self._prefix, waiting.grants[-1]
         keys = (names.grant(prefix, grant), names.queue(prefix), names.inbox(prefix, grant))
-        rest = (REVOKED, waiting.lasts, waiting.entry, waiting.cancel)
+        rest = (REVOKED, waiting.lasts, waiting.entry, waiting.cancel())
         taken = await self._surely("EVAL", TAKE_BACK, len(keys), *keys, *rest)
         waiting.taken = bool(taken)
         return waiting.taken

@@ -150,7 +150,9 @@ class _Sending:
 
     async def send(self, schema_hash: str) -> None:
         call, context = self._call, self._context
-        form = CallForm(call.form.tool, {name: plain(value) for name, value in call.form.args.items()})
+        form = call.form
+        if not all(map(_travels, form.args.values())):
+            form = CallForm(form.tool, {name: plain(value) for name, value in form.args.items()})
         until = await self._line.now() + self._seconds
         self._delegated = Delegated(
             grant=secrets.token_hex(16),
@@ -181,7 +183,7 @@ class _Sending:
             packed = self._delegated.pack(self._key)
         except WireError as error:
             raise ToolError(f"The call of {self._tool.name} was not sent. {error}") from None
-        await self._line.send(self._waiting, grant, packed, Cancel(grant).pack(self._key))
+        await self._line.send(self._waiting, grant, packed, lambda: Cancel(grant).pack(self._key))
 
     async def _send_again(self) -> None:
         """Send the call once more, with a new grant and the same key: the worker answers by the result that
@@ -304,3 +306,8 @@ class _Sending:
         for task in (*self._nested.values(), *self._telling):
             task.cancel()
         self._line.forget(self._waiting, given_up=given_up)
+
+
+def _travels(value: Any) -> bool:
+    """Whether an argument is the same on the other side, as most are, without being made plain."""
+    return type(value) in (int, bool) or value is None or (type(value) is str and value.isascii())

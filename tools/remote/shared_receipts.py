@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.ports import Receipt, Receipts
 from quoth.tools.catalog.connection import RedisUrl, told
-from quoth.tools.errors import QuothError, Status
+from quoth.tools.errors import QuothError, Status, StoreError
 from quoth.tools.policy.effects import READING
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.remote import names
@@ -66,8 +66,8 @@ return 1
 _SETTLE = f"""{OURS}
 if not ours(KEYS[1], ARGV[1], ARGV[2]) then return 0 end
 if redis.call('HGET', KEYS[2], 'entry') == ARGV[2] then
-  redis.call('HDEL', KEYS[2], 'entry')
   if ARGV[3] == 'ended' then redis.call('HSET', KEYS[2], 'ended', ARGV[4]) end
+  redis.call('HDEL', KEYS[2], 'entry')  -- last: an empty record is gone, and its expiry with it
   if ARGV[3] ~= 'open' then redis.call('HDEL', KEYS[2], 'begun') end
 end
 if ARGV[5] ~= '' then
@@ -140,10 +140,13 @@ class CallRecords:
         return found
 
     def begin(self, delivery: Delivery, call: Call) -> None:
-        """Write down that the body begins. Raises LostError, or StoreError where Redis is away."""
+        """Write down that the body begins. Raises LostError, or QuothError where Redis is away."""
         keys = [self._queue, names.call(self._prefix, call.key, call.user)]
-        with told(self._url):
-            begun = self._begin(keys=keys, args=[self._consumer, delivery.entry])
+        try:
+            with told(self._url):
+                begun = self._begin(keys=keys, args=[self._consumer, delivery.entry])
+        except StoreError as error:
+            raise QuothError(f"{call.tool} was not run: {error}") from None
         if not begun:
             raise LostError
 

@@ -84,6 +84,17 @@ def test_what_differs(shop: Shop) -> None:
     assert json.loads(shop.catalog("diff", "--json").out) == told
 
 
+def test_for_whom_a_tool_is_belongs_to_the_catalogue(shop: Shop) -> None:
+    shop.catalog("publish", "--tools", "shop.hy")
+    for_ann = "--tools", "shop.hy", "--allow", "count-fruit=ann"
+    told = 'From v1 to the files:\n~ count-fruit\n    users: None → ["ann"]\n'
+    assert shop.catalog("diff", *for_ann).out == told
+    shop.catalog("publish", *for_ann)
+    assert shop.catalog("show").out.endswith("\ncount-fruit is for ann.\n")
+    assert json.loads(shop.catalog("show", "--json").out)["permissions"] == {"count-fruit": ["ann"]}
+    assert shop.catalog("diff", *for_ann).out == "v2 and the files have the same tools.\n"
+
+
 def test_who_watches_sees_each_change(shop: Shop) -> None:
     with started("catalog", "watch", *shop.words, cwd=shop.folder) as watching:
         lines = iter(watching.stdout.readline, "")

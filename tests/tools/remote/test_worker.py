@@ -108,6 +108,28 @@ async def test_a_result_that_is_too_long_is_an_error_of_its_call(redis: str) -> 
     )
 
 
+@pytest.mark.parametrize(("effects", "seconds"), [(["reads"], 100), (["memory"], 86400)])
+async def test_nothing_is_left_for_ever(redis: str, effects: list[str], seconds: int) -> None:
+    def body(fruit: str, ctx: Any) -> int:
+        ctx.say("I look.")
+        return 30
+
+    async with calling(redis, count(body, effects=effects)) as caller:
+        async with at_work(caller):
+            call = caller.call(COUNT)
+            await caller.send(call)
+            await caller.settled()
+        left = [key.decode() async for key in caller.redis.scan_iter(f"{caller.prefix}:*")]
+        kept = {key: await caller.redis.ttl(key) for key in left}
+    assert kept.pop(caller.broker.queue_name) == -1  # it is empty
+    assert set(kept) == {
+        caller.replies,
+        names.grant(caller.prefix, call.grant),
+        names.call(caller.prefix, call.key, call.user),
+    }
+    assert 0 < min(kept.values()) <= seconds
+
+
 async def test_one_that_stops_ends_what_it_does_and_takes_no_more(redis: str) -> None:
     go = asyncio.Event()
 
