@@ -10,6 +10,7 @@ thousand turns use no more stack than ten."
   dataclasses [dataclass replace]
   quoth.agent.run.compaction [ask-within-window reply-tokens]
   quoth.agent.run.core-memory [NoMemoryError with-memory]
+  quoth.agent.run.remote-tools [with-tools]
   quoth.agent.reply [CallRecord]
   quoth.agent.run.observation [call-observation complaint cut-off empty-reply reminder unreadable]
   quoth.agent.run.run [Turn]
@@ -64,11 +65,11 @@ thousand turns use no more stack than ten."
             (await (act thought run))))))
 
 (defn :async perceive [stimulus run]
-  "Append the stimulus and what is new in the memory to the conversation; nothing said before is ever
-  changed."
+  "Append the stimulus, with what is new in the tools and in the memory, to the conversation; nothing said
+  before is ever changed."
   (+= run.step 1)
   (+= run.budget.steps-taken 1)
-  (for [message (await (with-memory stimulus.messages run))]
+  (for [message (await (with-memory (await (with-tools stimulus.messages run)) run))]
     (.append run.messages #* message)))
 
 (defclass [(dataclass :frozen True)] Ending []
@@ -137,8 +138,10 @@ thousand turns use no more stack than ten."
   "The tools that show nothing new, while the model has to look at something first and has others for that:
   those that end a run, or touch nothing but the memory and messages. Small models put a guess into a note
   and answered from it."
-  (setv blind (sfor  tool run.door.table.shown  :if (blind? tool)  tool.name))
-  (if (and blind (must-look? run) (< (len blind) (len run.door.table.shown)))  blind  (set)))
+  (setv blind (if (must-look? run)
+                  (sfor  tool run.door.table.shown  :if (blind? tool)  tool.name)
+                  (set)))
+  (if (< (len blind) (len run.door.table.shown))  blind  (set)))
 
 (defn blind? [tool]
   (or tool.ends-turn

@@ -44,6 +44,9 @@ os.environ["QUOTH_STATE"] = _STATE
 for variable in (
     "QUOTH_MODEL",
     "QUOTH_MEMORY",
+    "QUOTH_REDIS",
+    "QUOTH_CATALOG_KEY",
+    "QUOTH_SHARED",
     "QUOTH_SEARCH",
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",

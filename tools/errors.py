@@ -116,7 +116,7 @@ class ToolFailure(Exception):
 
 
 class CatalogStale(ToolFailure):
-    """A worker has other tools than the catalogue that a call was made by; ``schema_hash`` is the worker's."""
+    """A worker has other tools than the catalogue a call was made by; ``schema_hash`` is the worker's."""
 
     def __init__(self, message: str, schema_hash: str = "") -> None:
         super().__init__("error", message)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from quoth.tools.errors import UsageError
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.reply import Reply
+    from quoth.agent.run.options import PolicyOptions, ToolOptions
     from quoth.tools.call.call import ToolResult
     from quoth.tools.call.services import KnowledgeBase, WebSearch
     from quoth.tools.knowledge.base import FileKnowledge
@@ -59,7 +61,7 @@ def agent_of(
     AsyncAgent."""
     from quoth.agent.client import AsyncAgent
     from quoth.agent.run.channels import VARIABLE, channels_of
-    from quoth.agent.run.options import HostServices, ModelOptions, PolicyOptions, ToolOptions
+    from quoth.agent.run.options import HostServices, ModelOptions
 
     consent: Any = None
     if options.yes:
@@ -81,9 +83,14 @@ def agent_of(
     more.setdefault("services", services)
     agent = AsyncAgent(
         workspace=options.folder,
-        tools=ToolOptions(options.tools, options.belt or "full", options.without),
+        tools=replace(
+            remote_options(options),
+            tools=options.tools,
+            belt=options.belt or "full",
+            without=options.without,
+        ),
         model=ModelOptions(options.model, options.base_url, options.dialect, None, options.after_tags),
-        policy=PolicyOptions(options.policy, options.gate),
+        policy=policy_options(options),
         user=options.user,
         session=options.session,
         consent=consent,
@@ -93,6 +100,33 @@ def agent_of(
     if store is not None and not store.read_only:
         agent.use_store(store)
     return agent
+
+
+def remote_options(options: Options) -> ToolOptions:
+    """Where the remote tools are, if there are to be any."""
+    from quoth.agent.run.options import ToolOptions
+
+    if options.remote is None:
+        if options.local:
+            raise UsageError("--local keeps a tool here that is remote too; it goes with --remote URL.")
+        return ToolOptions()
+    from quoth.agent.run.remote_tools import remote_url  # here: most commands have none
+
+    url = remote_url(options.remote, ca=options.redis_ca)
+    return ToolOptions(remote=url, local=options.local, prefix=options.prefix or "sg", key=options.key)
+
+
+def policy_options(options: Options) -> PolicyOptions:
+    """The rules and the reviewer, and where limits and requests are shared, if they are."""
+    from quoth.agent.run.options import PolicyOptions
+
+    if not options.shares:
+        return PolicyOptions(options.policy, options.gate)
+    from quoth.tools.catalog.connection import redis_url  # here: most commands share nothing
+
+    url = redis_url(options.shared, "QUOTH_SHARED", ca=options.redis_ca)
+    prefix = options.prefix or "sg"
+    return PolicyOptions(options.policy, options.gate, shared=url, prefix=prefix, key=options.key)
 
 
 def _sources(words: Sequence[str]) -> dict[str, str]:
@@ -204,7 +238,11 @@ def tools_of(options: Options) -> ToolTable:
     _sources(options.sources)  # refused here, too
     with results_only():
         table = load_tools(options.tools, without=options.without, knowledge=options.knowledge)
-    return with_sources(table) if options.sources else table
+    table = with_sources(table) if options.sources else table
+    if options.remote is None and not options.local:
+        return table
+    remote = remote_options(options).open_remote(table)
+    return table if remote is None else remote.table
 
 
 # What is shown

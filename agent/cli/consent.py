@@ -6,12 +6,14 @@ cannot use ``approve`` or ``deny``.
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from quoth.agent.cli import flight
-from quoth.agent.cli.common import agent_of, open_store
+from quoth.agent.cli.common import agent_of, open_store, policy_options
 from quoth.agent.cli.options import DONE, FAILED, Commands, Options, argument, option
 from quoth.agent.cli.taking_over import take_over
 from quoth.agent.terminal.next_step import tell_next
@@ -71,8 +73,9 @@ def add(commands: Commands) -> None:
 
 def pending(options: PendingOptions) -> int:
     """Print the open requests, the oldest first; or one request, open or decided."""
-    with open_store(options) as store:
-        broker = _broker(options, store)
+    from quoth.tools.consent.rows import UNBELIEVED
+
+    with _opened(options) as (_, broker):
         if options.id:
             found = _find(options, options.id, broker)
             plan = broker.plan_of(found.id) if broker else ""
@@ -82,6 +85,8 @@ def pending(options: PendingOptions) -> int:
                 print_line(page(found, time.time(), plan))
             return DONE
         waiting = broker.requests(session=options.session) if broker else []
+        for id in broker.altered if broker else ():
+            complain(f"Request {id} is left out: it {UNBELIEVED}.")
     if options.json:
         print_json([request.to_json() for request in waiting])
     elif waiting:
@@ -132,8 +137,7 @@ def _decide(options: Options, id: str, decision: Decision) -> int:
 
     require_person()
     decision = replace(decision, by=options.asker)
-    with open_store(options) as store:
-        broker = _broker(options, store)
+    with _opened(options) as (store, broker):
         asked = _find(options, id, broker)
         assert store is not None, "a request was found in it"
         assert broker is not None, "it is that of the store"
@@ -168,6 +172,8 @@ def _tell_next(options: Options, store: Store, session: str) -> None:
         tell_next("To go on", options.typed("fly", plan))
     elif session in [name for name, _ in unfinished_sessions(store)]:
         tell_next("To go on", options.typed("resume", session))
+    elif options.shares:
+        complain(f"It counts where session {session} is; to go on there: quoth resume {session}")
     else:
         complain(f"There is nothing to resume; it counts when the call is made again in session {session}.")
 
@@ -182,14 +188,27 @@ def _find(options: Options, id: str, broker: Broker | None) -> Request:
     return found
 
 
-def _broker(options: Options, store: Store | None) -> Broker | None:
-    """The broker of the workspace, which knows no tools; None where nothing was ever asked."""
+@contextlib.contextmanager
+def _opened(options: Options) -> Iterator[tuple[Store | None, Broker | None]]:
+    """The store of the workspace and its broker, which knows no tools; None where nothing was ever asked.
+    Where requests are shared, there is a store too: for the record of decisions that are made here."""
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.consent.broker import Broker
     from quoth.tools.history.audit import StoreAudit
     from quoth.tools.registry.table import ToolTable
+    from quoth.tools.storage.database import Store
+    from quoth.tools.storage.paths import store_path
 
-    if store is None:
-        return None
-    root = Workspace(options.folder)
-    return Broker(lambda: store, ToolTable(), root, audit=StoreAudit(lambda: store))
+    shared = policy_options(options).open_shared()
+    with open_store(options) as found, contextlib.ExitStack() as ending:
+        store = found
+        if shared is not None:
+            ending.callback(shared.close)
+            store = store or ending.enter_context(contextlib.closing(Store(store_path(options.folder))))
+        if store is None:
+            yield None, None
+            return
+        own = store
+        rows = shared.requests(lambda: own) if shared else None
+        root, audit = Workspace(options.folder), StoreAudit(lambda: own)
+        yield own, Broker(lambda: own, ToolTable(), root, audit=audit, rows=rows)

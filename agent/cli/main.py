@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from quoth.agent.cli import (
     audit,
     call,
+    catalog,
     chat,
     consent,
     flight,
@@ -25,6 +26,7 @@ from quoth.agent.cli import (
     run,
     session,
     tools,
+    worker,
 )
 from quoth.agent.cli.common import interrupted
 from quoth.agent.cli.options import BEFORE, DONE, FAILED, USAGE, Commands, Options, Parser, parsed
@@ -50,10 +52,12 @@ FILES = (
     consent,
     memory,
     knowledge,
+    catalog,
     remind,
     session,
     resume,
     replay,
+    worker,
 )
 
 

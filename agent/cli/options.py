@@ -94,6 +94,22 @@ class Options:
     without: Sequence[str] = option(
         "--without", "NAME", "leave out a tool that ships; may be repeated", action="append", default=()
     )
+    remote: str | None = option(
+        "--remote", "URL", "redis://…, where workers offer tools (a password: in QUOTH_REDIS, or @FILE)"
+    )
+    local: Sequence[str] = option(
+        "--local",
+        "TOOL",
+        "keep this tool here though it is remote too; may be repeated",
+        action="append",
+        default=(),
+    )
+    prefix: str | None = option("--prefix", "NAME", "what the keys in Redis begin with (default: sg)")
+    key: str | None = option("--key", "FILE", "the key shared with the workers (default: QUOTH_CATALOG_KEY)")
+    redis_ca: str | None = option("--redis-ca", "FILE", "the CA of a rediss:// server")
+    shared: str | None = option(
+        "--shared", "URL", "redis://…, where machines share limits and requests (default: QUOTH_SHARED)"
+    )
     sources: Sequence[str] = option(
         "--source",
         "NAME=PATH",
@@ -143,6 +159,11 @@ class Options:
         return self.memory or os.environ.get("QUOTH_MEMORY") or None
 
     @property
+    def shares(self) -> bool:
+        """Whether limits and requests are shared with other machines."""
+        return bool(self.shared or os.environ.get("QUOTH_SHARED"))
+
+    @property
     def asker(self) -> str:
         """The user's name; the login name by default."""
         from quoth.agent.terminal.person import user_name
@@ -151,7 +172,10 @@ class Options:
 
     def typed(self, *words: str, also: str = "") -> str:
         """Return a ``quoth`` command for the same workspace, quoted for a shell; ``also`` is added as is."""
-        place = () if self.workspace is None else ("--workspace", self.workspace)
+        place: list[str] = [] if self.workspace is None else ["--workspace", self.workspace]
+        if self.shared:  # a URL that was typed holds no password
+            given = {"--shared": self.shared, "--prefix": self.prefix, "--key": self.key}
+            place += [word for name, value in given.items() if value for word in (name, value)]
         return " ".join(["quoth", *(shlex.quote(word) for word in (*words, *place))]) + also
 
 

@@ -84,7 +84,8 @@ def check(options: CheckOptions) -> int:
 
 def _layers(options: CheckOptions) -> list[Layer]:
     """The file that is named; else all that may apply here, the workspace's own trusted or not."""
-    from quoth.tools.policy.files import layers_to_check, read_layer, workspace_policy
+    from quoth.tools.policy.files import layers_to_check, read_layer
+    from quoth.tools.policy.places import workspace_policy
 
     root = _root(options.folder)
     if options.file is None:

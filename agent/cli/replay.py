@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.common import open_store, tools_of, write_new
+from quoth.agent.cli.common import open_store, remote_options, tools_of, write_new
 from quoth.agent.cli.options import Commands, Options, argument, option, switch
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import UsageError
@@ -102,10 +102,11 @@ async def _replayed(options: ReplayOptions, session: str, events: list[Event], f
     from quoth.agent.run.options import HostServices
 
     notes: list[str] = []
+    remote = remote_options(options)
 
     def again(given: Opening, live: bool = False) -> Conversations:
         own: dict[str, Any] = {"dialect": options.dialect, "belt": options.belt, "policy": options.policy}
-        own |= {"gate": options.gate, "without": options.without}
+        own |= {"gate": options.gate, "without": options.without, "remote": remote}
         files = list(options.tools) or None
         own["services"] = HostServices(memory_url=options.memory_url if live else None)
         return rebuilt_agent(

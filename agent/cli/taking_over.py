@@ -17,6 +17,8 @@ from quoth.tools.errors import UsageError
 if TYPE_CHECKING:
     from quoth.tools.storage.database import Store
 
+KEPT = {"key": "key-file"}  # options whose name in the opening of a session is another
+
 
 def take_over(options: OptionsT, store: Store | None, session: str, user: str) -> OptionsT:
     """Return the options, with those of the session for the ones not given now. Missing files of tools are
@@ -37,13 +39,18 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
         for name in (
             *("model", "base_url", "policy", "gate", "dialect", "belt"),
             *("search", "search_keys", "after_tags"),
+            *(("remote", "prefix", "redis_ca") if not options.remote else ()),
+            *(() if options.shares else ("shared", "prefix", "redis_ca")),
         )
-        if (value := given.get(name.replace("_", "-"))) and vars(options)[name] is None
+        if (value := given.get(KEPT.get(name, name.replace("_", "-")))) and vars(options)[name] is None
     }
     if given.get("tools") and not options.tools:
         more["tools"] = [file for file in given["tools"] if foreign or Path(file).exists()]
-    if given.get("without") and not options.without:
-        more["without"] = given["without"]
+    if given.get("key-file") and not (options.key or options.remote):
+        more["key"] = given["key-file"]
+    for name in ("without", "local"):
+        if given.get(name) and not vars(options)[name]:
+            more[name] = given[name]
     if given.get("knowledge"):
         more["knowledge"] = True
     if options.search and "://" not in options.search:  # a folder has no keys
@@ -88,7 +95,7 @@ def reaches_out(name: str, value: Any) -> bool:
 
     if name == "model":
         return value not in EMBEDDED
-    names = ("tools", "policy", "gate", "base_url", "sources", "channels", "search")
+    names = ("tools", "policy", "gate", "base_url", "sources", "channels", "search", "remote", "shared")
     return name in names and bool(value)
 
 

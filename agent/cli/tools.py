@@ -5,11 +5,16 @@ Knows how tools are printed and calls none.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from quoth.agent.cli.common import tools_of
 from quoth.agent.cli.options import DONE, Commands, Options, argument, option
-from quoth.agent.terminal.output import print_json, print_line
+from quoth.agent.terminal.output import complain, print_json, print_line
+
+if TYPE_CHECKING:
+    from quoth.tools.registry.table import ToolTable
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -33,7 +38,7 @@ def add(commands: Commands) -> None:
 
 
 def tools(options: ToolsOptions) -> int:
-    table = tools_of(options)
+    table = _for_user(options, tools_of(options))
     if options.name:
         from quoth.agent.terminal.tool_page import expansions, tool_page
 
@@ -44,21 +49,46 @@ def tools(options: ToolsOptions) -> int:
         else:
             print_line(tool_page(tool))
     elif options.json:
-        print_json([tool.describe() for tool in table])
+        print_json([tool.describe() for tool in table.visible])
     else:
-        width = max((len(tool.name) for tool in table), default=0)
-        for tool in table:
-            first = " ".join(tool.description.split()).split(". ")[0].rstrip(".")
-            print_line(f"{tool.name:<{width}}  {first}.")
-            print_line(f"{'':<{width}}  {tool.signature()}")
+        for line in listed(table.visible):
+            print_line(line)
     return DONE
+
+
+def _for_user(options: Options, table: ToolTable, route: str = "", *, programs: bool = False) -> ToolTable:
+    """The table, hiding what the rules deny the user always: by this route of a run, or by any."""
+    from quoth.tools.policy.places import has_rules
+
+    if not (has_rules(options.folder, options.policy) or table.permissions):  # those that ship deny none
+        return table
+    from quoth.tools.policy.files import load_policy
+    from quoth.tools.policy.offer import offered, ways
+
+    policy = load_policy(options.folder, options.policy)
+    for note in policy.notes:
+        complain(note)
+    routes = ways(table, policy, options.asker, route, programs=programs) if route else ()
+    seen = offered(table, policy, options.asker, routes)
+    if hidden := ", ".join(sorted(seen.hidden)):
+        complain(f"Not shown, because {options.asker} may not call it in any way: {hidden}")
+    return seen
+
+
+def listed(table: ToolTable) -> Iterator[str]:
+    """Two lines for each tool: what it does, and its signature."""
+    width = max((len(tool.name) for tool in table), default=0)
+    for tool in table:
+        first = " ".join(tool.description.split()).split(". ")[0].rstrip(".")
+        yield f"{tool.name:<{width}}  {first}."
+        yield f"{'':<{width}}  {tool.signature()}"
 
 
 def belt(options: BeltOptions) -> int:
     from quoth.neuro.prompt.belt import belt as view_of
     from quoth.neuro.prompt.belt import belt_json
 
-    table = tools_of(options)
+    table = _for_user(options, tools_of(options), "reply", programs=options.view == "run")
     if options.json:
         print_json(belt_json(table, options.view))
     else:

@@ -17,6 +17,7 @@ from quoth.agent.plan.check import check
 from quoth.agent.plan.check_forms import tool_uses
 from quoth.agent.plan.model import Form, Part, Plan
 from quoth.agent.run.subagents import chosen
+from quoth.neuro.prompt.dialects import CALL_FORM
 from quoth.tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,11 +35,13 @@ async def dry_flight(agent: Host, file: PlanFile, wanted: Wanted) -> list[dict[s
     steps = []
     for step in plan.order:
         if step.id in wished:
-            shown = agent.table if step.tools is None else chosen(agent.table, step.tools)
+            table = agent.table if step.tools is None else chosen(agent.table, step.tools)
             more = {
                 "approved": approves(approval_of(agent.store, plan, str(file.path), step, agent.table)),
                 "blocks": [await _block(agent, plan, step, form) for form in step.running],
-                "tools": [tool.name for tool in shown if tool.shown] if step.objective else None,
+                "tools": agent.offered(table, CALL_FORM, agent.user).shown.names()
+                if step.objective
+                else None,
             }
             steps.append(await _row(agent, step, more))
     for group in plan.parts:

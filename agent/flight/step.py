@@ -32,7 +32,6 @@ from quoth.agent.terminal.text import failure_text, shortened, show_value
 from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.context_window import longest_reply, window_of
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import CALL_FORM
 from quoth.tools.call.call import Call, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
@@ -124,6 +123,7 @@ class _Attempt:
 
     async def go(self) -> StepOutcome:
         try:
+            await self.agent.renew()
             came = await self._go()
         except (ToolError, UsageError) as error:
             came = StepOutcome("failed", str(error))
@@ -291,12 +291,19 @@ class _Attempt:
         log.recalled = backend is None  # of a form, nothing but its receipts tells whether it had begun
         said: Mapping[str, Any] = {"text": self.step.title}
         messages, dialect, search, must_act = Messages(), CALL_FORM, False, False
+        before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
+
+        def offers(table: ToolTable) -> ToolTable:
+            return agent.offered(table, dialect, session.user, "reply", before) if backend else table
+
         if backend is not None:
             dialect, search = agent.models.dialect_of(backend, table, searched=self.step.tools is None)
-            must_act = len(table) > 0 and agent.models.must_act(backend)
+            table = offers(table)
+            must_act = len(table.visible) > 0 and agent.models.must_act(backend)
             messages = opening(session, name, past, table, dialect, search)
             if past.stimulus is None:
-                said = stimulus(self._said(), backend, vars(agent.limits), dialect, search, must_act)
+                hidden = {"hidden": sorted(table.hidden)} if table.hidden else {}
+                said = stimulus(self._said() | hidden, backend, vars(agent.limits), dialect, search, must_act)
                 log.reply = log.add("stimulus", said, parent=self.context.log.begun)
         if past.stimulus is not None:
             said = past.stimulus.data
@@ -318,6 +325,9 @@ class _Attempt:
             dialect=dialect,
             search=search,
             listener=self._heard,
+            renew=agent.renew,
+            offers=offers,
+            whole=agent.table,
         )
         run.spent = lambda usage: self._spent(run, usage)
         return run
@@ -348,7 +358,7 @@ class _Attempt:
         return replace(
             self.agent.context(task),
             session=self.session.id,
-            catalog=BeltCatalog(table),
+            catalog=self.agent.catalog.of(table),
             pages=self._pages,
             clocks=(self.clock,),
         )

@@ -177,7 +177,7 @@ class Repl:
         if name == "help":
             self._tell(self.help)
         elif name == "tools":
-            self._tell("\n".join(tool.signature() for tool in self.agent.table))
+            self._tell("\n".join(tool.signature() for tool in self.agent.listed().visible))
         elif name == "tool":
             from quoth.agent.terminal.tool_page import tool_page
 
@@ -186,8 +186,9 @@ class Repl:
             self._tell(tool_page(self.agent.table.get(rest)))
         elif name == "belt":
             from quoth.neuro.prompt.belt import belt
+            from quoth.neuro.prompt.dialects import CALL_FORM
 
-            self._tell(belt(self.agent.table).rstrip("\n"))
+            self._tell(belt(self.agent.offered(self.agent.table, CALL_FORM, self.agent.user)).rstrip("\n"))
         elif name == "pending":
             self._pending(rest)
         elif name in ("approve", "deny"):

@@ -12,10 +12,11 @@ from typing import Any, Literal
 
 from quoth.agent.run.conversation import Conversations
 from quoth.agent.run.options import ModelOptions, PolicyOptions, ToolOptions, service_options
+from quoth.agent.session.drift import versions_of
 from quoth.agent.terminal.input import read_file
 from quoth.tools.call.services import Services
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.history.event import Event, TranscriptError
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.transfer import read_written
@@ -67,11 +68,13 @@ def rebuilt_agent(
     without: Sequence[str] = (),
     live: bool = False,
     services: Services | None = None,
+    remote: ToolOptions | None = None,
 ) -> Conversations:
     """An agent with the session's options, without a model; ``tools``, ``dialect``, ``belt``, ``policy``,
     ``gate`` and ``without`` replace the session's own unless they are None or empty. ``notes`` gets a
     sentence for everything that cannot be restored. With ``live`` the policy and the gate must be found, else
-    it raises UsageError, and its calls may use ``services``."""
+    it raises UsageError, and its calls may use ``services``. ``remote`` says where remote tools are, in place
+    of what the session says; if they cannot be reached, that is a note too."""
     said = given.said
     if tools is None:
         named: list[str] = list(said.get("tools") or ())
@@ -80,6 +83,7 @@ def rebuilt_agent(
             named = []
         tools = [file for file in named if Path(file).is_file()]
         notes += [f"The tool file {file} is not there any more." for file in named if file not in tools]
+    options = ToolOptions(tools, belt or said.get("belt") or "full", without or said.get("without") or ())
     judges: dict[str, Any] = {}
     for option, own in (("policy", policy), ("gate", gate)):
         file = said.get(option) if own is None else None
@@ -92,7 +96,7 @@ def rebuilt_agent(
         services = replace(service_options(services), knowledge_base=base)
     return Conversations(
         workspace=workspace,
-        tools=ToolOptions(tools, belt or said.get("belt") or "full", without or said.get("without") or ()),
+        tools=_with_remote(options, given, remote, notes),
         model=ModelOptions(dialect=dialect or said.get("dialect")),
         policy=PolicyOptions(judges["policy"], judges["gate"])
         if live
@@ -103,9 +107,35 @@ def rebuilt_agent(
     )
 
 
-def tools_since(versions: Mapping[str, str], table: ToolTable) -> Iterator[str]:
-    """A sentence each for the tools of a session that have changed, are missing, or are new."""
-    now = {tool.name: tool.outline for tool in table}
+def _with_remote(
+    options: ToolOptions, given: Opening, chosen: ToolOptions | None, notes: list[str]
+) -> ToolOptions:
+    """The options with the remote tools of the session, or with those that were ``chosen`` now."""
+    said = given.said
+    if (chosen is None or chosen.remote is None) and not (where := said.get("remote")):
+        return options
+    from quoth.agent.run.remote_tools import open_catalog, remote_url  # here: most sessions have none
+
+    if chosen is None or chosen.remote is None:
+        if given.foreign:
+            notes.append(f"Remote tools that were chosen elsewhere are not used unasked: {where}.")
+            return options
+        local, prefix, key = said.get("local") or (), said.get("prefix") or "sg", said.get("key-file")
+    else:
+        where, local, prefix, key = chosen.remote, chosen.local, chosen.prefix, chosen.key
+    assert where is not None, "one of the two names a place"
+    try:
+        if isinstance(where, str):
+            where = remote_url(where, ca=said.get("redis-ca"), typed=False)
+        return replace(options, remote=open_catalog(where, prefix, key), local=local)
+    except QuothError as error:
+        notes.append(f"The remote tools are not here. {error}")
+        return options
+
+
+def tools_since(then: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence each for the tools that have changed, are missing, or are new between two openings."""
+    versions, now = versions_of(then), versions_of(given)
     became = {
         "have changed": [name for name in versions if name in now and now[name] != versions[name]],
         "are not here": [name for name in versions if name not in now],

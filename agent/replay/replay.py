@@ -28,7 +28,7 @@ from quoth.agent.reply import Reply
 from quoth.agent.run.conversation import Conversations
 from quoth.agent.run.run import RunLimits
 from quoth.agent.run.subagents import begin
-from quoth.agent.session.past import Past
+from quoth.agent.session.past import GOING_ON, Past
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import choose_dialect, dialect_named
 from quoth.tools.call.call import PROGRAMS, Call, ToolResult, new_call
@@ -120,7 +120,7 @@ async def replay(
             if key not in agents:
                 agents[key] = await opened.enter_async_context(make(given))
                 _set_apart(agents[key], session, events)
-                found.notes += tools_since(given.said.get("versions", {}), agents[key].table)
+                found.notes += tools_since(given.said, agents[key].given())
             await _Replayed(found, agents[key], run, happened).go()
     if live is not None:
         await _look_again(found, events, live, foreign)
@@ -164,7 +164,7 @@ class _Replayed:
 
     def _last_end(self) -> Event | None:
         """The end of the run, unless it was resumed and then broken off."""
-        last = [e for e in self._events if e.kind in ("end", "memory", "request", "reply", "call", "receipt")]
+        last = [e for e in self._events if e.kind == "end" or e.kind in GOING_ON]
         return last[-1] if last and last[-1].kind == "end" else None
 
     async def go(self) -> None:
@@ -190,7 +190,7 @@ class _Replayed:
         self._compare_dialect(stimulus, told)
         if told.get("after"):
             return await agent._brought_back(told["after"], stimulus.parent)
-        return agent._begin(stops=told.get("after-tags") == "stop")
+        return agent._begin(told)
 
     def _differ(self, what: What, event: str, recorded: str, now: str) -> None:
         if not is_same(recorded, now):

@@ -5,7 +5,7 @@ Knows runs and how they are recorded; it must not know agents, or who wants the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.services import MemoryStore, Services
 from quoth.tools.door.door import Door
 from quoth.tools.history.long_results import Texts
+from quoth.tools.registry.table import ToolTable
 
 
 def build_run(
@@ -52,13 +53,17 @@ def build_run(
     memory: MemoryStore | None = None,
     shows: Callable[[str], bool] = lambda label: True,
     known: dict[str, Any] | None = None,
+    renew: Callable[[], Awaitable[ToolTable]] | None = None,
+    offers: Callable[[ToolTable], ToolTable] = lambda table: table,
+    whole: ToolTable | None = None,
 ) -> Run:
     """The run that ``log`` records: ``past`` answers what has happened before, new events are written to
     ``log``. Without ``backend`` the run ends where ``past`` ends, and nothing is written. ``door`` has the
     tools of the run, ``services`` gives what its calls may use, and ``caller`` is the call that a sub-agent
     works for; ``speaker`` is the user of the calls, where that is not the user of the session. The model is
     shown what is new in ``memory``, of the blocks that ``shows`` allows, beside
-    those that it has ``known``. For the other parameters see Run and RecordedBackend."""
+    those that it has ``known``; of the tools that ``renew`` gives, what is new since it was told of the
+    ``whole`` table. For the other parameters see Run and RecordedBackend."""
     live = backend is not None
     recorded = RecordedBackend(backend, past, log, differs=differs, note=note)
     recorded_door = RecordedDoor(door, past, log, live=live, differs=differs)
@@ -89,6 +94,9 @@ def build_run(
         memory=memory if live else None,
         shows=shows,
         known={} if known is None else known,
+        renew=renew if live else None,
+        offers=offers,
+        whole=whole,
     )
     recorded.run = recorded_door.run = run
     run.context = replace(context, services=services(run), talk=lambda: log.session.talk(log.run))

@@ -21,6 +21,7 @@ from quoth.agent.run.observation import LINE, cleared, cleared_head
 from quoth.neuro.backends.base import ContextFullError, ModelError, Usage
 from quoth.neuro.backends.context_window import Gauge, longest_reply, message_tokens, tokens_in, window_of
 from quoth.neuro.backends.messages import Message, Messages
+from quoth.neuro.prompt.belt import NEWS
 from quoth.neuro.prompt.memory import all_blocks_text, is_memory
 from quoth.tools.text import count, number_of
 
@@ -271,8 +272,9 @@ def _rebuilt(run: Run, begin: int, cut: int, summary: str) -> Messages:
     old = run.messages
     new = Messages()
     opening = run.dialect.opening(run.door.table, search=run.search)
-    for place in range(cut):  # also what told a model how to call tools in text, when it came later
-        if old[place]["role"] == "system" or old[place]["content"] == opening:
+    for place in range(cut):  # also what was said of tools later, and how to call them in text
+        text = old[place]["content"]
+        if old[place]["role"] == "system" or text == opening or text.startswith(NEWS):
             new.add(old[place])
     if run.known:  # as they are now, in place of all that was said of them
         new.append("user", all_blocks_text(run.known.values(), must_act=run.must_act))
@@ -297,7 +299,8 @@ def _rebuilt(run: Run, begin: int, cut: int, summary: str) -> Messages:
 
 def _is_said(message: Message) -> bool:
     """Whether a message is a person's, or stands for it; one of the memory may hold any words."""
-    return message["role"] == "user" and not is_memory(message["content"])
+    text = message["content"]
+    return message["role"] == "user" and not (is_memory(text) or text.startswith(NEWS))
 
 
 def _left_out(number: int) -> str:

@@ -33,6 +33,7 @@ from quoth.tools.history.event import read_form
 from quoth.tools.history.long_results import OnlyNames
 from quoth.tools.history.transfer import is_word
 from quoth.tools.lisp.forms import CallForm
+from quoth.tools.policy.offer import ALL_SPEAKERS
 from quoth.tools.registry.table import ToolTable, cognitive_tools
 
 BROKEN_OFF = "The run was broken off, and the conversation went on without it."
@@ -47,6 +48,7 @@ class Conversations(Host):
     async def run(self, task: str) -> Reply:
         """Run one task in a conversation of its own."""
         self._require_open()
+        await self.renew()
         reply, _ = await self._first(task, self._begin())
         return reply
 
@@ -59,6 +61,7 @@ class Conversations(Host):
         broken off, it goes on, with the calls that were approved meanwhile; if it has ended, its Reply is as
         it was."""
         self._require_open()
+        await self.renew()
         if turn and not is_word(turn):
             raise UsageError(f"The name of a message is one word, not {turn!r}.")
         if turn and (name := self._session.run_of(turn)):
@@ -79,6 +82,7 @@ class Conversations(Host):
     async def follow(self, text: str) -> Reply:
         """Run the next message of the conversation of the session's last run, however that was begun."""
         self._require_open()
+        await self.renew()
         if (last := self._session.last_run()) != self._talk:
             self.forget()
             self._talk = last
@@ -100,6 +104,7 @@ class Conversations(Host):
         call. Finished calls are not repeated; calls without a decision keep waiting. Raises UsageError when
         nothing can be resumed, or another process drives the session."""
         self._require_open()
+        await self.renew()
         done: list[Reply | ToolResult] = []
         with self._session.driven():
             unfinished = self._session.to_resume()
@@ -147,10 +152,20 @@ class Conversations(Host):
             self._session.let_go(self._conversation)
         self._conversation, self._talk = None, ""
 
-    def _begin(self, *, stops: bool | None = None) -> Messages:
-        """A new conversation, whose runs end with the first reply that has calls if it ``stops``."""
-        stops = self._stops() if stops is None else stops
-        return begin(self.table, replace(self.dialect(), stops=stops), self.models.search)
+    def _begin(self, told: Mapping[str, Any] | None = None) -> Messages:
+        """A new conversation, as a run with this stimulus begins it; by default the next run."""
+        stops = self._stops() if told is None else told.get("after-tags") == "stop"
+        dialect = replace(self.dialect(), stops=stops)
+        table = self._offered_in(dialect, {}, self.table) if told is None else self.table_of(told)
+        return begin(table, dialect, self.models.search)
+
+    def _offered_in(self, dialect: Dialect, told: Mapping[str, Any], table: ToolTable) -> ToolTable:
+        """A table as the model of a run with this stimulus is shown it. The belt of a chat is shared by all
+        who speak there."""
+        before = told.get("hidden", ())
+        if self.chat:
+            return self.offered(table, dialect, ALL_SPEAKERS, "chat", before)
+        return self.offered(table, dialect, self.user, "reply", before)
 
     def _stops(self) -> bool:
         """Whether a run ends with the first reply that has calls."""
@@ -188,6 +203,8 @@ class Conversations(Host):
             said["chat"] = self.chat
         if self._stops():
             said["after-tags"] = "stop"
+        if hidden := self._offered_in(self.dialect(), {}, self.table).hidden:
+            said["hidden"] = sorted(hidden)
         if news := self._news(after):
             said["news"] = news
         if known := await self._known_of(task):
@@ -267,7 +284,8 @@ class Conversations(Host):
     def _opened_at(self, name: str) -> Messages:
         """The conversation as it was when a run began."""
         before = self._session.messages_before(name)
-        messages = read_messages(before) if before else self._begin()
+        begun = self.transcript.last(self.session, "stimulus", run=name)
+        messages = read_messages(before) if before else self._begin(begun.data if begun else None)
         if self._session.goes_on(name):  # what it went on with is recorded
             self._session.talk_of(messages).count = len(messages)
         return messages
@@ -327,13 +345,17 @@ class Conversations(Host):
         log = RunLog(self._session, name)
         speaker = told.get("speaker") or self.user
         after = told.get("after-tags", "continue")
+        dialect = replace(dialect_named(told["dialect"], in_text=told["in-text"]), stops=after == "stop")
+        offers = partial(self._offered_in, dialect, told)
+        table = offers(self.table_of(told)) if live else self.table_of(told)
+        context = self.context(told["text"], user=speaker, knowledge=told.get("data", ""))
         run = build_run(
             log,
             past,
             told["text"],
-            door=self.door.narrowed(self.table_of(told)),
+            door=self.door.narrowed(table),
             backend=self.models.backend if live else None,
-            context=self.context(told["text"], user=speaker, knowledge=told.get("data", "")),
+            context=replace(context, catalog=self.catalog.of(table)),
             services=lambda run: services_for(self, run),
             messages=messages,
             limits=self.limits if live else RunLimits(**told["limits"]),
@@ -344,7 +366,7 @@ class Conversations(Host):
             after_tags=after_tags or ended.get("after-tags") or after,
             turn=told.get("turn", ""),
             must_act=told["must-act"],
-            dialect=replace(dialect_named(told["dialect"], in_text=told["in-text"]), stops=after == "stop"),
+            dialect=dialect,
             search=told["search"],
             listener=None if ends else self.on_event,
             differs=differs,
@@ -352,6 +374,9 @@ class Conversations(Host):
             memory=self.services.memory,
             shows=lambda label: self._shows_block(label, speaker),
             known=self._known(name, messages),
+            renew=None if self._remote is None else self.renew,
+            offers=offers,
+            whole=self._session.talk_of(messages).table or self.table,
         )
         with self.stoppable(run):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
@@ -360,7 +385,8 @@ class Conversations(Host):
             log.ended(replace(reply, status="pending" if waits else "failed", text=BROKEN_OFF), run.messages)
         if run.chats and (live or tells):
             await send_follow_ups(run, reply, log)
-        self._session.talk_of(run.messages).known = run.known
+        talk = self._session.talk_of(run.messages)
+        talk.known, talk.table = run.known, run.whole
         return reply, run.messages
 
     def _shows_block(self, label: str, user: str) -> bool:
@@ -379,8 +405,10 @@ class Conversations(Host):
         return dict(known) if known is not None else self._session.known_before(run)
 
     def table_of(self, told: Mapping[str, Any]) -> ToolTable:
-        """The tools of a run with this stimulus; a sub-agent may have only some of the agent's."""
-        return self.table if told.get("tools") is None else chosen(self.table, told["tools"])
+        """The tools of a run with this stimulus, hiding those that its model was not shown when it began; a
+        sub-agent may have only some of the agent's."""
+        table = self.table if told.get("tools") is None else chosen(self.table, told["tools"])
+        return table.hiding(told.get("hidden", ()))
 
 
 def _chat_of(past: Past) -> str:

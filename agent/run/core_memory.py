@@ -27,17 +27,19 @@ class NoMemoryError(QuothError):
 async def with_memory(messages: Sequence[tuple[str, ...]], run: Run) -> list[tuple[str, ...]]:
     """The messages of a stimulus with what is new in the memory: before a person's words, but behind the
     results of calls, which a provider wants right after the calls. Raises NoMemoryError."""
-    news = await _news(run)
-    if not news:
-        return list(messages)
+    return with_news(messages, await _news(run))
+
+
+def with_news(messages: Sequence[tuple[str, ...]], news: str) -> list[tuple[str, ...]]:
+    """The messages of a stimulus with news of the host, if there are any, in their place among them."""
     place = next((i for i, message in enumerate(messages) if message[0] == "user"), len(messages))
-    return [*messages[:place], ("user", news), *messages[place:]]
+    return [*messages[:place], *([("user", news)] if news else []), *messages[place:]]
 
 
 async def _news(run: Run) -> str:
     """The message on the memory at this turn; empty if the model knows all of it."""
     said = _recorded(run)
-    if said is None and run.memory is not None and not _is_recorded(run):
+    if said is None and run.memory is not None and not is_recorded(run):
         said = await _look(run)
         if said is not None and run.log is not None:
             run.log.add("memory", said, parent=run.log.reply)
@@ -57,7 +59,7 @@ def _recorded(run: Run) -> Mapping[str, Any] | None:
     return None if event is None else event.data
 
 
-def _is_recorded(run: Run) -> bool:
+def is_recorded(run: Run) -> bool:
     """Whether the transcript has the model's reply to this turn."""
     return run.past is not None and run.past.place < len(run.past.exchanges)
 

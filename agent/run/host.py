@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -36,9 +36,10 @@ from quoth.agent.session.index import new_session, session_of_chat
 from quoth.agent.session.session import Session
 from quoth.agent.terminal.person import user_name
 from quoth.neuro.prompt.belt import BeltCatalog
+from quoth.neuro.prompt.dialects import RUN, Dialect
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.ports import Audit
+from quoth.tools.call.ports import Limits
 from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SOURCES, Embedder, Services
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
@@ -54,8 +55,11 @@ from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.loading import KNOWLEDGE_RULES, with_sources
-from quoth.tools.policy.files import load_policy, policy_files
+from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
+from quoth.tools.policy.offer import offered, ways
+from quoth.tools.policy.places import policy_files
+from quoth.tools.registry.table import ToolTable
 from quoth.tools.sandbox.runner import Sandbox
 from quoth.tools.sandbox.snapshots import StoreSnapshots
 from quoth.tools.storage.database import Store
@@ -120,6 +124,12 @@ class Host:
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
         table = tooling.load(knowledge=given.gathers)
         self.table = table if given.sources is NO_SOURCES else with_sources(table)
+        self._store: Store | None = None
+        self.audit = given.audit or StoreAudit(self._opened_store)
+        self.on_event = on_event
+        self._remote = tooling.open_remote(self.table, self.audit, self._tell)
+        if self._remote is not None:
+            self.table = self._remote.table
         self.models = Models(model_options(model), search=tooling.searched)
         self.channel = given.channel
         self.deliver: Callable[[str], None] | None = None  # brings a message to the user
@@ -127,13 +137,14 @@ class Host:
         self.session = session or new_session()
         self.named = session or ""
         self.chat = ""
-        self.on_event = on_event
         self._given = given
         self._consent = consent
         self._running: Stoppable | None = None
+        self._offered: dict[tuple[str, Route, bool], ToolTable] = {}
         self._closed = False
-        self._store: Store | None = None
-        self._open_records(given.audit)
+        self._troubled = ""
+        self._shared = policies.open_shared()
+        self._open_records()
         self._open_session()
         self.door = self._make_door(policies)
         self._options = {
@@ -143,9 +154,11 @@ class Host:
             "base-url": self.models.options.base_url,
             "policy": None if policies.file is None else str(Path(policies.file).resolve()),
             **({"gate": str(policies.gate_file)} if policies.gate_file else {}),
+            **(self._shared.kept if self._shared else {}),
             "limits": vars(self.limits),
             "dialect": self.models.options.dialect,
             "belt": tooling.belt,
+            **tooling.kept,
             **({"after-tags": after} if (after := self.models.options.after_tags) else {}),
             **given.kept,
         }
@@ -162,13 +175,18 @@ class Host:
         if self.deliver is not None:
             self.deliver(text)
 
-    def _open_records(self, audit: Audit | None) -> None:
+    def _tell(self, text: str) -> None:
+        """Tell the listener, whose errors are ignored."""
+        if self.on_event is not None:
+            with contextlib.suppress(Exception):
+                self.on_event("note", text)
+
+    def _open_records(self) -> None:
         """Open the records of calls and runs, the broker of approvals, and the sandbox."""
         self._sandbox = Sandbox()
-        self._catalog = BeltCatalog(self.table)
+        self.catalog = BeltCatalog(self.listed(), lambda: self._embedder())
         self._snapshots = StoreSnapshots(self._opened_store)
         self._embedder = cache(self._choose_embedder)
-        self.audit = audit or StoreAudit(self._opened_store)
         person = SayYes() if self._consent == "yes" else self._consent
         self.broker = Broker(
             self._opened_store,
@@ -177,6 +195,7 @@ class Host:
             person=person,
             audit=self.audit,
             channel=self.channel,
+            rows=self._shared.requests(self._opened_store) if self._shared else None,
         )
         self.transcript = Transcript(self._opened_store)
         self.call_log = StoreCallLog(self.transcript, self.table.secrets)
@@ -229,6 +248,11 @@ class Host:
     def _make_door(self, policies: PolicyOptions) -> Door:
         counted = [limit.counts for limit in self.policy.limits]
         self.policy.counted = True
+        rules = [*policies.quotas, *counted]
+        if self._shared is None:
+            limits: Limits = StoreLimits(self._opened_store, rules, zone=policies.zone)
+        else:
+            limits = self._shared.limits(rules, zone=policies.zone)
         return Door(
             self.table,
             policy=self.policy,
@@ -238,7 +262,7 @@ class Host:
             receipts=StoreReceipts(self._opened_store, window=self.limits.window),
             log=self.call_log,
             together=lambda: self._opened_store().transaction(),
-            limits=StoreLimits(self._opened_store, [*policies.quotas, *counted], zone=policies.zone),
+            limits=limits,
         )
 
     def _opened_store(self) -> Store:
@@ -268,7 +292,7 @@ class Host:
             knowledge=knowledge or self.knowledge,
             confidence=self.confidence,
             services=services_for(self),
-            catalog=self._catalog,
+            catalog=self.catalog,
             pages=self.pages,
             chat=self.chat,
         )
@@ -287,6 +311,7 @@ class Host:
 
     async def _call(self, form: CallForm, route: Route, key: str = "") -> ToolResult:
         """Take a call through the door. With ``key`` an earlier call is resumed."""
+        await self.renew()
         self._session.open(self.given())
         marks: dict[str, Any] = {"key": key} if key else {}
         call = new_call(form, route=route, user=self.user, session=self.session, **marks)
@@ -319,14 +344,54 @@ class Host:
         call = new_call(form, route="eval", user=self.user, session=self.session)
         return self.broker.ask_for_plan(call, plan)
 
+    def listed(self) -> ToolTable:
+        """The tools without those that the rules deny the user always, whatever the way of the call."""
+        return offered(self.table, self.policy, self.user)
+
+    def offered(
+        self,
+        table: ToolTable,
+        dialect: Dialect,
+        user: str,
+        route: Route = "reply",
+        before: Iterable[str] = (),
+    ) -> ToolTable:
+        """The table of a run that speaks this dialect, hiding what the rules deny this user, or ALL_SPEAKERS
+        of a chat, whatever the arguments; and what its model was not shown ``before``."""
+        programs = dialect.name == RUN.name
+        kind = (user, route, programs)
+        made = self._offered.get(kind)
+        if made is None or made.whole is not table.whole:  # one for all runs, so that it is searched quickly
+            routes = ways(table, self.policy, user, route, programs=programs)
+            made = self._offered[kind] = offered(table, self.policy, user, routes)
+        return made if made.hidden.issuperset(before) else table.hiding(made.hidden.union(before))
+
     def given(self) -> dict[str, Any]:
         """The data of the session's opening: what is needed to rebuild this agent, and its versions."""
         return {
             "user": self.user,
             **self._options,
-            "versions": {tool.name: tool.outline for tool in self.table},
+            "versions": {tool.name: tool.outline for tool in self.table if not tool.remote},
+            **({} if self._remote is None else {"remote-versions": self._remote.versions}),
             "rules": self.policy.digest,
         }
+
+    async def renew(self) -> ToolTable:
+        """The tools as they are now. From here on this agent has these, where remote ones have changed."""
+        if self._remote is None:
+            return self.table
+        table = await self._remote.newest()
+        if (trouble := self._remote.trouble) != self._troubled:
+            self._troubled = trouble
+            if trouble:
+                self._tell(f"The remote tools stay as they were. {trouble}")
+        if table is not self.table:
+            self.table, self.door = table, self.door.with_tools(table)
+            self.catalog = self.catalog.of(self.listed())
+            self.broker.use(table)
+            self.call_log.also_hide(table.secrets)
+            self._session.open_again(self.given())
+        return table
 
     @property
     def running(self) -> bool:
@@ -374,9 +439,13 @@ class Host:
             return
         async with contextlib.AsyncExitStack() as ending:
             ending.callback(self._close_store)
+            if self._shared is not None:
+                ending.callback(self._shared.close)
             ending.push_async_callback(self._memory.aclose)
             ending.push_async_callback(self.models.aclose)
             ending.push_async_callback(self._sandbox.aclose)
+            if self._remote is not None:
+                ending.push_async_callback(self._remote.aclose)
 
     def _close_store(self) -> None:
         store, self._store = self._store, None

@@ -90,7 +90,7 @@ def cleared(run: Run, head: str, content: str) -> str:
 
 def _kept(run: Run, text: str) -> str:
     """The id under which the tool ``more`` shows a text; empty where it cannot."""
-    return run.pages.keep(text) if run.pages is not None and "more" in run.door.table else ""
+    return run.pages.keep(text) if run.pages is not None and "more" in run.door.table.visible else ""
 
 
 # Replies that were no use

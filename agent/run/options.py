@@ -6,10 +6,10 @@ an agent is put together from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.neuro.backends.base import PlainBackend
@@ -29,6 +29,12 @@ from quoth.tools.loading import ToolSource, load_tools, with_search
 from quoth.tools.policy.quotas import Rule
 from quoth.tools.registry.table import ToolTable
 
+if TYPE_CHECKING:
+    from quoth.agent.run.remote_tools import RemoteTools
+    from quoth.tools.catalog.connection import RedisUrl
+    from quoth.tools.catalog.remote_table import LiveCatalog
+    from quoth.tools.shared.opening import Shared
+
 
 @dataclass(frozen=True)
 class ToolOptions:
@@ -38,11 +44,19 @@ class ToolOptions:
     ToolTable in place of them all. ``belt="search"`` shows the model one line a tool, for a table that is too
     large to show; the default, ``"full"``, shows it all. ``without`` names tools that ship and are left out,
     ``without=["block", "recall"]``.
+
+    ``remote="redis://HOST:PORT"`` adds the tools that workers there have published under the ``prefix``,
+    signed with the key in the file ``key`` (None: that of QUOTH_CATALOG_KEY, or of this user). Of a tool that
+    is here too, the one here counts if ``local`` names it, ``local=["read-file"]``.
     """
 
     tools: str | Path | Iterable[ToolSource] | ToolTable = ()
     belt: Literal["full", "search"] = "full"
     without: Iterable[str] = ()
+    remote: str | RedisUrl | LiveCatalog | None = field(default=None, repr=False)  # it may hold a password
+    local: Iterable[str] = ()
+    prefix: str = "sg"
+    key: str | Path | None = None
 
     def __post_init__(self) -> None:
         if self.belt not in ("full", "search"):
@@ -52,8 +66,11 @@ class ToolOptions:
         if not isinstance(self.tools, ToolTable):
             tools = [self.tools] if isinstance(self.tools, str | Path) else self.tools
             object.__setattr__(self, "tools", tuple(tools))
-        names = (self.without,) if isinstance(self.without, str) else tuple(self.without)
-        object.__setattr__(self, "without", names)
+        for option in ("without", "local"):
+            names = getattr(self, option)
+            object.__setattr__(self, option, (names,) if isinstance(names, str) else tuple(names))
+        if self.local and self.remote is None:
+            raise UsageError("local keeps a tool here that is remote too; it goes with remote.")
 
     @property
     def searched(self) -> bool:
@@ -64,6 +81,32 @@ class ToolOptions:
     def files(self) -> list[str]:
         """The absolute paths of the tool files."""
         return [str(Path(tool).resolve()) for tool in self._sources() if isinstance(tool, str | Path)]
+
+    def open_remote(
+        self, here: ToolTable, audit: Audit | None = None, tell: Callable[[str], None] = lambda text: None
+    ) -> RemoteTools | None:
+        """The remote tools beside those that are ``here``, if there are to be any; for ``audit`` and ``tell``
+        see open_catalog. Raises QuothError."""
+        if self.remote is None:
+            return None
+        from quoth.agent.run.remote_tools import RemoteTools, open_catalog  # here: most agents have none
+
+        catalog = open_catalog(self.remote, self.prefix, self.key, audit, tell)
+        return RemoteTools(here, catalog, tuple(self.local))
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """Where the remote tools are, for the opening of a session: without user and password."""
+        if self.remote is None:
+            return {}
+        from quoth.agent.run.remote_tools import place_of
+
+        key = {"key-file": str(Path(self.key).expanduser().resolve())} if self.key else {}
+        return (
+            place_of(self.remote)
+            | {"prefix": self.prefix, **key}
+            | ({"local": list(self.local)} if self.local else {})
+        )
 
     def load(self, *, knowledge: bool = False) -> ToolTable:
         """The table of these tools; with ``knowledge`` also those of a knowledge base. Raises UsageError for
@@ -118,13 +161,18 @@ class PolicyOptions:
     (tools/call/ports.py, Gate), ``gate=Reviewer()``, or a Hy file that defines its ``check``,
     ``gate="gate.hy"``. ``quotas`` are limits in addition to those that tools
     and rules declare, ``quotas=[Quota("search", 3, per="hour")]``; their days begin at midnight in the time
-    zone ``zone="Europe/Berlin"``.
+    zone ``zone="Europe/Berlin"``. With ``shared="redis://HOST:PORT"`` the limits, and the requests for
+    approval, are those of all machines that share this Redis, the ``prefix`` of its keys and the key in the
+    file ``key`` (None: that of QUOTH_CATALOG_KEY, or of this user).
     """
 
     file: str | Path | None = None
     gate: Gate | str | Path | None = None
     quotas: Iterable[Rule] = ()
     zone: str = "UTC"
+    shared: str | RedisUrl | None = field(default=None, repr=False)  # it may hold a password
+    prefix: str = "sg"
+    key: str | Path | None = None
 
     def __post_init__(self) -> None:
         if not (self.file is None or isinstance(self.file, str | Path)):
@@ -138,6 +186,14 @@ class PolicyOptions:
     def gate_file(self) -> Path | None:
         """The absolute path of the file that the gate is in; None where there is no file."""
         return Path(self.gate).resolve() if isinstance(self.gate, str | Path) else None
+
+    def open_shared(self) -> Shared | None:
+        """The limits and requests that machines share, if they do. Raises UsageError."""
+        if self.shared is None:
+            return None
+        from quoth.tools.shared.opening import open_shared  # here: most agents share nothing
+
+        return open_shared(self.shared, prefix=self.prefix, key=self.key)
 
     def open_gate(self) -> Gate | None:
         """The gate. Raises UsageError for a file that defines none."""

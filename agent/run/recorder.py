@@ -242,6 +242,10 @@ class RecordedDoor:
     def table(self) -> ToolTable:
         return self._door.table
 
+    def use(self, table: ToolTable) -> None:
+        """Go on with these tools."""
+        self._door = self._door.with_tools(table)
+
     def narrowed(self, table: ToolTable) -> Door:
         """The real door with fewer tools, for a sub-agent, which has a past of its own."""
         return self._door.narrowed(table)

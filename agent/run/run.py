@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -69,6 +69,8 @@ class RunDoor(Protocol):
     def table(self) -> ToolTable: ...
 
     def narrowed(self, table: ToolTable) -> Door: ...
+
+    def use(self, table: ToolTable) -> None: ...
 
     async def dispatch(self, call: Call, context: ToolContext) -> ToolResult: ...
 
@@ -137,6 +139,9 @@ class Run:
     known: dict[str, Any] = field(default_factory=dict)  # the blocks it knows, as it knows them, by label
     looked: int = 0  # how many calls had been made when the memory was looked at last
     unread: bool = False  # a person was told that it cannot be read
+    renew: Callable[[], Awaitable[ToolTable]] | None = None  # the agent's tools now; None: they never change
+    offers: Callable[[ToolTable], ToolTable] = lambda table: table  # these, hiding what may not be called
+    whole: ToolTable | None = None  # the agent's tools as the model knows them
     pages: Texts | None = None  # keeps what the model is not shown whole
     gauge: Gauge | None = None  # how full the model's window is
     reply_tokens: int = 0  # how long a reply may be, the last that was asked for

@@ -9,7 +9,7 @@ works for as parent.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -31,7 +31,7 @@ from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.select import PROVIDERS
 from quoth.neuro.prompt.belt import BeltCatalog
 from quoth.neuro.prompt.dialects import Dialect
-from quoth.tools.call.call import ALLOW, Call, Verdict, ask, deny
+from quoth.tools.call.call import ALLOW, Call, Route, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.current import running_context
 from quoth.tools.call.services import NO_TEAM, ModelProvider, Services
@@ -61,6 +61,13 @@ class TeamHost(Protocol):
     pages: StorePages
     on_event: Listener | None
     models: Models
+    catalog: BeltCatalog
+
+    async def renew(self) -> ToolTable: ...
+
+    def offered(
+        self, table: ToolTable, dialect: Dialect, user: str, route: Route, before: Iterable[str]
+    ) -> ToolTable: ...
 
 
 def services_for(agent: TeamHost, run: Run | None = None) -> Services:
@@ -92,7 +99,7 @@ class Team:
         self._spend = spend
         limits = agent.limits
         self._budget = Budget(limits.steps, limits.calls) if run is None else run.budget
-        self._door: RunDoor = agent.door if run is None else run.door
+        self._door: RunDoor | Door = agent.door if run is None else run.door
 
     async def may_use(self, model: str) -> Verdict:
         """The verdict on using a model: the agent's own, another of the same provider and the embedded ones
@@ -194,8 +201,14 @@ class Team:
         name = f"{key_in(call) or call.id}/agent"
         session = Session(self._agent.transcript, call.session, call.user, Path())
         log = RunLog(session, name)
-        must_act = not data and len(table) > 0 and self._agent.models.must_act(backend)
+        must_act = not data and len(table.visible) > 0 and self._agent.models.must_act(backend)
         past = session.past(name) if call.resumed else Past()
+        before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
+
+        def offers(table: ToolTable) -> ToolTable:
+            return self._agent.offered(table, dialect, call.user, "agent", before)
+
+        table = offers(table)
         run = build_run(
             log,
             past.without_failures(),
@@ -208,7 +221,7 @@ class Team:
                 side_effects=[],
                 said=[],
                 clocks=context.inner_clocks,
-                catalog=BeltCatalog(table),
+                catalog=self._agent.catalog.of(table),
             ),
             services=lambda run: services_for(self._agent, run),
             messages=opening(session, name, past, table, dialect, search),
@@ -221,6 +234,9 @@ class Team:
             search=search,
             caller=call,
             spent=self._spend,
+            renew=self._agent.renew,
+            offers=offers,
+            whole=self._agent.table if self._run is None else self._run.whole,
         )
         run.listener = self._heard(run, SubAgent(call.id, task), context)
         return run
@@ -232,10 +248,12 @@ class Team:
         assert past is not None, "and so was what it did"
         if past.stimulus is not None:
             return
-        tools = None if table is self._agent.table else table.names()
+        tools = None if table.whole is self._agent.table else table.names()
         said = {"text": run.task, "data": run.data, "user": self._agent.user, "tools": tools}
         if run.user != self._agent.user:
             said["speaker"] = run.user
+        if table.hidden:
+            said["hidden"] = sorted(table.hidden)
         limits = {**vars(run.limits), "steps": run.budget.steps, "calls": run.budget.calls}
         told = stimulus(said, backend, limits, run.dialect, run.search, run.must_act)
         log.reply = log.add("stimulus", told, parent=self._agent.call_log.place(call.id))

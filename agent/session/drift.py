@@ -50,11 +50,17 @@ class Changes:
         return " ".join(parts)
 
 
+def versions_of(given: Mapping[str, Any]) -> dict[str, str]:
+    """The version of each tool of an opening, those of remote ones too."""
+    remote = (line.partition(" ") for line in (given.get("remote-versions") or "").splitlines())
+    return {**(given.get("versions") or {}), **{name: version for name, _, version in remote}}
+
+
 def changes_of(then: Mapping[str, Any], now: Mapping[str, Any]) -> Changes:
     """The changes between two openings; none for a session that was never opened (``then`` is empty)."""
     if not then:
         return Changes()
-    before, after = then.get("versions") or {}, now["versions"]
+    before, after = versions_of(then), versions_of(now)
     return Changes(
         tuple(sorted(name for name in before.keys() & after.keys() if before[name] != after[name])),
         tuple(sorted(before.keys() - after.keys())),

@@ -13,6 +13,7 @@ from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import Message, Messages, NativeCall
 from quoth.tools.call.call import ToolResult
 from quoth.tools.history.event import Event, read_form
+from quoth.tools.registry.table import ToolTable
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Sent:
 
 
 # None of them is the last event of a run.
-GOING_ON = ("memory", "request", "reply", "call", "receipt", "fault")
+GOING_ON = ("memory", "tools", "request", "reply", "call", "receipt", "fault")
 
 
 def _native(call: Mapping[str, Any]) -> NativeCall:
@@ -43,6 +44,7 @@ class Talk:
     count: int = 0
     reply: str | None = None
     known: dict[str, Any] | None = None  # the memory blocks it holds; None: as the transcript tells
+    table: ToolTable | None = None  # the agent's tools as its model knows them; None: as they are
 
     def new(self) -> tuple[int, list[Message]]:
         """The place of the first message that is not recorded yet, and the messages from there on."""
@@ -94,6 +96,7 @@ class Past:
     faults: set[str] = field(default_factory=set)
     spent: dict[str, Event] = field(default_factory=dict)
     memory: dict[int, Event] = field(default_factory=dict)  # what was shown of it, by turn
+    tools: dict[int, Event] = field(default_factory=dict)  # what was told of changed tools, by turn
     sent: list[Sent] = field(default_factory=list)
     told: set[str] = field(default_factory=set)  # the calls whose follow-ups have gone out, by key
     end: Event | None = None
@@ -125,6 +128,8 @@ class Past:
                     past.spent[event.key] = event
                 case "memory":
                     past.memory[event.data["step"]] = event
+                case "tools":
+                    past.tools[event.data["step"]] = event
                 case "sent" if event.data.get("follow-up"):
                     past.told.add(event.key)
                 case "sent":

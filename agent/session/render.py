@@ -186,6 +186,8 @@ def _told(event: Event) -> tuple[str, str]:
             return sign, f"{event.status}: {result_text(event)}".rstrip("\n")
         case "memory":
             return ("◦", _memory(said)) if memory_text(said, first=True) else ("", "")
+        case "tools":
+            return "◦", f"the model was told: {visible(said['text'], lines=True)}"
         case "tags":
             passed = [f"no call: {text} ({why})" for _, text, why in said["lines"] if isinstance(why, str)]
             return ("¬", "\n".join(passed)) if passed else ("", "")
@@ -233,6 +235,8 @@ def _opened(event: Event) -> str:
         parts.append(f"model {said['model']}")
     parts += [f"tools {file}" for file in said.get("tools") or ()]
     parts += [f"without {name}" for name in said.get("without") or ()]
+    if said.get("remote"):
+        parts.append(f"remote {said['remote']}")
     if said.get("policy"):
         parts.append(f"policy {said['policy']}")
     if said.get("memory"):

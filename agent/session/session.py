@@ -72,6 +72,12 @@ class Session:
             self.transcript.add(self.id, "session", given)
         self._opened = True
 
+    def open_again(self, given: Mapping[str, Any]) -> None:
+        """Record a new opening of a session that was opened, for its options have changed since."""
+        if self._opened:
+            self._opened = False
+            self.open(given)
+
     def foreign(self) -> bool:
         """Whether the current opening was imported and nobody has opened the session here since."""
         opening = self.opening()

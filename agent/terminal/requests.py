@@ -51,7 +51,7 @@ class Decided:
         lines = []
         if self.offer:
             from quoth.tools.consent.decisions import ENOUGH
-            from quoth.tools.policy.files import user_policy
+            from quoth.tools.policy.places import user_policy
             from quoth.tools.policy.scope import left_open
 
             lines.append(

@@ -18,8 +18,10 @@ from quoth.tools.door.door import Door
 from quoth.tools.errors import UsageError
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.loading import load_tools
-from quoth.tools.policy.files import load_policy, policy_files, user_policy, workspace_policy
+from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
+from quoth.tools.policy.permissions import permissions_for, read_allow
+from quoth.tools.policy.places import policy_files, user_policy, workspace_policy
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store
@@ -68,22 +70,8 @@ class Files:
             raise UsageError(f"There is no tool in {', '.join(self.tools)}, so there is nothing to offer.")
         policy = load_policy(self.root, self.policy)
         policy.counted, policy.default = True, judged_by_caller
-        table.permit(allowed(self.allow, table))
+        table.permit(permissions_for(policy, table, read_allow(self.allow)))
         return Offer(table, policy, PolicyOptions(gate=self.gate).open_gate())
-
-
-def allowed(words: Sequence[str], table: ToolTable) -> dict[str, tuple[str, ...]]:
-    """Who may call which tool, of words such as ``count-fruit=ann,ben``; ``*`` is everybody. Raises
-    UsageError for what is no such word, and for a tool that there is not."""
-    found: dict[str, tuple[str, ...]] = {}
-    for word in words:
-        tool, equals, names = word.partition("=")
-        users = tuple(name.strip() for name in names.split(","))
-        if not (tool.strip() and equals and all(users)):
-            raise UsageError(f"--allow takes TOOL=USER,…, such as count-fruit=ann,ben, not {word}.")
-        name = table.get(tool.strip()).name
-        found[name] = tuple(dict.fromkeys((*found.get(name, ()), *users)))
-    return found
 
 
 def judged_by_caller(tool: CognitiveTool) -> Verdict:

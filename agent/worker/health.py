@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -38,8 +39,8 @@ async def health_server(address: str, state: State) -> AsyncIterator[str]:
 
     try:
         server = await asyncio.start_server(answer, host, port, limit=8192)
-    except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or "it is no port"
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else "there is no such host"
         raise UsageError(f"The health of the worker cannot be told at {address}: {why}.") from None
     port = server.sockets[0].getsockname()[1]
     try:

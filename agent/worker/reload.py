@@ -1,8 +1,8 @@
 """Runs people's files again after they changed: tool files, what these import, and rules.
 
 Knows files and modules; it must not know tools, doors or Redis. A reload runs the code that stands in the
-files now: also a module that a file imports is run again, and no compiled file of Python's is used, since that
-is told from an older one by whole seconds alone. What ran before goes on with the modules it has.
+files now: also a module that a file imports is run again, and from its source, since Python tells a compiled
+file from an older one by whole seconds alone. What ran before goes on with the modules it has.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Reloader(Generic[Made]):
             yield from local_files(path)
 
     def _local(self) -> dict[str, ModuleType]:
-        """The modules that were imported for the files, or by their functions since, and are not installed."""
+        """The modules that are not installed, and were imported for the files or by their functions."""
         return {
             name: module
             for name, module in list(sys.modules.items())
@@ -78,7 +78,7 @@ class Reloader(Generic[Made]):
 
     @contextmanager
     def _anew(self) -> Iterator[None]:
-        """Within it local modules are imported again, from their source; an error brings the old ones back."""
+        """Within it local modules are imported again; an error brings the old ones back."""
         old = self._local()
         for name in old:
             del sys.modules[name]

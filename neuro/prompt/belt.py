@@ -1,5 +1,5 @@
-"""The tool belt: views of the table for a model. Equal tables give equal views, byte for byte. A hidden tool
-appears only in the view for programs; a model can still look it up.
+"""The tool belt: views of the table for a model. Equal tables give equal views, byte for byte. A tool that is
+not ``shown`` appears only in the view for programs, and can be looked up; one that is hidden in no view.
 
 Knows the table's public face; it neither calls a tool nor reads a reply. The wording "AVAILABLE TOOLS:", the
 line of each tool and its "Parameters:" come from the first seed (001), the lines of tags from another (000).
@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
-from typing import Any
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from operator import mul
+from typing import TYPE_CHECKING, Any
 
 from quoth.neuro.prompt.schemas import anthropic_tools, json_lines, mcp_tools, openai_tools
 from quoth.neuro.reading.tag_lines import spell_tag, tag_line
-from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import plist
 from quoth.tools.lisp.printer import print_string, print_value
 from quoth.tools.registry.param_types import type_name
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.text import short
-from quoth.tools.words import stems
+from quoth.tools.words import STOP_WORDS, stems
+
+if TYPE_CHECKING:
+    from quoth.tools.call.services import Embedder
 
 HEADS = {
     "lisp": "You can call a tool by writing a Lisp form on a line of its own: "
@@ -37,6 +42,7 @@ HEADS = {
     "To find those for a purpose: (search-tools :words <words>)",
 }
 LONGEST_LINE = 120  # characters of a tool's line in the bare view
+NEAREST, FAR = 20.0, 0.1  # what meaning counts beside words, and the cosine below which it counts nothing
 SEARCH_TOOLS = ("describe", "search-tools")  # shown in full beside the bare lines
 
 
@@ -91,7 +97,7 @@ def _view(table: ToolTable, view: str) -> str | bytes:
 
 def _seen(table: ToolTable, view: str) -> ToolTable:
     """The tools a view shows: programs may use those too that are not for replies."""
-    return table if view == "run" else table.shown
+    return table.visible if view == "run" else table.shown
 
 
 # Text views
@@ -186,25 +192,94 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+# What has changed
+
+NEWS = "TOOLS: the tools that you can call have changed."
+MOST_SHOWN = 10  # tools that are shown in full when they have changed; of others the names
+MOST_NAMED = 100
+
+
+def news_text(before: ToolTable, now: ToolTable) -> str:
+    """What a model that knows the tools ``before`` must be told of those there are ``now``; empty for
+    nothing."""
+    old, new = ({tool.name: tool for tool in table.shown} for table in (before, now))
+    same = {name for name in old if name in new and old[name] is new[name]}
+    kept = [name for name in old if name in new and name not in same]
+    changed = [name for name in kept if _told_of(old[name]) != _told_of(new[name])]
+    added, gone = [name for name in new if name not in old], [name for name in old if name not in new]
+    parts = []
+    room = MOST_SHOWN
+    for head, names in (("Changed, and called so now:", changed), ("New:", added)):
+        if names:
+            full, rest = names[:room], names[room:]
+            parts.append("\n".join([head, *(_lisp_tool(new[name]) for name in full), *_named(rest)]))
+            room -= len(full)
+    if gone:
+        parts.append("\n".join(["Gone, and cannot be called any more:", *_named(gone)]))
+    return "\n\n".join([NEWS, *parts]) if parts else ""
+
+
+def _told_of(tool: CognitiveTool) -> dict[str, Any]:
+    """What a model can be told of a tool: its code is no matter of its."""
+    return {name: value for name, value in tool.entry.items() if name != "version"}
+
+
+def _named(names: Sequence[str]) -> list[str]:
+    """The names in one line, if there are any; of many the first."""
+    more = f", and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return [", ".join(names[:MOST_NAMED]) + more] if names else []
+
+
 # Looking things up in the belt, for describe and search-tools
 
 
 class BeltCatalog:
-    """The table as the tools ``describe`` and ``search-tools`` see it (Catalog in tools/call/context.py)."""
+    """The table as the tools ``describe`` and ``search-tools`` see it (Catalog in tools/call/context.py). It
+    searches by meaning too, if ``embedder`` gives a model for that."""
 
-    def __init__(self, table: ToolTable) -> None:
-        self._table = table
+    def __init__(self, table: ToolTable, embedder: Callable[[], Embedder | None] | None = None) -> None:
+        self._table = table.visible
+        self._embedder = embedder
+        self._vectors: list[Sequence[float]] = []
+        self._other: BeltCatalog | None = None
+
+    def of(self, table: ToolTable) -> BeltCatalog:
+        """The catalog of another table. The last is kept, for the meaning of its tools has been read."""
+        if table.visible is self._table:
+            return self
+        if self._other is None or self._other._table is not table.visible:
+            self._other = BeltCatalog(table, self._embedder)
+        return self._other
 
     def describe(self, name: str) -> str:
         """The full description of one tool. Raises UnknownToolError, which names the nearest."""
         return _lisp_tool(self._table.get(name))
 
-    def search(self, words: str, limit: int) -> list[str]:
-        """One line for each of the best matching tools, at most ``limit``; a match in a name counts most."""
-        wanted = stems(words)
-        scored = [(_score(tool, wanted), tool) for tool in self._table if tool.name not in SEARCH_TOOLS]
+    async def search(self, words: str, limit: int) -> list[str]:
+        """One line for each of the best matching tools, at most ``limit``; a match in a name counts most,
+        then how near its meaning is."""
+        wanted = stems(" ".join(word for word in words.split() if word.lower() not in STOP_WORDS))
+        tools = [tool for tool in self._table if tool.name not in SEARCH_TOOLS]
+        near = await self._near(words, tools)
+        scored = [(_score(tool, wanted) + sure, tool) for tool, sure in zip(tools, near, strict=True)]
         found = sorted((-score, tool.name) for score, tool in scored if score)
         return [_bare_line(self._table.get(name)) for _, name in found[:limit]]
+
+    async def _near(self, words: str, tools: Sequence[CognitiveTool]) -> list[float]:
+        """How near each tool is to what is wanted, from 0 to NEAREST; 0 for all where there is no model, or
+        it does not answer."""
+        embedder = None if self._embedder is None else self._embedder()
+        if embedder is None:
+            return [0.0] * len(tools)
+        try:
+            if len(self._vectors) != len(tools):
+                texts = [f"{tool.name.replace('-', ' ')}: {_one_line(tool.description)}" for tool in tools]
+                self._vectors = [array("f", vector) for vector in await embedder.embed(texts)]
+            (asked,) = (array("f", vector) for vector in await embedder.embed([words]))
+        except ToolError:
+            return [0.0] * len(tools)
+        cosines = (sum(map(mul, asked, vector)) for vector in self._vectors)
+        return [NEAREST * cosine if cosine >= FAR else 0.0 for cosine in cosines]
 
 
 def _score(tool: CognitiveTool, wanted: set[str]) -> int:

@@ -131,15 +131,15 @@ class _Tags(Dialect):
     def opening(
         self, table: ToolTable, *, search: bool = False, view: str | None = None, rules: str | None = None
     ) -> str:
-        if not table.tags:
+        if not table.visible.tags:
             raise UsageError("The dialect tags needs tools with a :tag, and this table has none.")
         if rules is None:
-            tags = {tool.name: tool.tag.prefix for tool in table if tool.tag}
+            tags = {tool.name: tool.tag.prefix for tool in table.visible if tool.tag}
             rules = tag_rules(tags, stops=self.stops)
         return super().opening(table, view=view, rules=rules)
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
-        tagged = table.where(lambda tool: tool.tag is not None)
+        tagged = table.visible.where(lambda tool: tool.tag is not None)
         return super().grammar(tagged, several=self.stops, **bounds)  # as the rules say
 
     def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Tags]:

@@ -25,6 +25,10 @@ from quoth.neuro.prompt.dialects import DIALECTS
 from quoth.tools.call.call import ROUTES, Route
 from quoth.tools.consent.requests import Decision
 from quoth.tools.history.audit import StoreAudit
+from quoth.tools.loading import load_tools
+from quoth.tools.policy.files import parse_layer
+from quoth.tools.policy.policy import RulesPolicy
+from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
 
@@ -60,6 +64,7 @@ class World:
 
     here: Path
     judged: str
+    redis: Callable[[], str] = str  # the URL of a server
 
     def __post_init__(self) -> None:
         guard, rule, _, _ = JUDGED[self.judged]
@@ -237,6 +242,23 @@ async def resumed_chat(world: World) -> None:
         await agent.for_chat("7").say("Do it.", speaker="ann", turn="m1")
 
 
+async def delegated(world: World) -> None:
+    """A worker makes it for an agent on another machine."""
+    from caller import at_work, calling
+
+    table = load_tools([world.here / "judges.hy"], ToolTable())
+    policy = RulesPolicy([parse_layer("given", (world.here / "policy.hy").read_bytes(), "policy.hy")])
+    store = Store(store_path(world.here))
+    try:
+        async with (
+            calling(world.redis(), *table) as caller,
+            at_work(caller, world.here, policy=policy, audit=StoreAudit(lambda: store)),
+        ):
+            await caller.ask(PROBE)
+    finally:
+        store.close()
+
+
 # What a model that speaks a dialect says, and by which routes that comes.
 SPOKEN: dict[str, tuple[tuple[Route, ...], Any]] = {
     "call-form": (("reply",), PROBE),
@@ -281,17 +303,18 @@ WAYS: dict[str, tuple[tuple[Route, ...], Callable[[World], Awaitable[None]]]] = 
     "step of prose of a flight plan": (("reply",), flight_of_a_model),
     "resumed flight plan": (("flight", "program"), resumed_flight),
     "replayed call": (("replay",), replayed),
+    "call of another machine": (("remote",), delegated),
 }
 
 
 @pytest.mark.parametrize("judged", JUDGED)
 @pytest.mark.parametrize("way", WAYS)
 async def test_every_way_is_stopped_by_what_denies_and_by_nothing_else(
-    tmp_path: Path, way: str, judged: str
+    tmp_path: Path, way: str, judged: str, request: pytest.FixtureRequest
 ) -> None:
     _, _, status, stage = JUDGED[judged]
     routes, bring = WAYS[way]
-    world = World(tmp_path, judged)
+    world = World(tmp_path, judged, lambda: request.getfixturevalue("redis"))
     await bring(world)
     assert (tmp_path / "stop").exists() is (judged == "nothing that denies")
     chain = world.chain()

@@ -38,8 +38,10 @@ from quoth.tools.call.call import ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.call.workspace import Workspace
+from quoth.tools.catalog.signing import KEY_BYTES, Key
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Decision, Request
+from quoth.tools.consent.rows import RequestRows
 from quoth.tools.door.door import Door
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.history.receipts import StoreReceipts
@@ -50,6 +52,8 @@ from quoth.tools.registry.define import define_tool, registering_in
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.sandbox.pool import SandboxLimits
 from quoth.tools.sandbox.runner import Sandbox
+from quoth.tools.shared.requests import RedisRequests
+from quoth.tools.shared.server import SharedRedis
 from quoth.tools.storage.database import Store
 
 
@@ -148,6 +152,29 @@ class PausableClock:
         return self.now
 
 
+class SharedStore(Store):
+    """A machine's store, where the requests are in a Redis that it shares with others."""
+
+    def __init__(self, path: Path | str, redis: SharedRedis) -> None:
+        super().__init__(path)
+        self.redis = redis
+        self.key = Key(b"k" * KEY_BYTES)
+
+    def rows(self, clock: Callable[[], float]) -> RequestRows:
+        return RedisRequests(self.redis, self.key, lambda: self, clock=clock)
+
+    def close(self) -> None:
+        super().close()
+        self.redis.close()
+
+    def raw(self) -> list[str]:
+        """The requests as they are in Redis."""
+        client = self.redis._opened()
+        return sorted(
+            str(client.get(name)) for name in client.scan_iter(self.redis.key("requests", "row", "*"))
+        )
+
+
 @dataclass
 class Desk(Gateway):
     """A gateway whose questions are kept in a store until somebody decides them."""
@@ -179,7 +206,10 @@ def desk(
     """A desk for just these tools, with audit and receipts in the store; ``window`` is that of repeats."""
     clock, given = clock or PausableClock(), parts.pop("given", {})
     table, audit = ToolTable(tools), parts.pop("audit", None) or StoreAudit(lambda: store)
-    broker = Broker(lambda: store, table, Workspace(workspace), person=person, audit=audit, clock=clock)
+    rows = store.rows(clock) if isinstance(store, SharedStore) else None
+    broker = Broker(
+        lambda: store, table, Workspace(workspace), person=person, audit=audit, clock=clock, rows=rows
+    )
     receipts = StoreReceipts(lambda: store, window=window, clock=clock)
     door = Door(table, consent=broker, audit=audit, receipts=receipts, **parts)
     return Desk(door, Path(workspace), None, given, broker=broker, clock=clock)

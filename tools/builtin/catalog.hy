@@ -28,4 +28,4 @@ ctx.catalog."
                limit {:type int  :doc "At most so many"  :default 10  :min 1  :max 50}]
   :effects    [:reads]
   :examples   [(search-tools :words "read a text file")]
-  :body       (.search (catalog-of ctx) words limit))
+  :body       (await (.search (catalog-of ctx) words limit)))

@@ -66,6 +66,7 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
             values=kept.state if kept else None,
             listing=kept.listing if kept else (),
             keep=keep if whose else None,
+            unnamed=ctx.unnamed,
         )
     except Pending as waits:
         if snapshots is not None and waits.state:

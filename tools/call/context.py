@@ -5,7 +5,7 @@ The host sets all of it; a model can set none of it. It knows no table and no do
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -57,7 +57,7 @@ class Catalog(Protocol):
         """The full description of one tool. Raises UnknownToolError, which names the nearest."""
         ...
 
-    def search(self, words: str, limit: int) -> list[str]:
+    async def search(self, words: str, limit: int) -> list[str]:
         """One line for each of at most ``limit`` tools that match the words, best first."""
         ...
 
@@ -75,8 +75,10 @@ class ProgramRunner(Protocol):
         values: bytes | None = None,
         listing: Sequence[dict[str, Any]] = (),
         keep: Callable[[bytes, list[dict[str, Any]]], None] | None = None,
+        unnamed: Collection[str] = (),
     ) -> tuple[Any, str]:
-        """Run a program and return its value and what it printed; ``call`` makes the calls in it."""
+        """Run a program and return its value and what it printed; ``call`` makes the calls in it. No message
+        of its own says the ``unnamed`` ones of the names."""
         ...
 
     def worker(self) -> AbstractAsyncContextManager[Any]:
@@ -117,6 +119,7 @@ class ToolContext:
     look: PreviewCall | None = None
     dry: bool = False
     tool_names: tuple[str, ...] = ()
+    unnamed: frozenset[str] = frozenset()  # those that no message names, for the model is not shown them
     sandbox: ProgramRunner | None = None
     snapshots: Snapshots | None = None  # where programs wait
     may_list: Callable[[str], bool] = _anything  # whether the rules let a file be named, for what walks

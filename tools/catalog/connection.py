@@ -5,6 +5,7 @@ Knows addresses, secrets and what servers answer; it must not know tools, keys o
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import time
@@ -52,6 +53,7 @@ MEANINGS: Final = (
         "its user may not use these keys or channels; an ACL needs ~PREFIX:* and &PREFIX:*, with the prefix"
         " that is used here",
     ),
+    (r"permissions to run the '([a-z|]+)' command", r"its user may not use the command \1 there (ACL)"),
     (r"has no permissions|NOPERM|can't run this|ACL failure", "its user may not do that there (ACL)"),
     (r"mismatch|doesn't match", "its certificate is for another host"),
     (r"certificate has expired", "its certificate has expired"),
@@ -230,6 +232,9 @@ async def check(client: redis.asyncio.Redis) -> None:
     """Raises StoreError for a server that will not do: too old, or a cluster."""
     with _asking():
         _look_at(await client.info("server"))
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():  # redis-py loses it while it connects
+        raise asyncio.CancelledError
 
 
 def check_sync(client: redis.Redis) -> None:
@@ -316,7 +321,7 @@ def _why(error: BaseException, url: RedisUrl) -> str:
     inner = error.__cause__ or error.__context__
     for words in (said, f"{inner or ''}", f"{type(error).__name__}"):
         for pattern, meaning in MEANINGS:
-            if re.search(pattern, words):
+            if match := re.search(pattern, words):
                 hint = ", or not with TLS" if meaning == SILENT and url.shown.startswith("rediss") else ""
-                return meaning + hint
+                return match.expand(meaning) + hint
     return "it refuses" if url.betrayed_by(said) else excerpt(said, 120).rstrip(".")

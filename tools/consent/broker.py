@@ -84,6 +84,7 @@ class Broker(Decisions):
         self._person = person
         self._asking: set[str] = set()  # the requests a person is being asked about just now
         self._opening = threading.Lock()
+        self._settled: set[str] = set()  # the calls that have used a decision
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
         """The existing decision on this very call, else the person's answer, else an ask with the request
@@ -165,6 +166,8 @@ class Broker(Decisions):
 
     def superseded_calls(self, call: Call) -> list[str]:
         """The ids of earlier calls whose decisions ``call`` has used: they need not be resumed any more."""
+        if call.id not in self._settled:
+            return []
         found = self._rows.look(call.session, call.user).where(used_by=call.id)
         return list(dict.fromkeys(row.call for row in found if row.call != call.id))
 
@@ -207,6 +210,7 @@ class Broker(Decisions):
 
         settled = self._rows.change(call.session, call.user, act)
         if not isinstance(settled, list):
+            self._settled.add(call.id)
             return settled
         for row in settled:
             # A scope answers for a quotation only where it was given for that very call.

@@ -58,10 +58,19 @@ class RequestStore:
         self._workspace = workspace
         self._audit = audit
 
+    def use(self, table: ToolTable) -> None:
+        """Take these tools for those that there are."""
+        self._table = table
+
     def requests(self, *, session: str | None = None, every: bool = False) -> list[Request]:
         """The open requests, oldest first; with ``every``, the decided and used ones too."""
         found = self._rows.every(waiting=not every)
         return [row.request for row in found if session in (None, row.session)]
+
+    @property
+    def altered(self) -> list[str]:
+        """The ids of those that were left out of the last list, since they cannot be believed."""
+        return self._rows.altered
 
     def find(self, request: str) -> Request:
         """One request, open or not. Raises UsageError with the nearest id."""

@@ -15,6 +15,10 @@ from quoth.tools.consent.requests import Request
 from quoth.tools.storage.database import Statement, Store
 
 KEPT_SECONDS = 180 * 86400.0  # requests that are over are remembered so long, for offers and for people
+UNBELIEVED = (
+    "is not signed with the key that is used here, or was put back to an earlier state; it counts as"
+    " undecided"
+)
 T = TypeVar("T")
 
 
@@ -91,6 +95,8 @@ class Rows(Protocol):
 class RequestRows(Protocol):
     """Keeps the rows of requests."""
 
+    altered: list[str]  # of those that were listed last, the ids of rows that are left out: UNBELIEVED
+
     def now(self) -> float:
         """The time by which requests are over."""
         ...
@@ -134,6 +140,7 @@ class StoreRequests:
     """The rows in a workspace's store. ``clock`` gives seconds since 1970."""
 
     def __init__(self, store: Callable[[], Store], clock: Callable[[], float]) -> None:
+        self.altered: list[str] = []
         self._store = store
         self._clock = clock
 

@@ -43,8 +43,12 @@ class Door(Parts):
     def narrowed(self, table: ToolTable) -> Door:
         """A door with the tools of ``table`` only, and the same policy, limits, consent, audit and
         receipts. Raises UnknownToolError for a tool that this door does not have."""
-        for tool in table:
-            self.table.get(tool.name)
+        for name in table.names():
+            self.table.get(name)
+        return self.with_tools(table)
+
+    def with_tools(self, table: ToolTable) -> Door:
+        """The same door to other tools."""
         door = copy.copy(self)
         door.table = table
         return door
@@ -134,6 +138,7 @@ class Door(Parts):
             said=state.said,
             written=[*given.written],
             tool_names=tuple(self.table.names()),
+            unnamed=self.table.hidden,
             inner_clocks=(*given.clocks, state.clock),
             tool=call.tool,
             route=call.route,

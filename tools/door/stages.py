@@ -83,7 +83,7 @@ async def look_up(door: Parts, state: CallState) -> Outcome | None:
         state.tool = door.table.get(call.tool)
     except UnknownToolError as error:
         hint = ""
-        if "eval" in door.table and not error.nearest:
+        if PROGRAMS in door.table.visible and not error.nearest:
             hint = " To compute something, give a Lisp program to eval: (eval (* 2 (+ 3 4)))."
         return Outcome("unknown", message=f"{error}{hint}")
     if state.context.dry and not only_reads(state.tool):
@@ -137,6 +137,8 @@ def _uncounted(error: Exception) -> str:
 
 
 async def ask_policy(door: Parts, state: CallState) -> Outcome | None:
+    if not door.table.is_allowed(state.known_tool.name, state.call.user):
+        return _weigh(state, "policy", deny(f"it is not for {state.call.user or 'a call without a user'}"))
     try:
         verdict = _verdict(door.policy.judge(state.known_tool, state.call, state.args, state.context))
     except Exception as error:

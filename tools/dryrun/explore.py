@@ -153,7 +153,8 @@ class _DryRun:
             except _Cut as cut:
                 walk.path.add("cut", str(cut))
             except monty.MontyError as error:
-                said = runtime_error(error, self.raised, self.tools.values(), program.text)
+                tools = [tool for tool in self.tools.values() if tool not in self.ctx.unnamed]
+                said = runtime_error(error, self.raised, tools, program.text)
                 walk.path.add("fails", self.marks.text(str(said)))
             except ProgramError as error:  # a value that cannot leave the sandbox
                 walk.path.add("fails", self.marks.text(str(error)))

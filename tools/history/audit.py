@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from quoth.tools.storage.database import Statement, Store
@@ -46,6 +48,7 @@ COLUMNS = (
     "repairs",
     "confidence",
 )
+NO_CALL = {"depth": 0, "round": 0, "place": 0, "duration_ms": 0, "side_effects": (), "confidence": None}
 ALL = ("seq", *COLUMNS, "prev", "hash")
 FILTERS = {
     "tool": "tool = ?",
@@ -56,6 +59,13 @@ FILTERS = {
 }
 PAGE = 500
 FIRST = -(2**63)
+
+
+def row_of_host(stage: str, message: str) -> dict[str, Any]:
+    """The row about what another machine sent and was refused, where there is no call that it belongs to."""
+    row: dict[str, Any] = dict.fromkeys(COLUMNS, "") | NO_CALL
+    row |= {"id": secrets.token_hex(5), "ts": datetime.now(UTC).isoformat(timespec="milliseconds")}
+    return row | {"route": "remote", "status": "denied", "stage": stage, "message": message}
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,12 @@ class StoreCallLog:
 
     def __init__(self, transcript: Transcript, secrets: Collection[str] = ()) -> None:
         self._transcript = transcript
-        self._secrets = secrets
+        self._secrets = frozenset(secrets)
         self._open: dict[str, _Open] = {}
+
+    def also_hide(self, secrets: Collection[str]) -> None:
+        """Hide these parameters too, from now on: those of tools that came later."""
+        self._secrets |= frozenset(secrets)
 
     def begins(self, tool: CognitiveTool, call: Call, consent: Decided | None) -> None:
         if not call.session:

@@ -21,6 +21,7 @@ Kind = Literal[
     "session",  # who opened it, with which tools, policy and model
     "stimulus",  # a task, and how its run was begun
     "memory",  # the blocks that a model was shown, or that were changed since
+    "tools",  # what a model was told of remote tools that changed
     "request",  # the messages that were new to the model
     "reply",  # what it said, or why it did not
     "tags",  # the lines of a reply that are response tags, or look like one

@@ -190,6 +190,7 @@ NEEDED: Final[dict[Kind, dict[str, Any]]] = {
         "limits": dict[str, int | float | None],
     },
     "memory": {"step": int, "blocks": list[_Block]},
+    "tools": {"step": int, "text": str},
     "request": {"talk": int, "from": int, "messages": list[_Message]},
     "reply": {"text": str},
     "tags": {"lines": list[list[int | str]]},
@@ -204,10 +205,11 @@ NEEDED: Final[dict[Kind, dict[str, Any]]] = {
 POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
     "session": {
         **dict.fromkeys(("model", "base-url", "policy", "dialect", "belt", "memory", "after-tags"), str),
-        **dict.fromkeys(("search", "search-keys"), str),
+        **dict.fromkeys(("search", "search-keys", "remote", "shared", "prefix", "key-file", "redis-ca"), str),
+        "remote-versions": str,
         "knowledge": bool,
         "tools": list[str],
-        "without": list[str],
+        **dict.fromkeys(("without", "local"), list[str]),
         "limits": dict[str, int | float | None],
         **dict.fromkeys(("versions", "sources", "channels"), dict[str, str]),
         "from": _Fork,

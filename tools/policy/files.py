@@ -1,4 +1,4 @@
-"""Where policy files are, and how they are read and trusted.
+"""How policy files are read and trusted.
 
 It knows the language of rules and nothing of calls.
 """
@@ -11,32 +11,11 @@ from pathlib import Path
 
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.language import read_orders
+from quoth.tools.policy.places import OWN_NAME, user_policy, workspace_policy
 from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
 from quoth.tools.policy.trust import Trust, digest_of
 
-FILE_NAME = "policy.hy"
-WORKSPACE_FOLDER = ".quoth"
-OWN_NAME = f"{WORKSPACE_FOLDER}/{FILE_NAME}"
 MAX_BYTES = 1_000_000
-
-
-def user_policy() -> Path:
-    """The user's policy: ``$QUOTH_CONFIG/policy.hy``, or in the platform's configuration folder."""
-    if named := os.environ.get("QUOTH_CONFIG"):
-        return Path(named) / FILE_NAME
-    import platformdirs
-
-    return Path(platformdirs.user_config_dir("quoth", appauthor=False)) / FILE_NAME
-
-
-def workspace_policy(root: Path) -> Path:
-    """The path of the workspace's own policy, which applies once it is trusted."""
-    return root / WORKSPACE_FOLDER / FILE_NAME
-
-
-def policy_files(root: Path, *given: str | Path | None) -> tuple[Path, ...]:
-    """The files and folders of all policies, and those ``given``, which a tool must not write."""
-    return (user_policy(), root / WORKSPACE_FOLDER, *(Path(file) for file in given if file))
 
 
 def load_policy(

@@ -6,7 +6,8 @@ leads to; it says only whether a rule matches a call.
 A rule is ``(deny CLAUSE… :why "…")``, or the same with ``ask`` or ``allow``; all its clauses must match. A
 clause is a call, ``(write-file :path PREDICATE)``, of any tool ``_`` or ``(any-tool :path PREDICATE)``, or a
 circumstance: ``(effects :writes)``, ``(cost :expensive)``, ``(tool P)``, ``(route P)``, ``(user P)``,
-``(depth > 1)``, ``(confidence < 0.5)``, ``(nested)``. A deny or ask of effects matches tools that have one of
+``(depth > 1)``, ``(confidence < 0.5)``, ``(nested)``, ``(remote)`` for a tool of a worker, ``(remote P)`` for
+one of a catalogue of that name. A deny or ask of effects matches tools that have one of
 them; an allow matches tools that have no other. Arguments are judged as the body gets them: validated, with
 defaults. A call may end with ``:only``: then all arguments that it does not name must have their defaults.
 
@@ -79,7 +80,7 @@ UNITS = {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3600, "
 # Reading
 
 HEADS = (*KINDS, "quota", "cooldown")
-CIRCUMSTANCES = ("effects", "cost", "tool", "route", "user", "depth", "confidence", "nested")
+CIRCUMSTANCES = ("effects", "cost", "tool", "route", "user", "depth", "confidence", "nested", "remote")
 PREDICATES = (
     "under",
     "matches",
@@ -163,9 +164,12 @@ class _Reader:
         call: Any = None
         clauses: list[_Clause] = []
         keys: list[Key | None] = []
+        compared: list[Compared] = []
         for item in items:
             if self._circumstance(item):
                 clauses.append(self.circumstance(item, kind))
+                for wanted in item[1:]:
+                    compared += self.compared(f"({item[0]})", wanted)
                 keys.append(_key_of(str(item[0]), "", item[1:]))
             elif call is None:
                 call = item
@@ -185,6 +189,7 @@ class _Reader:
                 else argument(name, predicate, missing)
             )
             clauses.append(_Clause(f":{name} {show(wanted)}", test=test))
+            compared += self.compared(name, wanted)
             keys.append(None if any_path else _key_of("argument", name, [wanted]))
         if only:  # what is named makes it another clause: no rule for :a alone is wider than one for :a :b
             named = " ".join(sorted(arguments))
@@ -202,7 +207,7 @@ class _Reader:
             tuple(key for key in keys if key),
             only,
             tuple(name for name, (_, wanted) in arguments.items() if wanted == _ANYTHING),
-            tuple(one for name, (_, wanted) in arguments.items() for one in self.compared(name, wanted)),
+            tuple(compared),
             tuple(clause.of_tool for clause in clauses if clause.of_tool),
             all_of([clause.test for clause in clauses if clause.test]),
         )
@@ -277,6 +282,8 @@ class _Reader:
             if rest:
                 raise self.fault(rest[0], "(nested) takes nothing.")
             return _Clause("(nested)", test=lambda _, facts: facts.call.parent is not None)
+        if head == "remote" and not rest:
+            return _Clause("(remote)", of_tool=_is_remote)
         if not rest:
             raise self.fault(item, f"({head}) says nothing; it is written {_SHAPES[head]}.")
         if head == "confidence":
@@ -289,7 +296,8 @@ class _Reader:
             fits = _has_cost if head == "cost" else _keeps_to if kind == "allow" else _has_effect
             return _Clause(_joined(head, rest), of_tool=fits(words))
         predicate = any_of([self.predicate(node) for node in rest])
-        return _Clause(_joined(head, rest), test=_OF_CALL[head](predicate))
+        of_tool = _is_remote if head == "remote" else None
+        return _Clause(_joined(head, rest), of_tool, _OF_CALL[head](predicate))
 
     def shares(self, nodes: Sequence[Any]) -> None:
         """Refuse what confidence never is: such a rule looks like protection and is none."""
@@ -475,6 +483,7 @@ _SHAPES = {
 }
 _OF_CALL: dict[str, Callable[[Predicate], Predicate]] = {
     "tool": lambda predicate: lambda _, facts: predicate(facts.tool.name, facts),
+    "remote": lambda predicate: lambda _, facts: predicate(facts.tool.remote, facts),
     "route": lambda predicate: lambda _, facts: predicate(facts.call.route, facts),
     "user": lambda predicate: lambda _, facts: predicate(facts.call.user, facts),
     "depth": lambda predicate: lambda _, facts: predicate(facts.call.depth, facts),
@@ -519,6 +528,10 @@ def _confidence(predicate: Predicate) -> Predicate:
         return None if sure is None else predicate(sure, facts)
 
     return test
+
+
+def _is_remote(tool: CognitiveTool) -> bool:
+    return bool(tool.remote)
 
 
 def _has_cost(words: frozenset[str]) -> Callable[[CognitiveTool], bool]:

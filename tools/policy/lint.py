@@ -24,7 +24,15 @@ from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import ToolTable
 
 FindingKind = Literal[
-    "unknown-tool", "unknown-argument", "mismatch", "cannot-hold", "duplicate", "conflict", "dead", "ignored"
+    "unknown-tool",
+    "unknown-argument",
+    "unknown-catalogue",
+    "mismatch",
+    "cannot-hold",
+    "duplicate",
+    "conflict",
+    "dead",
+    "ignored",
 ]
 VERBS = {"deny": "denies", "ask": "asks for", "allow": "allows"}
 
@@ -58,6 +66,7 @@ def check(policy: RulesPolicy, table: ToolTable, workspace: Workspace | None = N
     for layer in policy.layers:
         mine = [*_names(layer, table), *_types(layer, table), *_never_matter(layer)]
         mine += _paths(layer, table, workspace or Workspace("."))
+        mine += _catalogues(layer, table)
         found += sorted(mine, key=lambda finding: (finding.place.line, finding.place.column))
     return found
 
@@ -117,6 +126,21 @@ def _types(layer: Layer, table: ToolTable) -> Iterator[Finding]:
 
 
 _NEVER = {"text": (int, float, bool, list, dict), "list": (str, int, float, bool, dict, Code)}
+
+
+def _catalogues(layer: Layer, table: ToolTable) -> Iterator[Finding]:
+    """Rules about remote tools that fit none."""
+    known = {tool.remote for tool in table if tool.remote}
+    for rule in layer.orders.rules:
+        about = any(clause.startswith("(remote") for clause in rule.clauses)
+        if about and rule.tool in table and not table.get(rule.tool or "").remote:
+            message = f"{rule.tool} is no tool of a worker, so (remote) never fits a call of it."
+            yield Finding("cannot-hold", rule.place, message)
+        for one in rule.compared if known else ():
+            if one.argument == "(remote)" and one.how == "=" and one.text not in known:
+                hint = did_you_mean(one.text, known) or f" There is {', '.join(sorted(known))}."
+                message = f"No tool is of a catalogue named {one.text}.{hint}"
+                yield Finding("unknown-catalogue", one.place, message)
 
 
 # Patterns of spellings that no path has once it is resolved: relative to the workspace, without these.

@@ -38,7 +38,8 @@ class Key(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """A text that a rule compares an argument with: literally (``=``), by ``under`` or by ``matches``."""
+    """A text that a rule compares an argument with: literally (``=``), by ``under`` or by ``matches``; or a
+    circumstance, then ``argument`` is ``(user)`` or the like."""
 
     argument: str
     how: Literal["=", "under", "matches"]

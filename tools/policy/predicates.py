@@ -163,9 +163,12 @@ def negated(part: Predicate) -> Predicate:
     return test
 
 
+ANOTHER: Any = object()  # a value that no rule names literally; nothing else is known of it
+
+
 def _unequal(value: Any) -> Truth:
     """Plain data that is not what it was compared with differs from it; anything else cannot be told."""
-    plain = value is None or isinstance(value, (bool, int, float, str, list, tuple, dict))
+    plain = value is None or value is ANOTHER or isinstance(value, (bool, int, float, str, list, tuple, dict))
     return False if plain else None
 
 
@@ -384,9 +387,11 @@ def each_path(predicate: Predicate, *, every: bool) -> Predicate:
         typed = {param.name for param in facts.tool.path_params}
         values: list[Any] = [args[ANY_PATH]] if ANY_PATH in args and ANY_PATH not in typed else []
         for name in typed & args.keys():
-            values += [UNKNOWN] if args[name] is UNKNOWN else paths_in(args[name])
+            values += [_unknown_path(facts.tool, name)] if args[name] is UNKNOWN else paths_in(args[name])
         said = [
-            (True if predicate is anything else None) if value is UNKNOWN else predicate(value, facts)
+            (True if predicate is anything and value is UNKNOWN else None)
+            if value is UNKNOWN or value is _PERHAPS
+            else predicate(value, facts)
             for value in values
         ]
         if not said:
@@ -395,6 +400,16 @@ def each_path(predicate: Predicate, *, every: bool) -> Predicate:
         return decides if decides in said else None if None in said else every
 
     return test
+
+
+_PERHAPS: Any = object()  # an unknown number of unknown paths
+
+
+def _unknown_path(tool: CognitiveTool, name: str) -> Any:
+    """What stands for an unknown argument of paths: UNKNOWN if every call has exactly one there."""
+    param = next(param for param in tool.path_params if param.name == name)
+    one = param.type is WorkspacePath and (param.required or param.default is not None)
+    return UNKNOWN if one else _PERHAPS
 
 
 def argument(name: str, predicate: Predicate, missing: Truth) -> Predicate:

@@ -5,7 +5,8 @@ It never runs a guard or a body: only tools/door/door.py does. Must not know doo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import copy
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +27,7 @@ class ToolTable:
         self._tools: dict[str, CognitiveTool] = {}
         self.tags: dict[str, CognitiveTool] = {}  # by the prefixes of their response tags
         self.permissions: dict[str, tuple[str, ...]] = {}  # the users of each tool that is not everybody's
+        self.hidden: frozenset[str] = frozenset()
         for tool in tools:
             self.register(tool)
 
@@ -66,8 +68,29 @@ class ToolTable:
         return users is None or user in users
 
     def for_user(self, user: str) -> ToolTable:
-        """The table of the tools that this user may use; this one if these are all."""
-        return self.where(lambda tool: self.is_allowed(tool.name, user))
+        """The same table, hiding the tools that this user may not use."""
+        return self.hiding([name for name in self.permissions if not self.is_allowed(name, user)])
+
+    def hiding(self, names: Collection[str]) -> ToolTable:
+        """The same table, whose tools with these names no model is shown. They can still be looked up, so
+        that the door answers a call of one, and they count in its hash."""
+        if not names:
+            return self.whole
+        made = copy.copy(self)
+        made.hidden = frozenset(names)
+        made.whole = self.whole
+        made._forget()
+        return made
+
+    @cached_property
+    def whole(self) -> ToolTable:
+        """The table that this one was made of by ``hiding``, or this one."""
+        return self
+
+    @cached_property
+    def visible(self) -> ToolTable:
+        """The table of the tools that are not hidden; this one if none is."""
+        return self.where(lambda tool: tool.name not in self.hidden) if self.hidden else self
 
     def where(self, keep: Callable[[CognitiveTool], bool]) -> ToolTable:
         """The table of some of these tools, for the same users; this one if these are all."""
@@ -80,14 +103,14 @@ class ToolTable:
         return made
 
     def _forget(self) -> None:
-        for name in ("entries", "schema_hash", "secrets", "shown", "repeat_allowed_tools"):
+        for name in ("entries", "schema_hash", "secrets", "shown", "visible", "repeat_allowed_tools"):
             self.__dict__.pop(name, None)
 
     def get(self, name: str) -> CognitiveTool:
         """The tool of that name, in any case, with hyphens or underscores. Raises UnknownToolError."""
         tool = self._tools.get(name) or self._tools.get(kebab(name))
         if tool is None:
-            raise UnknownToolError(name, self._tools)
+            raise UnknownToolError(name, self.visible._tools)
         return tool
 
     def names(self) -> list[str]:
@@ -117,8 +140,8 @@ class ToolTable:
 
     @cached_property
     def shown(self) -> ToolTable:
-        """The table of the tools that models are shown; this one if it has no others."""
-        return self.where(lambda tool: tool.shown)
+        """The table of the tools that models are shown in full; this one if it has no others."""
+        return self.visible.where(lambda tool: tool.shown)
 
     @cached_property
     def repeat_allowed_tools(self) -> frozenset[str]:

@@ -60,6 +60,7 @@ SERVICES = {
     "web_search": "A web search does not travel",
 }
 _STAYING: dict[str, Any] = {field.name: _Stays(SERVICES[field.name]) for field in fields(Services)}
+_SERVICES = Services(**_STAYING)
 _OTHERS: dict[str, Any] = {
     "look": _Stays("A preview of a call does not travel"),
     "sandbox": _Stays("The sandbox of programs does not travel"),
@@ -79,7 +80,7 @@ def context_of(said: Delegated, base: ToolContext) -> ToolContext:
         user_message=said.message,
         confidence=said.confidence,
         chat=said.chat,
-        services=Services(**_STAYING),
+        services=_SERVICES,
         **{name: stays for name, stays in _OTHERS.items() if name != "look"},
     )
 
@@ -127,9 +128,11 @@ class Away:
         return ""
 
     async def send(self, message: Message) -> Any:
-        packed = message.pack(self._key)
-        entry: Any = await self._redis.xadd(self._said.replies, {names.FIELD: packed})
-        return entry
+        packed, stream = message.pack(self._key), self._said.replies
+        async with self._redis.pipeline() as pipe:
+            pipe.xadd(stream, {names.FIELD: packed}, maxlen=names.MOST_REPLIES, approximate=True)
+            pipe.expire(stream, names.REPLIES_SECONDS)
+            return (await pipe.execute())[0]
 
     async def nested(self, number: int, form: CallForm, name: str, dry: bool) -> ToolResult:
         """Have a call made by the caller. Raises ToolError when nobody reads there any more."""

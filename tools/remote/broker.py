@@ -149,9 +149,8 @@ class CallBroker(RedisStreamBroker):
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 2.0)
                 continue
-            if pause > 0.1:
-                pause = 0.1
-                self.on_state(None)
+            pause = 0.1
+            self.on_state(None)
             if found is not None:
                 yield found
 

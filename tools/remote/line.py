@@ -75,13 +75,12 @@ class Patience:
 
 @dataclass(eq=False)
 class Waiting:
-    """A call that was sent. ``news`` is what is told of it; ``late`` tells whether its deadline has passed,
-    and ``cancel`` is what a worker is told when it is given up."""
+    """A call that was sent. ``news`` is what is told of it, ``late`` whether its deadline has passed."""
 
     late: Callable[[], bool]
     lasts: int  # seconds after which nobody can begin it any more
     grants: list[str] = field(default_factory=list)  # that it was sent with; the last one counts
-    cancel: bytes = b""
+    cancel: Callable[[], bytes] = bytes  # what a worker is told when it is given up
     entry: bytes = b""  # of the queue
     taken: bool = False  # by a worker
     missing: int = 0  # looks in a row that did not find the entry
@@ -117,6 +116,7 @@ class Line:
         self._flushing = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._ending: set[asyncio.Task[Any]] = set()
+        self._closed = False
 
     # Sending
 
@@ -126,7 +126,7 @@ class Line:
             self._set_clock(await self._surely("TIME"))
         return time.time() + (self._offset or 0.0)
 
-    async def send(self, waiting: Waiting, grant: str, packed: bytes, cancel: bytes) -> None:
+    async def send(self, waiting: Waiting, grant: str, packed: bytes, cancel: Callable[[], bytes]) -> None:
         """Send a call, once more too; a reply to an earlier grant counts as well. Raises ToolError when Redis
         cannot be reached, or refuses it."""
         waiting.grants.append(grant)
@@ -153,7 +153,7 @@ class Line:
         """Give a call up; whether a worker has begun it, which is then told. Raises ToolError."""
         prefix, grant = self._prefix, waiting.grants[-1]
         keys = (names.grant(prefix, grant), names.queue(prefix), names.inbox(prefix, grant))
-        rest = (REVOKED, waiting.lasts, waiting.entry, waiting.cancel)
+        rest = (REVOKED, waiting.lasts, waiting.entry, waiting.cancel())
         taken = await self._surely("EVAL", TAKE_BACK, len(keys), *keys, *rest)
         waiting.taken = bool(taken)
         return waiting.taken
@@ -179,10 +179,12 @@ class Line:
         await asyncio.sleep(0)
         if self._ending:
             await asyncio.wait(self._ending, timeout=1.0)
+        self._closed = True  # and not cancelled once only: a client that connects may lose that
         tasks = [*self._tasks.values(), *self._ending]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        while running := [task for task in tasks if not task.done()]:
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running, timeout=0.05)
         for client in (self._client, self._reading):
             with contextlib.suppress(Exception):
                 await client.aclose()
@@ -249,7 +251,7 @@ class Line:
 
     async def _read_replies(self) -> None:
         """Read replies, from before Redis was away too, while calls wait for them."""
-        while self._waiting or time.monotonic() - self._used < self._patience.linger:
+        while not self._closed and (self._waiting or time.monotonic() - self._used < self._patience.linger):
             try:
                 found = await self._reading.execute_command(
                     "XREAD", "COUNT", BATCH, "BLOCK", int(BLOCK * 1000), "STREAMS", self.replies, self._last
@@ -289,7 +291,7 @@ class Line:
     async def _watch(self) -> None:
         """Look after the calls that wait: their deadlines, and what became of them."""
         prefix = self._prefix
-        while self._waiting:
+        while self._waiting and not self._closed:
             await asyncio.sleep(self._patience.look)
             calls = list({id(one): one for one in self._waiting.values()}.values())
             for one in calls:

@@ -46,6 +46,8 @@ def dead(prefix: str) -> str:
     return f"{prefix}:tools:dead"
 
 
+MOST_REPLIES = 10_000  # that one caller has not read
+REPLIES_SECONDS = 3600  # after the last of them
 MOST_WAITING = 10_000  # entries in the queue
 FULL = f"{MOST_WAITING:,} calls wait for workers already, and no more can be sent."
 # queue; MOST_WAITING, FIELD, packed message. The number of the entry, or nothing where the queue is full.

@@ -138,7 +138,8 @@ class _Sending:
         self._sender, self._line, self._key = sender, line, sender._key
         self._tool, self._call, self._context = tool, call, context
         self._nested: dict[str, asyncio.Task[ToolResult]] = {}
-        self._telling: dict[str, asyncio.Task[None]] = {}
+        self._promised: set[str] = set()  # the answers that are told when they are known
+        self._telling: set[asyncio.Task[None]] = set()
         self._seconds = tool.timeout + max(tool.patience - MARGIN, tool.patience / 2)
         self._since = time.monotonic()
         self._waiting = Waiting(self._late, LAST_SECONDS + int(self._seconds))
@@ -149,7 +150,9 @@ class _Sending:
 
     async def send(self, schema_hash: str) -> None:
         call, context = self._call, self._context
-        form = CallForm(call.form.tool, {name: plain(value) for name, value in call.form.args.items()})
+        form = call.form
+        if not all(map(_travels, form.args.values())):
+            form = CallForm(form.tool, {name: plain(value) for name, value in form.args.items()})
         until = await self._line.now() + self._seconds
         self._delegated = Delegated(
             grant=secrets.token_hex(16),
@@ -180,7 +183,7 @@ class _Sending:
             packed = self._delegated.pack(self._key)
         except WireError as error:
             raise ToolError(f"The call of {self._tool.name} was not sent. {error}") from None
-        await self._line.send(self._waiting, grant, packed, Cancel(grant).pack(self._key))
+        await self._line.send(self._waiting, grant, packed, lambda: Cancel(grant).pack(self._key))
 
     async def _send_again(self) -> None:
         """Send the call once more, with a new grant and the same key: the worker answers by the result that
@@ -265,14 +268,16 @@ class _Sending:
     def _make(self, nested: Nested) -> None:
         """Make a call for the worker's body, through the door of this call, and answer with its result. The
         same call is made once: who asks for it again, because it began again, has the same answer."""
-        same = f"{nested.number} {nested.name} {nested.form}"
+        same = f"{nested.name or nested.number} {nested.form}"
         made = self._nested.get(same)
         if made is None:
             made = self._nested[same] = asyncio.create_task(self._result(nested))
-        told = f"{nested.grant} {same}"
-        if told not in self._telling:
-            self._telling[told] = asyncio.create_task(self._tell(nested, made))
-            self._telling[told].add_done_callback(lambda task: self._telling.pop(told, None))
+        promise = f"{nested.grant} {nested.number} {same}"
+        if promise not in self._promised:
+            self._promised.add(promise)
+            telling = asyncio.create_task(self._tell(nested, made, promise))
+            self._telling.add(telling)
+            telling.add_done_callback(self._telling.discard)
 
     async def _result(self, nested: Nested) -> ToolResult:
         dispatch = self._context.dispatch
@@ -284,8 +289,9 @@ class _Sending:
             tool = str(nested.form.get("tool", ""))
             return ToolResult(secrets.token_hex(5), tool, "error", message=str(error))
 
-    async def _tell(self, nested: Nested, made: asyncio.Task[ToolResult]) -> None:
+    async def _tell(self, nested: Nested, made: asyncio.Task[ToolResult], promise: str) -> None:
         result = await asyncio.shield(made)
+        self._promised.discard(promise)
         try:
             packed = Answer(nested.grant, nested.number, result.to_json()).pack(self._key)
         except WireError as error:
@@ -297,6 +303,11 @@ class _Sending:
 
     def stop(self, *, given_up: bool) -> None:
         """Stop all that was started for the call."""
-        for task in (*self._nested.values(), *self._telling.values()):
+        for task in (*self._nested.values(), *self._telling):
             task.cancel()
         self._line.forget(self._waiting, given_up=given_up)
+
+
+def _travels(value: Any) -> bool:
+    """Whether an argument is the same on the other side, as most are, without being made plain."""
+    return type(value) in (int, bool) or value is None or (type(value) is str and value.isascii())

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.ports import Receipt, Receipts
-from quoth.tools.errors import QuothError, Status
+from quoth.tools.catalog.connection import RedisUrl, told
+from quoth.tools.errors import QuothError, Status, StoreError
 from quoth.tools.policy.effects import READING
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.remote import names
@@ -25,9 +26,7 @@ if TYPE_CHECKING:
 
 KEPT_SECONDS = 86400  # the record of a call that does more than read
 SHORT_SECONDS = 60  # after the deadline: that of any other, which can be made again
-MOST_REPLIES = 10_000
 MOST_DEAD = 1_000
-REPLIES_SECONDS = 3600
 
 # queue, grant, call, inbox; consumer, entry, deadline, takeover in ms
 _TAKE = f"""{OURS}
@@ -50,7 +49,7 @@ if has[1] and has[1] ~= ARGV[2] then
 end
 redis.call('HSET', KEYS[3], 'entry', ARGV[2])
 if redis.call('TTL', KEYS[3]) < left then redis.call('EXPIRE', KEYS[3], left) end
-local inbox = redis.call('LRANGE', KEYS[4], 0, -1)
+local inbox = redis.call('LRANGE', KEYS[4], 0, 99)
 redis.call('DEL', KEYS[4])
 return {{'ours', told, has[2] or '', unpack(inbox)}}
 """
@@ -67,13 +66,13 @@ return 1
 _SETTLE = f"""{OURS}
 if not ours(KEYS[1], ARGV[1], ARGV[2]) then return 0 end
 if redis.call('HGET', KEYS[2], 'entry') == ARGV[2] then
-  redis.call('HDEL', KEYS[2], 'entry')
   if ARGV[3] == 'ended' then redis.call('HSET', KEYS[2], 'ended', ARGV[4]) end
+  redis.call('HDEL', KEYS[2], 'entry')  -- last: an empty record is gone, and its expiry with it
   if ARGV[3] ~= 'open' then redis.call('HDEL', KEYS[2], 'begun') end
 end
 if ARGV[5] ~= '' then
-  redis.call('XADD', KEYS[3], 'MAXLEN', '~', {MOST_REPLIES}, '*', '{names.FIELD.decode()}', ARGV[5])
-  redis.call('EXPIRE', KEYS[3], {REPLIES_SECONDS})
+  redis.call('XADD', KEYS[3], 'MAXLEN', '~', {names.MOST_REPLIES}, '*', '{names.FIELD.decode()}', ARGV[5])
+  redis.call('EXPIRE', KEYS[3], {names.REPLIES_SECONDS})
 end
 if ARGV[6] ~= '' then
   local entry = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])
@@ -85,8 +84,8 @@ redis.call('XDEL', KEYS[1], ARGV[2])
 return 1
 """
 
-# What becomes of a call: it has ended and its result is kept; it has not begun, or will begin again; or how a
-# body that has begun ended is not known.
+# What becomes of a call: it has ended and its result is kept; its body has stopped, and begins anew the next
+# time; or what was known of it still holds.
 Left = Literal["ended", "anew", "open"]
 
 
@@ -113,7 +112,8 @@ class Taken:
 class CallRecords:
     """The scripts of one worker."""
 
-    def __init__(self, broker: CallBroker, waiting: redis.Redis, prefix: str) -> None:
+    def __init__(self, broker: CallBroker, waiting: redis.Redis, url: RedisUrl, prefix: str) -> None:
+        self._url = url
         self._queue, self._consumer, self._prefix = broker.queue_name, broker.consumer_name, prefix
         self._idle = int(broker.takeover * 1000)
         self._take = broker.redis.register_script(_TAKE)
@@ -140,16 +140,21 @@ class CallRecords:
         return found
 
     def begin(self, delivery: Delivery, call: Call) -> None:
-        """Write down that the body begins. Raises LostError."""
+        """Write down that the body begins. Raises LostError, or QuothError where Redis is away."""
         keys = [self._queue, names.call(self._prefix, call.key, call.user)]
-        if not self._begin(keys=keys, args=[self._consumer, delivery.entry]):
+        try:
+            with told(self._url):
+                begun = self._begin(keys=keys, args=[self._consumer, delivery.entry])
+        except StoreError as error:
+            raise QuothError(f"{call.tool} was not run: {error}") from None
+        if not begun:
             raise LostError
 
     async def settle(
         self,
         delivery: Delivery,
         said: Delegated | None,
-        left: Left = "anew",
+        left: Left = "open",
         *,
         ended: bytes = b"",
         reply: bytes = b"",
@@ -187,7 +192,6 @@ class SharedReceipts(Receipts):
         self._begun = begun
         self._ended = ended
         self.started = False  # the body, here
-        self.marked = bool(begun)  # that a body has begun which does more than read, here or elsewhere
 
     def find(self, tool: CognitiveTool, call: Call) -> Receipt | None:
         ended = self._ended
@@ -199,7 +203,6 @@ class SharedReceipts(Receipts):
     def begins(self, tool: CognitiveTool, call: Call) -> None:
         if not READING.issuperset(tool.effects):
             self._records.begin(self._delivery, call)
-            self.marked = True
         self.started = True
 
     def begun(self, tool: CognitiveTool, call: Call) -> bool:

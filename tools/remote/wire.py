@@ -7,6 +7,7 @@ this very call. Knows keys and plain data; it must not know Redis, doors or tool
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
@@ -180,51 +181,54 @@ def unpack(key: Key, packed: bytes, *expected: type[Message]) -> Message:
 
 def _checked(made: type[Message], data: Any) -> dict[str, Any]:
     """The fields of a message, if they are those of its kind and of their types."""
-    hints = {one.name: _hints(made)[one.name] for one in fields(made)}
-    if not isinstance(data, dict) or set(data) != set(hints):
+    checks = _CHECKS.get(made.KIND)
+    if checks is None:
+        hints = get_type_hints(made)
+        checks = _CHECKS[made.KIND] = {one.name: _check(hints[one.name]) for one in fields(made)}
+    if not isinstance(data, dict) or data.keys() != checks.keys():
         raise WireError(f"A message of the kind {made.KIND} has other fields than this one.")
-    for name, hint in hints.items():
-        if not _is(data[name], hint):
+    for name, fits in checks.items():
+        if not fits(data[name]):
             raise WireError(f"The field {name} of a message of the kind {made.KIND} is of another type.")
-    if not _is_plain(data):
+    if not all(map(_is_plain, data.values())):
         raise WireError(f"A message of the kind {made.KIND} holds what is no plain data.")
     return data
 
 
-def _hints(made: type[Message]) -> dict[str, Any]:
-    found = _HINTS.get(made.KIND)
-    if found is None:
-        found = _HINTS[made.KIND] = get_type_hints(made)
-    return found
+_CHECKS: dict[str, dict[str, Callable[[Any], bool]]] = {}  # by the kind, made once: each call needs them
 
 
-_HINTS: dict[str, dict[str, Any]] = {}
-
-
-def _is(value: Any, hint: Any) -> bool:
-    """Whether a value is of one of the types that fields have here."""
+def _check(hint: Any) -> Callable[[Any], bool]:
+    """Tells whether a value is of one of the types that fields have here."""
+    parts = get_args(hint)
     if hint is Any:
-        return True
+        return lambda value: True
     if hint is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+        return lambda value: type(value) in (int, float) and math.isfinite(value)
     if get_origin(hint) is list:
-        return isinstance(value, list) and all(_is(item, get_args(hint)[0]) for item in value)
+        inner = _check(parts[0])
+        return lambda value: type(value) is list and all(map(inner, value))
     if get_origin(hint) is dict:
-        return isinstance(value, dict) and all(isinstance(name, str) for name in value)
-    if get_args(hint):  # a union with None
-        return any(value is None if one is type(None) else _is(value, one) for one in get_args(hint))
-    return isinstance(value, hint)
+        return lambda value: type(value) is dict and all(type(name) is str for name in value)
+    if parts:  # a union
+        checks = [_check(part) for part in parts]
+        return lambda value: any(fits(value) for fits in checks)
+    return lambda value: type(value) is hint
 
 
-def _is_plain(value: Any, depth: int = 0) -> bool:
+def _is_plain(value: Any, depth: int = 1) -> bool:
     """Whether a value is made of texts, numbers, truth values, None, lists, and dictionaries with texts as
     keys."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return True
     if depth > MAX_DEPTH:
         return False
-    if isinstance(value, list):
+    if kind is list:
         return all(_is_plain(item, depth + 1) for item in value)
-    if isinstance(value, dict):
-        return all(isinstance(name, str) and _is_plain(item, depth + 1) for name, item in value.items())
-    return value is None or isinstance(value, (str, int, float, bool))
+    return kind is dict and all(
+        type(name) is str and _is_plain(item, depth + 1) for name, item in value.items()
+    )
+
+
+_PLAIN = (str, int, float, bool, type(None))

@@ -11,44 +11,52 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import secrets
-from collections.abc import Callable
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from redis.exceptions import RedisError
 
-from quoth.tools.call.call import Call, ToolResult, new_call
+from quoth.tools.call.call import ToolResult, new_call
 from quoth.tools.call.context import ToolContext
+from quoth.tools.call.ports import BEGUN_BEFORE
 from quoth.tools.catalog.connection import RedisUrl, sentence_of, sync_client
 from quoth.tools.catalog.signing import Key
 from quoth.tools.door.door import Door
-from quoth.tools.errors import STATUSES, InvalidCallError, Status
+from quoth.tools.door.execution import brief
+from quoth.tools.errors import InvalidCallError, Status
 from quoth.tools.lisp.forms import CallForm, from_json
 from quoth.tools.remote import names
 from quoth.tools.remote.away import AskTheCaller, Away, AwayDoor, context_of
+from quoth.tools.remote.belief import (
+    Refused,
+    believed,
+    call_of,
+    ended_of,
+    form_of,
+    kept_result,
+    tool_of,
+)
 from quoth.tools.remote.broker import TAKEOVER_SECONDS, Delivery, make_broker, make_receiver
 from quoth.tools.remote.shared_receipts import CallRecords, Left, SharedReceipts, Taken
-from quoth.tools.remote.wire import Asks, Delegated, Ended, Stale, WireError, unpack
+from quoth.tools.remote.wire import Asks, Delegated, Ended, Stale
 
 MOST_DELIVERIES = 3  # to workers that ended during the call
 LOOK_SECONDS = 0.5
 ALIVE_SECONDS = 3.0  # between two signs of life
 GONE_SECONDS = 60.0  # a worker without one
+MOST_ROWS = 100  # a minute, of messages that are not believed
 BEGIN_SECONDS = 2.0  # the longest that all calls of a worker wait while one of them begins
+
+T = TypeVar("T")
 
 _ALIVE = """
 local time = redis.call('TIME')
 redis.call('ZADD', KEYS[1], time[1] + time[2] / 1000000, ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', time[1] - tonumber(ARGV[2]))
 """
-
-
-class _Refused(Exception):
-    """A call that does not come as far as the door: how it ends, and whether its caller is told."""
-
-    def __init__(self, status: Status, message: str, *, silent: bool = False) -> None:
-        super().__init__(message)
-        self.status, self.message, self.silent = status, message, silent
 
 
 @dataclasses.dataclass
@@ -61,11 +69,13 @@ class _AtWork:
     no_background: bool
     task: asyncio.Task[ToolResult] | None = None
     lost: bool = False
+    stopped: bool = False
 
     def look(self) -> None:
         """Stop it, if it was lost, or if its caller does not wait and it has not begun or may not go on."""
         given_up = self.away.cancelled.is_set() and (self.no_background or not self.receipts.started)
-        if (self.lost or given_up) and self.task is not None:
+        if (self.lost or given_up) and self.task is not None and not self.stopped:
+            self.stopped = True  # once: it has some seconds to put things away
             self.task.cancel()
 
 
@@ -89,7 +99,7 @@ class Worker:
         tell: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         self.door = door
-        self.name = name or f"worker-{secrets.token_hex(4)}"
+        self.name = f"{name or 'worker'}-{secrets.token_hex(4)}"  # two of one name would share their calls
         self.running = 0
         self.trouble = ""
         self._url, self._key, self._prefix = url, key, prefix
@@ -97,9 +107,11 @@ class Worker:
         self._broker = make_broker(url, prefix, consumer=self.name, takeover=takeover)
         self._broker.on_state = self._state
         self._waiting = sync_client(url, BEGIN_SECONDS)
-        self._records = CallRecords(self._broker, self._waiting, prefix)
+        self._records = CallRecords(self._broker, self._waiting, url, prefix)
         self._alive = self._broker.redis.register_script(_ALIVE)
+        self._held: set[str] = set()  # the entries that this worker has
         self._at_work: dict[str, _AtWork] = {}
+        self._unbelieved: deque[float] = deque()  # when a message was not believed
 
     @property
     def paused(self) -> bool:
@@ -117,9 +129,7 @@ class Worker:
         try:
             await receiver.listen(asyncio.Event())
         finally:
-            for helper in helpers:
-                helper.cancel()
-            await asyncio.gather(*helpers, return_exceptions=True)
+            await _end(helpers)
             with suppress(RedisError, OSError):
                 await self._broker.redis.zrem(names.workers(self._prefix), self.name)
             await self._broker.shutdown()
@@ -147,7 +157,7 @@ class Worker:
                     workers = names.workers(self._prefix)
                     await self._alive(keys=[workers], args=[self.name, GONE_SECONDS])
                 if looks % max(1, round(takeover / 3 / seconds)) == 0:
-                    for entry in await self._broker.renew(self._at_work):
+                    for entry in await self._broker.renew(self._held):
                         if at_work := self._at_work.get(entry):
                             at_work.lost = True
                 await self._read_inboxes()
@@ -178,87 +188,94 @@ class Worker:
     async def handle(self, delivery: Delivery) -> None:
         """Make one call and settle it. One that cannot be settled now stays in the queue."""
         self.running += 1
+        self._held.add(delivery.entry)
         try:
             await self._handle(delivery)
         except (RedisError, OSError) as error:
             self._state(error)
         except Exception as error:  # a mistake of ours must not end the worker
-            self._tell(f"A call was left in the queue: {type(error).__name__}: {error}")
+            self._tell(f"A call was left in the queue: {brief(error)}.")
         finally:
+            self._held.discard(delivery.entry)
             self.running -= 1
+
+    async def _settled(self, delivery: Delivery, said: Delegated | None, *left: Left, **more: Any) -> None:
+        await self._patiently(lambda: self._records.settle(delivery, said, *left, **more))
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What Redis answers when it is there again. Raises what is wrong, to a worker that is to stop and
+        has waited for a while."""
+        since = time.monotonic()
+        while True:
+            try:
+                return await ask()
+            except (RedisError, OSError) as error:
+                self._state(error)
+                if self._broker.stopping and time.monotonic() - since > self._broker.takeover:
+                    raise
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def _handle(self, delivery: Delivery) -> None:
         door, said = self.door, None
         try:
-            said = self._believed(delivery)
+            said = believed(self._key, self._prefix, delivery.data)
             taken = await self._take(delivery, said)
             if taken is not None:
                 await self._make(door, delivery, said, taken)
-        except _Refused as refused:
+        except Refused as refused:
             self._refuse(said, refused.status, refused.message)
             silent = said is None or refused.silent
-            reply = b"" if silent or said is None else self._ended(said, refused.status, refused.message)
-            await self._records.settle(delivery, said, reply=reply)
-
-    def _believed(self, delivery: Delivery) -> Delegated:
-        """The call, if it is signed and meant for here. Raises _Refused."""
-        try:
-            said = unpack(self._key, delivery.data, Delegated)
-        except WireError as error:
-            raise _Refused("denied", f"A call was refused. {error}", silent=True) from None
-        assert isinstance(said, Delegated)
-        why = ""
-        if said.prefix != self._prefix:
-            why = f"It was granted for the prefix {said.prefix}, and this worker has {self._prefix}."
-        elif not said.replies.startswith(names.replies(self._prefix, "")):
-            why = "Its reply is wanted in another place than the stream of a caller."
-        if why:  # its caller, if there is one, does not read here
-            raise _Refused("denied", f"A call was refused. {why}", silent=True)
-        return said
+            reply = (
+                b"" if silent or said is None else ended_of(self._key, said, refused.status, refused.message)
+            )
+            await self._settled(delivery, said, reply=reply)
 
     async def _take(self, delivery: Delivery, said: Delegated) -> Taken | None:
-        """Take hold of the call; None if there is nothing more to do. Raises _Refused."""
+        """Take hold of the call; None if there is nothing more to do. Raises Refused."""
         while True:
-            taken = await self._records.take(delivery, said)
+            taken = await self._patiently(lambda: self._records.take(delivery, said))
             if taken.how == "replayed":
                 # Its caller is not told: the call that has used the grant may still run, and answers it.
-                raise _Refused("denied", "A call was refused. Its grant has been used before.", silent=True)
+                raise Refused("denied", "A call was refused. Its grant has been used before.", silent=True)
             if taken.how == "revoked":
-                await self._records.settle(delivery, said)
+                await self._settled(delivery, said)
             if taken.how in ("lost", "revoked"):
                 return None
             if taken.how == "ended" and taken.now <= said.deadline:
                 return taken
             if taken.now > said.expires:
-                raise _Refused("timeout", f"{_tool(said)} was not run: no worker was free in time.")
+                why = "no worker was free in time"
+                if taken.begun:
+                    why = f"{BEGUN_BEFORE}; there is no time left to ask"
+                raise Refused("timeout", f"{tool_of(said)} was not run: {why}.")
             if taken.how == "ours":
                 return taken
             await asyncio.sleep(LOOK_SECONDS)  # another worker is at the same call
 
     async def _make(self, door: Door, delivery: Delivery, said: Delegated, taken: Taken) -> None:
-        """Take a call through the door, and settle it. Raises _Refused."""
-        form = _form(said)
+        """Take a call through the door, and settle it. Raises Refused."""
+        form = form_of(said)
         if said.schema_hash != door.table.schema_hash:
             message = "CATALOG_STALE: the worker has other tools than the caller believes"
             self._refuse(said, "error", f"{message}; they are to be read again.")
             stale = Stale(said.grant, door.table.schema_hash)
-            await self._records.settle(delivery, said, reply=stale.pack(self._key))
+            await self._settled(delivery, said, reply=stale.pack(self._key))
             return
-        ended = self._kept(said, taken)
+        ended = kept_result(self._key, said, taken.ended)
         if ended is None and delivery.count > MOST_DELIVERIES:
             message = f"{form.tool} ended {MOST_DELIVERIES} workers that tried it, and is not tried again."
             self._refuse(said, "error", message)
-            reply = self._ended(said, "error", message)
-            await self._records.settle(delivery, said, "ended", ended=reply, reply=reply, dead=True)
+            reply = ended_of(self._key, said, "error", message)
+            await self._settled(delivery, said, "ended", ended=reply, reply=reply, dead=True)
             return
         away = Away(self._broker.redis, self._key, self._prefix, said)
         receipts = SharedReceipts(self._records, delivery, taken.begun, ended)
         consent = AskTheCaller(said.approved, taken.begun)
         known = door.table.get(form.tool) if form.tool in door.table else None
-        at_work = _AtWork(said, away, receipts, getattr(known, "no_background", False))
+        at_work = _AtWork(said, away, receipts, known is not None and known.no_background)
         self._receive(at_work, taken.inbox)
         if away.cancelled.is_set() and ended is None:
-            raise _Refused("cancelled", f"{form.tool} was not run: its caller does not wait any longer.")
+            raise Refused("cancelled", f"{form.tool} was not run: its caller does not wait any longer.")
         own = AwayDoor(
             door.table,
             policy=door.policy,
@@ -274,7 +291,7 @@ class Worker:
         own.away = away
         self._at_work[delivery.entry] = at_work
         try:
-            call, context = _call(said, form), context_of(said, self._context)
+            call, context = call_of(said, form), context_of(said, self._context)
             at_work.task = asyncio.create_task(own.dispatch(call, context))
             result = await _result_of(at_work.task, form.tool)
             if at_work.lost:
@@ -295,8 +312,8 @@ class Worker:
         said, receipts = at_work.said, at_work.receipts
         left: Left
         if result is None:
-            left = "open" if receipts.marked else "anew"
-            reply = self._ended(said, "cancelled", f"{_tool(said)} was cancelled.")
+            left = "open"
+            reply = ended_of(self._key, said, "cancelled", f"{tool_of(said)} was cancelled.")
         elif result.status == "pending" and consent.asked is not None:
             question, reason = consent.asked
             # A body that waits begins again; of one that began elsewhere nothing more is known.
@@ -305,8 +322,9 @@ class Worker:
         elif ended is not None and result.audit.get("stage") == "receipt":
             left, reply = "ended", dataclasses.replace(ended, grant=said.grant).pack(self._key)
         else:
-            left = "ended" if receipts.started else "open"
-            reply = self._ended(
+            left = "open" if not receipts.started else "anew" if result.status == "pending" else "ended"
+            reply = ended_of(
+                self._key,
                 said,
                 result.status,
                 result.message if result.status != "ok" else "",
@@ -314,89 +332,25 @@ class Worker:
                 list(at_work.away.said),
                 list(result.side_effects),
             )
-        while True:
-            try:
-                await self._records.settle(
-                    delivery, said, left, ended=reply if left == "ended" else b"", reply=reply
-                )
-                return
-            except (RedisError, OSError) as error:  # the result is kept here until Redis is back
-                self._state(error)
-                await asyncio.sleep(LOOK_SECONDS)
-                if at_work.lost:
-                    return
-
-    def _kept(self, said: Delegated, taken: Taken) -> Ended | None:
-        """The result that an earlier delivery has kept. Raises _Refused for one that is not of this call."""
-        if taken.how != "ended":
-            return None
-        try:
-            ended = unpack(self._key, taken.ended, Ended)
-            assert isinstance(ended, Ended)
-            if (ended.key, ended.digest) != (said.key, said.digest) or ended.status not in STATUSES:
-                raise WireError("It belongs to another call.")
-            return ended
-        except WireError as error:
-            raise _Refused("error", f"The kept result of {_tool(said)} is not believed. {error}") from None
-
-    def _ended(
-        self,
-        said: Delegated,
-        status: Status,
-        message: str,
-        value: Any = None,
-        told: list[str] | None = None,
-        effects: list[str] | None = None,
-    ) -> bytes:
-        """A packed result; one that is too long or no plain data is an error."""
-        ended = Ended(said.grant, said.key, said.digest, status, value, message, told or [], effects or [])
-        try:
-            return ended.pack(self._key)
-        except WireError as error:
-            what = f"{_tool(said)} was done, but its result cannot be sent. {error}"
-            short = dataclasses.replace(ended, status="error", value=None, message=what, said=[])
-            return dataclasses.replace(short, side_effects=short.side_effects[:100]).pack(self._key)
+        kept = reply if left == "ended" else b""
+        await self._settled(delivery, said, left, ended=kept, reply=reply)
 
     def _refuse(self, said: Delegated | None, status: Status, message: str) -> None:
-        """Leave an audit row of a call that does not come as far as the door."""
+        """Leave an audit row of a call that does not come as far as the door. Who floods the queue does not
+        flood the audit."""
+        if said is None:
+            now = time.monotonic()
+            while self._unbelieved and self._unbelieved[0] < now - 60:
+                self._unbelieved.popleft()
+            if len(self._unbelieved) >= MOST_ROWS:
+                return
+            self._unbelieved.append(now)
         form = CallForm("")
         if said is not None:
             with suppress(InvalidCallError):
                 form = from_json(said.form)
-        call = _call(said, form) if said is not None else new_call(form, route="remote")
+        call = call_of(said, form) if said is not None else new_call(form, route="remote")
         self.door.refuse(call, self._context, status, message)
-
-
-def _form(said: Delegated) -> CallForm:
-    """The form of a call. Raises _Refused for one that is not what was granted."""
-    try:
-        form = from_json(said.form)
-    except InvalidCallError as error:
-        raise _Refused("invalid", str(error)) from None
-    if form.digest != said.digest:
-        raise _Refused("denied", f"{form.tool} was refused: its grant is for another form.")
-    return form
-
-
-def _tool(said: Delegated) -> str:
-    return str(said.form.get("tool", "The call"))[:100]
-
-
-def _call(said: Delegated, form: CallForm) -> Call:
-    """The call as the door of the worker sees it. It is always one that may have been begun before."""
-    return Call(
-        id=said.id,
-        form=form,
-        route="remote",
-        user=said.user,
-        session=said.session,
-        depth=said.depth,
-        parent=said.parent or None,
-        message=said.message,
-        key=said.key,
-        resumed=True,
-        confidence=said.confidence,
-    )
 
 
 async def _result_of(task: asyncio.Task[ToolResult], tool: str) -> ToolResult | None:
@@ -408,3 +362,11 @@ async def _result_of(task: asyncio.Task[ToolResult], tool: str) -> ToolResult | 
         await asyncio.wait({task})
         raise
     return None if task.cancelled() else task.result()
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> None:
+    """Cancel tasks, more than once: redis-py forgets a cancellation that comes while it connects."""
+    while left := [task for task in tasks if not task.done()]:
+        for task in left:
+            task.cancel()
+        await asyncio.wait(left, timeout=1.0)

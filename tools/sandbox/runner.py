@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -130,9 +130,10 @@ class Sandbox(WorkerPool):
         values: bytes | None = None,
         listing: Sequence[dict[str, Any]] = (),
         keep: KeepValues | None = None,
+        unnamed: Collection[str] = (),
     ) -> tuple[Any, str]:
         """Run or resume a program, and return its value and its output. ``call`` makes its inner calls of
-        ``names``.
+        ``names``; no hint says those that are ``unnamed``.
 
         ``state`` is that of an earlier Pending, to resume from. ``values`` and ``listing`` are what the
         session's last program passed to ``keep``: Monty's state, and name, type and length of each value.
@@ -162,7 +163,8 @@ class Sandbox(WorkerPool):
 
                 ended = await self._drive(run, "", begin)
         except monty.MontyError as error:
-            raise runtime_error(error, run.failures, tools.values(), program.text) from None
+            told = [tool for tool in tools.values() if tool not in unnamed]
+            raise runtime_error(error, run.failures, told, program.text) from None
         if isinstance(ended, _Suspended):
             # One sentence each: a person decides them one by one.
             message = "\n".join(dict.fromkeys(ended.messages))

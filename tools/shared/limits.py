@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from hashlib import sha256
 
 from quoth.tools.call.call import Call
 from quoth.tools.call.ports import Refusal, Reservation
@@ -21,23 +20,14 @@ from quoth.tools.errors import StoreError
 from quoth.tools.policy.limits import Counted, CountedLimits, Seen, count_of, length_of, whom
 from quoth.tools.policy.quotas import Cooldown, Rule
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.shared.server import SharedRedis
+from quoth.tools.shared.server import NOW, SharedRedis, digest
 
 HELD_SECONDS = 9 * 86400.0  # a call that waits in its body for an approval is carried on within this time
-
-_NOW = """
-local now = tonumber(ARGV[1])
-if not now then
-  local time = redis.call('TIME')
-  now = time[1] + time[2] / 1000000
-end
-local function text(number) return string.format('%.17g', number) end
-"""
 
 # KEYS: the counter of slots, what the call holds, then the set of each rule. ARGV: the time (empty: that of
 # Redis), '1' to reserve, '1' for a call that is carried on, how long the slot is remembered in ms, then for
 # each rule: how many uses it allows, the length of its window, or else the start and end of its day.
-_COUNT = f"""{_NOW}
+_COUNT = f"""{NOW}
 if ARGV[3] == '1' and redis.call('EXISTS', KEYS[2]) == 1 then return {{text(now), 'held'}} end
 local said, room, windows = {{text(now), ''}}, true, {{}}
 for rule = 1, #KEYS - 2 do
@@ -76,7 +66,7 @@ return said
 """
 
 # KEYS: the sets of cooldowns. ARGV: the time, the slot, then the length of each cooldown.
-_BEGIN = f"""{_NOW}
+_BEGIN = f"""{NOW}
 for rule, key in ipairs(KEYS) do
   redis.call('ZADD', key, text(now), ARGV[2])
   redis.call('PEXPIRE', key, math.ceil(1000 * tonumber(ARGV[rule + 2])))
@@ -120,7 +110,7 @@ class RedisLimits(CountedLimits):
 
     def _count(self, tool: str, call: Call, rules: Sequence[Rule], *, take: bool) -> Counted:
         keys = [self._key(rule, tool, call) for rule in rules]
-        held = self._redis.key("limits", "held", _digest(tool, call.key or call.id))
+        held = self._redis.key("limits", "held", digest(tool, call.key or call.id))
         kept = HELD_SECONDS + max(length_of(rule) or 86400.0 for rule in rules)
         carried_on = take and call.resumed
         for _ in range(3):
@@ -165,7 +155,7 @@ class RedisLimits(CountedLimits):
         kind = "cooldown" if isinstance(rule, Cooldown) else "quota"
         length = length_of(rule)
         window = f"day {self._zone}" if length is None else repr(float(length))
-        return self._redis.key("limits", kind, _digest(tool, window, rule.by, whom(rule.by, call)))
+        return self._redis.key("limits", kind, digest(tool, window, rule.by, whom(rule.by, call)))
 
 
 class _Slot(Reservation):
@@ -196,7 +186,3 @@ class _Slot(Reservation):
         if not self._settled:
             self._redis.run(_RELEASE, self._keys, [self._slot])
             self._settled = True
-
-
-def _digest(*parts: str) -> str:
-    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -8,11 +8,27 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 from quoth.tools.catalog.connection import RedisUrl, check_sync, checked_prefix, sync_client, told
 
-VARIABLE = "QUOTH_SHARE"
+VARIABLE = "QUOTH_SHARED"
+
+# How a script begins that needs the time, which is its first value, or else that of Redis.
+NOW = """
+local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] + time[2] / 1000000
+end
+local function text(number) return string.format('%.17g', number) end
+"""
+
+
+def digest(*parts: str) -> str:
+    """A short name for what may be long or secret."""
+    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 @dataclass

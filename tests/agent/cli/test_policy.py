@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -315,6 +316,34 @@ def test_an_argument_compared_with_what_it_never_is(rule: str, messages: list[st
     }
     policy = RulesPolicy([parse_layer("given", rule.encode(), "p.hy")])
     assert [finding.message for finding in check(policy, table_of(tool(params=params)))] == messages
+
+
+@pytest.mark.parametrize(
+    ("rule", "findings"),
+    [
+        ("(deny (remote))", []),
+        ('(deny (probe) (remote "sg"))', []),
+        ('(deny (remote "sh"))', ["No tool is of a catalogue named sh. Did you mean shop?"]),
+        (
+            '(deny (remote (one-of "sg" "other")))',
+            ["No tool is of a catalogue named other. There is sg, shop."],
+        ),
+        ('(deny (remote (matches "other")))', []),
+        ("(deny (here) (remote))", ["here is no tool of a worker, so (remote) never fits a call of it."]),
+        ('(deny (gone) (remote "sg"))', ["There is no tool named gone."]),
+    ],
+)
+def test_rules_about_remote_tools_that_fit_none(rule: str, findings: list[str]) -> None:
+    """Without any remote tool at hand, nothing is known of catalogues."""
+    from quoth.tools.policy.files import parse_layer
+    from quoth.tools.policy.lint import check
+    from quoth.tools.policy.policy import RulesPolicy
+
+    remote = [replace(tool(name), remote=of) for name, of in (("probe", "sg"), ("buy", "shop"))]
+    policy = RulesPolicy([parse_layer("given", rule.encode(), "p.hy")])
+    assert [one.message for one in check(policy, table_of(*remote, tool("here")))] == findings
+    if rule.startswith("(deny (remote"):
+        assert check(policy, table_of(tool("here"))) == []
 
 
 # quoth policy explain

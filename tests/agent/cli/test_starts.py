@@ -28,6 +28,7 @@ STARTS: dict[str, tuple[list[str], int, str]] = {
     "deny": (["deny", "REQUEST", "--why", "no"], 0, "Denied: (write-file"),
     "memory": (["memory", "status"], 0, "It is kept in "),
     "knowledge": (["knowledge", "list"], 0, ""),
+    "catalog": (["catalog", "key", "new"], 0, "Made the key "),
     "sessions": (["sessions"], 0, "s1  "),
     "log": (["log", "s1"], 0, "Write."),
     "fork": (["fork", "s2"], 0, ""),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import re
+from array import array
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, Literal
@@ -16,7 +19,7 @@ from words import belt_of, complaint, tool
 
 from quoth.neuro.prompt.belt import JSON_VIEWS, VIEWS, BeltCatalog, belt, belt_json
 from quoth.tools.builtin import search_tools
-from quoth.tools.errors import UnknownToolError, UsageError
+from quoth.tools.errors import ToolError, UnknownToolError, UsageError
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.openai_schema import strict_schema, wire_name
 from quoth.tools.registry.parameters import REQUIRED
@@ -290,6 +293,10 @@ def catalog() -> BeltCatalog:
     return BeltCatalog(ToolTable((*cognitive_tools.tools(), *search_tools())))
 
 
+def found(words: str, limit: int) -> list[str]:
+    return asyncio.run(catalog().search(words, limit))
+
+
 def test_the_catalog_describes_a_tool_as_the_lisp_view_does() -> None:
     assert catalog().describe("Read_File") in belt(cognitive_tools)
     with pytest.raises(UnknownToolError, match=r"There is no tool named red-file\. Did you mean read-file\?"):
@@ -306,12 +313,53 @@ def test_the_catalog_describes_a_tool_as_the_lisp_view_does() -> None:
     ],
 )
 def test_the_catalog_finds_tools_by_words(words: str, first: str) -> None:
-    assert catalog().search(words, 3)[0].startswith(f"- {first}: ")
+    assert found(words, 3)[0].startswith(f"- {first}: ")
 
 
 def test_a_search_without_a_hit_finds_nothing_and_never_more_than_asked() -> None:
-    assert catalog().search("xylophone", 10) == []
-    assert len(catalog().search("file", 2)) == 2
+    assert found("xylophone", 10) == []
+    assert len(found("file", 2)) == 2
+
+
+class Kinds:
+    """A model for which all texts with one of these words are one, and all others another."""
+
+    name, dimensions = "kinds", 2
+    texts = 0
+
+    async def embed(self, texts: Sequence[str]) -> list[bytes]:
+        self.texts += len(texts)
+        fruit = [float(any(word in text for word in ("fruit", "apples", "pears"))) for text in texts]
+        return [array("f", [one, 1 - one]).tobytes() for one in fruit]
+
+
+def meant(words: str, model: Any, *tools: str) -> list[str]:
+    """The names that are found for the words, of these tools."""
+    table = ToolTable(tuple(map(tool, tools)))
+    lines = asyncio.run(BeltCatalog(table, lambda: model).search(words, 5))
+    return [line.removeprefix("- ").removesuffix(": A tool for a test.") for line in lines]
+
+
+def test_with_a_model_for_it_the_catalog_finds_tools_by_meaning_and_by_words_first() -> None:
+    assert meant("apples", None, "count-fruit", "probe") == []
+    assert meant("apples", Kinds(), "count-fruit", "probe") == ["count-fruit"]
+    assert meant("the apples", Kinds(), "count-fruit", "see-apples", "the") == ["see-apples", "count-fruit"]
+
+
+def test_the_tools_are_given_to_the_model_once() -> None:
+    model = Kinds()
+    catalog = BeltCatalog(ToolTable((tool("count-fruit"), tool("probe"))), lambda: model)
+    for words in ("apples", "pears"):
+        assert len(asyncio.run(catalog.search(words, 5))) == 1
+    assert model.texts == 2 + 2
+
+
+def test_where_the_model_fails_words_are_searched() -> None:
+    class Broken(Kinds):
+        async def embed(self, texts: Sequence[str]) -> list[bytes]:
+            raise ToolError("The model cannot be loaded.")
+
+    assert meant("apples", Broken(), "count-fruit", "see-apples") == ["see-apples"]
 
 
 def test_choices_are_shown_instead_of_their_type() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib import import_module
 from typing import Any
 
@@ -173,7 +174,7 @@ def test_who_writes_programs_is_shown_them() -> None:
 
 def test_who_looks_for_them_finds_them() -> None:
     catalog = BeltCatalog(with_search(cognitive_tools))
-    assert catalog.search("sub-agent", 1)[0].startswith("- cognitive-loop: ")
+    assert asyncio.run(catalog.search("sub-agent", 1))[0].startswith("- cognitive-loop: ")
     assert catalog.describe("think").startswith("- think: ")
 
 

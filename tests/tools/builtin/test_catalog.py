@@ -28,7 +28,7 @@ class OneTool:
             raise UnknownToolError(name, ["echo"])
         return "- echo: all of it"
 
-    def search(self, words: str, limit: int) -> list[str]:
+    async def search(self, words: str, limit: int) -> list[str]:
         return [f"- echo: {words}"][:limit]
 
 

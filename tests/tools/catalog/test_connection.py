@@ -267,7 +267,7 @@ def test_what_an_acl_forbids(redis: str) -> None:
         mine = sync_client(url)
         check_sync(mine)  # it may not ask INFO, which is no reason to refuse the server
         for command, said in (
-            (("SET", "sg:a", "1"), "its user may not do that there (ACL)"),
+            (("SET", "sg:a", "1"), "its user may not use the command set there (ACL)"),
             (
                 ("GET", "other"),
                 "its user may not use these keys or channels; an ACL needs ~PREFIX:* and &PREFIX:*",
@@ -291,6 +291,22 @@ async def test_the_clock_of_the_server_is_told_from_ours(redis: str, monkeypatch
     client_here = sync_client(url)
     assert 3599 < clock_offset_sync(client_here) < 3601
     client_here.close()
+
+
+async def test_who_is_cancelled_while_it_connects_ends(redis: str) -> None:
+    url = redis_url(redis)
+
+    async def for_ever() -> None:
+        async with connected(url):
+            await asyncio.Event().wait()
+
+    for ticks in range(30):  # wherever it is when it hears of it
+        task = asyncio.create_task(for_ever())
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
 
 
 def test_a_mistake_of_ours_stays_what_it_is() -> None:

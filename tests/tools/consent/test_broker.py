@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import Desk, PausableClock, Spy, complaint, desk, files, form, gateway, shipped, tool
+from words import Desk, PausableClock, SharedStore, Spy, complaint, desk, files, form, gateway, shipped, tool
 
 from quoth.tools.call.call import ALLOW, Call, EditedCall, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext
@@ -59,7 +59,8 @@ def rules(text: str) -> RulesPolicy:
 def raw(store: Store) -> str:
     """All that stands in the tables that concern consent, as it is on disk."""
     tables = ("requests", "grants", "audit")
-    return "\n".join(str(row) for name in tables for row in store.execute(f"SELECT * FROM {name}"))
+    rows = [str(row) for name in tables for row in store.execute(f"SELECT * FROM {name}")]
+    return "\n".join(rows + (store.raw() if isinstance(store, SharedStore) else []))
 
 
 # What a person is asked
@@ -1100,7 +1101,8 @@ def test_a_decision_that_cannot_be_recorded_does_not_hold(store: Store) -> None:
 def test_without_an_audit_decisions_are_kept_all_the_same(store: Store) -> None:
     here = desk(store, probe())
     name = opened(here)
-    Broker(lambda: store, ToolTable(), here.broker._workspace, clock=here.clock).decide(name, Decision())
+    rows, place = here.broker._rows, here.broker._workspace
+    Broker(lambda: store, ToolTable(), place, clock=here.clock, rows=rows).decide(name, Decision())
     assert here.pass_through("(probe 1)").ok
 
 

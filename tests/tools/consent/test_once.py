@@ -7,12 +7,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from examples import many
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from words import Desk, PausableClock, Spy, desk, script, tool
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from words import Desk, PausableClock, SharedStore, Spy, desk, script, tool
 
 from quoth.tools.call.ports import MemoryAudit
+from quoth.tools.catalog.connection import redis_url
 from quoth.tools.consent.decisions import APPROVAL_SECONDS
 from quoth.tools.consent.request_store import PENDING_SECONDS
 from quoth.tools.consent.requests import request_digest
@@ -20,6 +29,7 @@ from quoth.tools.errors import UsageError
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.shared.server import SharedRedis
 from quoth.tools.storage.database import Store
 
 
@@ -99,13 +109,16 @@ class Deciding(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        self.store, self.clock = Store(":memory:"), PausableClock()
+        self.store, self.clock = self.opened(), PausableClock()
         self.ran: list[tuple[Any, str]] = []
         self.desks = {version: at_desk(self.store, self.made(version), self.clock) for version in "12"}
         self.left: dict[Asked, list[tuple[str, float, Any]]] = {}
         self.granted: dict[Asked, list[float]] = {}
         self.may_run = 0
         self.of: dict[str, Asked] = {}
+
+    def opened(self) -> Store:
+        return Store(":memory:")
 
     def made(self, version: str) -> CognitiveTool:
         return probe(lambda x: self.ran.append((x, version)), version)
@@ -187,13 +200,26 @@ TestDeciding = Deciding.TestCase
 TestDeciding.settings = settings(stateful_step_count=25)
 
 
+def test_the_same_holds_in_a_redis(redis: str) -> None:
+    class Shared(Deciding):
+        def opened(self) -> Store:
+            return SharedStore(":memory:", SharedRedis(redis_url(redis), f"once{id(self)}"))
+
+    few = settings(stateful_step_count=25, max_examples=max(1, many(1) // 10))
+    run_state_machine_as_test(Shared, settings=few)  # type: ignore[no-untyped-call]
+
+
 # Wherever a process dies
 
 DIES = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from quoth.tools.history.audit import StoreAudit
+from quoth.tools.catalog.connection import redis_url
+from quoth.tools.catalog.signing import KEY_BYTES, Key
 from quoth.tools.consent.broker import Broker
+from quoth.tools.shared.requests import RedisRequests
+from quoth.tools.shared.server import SharedRedis
 from quoth.tools.call.context import ToolContext
 from quoth.tools.registry.define import define_tool, registering_in
 from quoth.tools.door.door import Door; from quoth.tools.call.call import new_call
@@ -249,9 +275,14 @@ def body():
 with registering_in(ToolTable()) as table:
     define_tool("probe", "A tool for a test.", parameters={}, body=body, effects=["writes"])
 audit = Audit(lambda: store)
-broker = Asks(lambda: store, table, Workspace(folder), audit=audit, clock=lambda: 1_773_144_000.0)
+clock = lambda: 1_773_144_000.0
+rows = None
+if len(sys.argv) > 4:
+    redis = SharedRedis(redis_url(sys.argv[4]), sys.argv[5])
+    rows = RedisRequests(redis, Key(b"k" * KEY_BYTES), lambda: store, clock=clock)
+broker = Asks(lambda: store, table, Workspace(folder), audit=audit, clock=clock, rows=rows)
 door = Door(table, policy=Policy(), consent=broker, audit=audit, receipts=Receipts(lambda: store))
-key = {"key": sys.argv[3]} if len(sys.argv) > 3 else {}
+key = {"key": sys.argv[3]} if sys.argv[3] else {}
 asyncio.run(door.dispatch(new_call(CallForm("probe"), **key), ToolContext(Workspace(folder))))
 raise SystemExit("it was not killed")
 """
@@ -272,7 +303,7 @@ BEGUN = "it writes files; approved and begun at 2026-03-10 12:00 UTC, and how th
 )
 @pytest.mark.parametrize("carried_on", [False, True])
 def test_an_approval_is_used_at_most_once_wherever_a_process_is_killed(
-    tmp_path: Path, point: str, ran: int, state: str, told: str, carried_on: bool
+    store: Store, tmp_path: Path, point: str, ran: int, state: str, told: str, carried_on: bool
 ) -> None:
     def body() -> None:
         with (tmp_path / "ran").open("a") as out:
@@ -281,12 +312,12 @@ def test_an_approval_is_used_at_most_once_wherever_a_process_is_killed(
     def times() -> int:
         return len((tmp_path / "ran").read_text().splitlines()) if (tmp_path / "ran").exists() else 0
 
-    store = Store(tmp_path / "s.sqlite")
     here = desk(store, tool("probe", body, effects=["writes"]))
     first = here.pass_through("(probe)")
     here.decide()
     key = {"key": first.id} if carried_on else {}
-    died = script(DIES, tmp_path, point, *key.values(), cwd=tmp_path)
+    place = [store.redis.url.full, store.redis.prefix] if isinstance(store, SharedStore) else []
+    died = script(DIES, tmp_path, point, key.get("key", ""), *place, cwd=tmp_path)
     assert (died.code, died.err) == (-9, "")
     assert (times(), [one.state for one in here.broker.requests(every=True)]) == (ran, [state])
     again = here.pass_through("(probe)", **key)
@@ -302,4 +333,3 @@ def test_an_approval_is_used_at_most_once_wherever_a_process_is_killed(
         assert times() == ran + 1
     assert here.pass_through("(probe)").status == "pending"
     assert StoreAudit(lambda: store).verify().ok
-    store.close()

@@ -318,6 +318,7 @@ SAYING = {
     "session": {"user": "ann"},
     "stimulus": BEGINNING,
     "memory": {"step": 1, "blocks": [{"label": "place", "text": "Lisbon", "permission": "human"}]},
+    "tools": {"step": 2, "text": "TOOLS: probe is gone."},
     "request": {"talk": 1, "from": 0, "messages": [{"role": "user", "content": "Do it."}]},
     "reply": {"text": "Done."},
     "tags": {"lines": [[1, "RESEARCH: a", 0], [2, "FOO: b", "no tool has the tag FOO"]]},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,18 @@ from words import Spy, complaint, files, form, gateway, shipped, table_of, tool
 
 from quoth.tools.call.call import Call, Verdict, new_call
 from quoth.tools.call.context import ToolContext
+from quoth.tools.call.values import UNKNOWN
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.printer import Code
 from quoth.tools.policy import predicates
 from quoth.tools.policy.effects import EffectsPolicy
-from quoth.tools.policy.files import load_policy, parse_layer, workspace_policy
+from quoth.tools.policy.files import load_policy, parse_layer
 from quoth.tools.policy.language import read_orders
 from quoth.tools.policy.model import PolicyFile, Rule
+from quoth.tools.policy.offer import always_denied, permissions_of
+from quoth.tools.policy.places import workspace_policy
 from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
 from quoth.tools.policy.quotas import Cooldown, Quota
 from quoth.tools.policy.trust import Trust
@@ -50,7 +54,9 @@ EDITS = tool("edits", params={"path": {}}, effects=["reads", "writes"])
 KEEPS = tool("keeps", params={"path": {}}, effects=["reads", "memory"])
 SENDS = tool("sends", params={"path": {}}, effects=["messages"])
 KEEPS_ALL = tool("keeps-all", params={"path": {}}, effects=["memory", "runs"])
-TOOLS = {made.name: made for made in (FREE, READS, WRITES, EDITS, KEEPS, SENDS, KEEPS_ALL)}
+FAR = replace(tool("far", params={"path": {}}, effects=["reads"]), remote="sg")
+SENT = replace(tool("sent", params={"path": {}}, effects=["writes"]), remote="sg")
+TOOLS = {made.name: made for made in (FREE, READS, WRITES, EDITS, KEEPS, SENDS, KEEPS_ALL, FAR, SENT)}
 
 
 def policy(*texts: str, kind: LayerKind = "given") -> RulesPolicy:
@@ -340,6 +346,15 @@ def test_under_goes_through_every_item_of_a_list(ws: Path) -> None:
         ("(allow (effects :reads))", '(edits "a")', {}, "ask"),
         ("(allow (effects :reads :writes))", '(edits "a")', {}, "allow"),
         # cost, tool
+        # where a tool is from
+        ("(deny (remote))", '(far "a")', {}, "deny"),
+        ("(deny (remote))", '(reads "a")', {}, "allow"),
+        ('(deny (remote "sg"))', '(far "a")', {}, "deny"),
+        ('(deny (remote "s"))', '(far "a")', {}, "allow"),
+        ('(deny (remote (not "sg")))', '(reads "a")', {}, "allow"),
+        ('(ask (far) (remote (matches "^s")))', '(far "a")', {}, "ask"),
+        ("(allow (remote) (effects :reads))", '(sent "a")', {}, "ask"),
+        ('(allow (remote "sg"))', '(sent "a")', {}, "allow"),
         ("(deny (cost :expensive))", '(writes "a")', {}, "deny"),
         ("(deny (cost :cheap :expensive))", '(reads "a")', {}, "allow"),
         ('(deny (tool "reads"))', '(reads "a")', {}, "deny"),
@@ -471,6 +486,12 @@ CLAUSES = st.sampled_from(
         "(confidence < 0.5)",
         "(nested)",
         '(route (not "repl"))',
+        '(user (not (one-of "ann" "ben")))',
+        "(remote)",
+        '(remote "sg")',
+        "(free :text _)",
+        "(any-tool :path _)",
+        "(free :only)",
     ]
 )
 CALLS = st.sampled_from(
@@ -482,6 +503,8 @@ CALLS = st.sampled_from(
         ('(writes "src/a")', {}),
         ('(writes "b")', {"user": "ann", "route": "repl"}),
         ('(edits "a")', {"parent": "p", "depth": 1, "confidence": 0.4}),
+        ('(edits "a")', {"parent": "p", "depth": 1, "route": "program", "user": "eve"}),
+        ('(far "a")', {"route": "reply", "user": "ben"}),
     ]
 )
 RULES = st.builds(
@@ -506,6 +529,24 @@ def test_adding_a_deny_never_allows_more(rules: list[str], clause: str, call: tu
     before = verdict("\n".join(rules), call[0], **call[1])
     after = verdict("\n".join([*rules, f"(deny {clause})"]), call[0], **call[1])
     assert after in (before, "deny")
+
+
+@given(st.lists(RULES, max_size=6), CALLS)
+def test_what_is_always_denied_is_denied(rules: list[str], call: tuple[str, Any]) -> None:
+    made = policy("\n".join(rules))
+    done = new_call(form(call[0]), **call[1])
+    known: list[tuple[Any, Any]] = [(done.user, done.route), (done.user, UNKNOWN), (UNKNOWN, done.route)]
+    if any(always_denied(made, TOOLS[done.tool], *who) for who in [*known, (UNKNOWN, UNKNOWN)]):
+        assert judged(made, call[0], **call[1]).kind == "deny"
+
+
+@given(st.lists(RULES, max_size=6), CALLS)
+def test_whom_no_permission_names_is_denied(rules: list[str], call: tuple[str, Any]) -> None:
+    made = policy("\n".join(rules))
+    done = new_call(form(call[0]), **call[1])
+    users = permissions_of(made, table_of(*TOOLS.values()), done.route).get(done.tool)
+    if users is not None and done.user not in users:
+        assert judged(made, call[0], **call[1]).kind == "deny"
 
 
 @given(st.lists(RULES, max_size=6), CLAUSES, CALLS)
@@ -754,6 +795,7 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
         ("(deny (effects :wirtes))", "1:16: (effects …) has no :wirtes. Did you mean writes?"),
         ("(deny (cost :high))", "1:13: (cost …) has no :high. There are :free, :cheap, :expensive."),
         ("(deny (effects))", "1:7: (effects) says nothing; it is written (effects :writes)."),
+        ("(deny (remote sg))", '1:15: sg is no value; a text is written "sg".'),
         ("(deny (depth))", "1:7: (depth) says nothing; it is written (depth > 2)."),
         ("(deny (confidence))", "1:7: (confidence) says nothing; it is written (confidence < 0.5)."),
         ("(deny (confidence < 50))", "1:21: Confidence is a number from 0 to 1, never 50."),

@@ -16,12 +16,15 @@ from words import Spy, form, tool
 from quoth.tools.call.call import deny
 from quoth.tools.catalog.signing import Key
 from quoth.tools.lisp.forms import CallForm
+from quoth.tools.policy.files import parse_layer
+from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.parameters import WorkspacePath
-from quoth.tools.remote import names
+from quoth.tools.remote import belief, names
 from quoth.tools.remote.away import SERVICES
 from quoth.tools.remote.broker import Delivery, make_broker
 from quoth.tools.remote.shared_receipts import CallRecords, LostError
 from quoth.tools.remote.wire import Answer, Asks, Cancel, Delegated, Ended, Nested, Progress, Stale
+from quoth.tools.remote.worker import MOST_ROWS
 
 FRUIT = {"fruit": {"type": str}}
 COUNT = '(count-fruit :fruit "pears")'
@@ -59,7 +62,8 @@ async def test_what_a_body_says_and_does_travels(redis: str) -> None:
         said = [await caller.reply(), await caller.reply()]
     said.sort(key=lambda one: one.KIND)
     ended, progress = said
-    assert isinstance(progress, Progress) and progress.text == "I look."
+    assert isinstance(progress, Progress)
+    assert progress.text == "I look."
     assert (ended.value, ended.said, ended.side_effects) == (
         "ann Count them. remote",
         ["I look."],
@@ -69,15 +73,15 @@ async def test_what_a_body_says_and_does_travels(redis: str) -> None:
 
 async def test_paths_are_those_of_the_worker(redis: str, tmp_path: Path) -> None:
     look = tool("look", lambda path: str(path), params={"path": {"type": WorkspacePath}}, effects=["reads"])
-    async with calling(redis, look) as caller, at_work(caller, tmp_path):
-        said = await caller.ask('(look :path "../secret")')
-        inside = await caller.ask('(look :path "list.txt")')
-    assert said.status in ("denied", "invalid", "error") and "outside" in said.message
-    assert inside.value == "list.txt"
+    rules = RulesPolicy([parse_layer("given", b'(deny (look :path (under "mine")))', "policy.hy")])
+    async with calling(redis, look) as caller, at_work(caller, tmp_path, policy=rules):
+        said = await caller.ask('(look :path "theirs/../mine/list.txt")')
+        other = await caller.ask('(look :path "./list.txt")')
+    assert (said.status, other.value) == ("denied", "list.txt")
 
 
 @pytest.mark.parametrize(
-    "options, said",
+    ("options", "said"),
     [
         ({"guard": lambda: deny("not today")}, "count-fruit was denied: not today."),
         (
@@ -102,6 +106,28 @@ async def test_a_result_that_is_too_long_is_an_error_of_its_call(redis: str) -> 
         "count-fruit was done, but its result cannot be sent. It has 10,000,179 bytes, and 4,194,304 are the"
         " most that are sent.",
     )
+
+
+@pytest.mark.parametrize(("effects", "seconds"), [(["reads"], 100), (["memory"], 86400)])
+async def test_nothing_is_left_for_ever(redis: str, effects: list[str], seconds: int) -> None:
+    def body(fruit: str, ctx: Any) -> int:
+        ctx.say("I look.")
+        return 30
+
+    async with calling(redis, count(body, effects=effects)) as caller:
+        async with at_work(caller):
+            call = caller.call(COUNT)
+            await caller.send(call)
+            await caller.settled()
+        left = [key.decode() async for key in caller.redis.scan_iter(f"{caller.prefix}:*")]
+        kept = {key: await caller.redis.ttl(key) for key in left}
+    assert kept.pop(caller.broker.queue_name) == -1  # it is empty
+    assert set(kept) == {
+        caller.replies,
+        names.grant(caller.prefix, call.grant),
+        names.call(caller.prefix, call.key, call.user),
+    }
+    assert 0 < min(kept.values()) <= seconds
 
 
 async def test_one_that_stops_ends_what_it_does_and_takes_no_more(redis: str) -> None:
@@ -231,6 +257,15 @@ async def test_what_is_refused_leaves_a_row_and_runs_nothing(redis: str) -> None
             said[name] = row["message"].replace(caller.prefix, "PREFIX"), told
     assert said == {name: (sentence, told) for name, (_, sentence, told) in REFUSED.items()}
     assert not body.ran
+
+
+async def test_who_floods_the_queue_does_not_flood_the_audit(redis: str) -> None:
+    async with calling(redis, count()) as caller, at_work(caller) as worker:
+        for _ in range(MOST_ROWS + 20):
+            await caller.send(b"junk")
+        assert (await caller.ask(COUNT)).value == 30
+        await caller.settled()
+        assert len(worker.door.audit.rows()) == MOST_ROWS + 1
 
 
 async def test_the_caller_of_an_older_table_is_told_of_the_newer_one(redis: str) -> None:
@@ -384,7 +419,7 @@ async def gone(caller: Caller, times: int = 1, begun: Delegated | None = None) -
         delivery: Any = await anext(broker.listen())
         if begun is not None:
             client = sync_client(caller.url)
-            records = CallRecords(broker, client, caller.prefix)
+            records = CallRecords(broker, client, caller.url, caller.prefix)
             await records.take(delivery, begun)
             records.begin(delivery, call_of(begun))
             client.close()
@@ -392,9 +427,7 @@ async def gone(caller: Caller, times: int = 1, begun: Delegated | None = None) -
 
 
 def call_of(said: Delegated) -> Any:
-    from quoth.tools.remote.worker import _call
-
-    return _call(said, form(COUNT))
+    return belief.call_of(said, form(COUNT))
 
 
 async def test_another_worker_makes_it_though_nothing_new_comes(redis: str) -> None:
@@ -413,9 +446,12 @@ async def test_a_call_that_runs_is_not_taken_over(redis: str) -> None:
         await asyncio.sleep(1.3)
         return 30
 
-    async with calling(redis, count(body, effects=["reads"])) as caller:
-        async with at_work(caller, takeover=1.0), at_work(caller, takeover=1.0):
-            assert (await caller.ask(COUNT)).value == 30
+    async with (
+        calling(redis, count(body, effects=["reads"])) as caller,
+        at_work(caller, takeover=1.0),
+        at_work(caller, takeover=1.0),
+    ):
+        assert (await caller.ask(COUNT)).value == 30
     assert calls == ["pears"]
 
 
@@ -437,6 +473,22 @@ async def test_a_body_that_had_begun_is_asked_about_and_each_time_anew(redis: st
             final = dataclasses.replace(call, grant="3" * 32, approved=[asked.question, anew.question])
             assert (await caller.ask(final)).status == "ok"
     assert body.calls == 1
+
+
+async def test_a_body_that_had_begun_is_remembered_by_a_worker_that_came_too_late(redis: str) -> None:
+    body = Spy()
+    async with calling(redis, count(body, effects=["memory"])) as caller:
+        await caller.send(call := caller.call(COUNT, expires=time.time() + TAKEOVER / 2))
+        await gone(caller, begun=call)
+        async with at_work(caller):
+            late = await caller.reply()
+            assert (late.status, late.message) == (
+                "timeout",
+                f"count-fruit was not run: {BEGUN}; there is no time left to ask.",
+            )
+            again = dataclasses.replace(call, grant="2" * 32, expires=time.time() + 30)
+            assert (await caller.ask(again)).reason == BEGUN
+    assert not body.ran
 
 
 async def test_a_call_sent_again_is_answered_by_the_result_that_was_kept(redis: str) -> None:
@@ -517,7 +569,7 @@ async def test_a_worker_that_was_stopped_can_neither_begin_nor_end_what_another_
         found: list[tuple[CallRecords, Delivery]] = []
         for name in ("stopped", "other"):
             broker = make_broker(caller.url, caller.prefix, consumer=name, takeover=0.05)
-            records = CallRecords(broker, client, caller.prefix)
+            records = CallRecords(broker, client, caller.url, caller.prefix)
             delivery: Any = await anext(broker.listen())
             assert (await records.take(delivery, call)).how == "ours"
             found.append((records, delivery))

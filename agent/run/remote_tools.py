@@ -1,0 +1,196 @@
+"""The remote tools of an agent beside its own, and what a run tells its model when they have changed.
+
+The change is an event of the transcript, from which a run that is resumed or replayed is answered, so that it
+needs no server. Knows tables and runs; it must not know how a catalogue is read or a call sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quoth.agent.run.core_memory import is_recorded, with_news
+from quoth.neuro.prompt.belt import BeltCatalog, news_text
+from quoth.tools.errors import QuothError, UsageError
+from quoth.tools.history.audit import row_of_host
+from quoth.tools.registry.table import ToolTable
+
+if TYPE_CHECKING:
+    from quoth.agent.run.run import Run
+    from quoth.tools.call.call import Call
+    from quoth.tools.call.context import ToolContext
+    from quoth.tools.call.ports import Audit
+    from quoth.tools.catalog.connection import RedisUrl
+    from quoth.tools.catalog.remote_table import LiveCatalog
+    from quoth.tools.catalog.signing import Key
+    from quoth.tools.registry.table import CognitiveTool
+
+    Tell = Callable[[str], None]
+
+
+# What a run tells
+
+
+async def with_tools(messages: Sequence[tuple[str, ...]], run: Run) -> list[tuple[str, ...]]:
+    """The messages of a stimulus with what is new among the tools; from this turn on the run has these."""
+    return with_news(messages, await _news(run))
+
+
+async def _news(run: Run) -> str:
+    event = run.past.tools.get(run.step) if run.past is not None else None
+    if event is not None:
+        return str(event.data["text"])
+    if run.renew is None or is_recorded(run):
+        return ""
+    hidden, table = run.door.table.hidden, run.door.table.whole
+    known, run.whole = run.whole or table, await run.renew()
+    if table is not run.whole:
+        _use(run, run.offers(run.whole if table is known else _narrowed(table, run.whole)))
+    now = run.door.table
+    before = known if now.whole is run.whole else table
+    text = "" if before is now.whole else news_text(before.hiding(hidden), now)
+    if text and run.log is not None:
+        run.log.add("tools", {"step": run.step, "text": text}, parent=run.log.reply)
+    return text
+
+
+def _use(run: Run, table: ToolTable) -> None:
+    run.door.use(table)
+    run.measured = None  # they take another part of the window
+    if isinstance(run.context.catalog, BeltCatalog):
+        run.context = replace(run.context, catalog=run.context.catalog.of(table))
+
+
+def _narrowed(table: ToolTable, new: ToolTable) -> ToolTable:
+    """The tools of a table as they are now, without those that are gone."""
+    now = (new.get(tool.name) if tool.name in new else None for tool in table)
+    shown = {tool.name for tool in table.shown}
+    return ToolTable(
+        tuple(
+            replace(tool, shown=True) if tool.name in shown and not tool.shown else tool
+            for tool in now
+            if tool is not None
+        )
+    )
+
+
+# Where they come from
+
+
+class RemoteTools:
+    """The tools of an agent: those that are ``here`` and those of a catalogue, except the ``kept`` ones."""
+
+    def __init__(self, here: ToolTable, catalog: LiveCatalog, kept: Collection[str]) -> None:
+        self._here, self._kept = here, kept
+        self._catalog = catalog
+        self._clash = ""
+        self.table = self._merged()
+
+    def _merged(self) -> ToolTable:
+        from quoth.tools.catalog.remote_table import merged
+
+        self._of = self._catalog.table
+        return merged(self._here, self._of, self._kept)
+
+    @property
+    def versions(self) -> str:
+        """The versions of the remote tools, a line each: for a table of thousands, read faster than a
+        dictionary."""
+        return "\n".join(f"{tool.name} {tool.version[:16]}" for tool in self.table if tool.remote)
+
+    async def newest(self) -> ToolTable:
+        """The tools as they are now; as they were, where those of the catalogue do not go with those here."""
+        if await self._catalog.newest() is not self._of:
+            try:
+                self.table, self._clash = self._merged(), ""
+            except QuothError as error:
+                self._clash = str(error)
+        return self.table
+
+    @property
+    def trouble(self) -> str:
+        """Why the tools may not be the newest; empty if they are."""
+        return self._clash or self._catalog.trouble
+
+    async def aclose(self) -> None:
+        await self._catalog.aclose()
+
+
+class _Sender:
+    """Sends calls to workers, with a connection that is opened for the first one."""
+
+    def __init__(self, url: RedisUrl, key: Key, prefix: str, audit: Audit | None, tell: Tell) -> None:
+        self._options = (url, key, prefix)
+        self._audit, self._tell = audit, tell
+        self._sender: Any = None
+
+    async def __call__(self, tool: CognitiveTool, call: Call, context: ToolContext, schema_hash: str) -> Any:
+        if self._sender is None:
+            from quoth.tools.remote.sender import Sender  # here: most agents call no worker
+
+            self._sender = Sender(
+                *self._options,
+                audit=self._audit,
+                on_progress=lambda call, text: self._tell(f"{call.tool}: {text}"),
+            )
+        return await self._sender(tool, call, context, schema_hash)
+
+    async def aclose(self) -> None:
+        sender, self._sender = self._sender, None
+        if sender is not None:
+            await sender.aclose()
+
+
+def open_catalog(
+    remote: str | RedisUrl | LiveCatalog,
+    prefix: str,
+    key: str | Path | None,
+    audit: Audit | None = None,
+    tell: Tell = lambda text: None,
+) -> LiveCatalog:
+    """Read the catalogue at ``remote`` now. What is not believed of what comes from there is recorded in
+    ``audit``; ``tell`` is told of the progress of calls. Raises UsageError and StoreError."""
+    from quoth.tools.catalog.connection import checked_prefix
+    from quoth.tools.catalog.remote_table import LiveCatalog
+    from quoth.tools.catalog.signing import key_path, read_key
+
+    if isinstance(remote, LiveCatalog):
+        return remote
+    options = (remote_url(remote, typed=False), read_key(key_path(key)), checked_prefix(prefix))
+    return LiveCatalog(*options, _Sender(*options, audit, tell), partial(_record, audit))
+
+
+def _record(audit: Audit | None, why: str) -> None:
+    """Record that a catalogue was refused."""
+    if audit is not None:
+        with contextlib.suppress(QuothError):  # who cannot write it down is told of it all the same
+            audit.write(row_of_host("catalog", why))
+
+
+def place_of(remote: str | RedisUrl | LiveCatalog) -> dict[str, Any]:
+    """Where remote tools are, without user and password."""
+    from quoth.tools.catalog.remote_table import LiveCatalog
+
+    url = remote.url if isinstance(remote, LiveCatalog) else remote_url(remote, typed=False)
+    return {"remote": url.shown, **({"redis-ca": str(Path(url.ca).resolve())} if url.ca else {})}
+
+
+def remote_url(given: str | RedisUrl, *, ca: str | None = None, typed: bool = True) -> RedisUrl:
+    """The server at ``given``; by the URL in QUOTH_REDIS, if that names the same place and how to get in."""
+    from quoth.tools.catalog.connection import VARIABLE, redis_url
+
+    if not isinstance(given, str):
+        return given
+    if not given.strip():
+        raise UsageError("The URL of the catalogue is empty; write redis://HOST:PORT.")
+    url = redis_url(given, ca=ca, typed=typed)
+    if os.environ.get(VARIABLE) and "@" not in given:
+        with contextlib.suppress(UsageError):
+            own = redis_url(None, ca=ca)
+            return own if own.shown == url.shown else url
+    return url

@@ -1,0 +1,246 @@
+"""The service around a worker: it publishes what the files offer, follows their changes, and hears signals.
+
+Knows when a worker is started, told to end and ready; calls are made in tools/remote/worker.py. It says each
+change of its state once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+from quoth.agent.worker.assembly import Files, Offer, door_of
+from quoth.agent.worker.health import health_server
+from quoth.agent.worker.reload import Reloader
+from quoth.tools.call.context import ToolContext
+from quoth.tools.catalog.connection import RedisUrl, connected
+from quoth.tools.catalog.signing import Key
+from quoth.tools.catalog.store import followed, load_catalog, publish_catalog
+from quoth.tools.errors import QuothError, StoreError
+from quoth.tools.remote.worker import Worker
+from quoth.tools.storage.database import Store
+from quoth.tools.text import number_of
+
+POLL_SECONDS = 0.5  # between two looks at the files
+
+
+class Say(Protocol):
+    """Tells a change of state: its name, a sentence, and the same as data."""
+
+    def __call__(self, event: str, sentence: str, **data: Any) -> None: ...
+
+
+class Service:
+    """A worker at its work, from its first catalogue to its last call."""
+
+    def __init__(
+        self,
+        files: Files,
+        url: RedisUrl,
+        key: Key,
+        store: Callable[[], Store],
+        say: Say,
+        *,
+        prefix: str,
+        jobs: int,
+        takeover: float,
+        health: str | None = None,
+    ) -> None:
+        """Run the files for the first time. Raises UsageError for what cannot be used."""
+        self._files, self._url, self._key, self._store, self._say = files, url, key, store, say
+        self._prefix, self._jobs, self._health = prefix, jobs, health
+        self._reloader: Reloader[Offer] = Reloader(files.offer, files.paths())
+        self._worker = Worker(
+            door_of(self._offer, store),
+            url=url,
+            key=key,
+            prefix=prefix,
+            context=ToolContext(files.workspace()),
+            takeover=takeover,
+            tell=self._noticed,
+        )
+        self._version = 0
+        self._published = ""  # the hash of what was published last
+        self._left = ""  # why the calls are left to others
+        self._unread = ""  # why the catalogue cannot be read
+        self._trouble = ""
+        self._ending = asyncio.Event()
+        self._at_once = asyncio.Event()
+        self._hung_up = asyncio.Event()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a person should be told about the rules."""
+        return self._offer.policy.notes
+
+    @property
+    def _offer(self) -> Offer:
+        return self._reloader.made
+
+    async def run(self) -> bool:
+        """Work until a signal comes. Returns whether every call had ended then. Raises StoreError where Redis
+        cannot be used from the start."""
+        await self._publish()
+        async with contextlib.AsyncExitStack() as stack:
+            at = (
+                await stack.enter_async_context(health_server(self._health, self.state))
+                if self._health
+                else ""
+            )
+            stack.enter_context(self._heard())
+            work = asyncio.create_task(self._worker.run(self._jobs, self._ending))
+            followers = [asyncio.create_task(self._watch()), asyncio.create_task(self._follow())]
+            self._say("started", self._told("Started with"), **self._data(), **({"health": at} if at else {}))
+            try:
+                done = await _first(work, self._at_once)
+                if not done:
+                    work.cancel()
+                    await asyncio.wait([work])
+                if done or not work.cancelled():
+                    work.result()
+            finally:
+                for one in followers:
+                    one.cancel()
+        self._say("ended", "Ended." if done else "Ended at once; another worker takes over what ran.")
+        return done
+
+    def state(self) -> dict[str, Any]:
+        """What /ready tells."""
+        why = "it is ending" if self._ending.is_set() else self._trouble
+        more = {"why": why} if why else {}
+        return {"ready": not why, **more, "running": self._worker.running, **self._data()}
+
+    # The catalogue
+
+    async def _publish(self) -> None:
+        """Publish what is offered, unless just that stands in the catalogue already: each message about a new
+        one is read by every caller."""
+        table = self._offer.table
+        async with connected(self._url) as redis:
+            there = await load_catalog(redis, key=self._key, prefix=self._prefix)
+            if there is not None and there["schema_hash"] == table.schema_hash:
+                self._version = there["version"]
+            else:
+                self._version, _ = await publish_catalog(redis, table, key=self._key, prefix=self._prefix)
+        self._published = table.schema_hash
+
+    async def _reload(self, *, asked: bool) -> None:
+        """Run the files again, publish what they offer now, and let the next call be made with it. Calls in
+        work end with what they began with."""
+        before = self._published
+        try:
+            offer = await asyncio.to_thread(self._reloader.reload)
+        except QuothError as error:
+            self._say("refused", f"{error}\nThe tools stay as they were.", message=str(error))
+            return
+        self._worker.door = door_of(offer, self._store)
+        if offer.table.schema_hash != before or asked:
+            await self._publish()
+            self._left, self._worker.paused = "", False
+        same = " Nothing that callers see has changed." if self._published == before else ""
+        self._say("reloaded", self._told("Reloaded:") + same, **self._data())
+
+    async def _follow(self) -> None:
+        """Follow the catalogue. One that Redis has lost is published again; one that another worker has
+        published since has other tools, and its calls are left to that worker."""
+        async for there in followed(self._url, self._key, self._prefix, self._looked):
+            mine = self._offer.table.schema_hash
+            self._left = ""
+            if there is not None and there["schema_hash"] != mine == self._published:
+                self._left = (
+                    f"Another worker has published other tools, version {there['version']}, and has the calls"
+                    " now. Give both the same files; SIGHUP publishes those of this one."
+                )
+            elif there is None or there["schema_hash"] != mine:
+                with contextlib.suppress(StoreError):  # the server is lost again, and will be heard of
+                    await self._publish()
+                continue
+            self._worker.paused = bool(self._left)
+            self._version = there["version"]
+            self._looked(None)
+
+    def _looked(self, error: StoreError | None) -> None:
+        """Take note of a look at the catalogue: what is wrong with it, or None."""
+        self._unread = str(error) if error is not None else ""
+        self._see()
+
+    def _noticed(self, sentence: str) -> None:
+        """Take note of what the worker tells: what is wrong with Redis, that it is back, or more."""
+        if not self._see() and not self._worker.trouble:
+            self._say("note", sentence, message=sentence)
+
+    def _see(self) -> bool:
+        """Say that this worker waits, or is back; whether there was anything to say."""
+        why = self._unread or self._worker.trouble or self._left
+        before, self._trouble = self._trouble, why
+        if why and why != before and (not before or why == self._left):
+            self._say("waiting", f"{why} This worker waits until that is mended.", message=why)
+            return True
+        if before and not why:
+            self._say("back", self._told("Back at work:"), **self._data())
+        return bool(before or why)
+
+    async def _watch(self) -> None:
+        """Follow the files, and SIGHUP."""
+        while not self._ending.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._hung_up.wait(), POLL_SECONDS)
+            asked = self._hung_up.is_set()
+            self._hung_up.clear()
+            if asked or self._reloader.changed():
+                with contextlib.suppress(StoreError):  # published when Redis is back, which is heard of
+                    await self._reload(asked=asked)
+
+    # Signals
+
+    @contextlib.contextmanager
+    def _heard(self) -> Iterator[None]:
+        """SIGHUP loads the files again; SIGTERM and SIGINT end the worker, the second one at once."""
+        loop = asyncio.get_running_loop()
+        handlers = {signal.SIGHUP: self._hangs_up, signal.SIGTERM: self._end, signal.SIGINT: self._end}
+        for number, handler in handlers.items():
+            loop.add_signal_handler(number, handler)
+        try:
+            yield
+        finally:
+            for number in handlers:
+                loop.remove_signal_handler(number)
+
+    def _hangs_up(self) -> None:
+        self._hung_up.set()
+
+    def _end(self) -> None:
+        if self._ending.is_set():
+            self._at_once.set()
+            return
+        self._ending.set()
+        running = self._worker.running
+        what = f"Ending after {number_of(running, 'call')} in work; a second signal ends it at once."
+        self._say("draining", what if running else "Ending.", running=running)
+
+    # What is said
+
+    def _data(self) -> dict[str, Any]:
+        return {
+            "tools": len(self._offer.table),
+            "version": self._version,
+            "hash": self._offer.table.schema_hash,
+        }
+
+    def _told(self, begin: str) -> str:
+        table = self._offer.table
+        what = f"{number_of(len(table), 'tool')}, version {self._version}, hash {table.schema_hash[:12]}"
+        return f"{begin} {what}, at {self._url.shown}."
+
+
+async def _first(work: asyncio.Task[Any], event: asyncio.Event) -> bool:
+    """Wait for the work or the event; whether the work was done first."""
+    waiting = asyncio.create_task(event.wait())
+    try:
+        await asyncio.wait([work, waiting], return_when=asyncio.FIRST_COMPLETED)
+        return work.done()
+    finally:
+        waiting.cancel()

@@ -1,0 +1,387 @@
+"""Remote tools in a run: beside the agent's own, taken up anew between turns only, and told to the model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from far_tools import FarTools, fruit, set_password
+from servers import redis_server
+from words import agent, complaint, files, quoth, table_of, tool
+
+from quoth import Agent, ToolOptions
+from quoth.agent.run.run import RunLimits
+from quoth.neuro.prompt.belt import NEWS, news_text
+from quoth.tools.call.ports import MemoryAudit
+from quoth.tools.catalog.connection import RedisUrl
+from quoth.tools.catalog.payload import CatalogError
+from quoth.tools.catalog.signing import new_key
+from quoth.tools.errors import UsageError
+from quoth.tools.registry.table import CognitiveTool
+
+
+@pytest.fixture
+def far(redis: str) -> FarTools:
+    return FarTools(redis, fruit())
+
+
+def acting(do: Callable[[], Any]) -> CognitiveTool:
+    """A tool whose call is the moment in which somebody else does something."""
+
+    def body() -> str:
+        do()
+        return "done"
+
+    return tool("probe", body)
+
+
+def shopping(workspace: Path, far: FarTools, *replies: str, tools: Any = (), **options: Any) -> Agent:
+    """An agent with the tools of a shop beside its own."""
+    remote = ToolOptions(tools, remote=far.catalog, prefix=far.prefix)
+    return agent(workspace, *replies, tools=remote, session="s1", **options)
+
+
+def changing(far: FarTools, *tools: CognitiveTool) -> CognitiveTool:
+    """A tool of the agent's own, in whose call the shop offers other tools."""
+
+    def change() -> None:
+        far.publish(*tools)
+        far.heard()
+
+    return acting(change)
+
+
+def told(requests: list[bytes]) -> list[list[str]]:
+    """What each request tells of changed tools."""
+    return [
+        [one["content"] for one in json.loads(each) if one["content"].startswith(NEWS)] for each in requests
+    ]
+
+
+def requests(one: Agent) -> list[bytes]:
+    """What the model was sent."""
+    return list(one._agent.models.backend().seen)  # type: ignore[attr-defined]
+
+
+def events(one: Agent, kind: str) -> list[dict[str, Any]]:
+    return [event.data for event in one._agent.transcript.events("s1", kind=kind)]  # type: ignore[arg-type]
+
+
+CHANGED = f"""{NEWS}
+
+Changed, and called so now:
+- count-fruit: A tool for a test.
+  Parameters: :kind str (Which fruit)"""
+
+
+# One run
+
+
+def test_a_model_uses_remote_tools_as_it_uses_others(tmp_path: Path, far: FarTools) -> None:
+    with shopping(tmp_path, far, '(count-fruit :fruit "pears")', "There are 30.") as ann:
+        reply = ann.run("How many pears?")
+        assert (reply.text, [call.result.value for call in reply.calls]) == ("There are 30.", [30])
+        assert "- count-fruit: A tool for a test." in requests(ann)[0].decode()
+        assert events(ann, "tools") == []
+
+
+def test_a_change_is_told_at_the_next_turn_and_the_model_calls_the_tool_anew(
+    tmp_path: Path, far: FarTools
+) -> None:
+    replies = ("(probe)", '(count-fruit :kind "pears")', "There are 30.")
+    with shopping(tmp_path, far, *replies, tools=[changing(far, fruit(word="kind"))]) as ann:
+        reply = ann.run("How many pears?")
+        assert (reply.text, [call.result.status for call in reply.calls]) == ("There are 30.", ["ok", "ok"])
+        assert told(requests(ann)) == [[], [CHANGED], [CHANGED]]
+        assert events(ann, "tools") == [{"step": 2, "text": CHANGED}]
+
+
+def test_a_call_with_parameters_of_before_is_refused_and_planned_again(tmp_path: Path, far: FarTools) -> None:
+    replies = ('(count-fruit :fruit "pears")', '(count-fruit :kind "pears")', "There are 30.")
+    with shopping(tmp_path, far, *replies) as ann:
+        ann._agent._remote._catalog.watch = lambda: None  # nobody listens
+        far.publish(fruit(word="kind"))
+        reply = ann.run("How many pears?")
+        assert [call.result.status for call in reply.calls] == ["error", "ok"]
+        assert told(requests(ann)) == [[], [CHANGED], [CHANGED]]
+
+
+def test_what_is_new_or_gone_is_told_too(tmp_path: Path, far: FarTools) -> None:
+    with shopping(tmp_path, far, "(probe)", "Done.", tools=[changing(far, tool("weigh"))]) as ann:
+        ann.run("Do it.")
+        assert told(requests(ann))[-1] == [
+            f"{NEWS}\n\nNew:\n- weigh: A tool for a test.\n  Parameters: none\n\n"
+            "Gone, and cannot be called any more:\ncount-fruit"
+        ]
+        assert ann.call("(count-fruit :fruit 1)").status == "unknown"
+
+
+def test_of_many_changes_a_few_are_shown_and_the_others_named() -> None:
+    many = [tool(f"t{number:03}") for number in range(130)]
+    text = news_text(table_of(), table_of(*many))
+    assert text.count("Parameters:") == 10
+    assert text.endswith("t108, t109, and 20 more")
+
+
+def test_a_change_that_no_model_sees_is_not_told(tmp_path: Path, far: FarTools) -> None:
+    hidden = fruit(shown=False)
+    with shopping(
+        tmp_path, far, "(probe)", "Done.", tools=[changing(far, fruit(), tool("pin", shown=False))]
+    ) as ann:
+        ann.run("Do it.")
+        assert told(requests(ann)) == [[], []]
+        assert "pin" in ann.table
+    assert news_text(table_of(hidden), table_of()) == ""
+
+
+def test_secrets_of_a_tool_that_came_later_are_hidden_too(tmp_path: Path, far: FarTools) -> None:
+    pin = tool("pin", lambda code: "ok", params={"code": {"type": str, "secret": True}})
+    with shopping(
+        tmp_path, far, "(probe)", '(pin :code "hush-1234")', "Done.", tools=[changing(far, pin)]
+    ) as ann:
+        ann.run("Do it.")
+        shown = [event.shown for event in ann._agent.transcript.events("s1")]
+        assert not any("hush-1234" in text for text in shown)
+        assert any("(pin :code" in text for text in shown)
+
+
+# A conversation, and what is below a run
+
+
+def test_what_changed_between_two_messages_is_told_with_the_second(tmp_path: Path, far: FarTools) -> None:
+    with shopping(tmp_path, far, "Hello.", "There you are.") as ann:
+        ann.say("Hello.")
+        far.publish(fruit(word="kind"))
+        far.heard()
+        ann.say("Go on.")
+        assert told(requests(ann)) == [[], [CHANGED]]
+
+
+def test_a_sub_agent_goes_on_with_the_new_form_of_its_tools_and_no_others(
+    tmp_path: Path, far: FarTools
+) -> None:
+    replies = (
+        '(cognitive-loop :task "Count." :tools ["probe" "count-fruit"])',
+        "(probe)",
+        '(count-fruit :kind "pears")',
+        "There are 30.",
+        "30.",
+    )
+    changes = changing(far, fruit(word="kind"), tool("weigh"))
+    with shopping(tmp_path, far, *replies, tools=[changes]) as ann:
+        assert ann.run("How many pears?").text == "30."
+        below, above = told(requests(ann))[2], told(requests(ann))[-1]
+        assert (below, "weigh" in above[0]) == ([CHANGED], True)
+
+
+def test_a_shorter_conversation_still_tells_of_the_tools(tmp_path: Path, far: FarTools) -> None:
+    long = tool("long", lambda: "x" * 3000, allow_repeat=True)
+    replies = ["(probe)", *["(long)"] * 5, "Done."]
+    with shopping(
+        tmp_path,
+        far,
+        *replies,
+        tools=[changing(far, fruit(word="kind")), long],
+        limits=RunLimits(context=6000),
+    ) as ann:
+        ann.run("Do it.")
+        assert events(ann, "summary") or events(ann, "cleared")
+        assert told(requests(ann))[-1] == [CHANGED]
+
+
+# The record
+
+
+def test_resumed_it_is_answered_from_the_record_without_a_server(tmp_path: Path, far: FarTools) -> None:
+    replies = ("(probe)", '(count-fruit :kind "pears")')  # and then the model is gone
+    with shopping(tmp_path, far, *replies, tools=[changing(far, fruit(word="kind"))]) as ann:
+        assert ann.run("How many pears?").status == "failed"
+    with agent(tmp_path, "There are 30.", session="s1") as ann:
+        (reply,) = ann.resume()
+        (request,) = requests(ann)
+        assert (reply.text, told([request])) == ("There are 30.", [[CHANGED]])
+        assert "These tools are gone and cannot be called any more: count-fruit, probe." in request.decode()
+    assert len(far.calls) == 1
+
+
+def test_resumed_with_the_same_tools_it_is_told_of_them_once(tmp_path: Path, far: FarTools) -> None:
+    change = changing(far, fruit(word="kind"))
+    with shopping(tmp_path, far, "(probe)", tools=[change]) as ann:
+        assert ann.run("How many pears?").status == "failed"
+    with shopping(tmp_path, far, "30.", tools=[change]) as ann:
+        assert list(ann._agent.changes()) == []
+        ann.resume()
+        (request,) = requests(ann)
+        assert (told([request]), "have changed since" in request.decode()) == ([[CHANGED]], False)
+
+
+def test_between_two_processes_a_person_and_the_model_hear_of_changed_tools(
+    tmp_path: Path, far: FarTools
+) -> None:
+    with shopping(tmp_path, far, "Hello.") as ann:
+        ann.say("Hello.")
+    far.publish(fruit(word="kind"), tool("weigh"))
+    with shopping(tmp_path, far, "30.") as ann:
+        assert list(ann._agent.changes()) == [
+            "The tool count-fruit has changed since then.",
+            "The tool weigh is new since then.",
+        ]
+        ann.say("How many?")
+        assert "they are called as (count-fruit :kind str)." in requests(ann)[0].decode()
+
+
+def test_replayed_a_session_whose_tools_changed_makes_the_same_calls(tmp_path: Path, far: FarTools) -> None:
+    replies = ("(probe)", '(count-fruit :kind "pears")', "There are 30.")
+    with shopping(tmp_path, far, *replies, tools=[changing(far, fruit(word="kind"))]) as ann:
+        ann.run("How many pears?")
+        found = ann.replay()
+    # Only the belt of today is not that of then.
+    assert [one.what for one in found.differences] == ["request"]
+    assert all("(Which fruit)" in one.diff for one in found.differences)
+    made = len(far.calls)
+    exported = quoth("export", "s1", cwd=tmp_path).out
+    assert exported.count("(tools :seq") == 1
+    files(tmp_path, {"s1.lisp": exported})
+    assert quoth("import", "s1.lisp", "--as", "s2", cwd=tmp_path).code == 0
+    said = quoth("log", "s2", cwd=tmp_path).out
+    assert "◦ the model was told: TOOLS: the tools that you can call have changed." in said
+    assert len(far.calls) == made
+
+
+def test_where_the_tools_are_is_kept_and_never_the_password(tmp_path: Path, far: FarTools) -> None:
+    with shopping(tmp_path, far) as ann:
+        assert ann.call('(count-fruit :fruit "pears")').value == 30
+        (given,) = events(ann, "session")
+    assert (given["remote"], given["prefix"]) == (far.url.shown, far.prefix)
+    assert given["remote-versions"].startswith("count-fruit ")
+    assert "count-fruit" not in given["versions"]
+
+
+def test_a_catalogue_that_is_not_believed_leaves_a_row_in_the_audit(tmp_path: Path, far: FarTools) -> None:
+    far.publish(tool("steal"), key=new_key(tmp_path / "other.key"))
+    options = ToolOptions(remote=RedisUrl(far.url.full, far.url.shown), prefix=far.prefix)
+    audit = MemoryAudit()
+    why = complaint(CatalogError, lambda: agent(tmp_path, tools=options, audit=audit))
+    (row,) = audit.rows()
+    assert (row["status"], row["stage"], row["message"]) == ("denied", "catalog", why)
+
+
+# Commands
+
+
+@pytest.fixture
+def shop(tmp_path: Path, far: FarTools) -> list[str]:
+    """The options of a command that has the tools of the shop."""
+    files(tmp_path, {"here.hy": HERE, "talk.txt": TALK})
+    return ["--remote", far.url.full, "--prefix", far.prefix]
+
+
+HERE = """
+(require quoth [def-cognitive-tool])
+(def-cognitive-tool count-fruit "Count the fruit that is here." :body 7)
+"""
+TALK = "Hello.\n---\nWelcome.\n"
+
+
+def test_commands_show_remote_tools_beside_those_that_are_here(tmp_path: Path, shop: list[str]) -> None:
+    assert "(count-fruit :fruit str)" in quoth("tools", *shop, cwd=tmp_path).out
+    assert (
+        json.loads(quoth("tools", "count-fruit", "--json", *shop, cwd=tmp_path).out)["name"] == "count-fruit"
+    )
+    assert "- count-fruit: A tool for a test." in quoth("belt", *shop, cwd=tmp_path).out
+
+
+def test_commands_name_both_of_two_tools_with_one_name(
+    tmp_path: Path, shop: list[str], far: FarTools
+) -> None:
+    said = quoth("tools", "--tools", "here.hy", *shop, cwd=tmp_path)
+    assert (said.code, said.err) == (
+        2,
+        f"quoth: There is a tool count-fruit here, and a tool count-fruit in the catalogue {far.prefix}:"
+        " --local count-fruit keeps the one that is here.\n",
+    )
+    said = quoth("call", "(count-fruit)", "--tools", "here.hy", "--local", "count-fruit", *shop, cwd=tmp_path)
+    assert said.out == "7\n"
+
+
+def test_a_session_with_remote_tools_is_opened_with_them_again(tmp_path: Path, shop: list[str]) -> None:
+    words = ("--model", "scripted:talk.txt", "--session", "s1")
+    assert quoth("run", "Hello.", *words, *shop, cwd=tmp_path).out == "Hello.\n"
+    assert quoth("log", "s1", cwd=tmp_path).out.splitlines()[0].endswith(f", remote {shop[1]}")
+    again = quoth("resume", "s1", "And now?", cwd=tmp_path)
+    assert (again.code, again.out) == (0, "Welcome.\n")
+    replayed = quoth("replay", "s1", cwd=tmp_path)
+    assert "not here" not in replayed.err
+    assert replayed.code == 0
+
+
+def test_the_password_of_the_server_comes_from_the_environment_again(tmp_path: Path, state: Path) -> None:
+    with redis_server() as url:
+        far = FarTools(url, fruit())
+        set_password(far.url, "hush-1234")
+        full = url.replace("unix://", "unix://kiosk:hush-1234@")
+        files(tmp_path, {"talk.txt": TALK})
+        words = ("--remote", url, "--prefix", far.prefix)
+        first = ("run", "Hello.", "--model", "scripted:talk.txt", "--session", "s1", *words)
+        said = quoth(*first, cwd=tmp_path)
+        assert said.err == (
+            f"quoth: The Redis at {url} cannot be used: it wants a user or password, and the URL has none.\n"
+        )
+        assert quoth(*first, cwd=tmp_path, env={"QUOTH_REDIS": full}).out == "Hello.\n"
+        assert quoth("resume", "s1", "And?", cwd=tmp_path, env={"QUOTH_REDIS": full}).out == "Welcome.\n"
+        kept = quoth("export", "s1", cwd=tmp_path).out
+    assert "hush" not in kept
+    assert "kiosk" not in kept
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--local", "eval"], "--local keeps a tool here that is remote too; it goes with --remote URL."),
+        (["--remote", ""], "The URL of the catalogue is empty; write redis://HOST:PORT."),
+        (
+            ["--remote", "redis://ann:hush@127.0.0.1"],
+            "A password on the command line can be seen by everybody on this machine; set QUOTH_REDIS to the"
+            " whole URL, or write @FILE for a file that holds it and only you may read.",
+        ),
+        (
+            ["--remote", "redis://127.0.0.1:1"],
+            "The Redis at redis://127.0.0.1:1 cannot be used: no server answers there.",
+        ),
+        (
+            ["--remote", "redis://127.0.0.1:1", "--key", "none"],
+            "There is no key at none; make one with quoth catalog key new, or copy it from the machine that has it.",
+        ),
+    ],
+)
+def test_what_is_wrong_with_the_options_of_remote_tools_is_a_sentence(
+    tmp_path: Path, far: FarTools, words: list[str], why: str
+) -> None:
+    for command in (["tools"], ["call", "(eval 1)"]):
+        assert quoth(*command, *words, cwd=tmp_path).err == f"quoth: {why}\n"
+
+
+def test_what_is_to_be_kept_here_is_named_with_the_nearest(tmp_path: Path, shop: list[str]) -> None:
+    said = quoth("tools", "--local", "red-file", *shop, cwd=tmp_path)
+    assert (said.code, said.err) == (
+        2,
+        "quoth: There is no tool red-file here to keep. Did you mean read-file?\n",
+    )
+
+
+def test_without_the_extra_it_is_said_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quoth.tools.catalog.connection.find_spec", lambda name: None)
+    assert complaint(UsageError, lambda: agent(tmp_path, tools=ToolOptions(remote="redis://127.0.0.1"))) == (
+        "Redis needs redis, which is not installed: pip install 'quoth[redis]'."
+    )
+
+
+def test_local_names_what_is_remote_too() -> None:
+    assert complaint(UsageError, lambda: ToolOptions(local=["read-file"])) == (
+        "local keeps a tool here that is remote too; it goes with remote."
+    )

@@ -1,0 +1,86 @@
+"""What a worker offers: the tools of its files alone, to whom its options and rules allow it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from words import complaint, files, form
+
+from quoth.agent.worker.assembly import Files, Offer, door_of
+from quoth.tools.call.call import new_call
+from quoth.tools.call.context import ToolContext
+from quoth.tools.errors import QuothError, UsageError
+from quoth.tools.storage.database import Store
+
+SHOP = """(require quoth [def-cognitive-tool])
+(def-cognitive-tool count-fruit "Count." :parameters [fruit {:type str}] :effects [:reads]
+  :guard (if (= fruit "durian") (deny "durians are not sold here") True) :body 30)
+(def-cognitive-tool sell "Sell a fruit." :parameters [fruit {:type str}] :effects [:writes] :body "sold")
+"""
+
+
+def stall(folder: Path, **more: Any) -> Files:
+    files(folder, {"shop.hy": SHOP})
+    return Files([str(folder / "shop.hy")], folder, **more)
+
+
+async def called(offer: Offer, store: Store, text: str, user: str = "ann") -> tuple[str, str]:
+    door = door_of(offer, lambda: store)
+    call = new_call(form(text), user=user, route="remote")
+    result = await door.dispatch(call, ToolContext(Files([], Path(store.path).parent).workspace()))
+    return result.status, result.message
+
+
+def test_it_offers_none_of_the_tools_that_ship(tmp_path: Path) -> None:
+    assert stall(tmp_path).offer().table.names() == ["count-fruit", "sell"]
+
+
+async def test_what_no_rule_of_the_worker_forbids_was_allowed_by_the_caller(
+    tmp_path: Path, store: Store
+) -> None:
+    offer = stall(tmp_path).offer()
+    assert await called(offer, store, '(sell :fruit "pears")') == ("ok", "")
+    assert (await called(offer, store, '(count-fruit :fruit "durian")'))[0] == "denied"
+
+
+async def test_the_rules_and_options_of_the_worker_count(tmp_path: Path, store: Store) -> None:
+    files(tmp_path, {"rules.hy": '(deny (sell :fruit "figs"))\n(quota sell 1 :per :day)'})
+    offer = stall(tmp_path, policy=str(tmp_path / "rules.hy"), allow=["sell=ann, ben"]).offer()
+    assert offer.table.permissions == {"sell": ("ann", "ben")}
+    assert await called(offer, store, '(sell :fruit "pears")') == ("ok", "0 of 1 left today")
+    assert (await called(offer, store, '(sell :fruit "pears")'))[0] == "limited"
+    assert (await called(offer, store, '(sell :fruit "figs")', "ben"))[0] == "denied"
+    assert (await called(offer, store, '(sell :fruit "pears")', "zoe"))[0] == "denied"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"tools": []}, "A worker offers the tools of its files: quoth worker --tools FILE.hy …"),
+        ({"tools": ["{empty}"]}, "There is no tool in {empty}, so there is nothing to offer."),
+        ({"tools": ["{shop}", "{again}"]}, "There is already a tool named count-fruit"),
+        ({"tools": ["nowhere.hy"]}, "There is no file nowhere.hy."),
+        ({"allow": ["cound-fruit=ann"]}, "Did you mean count-fruit?"),
+        ({"allow": ["count-fruit"]}, "--allow takes TOOL=USER,…"),
+        ({"policy": "nowhere.hy"}, "There is no policy file nowhere.hy."),
+        ({"gate": "{shop}"}, "defines no function check"),
+    ],
+)
+def test_what_cannot_be_offered_is_said(tmp_path: Path, options: dict[str, Any], said: str) -> None:
+    made = {name: str(tmp_path / f"{name}.hy") for name in ("empty", "shop", "again")}
+    files(tmp_path, {"empty.hy": "(print 1)", "shop.hy": SHOP, "again.hy": SHOP})
+    given = {
+        name: [word.format(**made) for word in value] if isinstance(value, list) else value.format(**made)
+        for name, value in {"tools": ["{shop}"], **options}.items()
+    }
+    offered = Files(root=tmp_path, **given)
+    with pytest.raises(QuothError) as refused:
+        offered.offer()
+    assert said.format(**made) in str(refused.value)
+
+
+def test_a_workspace_that_is_none_is_said(tmp_path: Path) -> None:
+    said = complaint(UsageError, Files([], tmp_path / "x").workspace)
+    assert said == f"The workspace {tmp_path / 'x'} is not a folder."

@@ -1,0 +1,182 @@
+"""A catalogue as bytes: what is signed comes back, and nothing else is believed, with a sentence why."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from words import tool
+
+from quoth.tools.catalog import build_catalog_payload, payload, schema_hash
+from quoth.tools.catalog.payload import KIND, MAX_BLOB, CatalogError, seal, unseal
+from quoth.tools.catalog.signing import Key
+from quoth.tools.registry.table import ToolTable
+
+OURS, THEIRS = Key(b"o" * 32), Key(b"t" * 32)
+REFUSED = "The catalogue v7 of sg in Redis is refused: "
+
+
+def a_table() -> ToolTable:
+    made = ToolTable((tool("pears", params={"n": {"type": int}}), tool("plums")))
+    made.permit({"plums": ["ann"]})
+    return made
+
+
+def signed(found: Any, key: Key = OURS, prefix: str = "sg", version: int = 7) -> bytes:
+    """Whatever data, signed as a publisher signs a catalogue."""
+    if isinstance(found, dict):
+        found = {**found, "signature": bytes(32)}
+    body = msgpack.packb(found, strict_types=False)[:-32]
+    return bytes(body + key.sign(KIND, f"{prefix}\0{version}\0".encode() + body))
+
+
+def unsealed(blob: bytes) -> dict[str, Any]:
+    return unseal(blob, OURS, "sg", 7)
+
+
+def changed(**changes: Any) -> bytes:
+    """The catalogue with other things in it, signed by whoever has the key."""
+    whole = {**build_catalog_payload(a_table()), "key": OURS.name, **changes}
+    return signed({name: value for name, value in whole.items() if value is not ...})
+
+
+def test_what_is_published_is_what_is_loaded() -> None:
+    table = a_table()
+    made = build_catalog_payload(table)
+    assert made["schema_hash"] == table.schema_hash == schema_hash(made["tools"])
+    assert made["permissions"] == {"plums": ["ann"]}
+    blob = seal(made, OURS, "sg", 7)
+    assert unsealed(blob) == {**made, "version": 7}
+    assert set(msgpack.unpackb(blob)) == {"tools", "permissions", "schema_hash", "key", "signature"}
+
+
+FOREIGN: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "empty": (lambda blob: b"", "it was cut off, or is no msgpack"),
+    "cut off": (lambda blob: blob[:-1], "it was cut off, or is no msgpack"),
+    "half": (lambda blob: blob[: len(blob) // 2], "it was cut off, or is no msgpack"),
+    "longer": (lambda blob: blob + b"\0", "it was cut off, or is no msgpack"),
+    "a pickle": (lambda blob: b"\x80\x04N.", "it was cut off, or is no msgpack"),
+    "no map": (lambda blob: msgpack.packb([1]), "it is not signed"),
+    "unsigned": (lambda blob: msgpack.packb({"tools": []}), "it is not signed"),
+    "its signature a text": (lambda blob: msgpack.packb({"signature": "a" * 32}), "it is not signed"),
+    "another key": (
+        lambda blob: seal(build_catalog_payload(a_table()), THEIRS, "sg", 7),
+        f"it is signed with the key {THEIRS.name}, and the key here is {OURS.name}",
+    ),
+    "a version before": (
+        lambda blob: seal(build_catalog_payload(a_table()), OURS, "sg", 6),
+        "its signature does not fit: it was altered, or signed for another version or prefix",
+    ),
+    "another prefix": (
+        lambda blob: seal(build_catalog_payload(a_table()), OURS, "sh", 7),
+        "its signature does not fit: it was altered, or signed for another version or prefix",
+    ),
+    "another description": (
+        lambda blob: blob.replace(b"A tool for", b"Obey this:"),
+        "its signature does not fit: it was altered, or signed for another version or prefix",
+    ),
+    "a key that speaks": (
+        lambda blob: msgpack.packb({"key": "obey me!", "signature": bytes(32)}),
+        "its signature does not fit: it was altered, or signed for another version or prefix",
+    ),
+    "too long": (
+        lambda blob: blob + bytes(MAX_BLOB),
+        "it has more than 16,777,216 bytes",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_what_is_not_signed_for_here_is_refused(what: str) -> None:
+    alter, said = FOREIGN[what]
+    with pytest.raises(CatalogError) as refused:
+        unsealed(alter(seal(build_catalog_payload(a_table()), OURS, "sg", 7)))
+    assert str(refused.value) == f"{REFUSED}{said}."
+
+
+MAP = (
+    "it is not a map of tools, permissions, schema_hash, key, signature; was it made by another version of"
+    " quoth?"
+)
+ENTRIES = build_catalog_payload(a_table())["tools"]
+DEEP: Any = []
+for _ in range(2000):
+    DEEP = [DEEP]
+WRONG = {
+    "more in it": ({"more": 1}, MAP),
+    "less in it": ({"permissions": ...}, MAP),
+    "its tools a map": ({"tools": {}}, "its tools are not a list of entries with names"),
+    "an entry that is a text": ({"tools": ["pears"]}, "its tools are not a list of entries with names"),
+    "a name that is a number": ({"tools": [{"name": 1}]}, "its tools are not a list of entries with names"),
+    "a tool twice": ({"tools": [*ENTRIES, ENTRIES[0]]}, "the tool pears stands in it twice"),
+    "a tool less": ({"tools": ENTRIES[:1]}, "its hash is not that of its tools"),
+    "another hash": ({"schema_hash": "0" * 64}, "its hash is not that of its tools"),
+    "a hash that is a number": ({"schema_hash": 0}, "its hash is not that of its tools"),
+    "no permissions": ({"permissions": {}}, "its permissions are not those of its tools"),
+    "permissions that are a list": ({"permissions": []}, "its permissions are not those of its tools"),
+    "bytes": ({"tools": [{"name": "pears", "more": b"1"}]}, "it holds what is no plain data"),
+    "a time": (
+        {"tools": [{"name": "pears", "more": msgpack.Timestamp(1)}]},
+        "it holds what is no plain data",
+    ),
+    "another type": (
+        {"tools": [{"name": "pears", "more": msgpack.ExtType(5, b"1")}]},
+        "it holds what is no plain data",
+    ),
+    "a number as a key": ({"tools": [{"name": "pears", 1: 1}]}, "it holds what is no plain data"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_signed_is_checked_too(what: str) -> None:
+    changes, said = WRONG[what]
+    with pytest.raises(CatalogError) as refused:
+        unsealed(changed(**changes))
+    assert str(refused.value) == f"{REFUSED}{said}."
+
+
+WHOLE = seal(build_catalog_payload(a_table()), OURS, "sg", 7)
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text() | st.binary(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers(0, 9), inner),
+)
+
+
+@given(st.integers(0, len(WHOLE) - 1), st.integers(1, 255))
+def test_no_bit_of_it_can_be_changed(place: int, change: int) -> None:
+    with pytest.raises(CatalogError):
+        unsealed(WHOLE[:place] + bytes([WHOLE[place] ^ change]) + WHOLE[place + 1 :])
+
+
+@given(ANY, st.sampled_from(["tools", "permissions", "schema_hash"]))
+def test_whatever_is_signed_is_refused_in_words(anything: Any, name: str) -> None:
+    with pytest.raises(CatalogError):
+        unsealed(changed(**{name: anything}))
+
+
+def test_data_too_deep_to_read_is_refused() -> None:
+    deep = b"\x91" * 5000 + b"\xc0"
+    whole = msgpack.packb({**build_catalog_payload(a_table()), "key": OURS.name, "signature": bytes(32)})
+    body = whole.replace(msgpack.packb("tools") + b"\x92", msgpack.packb("tools") + deep)[:-32]
+    with pytest.raises(CatalogError, match="it holds what is no plain data"):
+        unsealed(body + OURS.sign(KIND, b"sg\0" + b"7\0" + body))
+
+
+def test_lengths_that_lie_take_no_room() -> None:
+    lie = b"\xdd" + struct.pack("!I", 2**31) + b"\xc0" * 40
+    with pytest.raises(CatalogError, match="it holds what is no plain data"):
+        unsealed(lie + OURS.sign(KIND, b"sg\0" + b"7\0" + lie))
+
+
+def test_no_catalogue_over_16_mb_is_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(payload, "MAX_BLOB", 100)
+    with pytest.raises(CatalogError) as refused:
+        seal(build_catalog_payload(a_table()), OURS, "sg", 7)
+    said = str(refused.value)
+    assert said.startswith("The catalogue of 2 tools cannot be published: it has ")
+    assert said.endswith(" bytes, and 100 are the most.")

@@ -1,0 +1,389 @@
+"""The story of a delegated call, with both ends in one process: what comes back, what is asked, what is
+given up, and what becomes of a call when something in between is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from machines import KEY, ByHand, Machines, ended, two_machines, until
+from words import tool
+
+from quoth.tools.call.call import deny
+from quoth.tools.call.context import ToolContext
+from quoth.tools.errors import CatalogStale
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.remote import names
+from quoth.tools.remote.wire import Answer, Asks, Cancel, Nested, Stale
+
+FRUIT = {"fruit": {"type": str}}
+
+
+@pytest_asyncio.fixture
+async def machines(redis: str) -> AsyncIterator[Machines]:
+    async with two_machines(redis) as made:
+        yield made
+
+
+async def count(fruit: str, ctx: ToolContext) -> int:
+    ctx.say(f"{fruit} are ripe")
+    ctx.effect(f"counted:{fruit}")
+    return 30
+
+
+async def test_a_call_is_made_by_a_worker_and_recorded_on_both_sides(machines: Machines) -> None:
+    await machines.start_worker(tool("count-fruit", count, params=FRUIT))
+    result = await machines.call('(count-fruit :fruit "pears")', session="s1")
+    assert (result.status, result.value) == ("ok", 30)
+    assert result.message == "pears are ripe"
+    assert result.side_effects == ("counted:pears",)
+    assert machines.progress == ["pears are ripe"]
+    (here,), (there,) = machines.here.rows(), machines.there.rows()
+    assert (there["route"], there["user"], there["session"]) == ("remote", "ann", "s1")
+    for same in ("id", "digest", "status", "form", "side_effects"):
+        assert here[same] == there[same]
+
+
+async def test_a_guard_of_the_worker_is_asked_there(machines: Machines) -> None:
+    body = tool("count-fruit", count, lambda fruit: deny("no durian here"), FRUIT)
+    await machines.start_worker(body)
+    result = await machines.call('(count-fruit :fruit "durian")')
+    assert (result.status, result.message) == ("denied", "count-fruit was denied: no durian here.")
+    assert [row["guard"] for row in (*machines.here.rows(), *machines.there.rows())] == [
+        "",
+        "deny: no durian here",
+    ]
+
+
+async def test_calls_of_a_body_come_back_through_the_callers_door(machines: Machines) -> None:
+    async def stock(ctx: ToolContext) -> Any:
+        assert ctx.dispatch is not None
+        results = [await ctx.dispatch(CallForm("own", {"n": n})) for n in (1, 2, 3)]
+        return [[result.status, result.value or result.message] for result in results]
+
+    own = tool(
+        "own", lambda n: n * 10, lambda n: n != 2 or deny("not two"), {"n": {"type": int}}, machines.own
+    )
+    assert own in list(machines.own)
+    await machines.start_worker(tool("stock", stock))
+    result = await machines.call("(stock)")
+    assert result.value == [["ok", 10], ["denied", "own was denied: not two."], ["ok", 30]]
+    assert [(row["tool"], row["depth"]) for row in machines.here.rows()] == [("own", 1)] * 3 + [("stock", 0)]
+    assert [row["tool"] for row in machines.there.rows()] == ["stock"]
+
+
+async def test_what_a_worker_must_ask_is_asked_at_the_caller(machines: Machines) -> None:
+    begun = []
+
+    async def sell(ctx: ToolContext) -> str:
+        begun.append("sell")
+        await ctx.permission.request("sell", "the last ones are sold")
+        return "sold"
+
+    await machines.start_worker(tool("sell", sell, effects=["writes"]))
+    result = await machines.call("(sell)")
+    assert (result.status, result.value) == ("ok", "sold")
+    # The door here asks by the tool's effects, the worker's door does too, and then the body does.
+    assert machines.person.asked == ["it writes files", "it writes files", "the last ones are sold"]
+    assert begun == ["sell", "sell"]
+
+    machines.person.answer = deny("not today")
+    assert (await machines.call("(sell)")).status == "denied"
+
+
+async def test_a_resumed_call_is_answered_by_the_result_that_is_kept(machines: Machines) -> None:
+    begun = []
+    await machines.start_worker(tool("write", lambda: begun.append("write"), effects=["memory"]))
+    first = await machines.call("(write)", key="k1", resumed=False)
+    await machines.sender.aclose()  # the caller was killed, and is here again
+    machines.sender = machines.new_sender()
+    again = await machines.call("(write)", key="k1")
+    assert (first.status, again.status, begun) == ("ok", "ok", ["write"])
+
+
+async def test_another_schema_is_told_and_nothing_is_run(machines: Machines) -> None:
+    body = tool("count-fruit", count, params=FRUIT)
+    await machines.start_worker(body)
+    machines.schema_hash = "of yesterday"
+    result = await machines.call('(count-fruit :fruit "pears")')
+    assert result.status == "error"
+    assert result.message == (
+        "count-fruit was not run (CATALOG_STALE): the workers have other tools by now than those shown here."
+        " Look at its parameters again before the next call."
+    )
+
+
+@pytest.mark.parametrize(("background", "ends"), [(False, "stopped"), (True, "ended")])
+async def test_a_caller_that_gives_up_stops_what_may_not_go_on(
+    machines: Machines, background: bool, ends: str
+) -> None:
+    story, leave = [], asyncio.Event()
+
+    async def long() -> str:
+        story.append("begun")
+        try:
+            await leave.wait()
+        except asyncio.CancelledError:
+            story.append("stopped")
+            raise
+        story.append("ended")
+        return "done"
+
+    worker = await machines.start_worker(tool("long", long, no_background=not background))
+    call = asyncio.create_task(machines.call("(long)", key="k1", resumed=False))
+    await until(lambda: story == ["begun"])
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    if background:
+        leave.set()
+    await until(lambda: not worker.running)
+    assert story == ["begun", ends]
+    assert machines.here.rows()[0]["status"] == "cancelled"
+    if background:
+        assert (await machines.call("(long)", key="k1")).value == "done"
+        assert story == ["begun", "ended"]
+
+
+async def test_a_call_that_is_given_up_early_is_begun_by_nobody(machines: Machines) -> None:
+    begun = []
+    hand = ByHand(machines, tool("late", lambda: begun.append("late")))
+    call = asyncio.create_task(machines.call("(late)"))
+    said = await hand.takes(takes_grant=False)
+    await asyncio.sleep(0.05)  # until the caller knows that it was sent
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await machines.sender.aclose()
+    assert await machines.redis.get(names.grant(machines.prefix, said.grant)) == b"revoked"
+    assert await machines.redis.xlen(names.queue(machines.prefix)) == 0
+    await machines.redis.xadd(names.queue(machines.prefix), {names.FIELD: said.pack(KEY)})
+    worker = await machines.start_worker()
+    await until(lambda: not worker.running)
+    assert begun == []
+
+
+# What is lost, doubled or forged in between
+
+
+async def test_the_first_of_two_results_counts(machines: Machines) -> None:
+    hand = ByHand(machines, tool("probe"))
+    call = asyncio.create_task(machines.call("(probe)"))
+    said = await hand.takes()
+    await hand.tells(said, ended(said, "first"), ended(said, "second"))
+    assert (await call).value == "first"
+    call = asyncio.create_task(machines.call("(probe)"))
+    said = await hand.takes()
+    await hand.tells(said, ended(said, "third"))
+    assert (await call).value == "third"
+    assert machines.sender.refused == 0
+
+
+async def test_a_reply_that_is_not_of_a_worker_is_not_believed(machines: Machines) -> None:
+    hand = ByHand(machines, tool("probe"))
+    call = asyncio.create_task(machines.call("(probe)"))
+    said = await hand.takes()
+    other = asyncio.create_task(machines.call("(probe :x 1)"))
+    foreign = type(KEY)(b"another key, of 32 bytes as well")
+    good = ended(said, "good").pack(KEY)
+    await hand.tells(
+        said,
+        b"",
+        b"\xc1 no message",
+        ended(said, "of another key").pack(foreign),
+        good[:-1],
+        good.replace(b"good", b"evil"),
+        Answer(said.grant, 1, {}).pack(KEY),
+        ended(said, "of another call", key="k2"),
+        good,
+    )
+    assert (await call).value == "good"
+    assert (await other).status == "invalid"
+    assert machines.sender.refused == 7
+    (row,) = [row for row in machines.here.rows() if row["stage"] == "reply"]
+    assert (row["status"], row["route"]) == ("denied", "remote")
+    assert row["message"] == (
+        "A reply from Redis was not believed (1 by now): It is no message of ours, or was cut off."
+    )
+
+
+async def test_a_lost_reply_is_asked_for_again(machines: Machines) -> None:
+    hand = ByHand(machines, tool("write", effects=["memory"]))
+    call = asyncio.create_task(machines.call("(write)"))
+    first = await hand.takes()
+    await hand.done()
+    second = await hand.takes()  # the worker answers by the result that it kept under the key
+    assert (second.key, second.digest) == (first.key, first.digest)
+    assert second.grant != first.grant
+    await hand.tells(second, ended(second, "written"))
+    assert (await call).value == "written"
+    assert machines.person.asked == []
+
+
+async def test_a_lost_request_is_sent_again_where_it_only_reads(machines: Machines) -> None:
+    hand = ByHand(machines, tool("look", effects=["reads"]))
+    call = asyncio.create_task(machines.call("(look)"))
+    first = await hand.takes(takes_grant=False)
+    await hand.done()
+    second = await hand.takes()
+    assert (second.key, second.digest) == (first.key, first.digest)
+    assert second.grant != first.grant
+    await hand.tells(second, ended(second, 1))
+    assert (await call).value == 1
+    assert machines.person.asked == []
+
+
+async def test_a_person_is_asked_before_a_lost_request_is_made_again(machines: Machines) -> None:
+    hand = ByHand(machines, tool("write", effects=["memory"]))
+    call = asyncio.create_task(machines.call("(write)"))
+    await hand.takes(takes_grant=False)
+    await hand.done()
+    second = await hand.takes()
+    assert machines.person.asked == ["Redis lost the request, and whether a worker had begun it is not known"]
+    await hand.tells(second, ended(second, 1))
+    assert (await call).value == 1
+
+
+async def test_a_lost_connection_loses_no_call(machines: Machines) -> None:
+    hand = ByHand(machines, tool("probe"))
+    call = asyncio.create_task(machines.call("(probe)"))
+    said = await hand.takes()
+    await machines.redis.client_kill_filter(_type="normal", skipme=True)
+    await hand.tells(said, ended(said, "here"))
+    assert (await call).value == "here"
+
+
+async def test_a_call_of_a_body_is_made_once_whoever_asks_again(machines: Machines) -> None:
+    made = []
+    tool("own", lambda: made.append("own"), table=machines.own)
+    hand = ByHand(machines, tool("stock"))
+    call = asyncio.create_task(machines.call("(stock)"))
+    said = await hand.takes()
+    for _ in range(2):  # a worker that took the call over begins the body again
+        await hand.tells(said, Nested(said.grant, 1, {"tool": "own", "args": {}}, "n1", False))
+        answer = await hand.hears(said, Answer)
+        assert (answer.number, answer.result["status"]) == (1, "ok")
+    assert made == ["own"]
+    await hand.tells(said, ended(said))
+    await call
+    await hand.tells(said, Nested(said.grant, 2, {"tool": "own", "args": {}}, "n2", False))
+    await asyncio.sleep(0.1)
+    assert made == ["own"]  # a call that is over makes none
+
+
+async def test_a_question_is_not_asked_for_ever(machines: Machines) -> None:
+    hand = ByHand(machines, tool("sell"))
+    call = asyncio.create_task(machines.call("(sell)"))
+    for approved in ([], ["sell"]):
+        said = await hand.takes()
+        assert said.approved == approved
+        await hand.tells(said, Asks(said.grant, "sell", "the last ones are sold"))
+    assert (await call).message == "The worker asks again for what was approved: the last ones are sold."
+
+
+# Failures in words
+
+
+async def test_no_worker_is_there(machines: Machines) -> None:
+    ByHand(machines, tool("probe"))
+    result = await machines.call("(probe)")
+    assert result.status == "error"
+    assert result.message == "probe was not run: no worker is there; start one with quoth worker."
+    assert await machines.redis.xlen(names.queue(machines.prefix)) == 0
+
+
+@pytest.mark.parametrize(
+    ("taken", "message"),
+    [
+        (False, "probe was not run: no worker was free within 0.3 s."),
+        (True, "probe was begun by a worker and did not end within 0.3 s; the worker is told to stop."),
+    ],
+)
+async def test_the_deadline_passes(machines: Machines, taken: bool, message: str) -> None:
+    hand = ByHand(machines, tool("probe", timeout=0.1))
+    machines.patience = 0.4
+    await hand.lives()
+    call = asyncio.create_task(machines.call("(probe)"))
+    said = await hand.takes(takes_grant=taken)
+    result = await call
+    assert (result.status, result.message) == ("timeout", message)
+    if taken:
+        assert await hand.hears(said, Cancel)
+
+
+async def test_what_cannot_travel(machines: Machines) -> None:
+    returns = {"long": "x" * 10_000_000, "huge": 2**80}
+    await machines.start_worker(
+        tool("give", lambda what: returns[what], params={"what": {"type": str}}, timeout=10)
+    )
+    said = [(await machines.call(f'(give :what "{what}")')).message for what in returns]
+    assert said == [
+        "give was done, but its result cannot be sent. It has 10,000,179 bytes, and 4,194,304 are the most"
+        " that are sent.",
+        "give was done, but its result cannot be sent. It cannot be sent: Integer value out of range.",
+    ]
+    result = await machines.call(f'(give :what "{"x" * 4_500_000}")')
+    assert result.status == "error"
+    assert result.message.startswith("The call of give was not sent. It has 4,500,")
+
+
+async def test_redis_is_away(machines: Machines, tmp_path: Any) -> None:
+    from quoth.tools.catalog.connection import redis_url
+
+    ByHand(machines, tool("probe", params={"password": {"type": str, "secret": True}}))
+    machines.url = redis_url(f"unix://{tmp_path}/none", typed=False)
+    machines.sender = machines.new_sender()
+    result = await machines.call('(probe :password "hush-hush")')
+    assert result.status == "error"
+    assert result.message == f"The Redis at unix://{tmp_path}/none cannot be used: no server answers there."
+
+
+async def test_a_closed_sender_ends_its_calls(machines: Machines) -> None:
+    hand = ByHand(machines, tool("probe"))
+    call = asyncio.create_task(machines.call("(probe)"))
+    said = await hand.takes()
+    await machines.sender.aclose()
+    result = await call
+    assert (result.status, result.message) == ("cancelled", "probe was given up: this agent was closed.")
+    assert await hand.hears(said, Cancel)
+    assert [task.get_name() for task in asyncio.all_tasks() if "quoth call" in task.get_name()] == []
+
+
+def test_a_sender_serves_one_event_loop_after_another(redis: str) -> None:
+    async def story(machines: Machines) -> None:
+        hand = ByHand(machines, tool("probe"))
+        call = asyncio.create_task(machines.call("(probe)"))
+        said = await hand.takes()
+        await hand.tells(said, ended(said))
+        assert (await call).ok
+
+    async def twice() -> None:
+        async with two_machines(redis) as machines:
+            await story(machines)
+            sender = machines.sender
+            machines.sender = machines.new_sender()
+        keep.append(sender)
+
+    keep: list[Any] = []
+    asyncio.run(twice())
+    (sender,) = keep
+
+    async def later() -> None:
+        async with two_machines(redis) as machines:
+            machines.prefix, machines.sender = sender.prefix, sender
+            await story(machines)
+
+    asyncio.run(later())
+
+
+async def test_stale_is_for_the_table_to_know(machines: Machines) -> None:
+    hand = ByHand(machines, tool("probe"))
+    call = asyncio.create_task(machines.call("(probe)"))
+    said = await hand.takes()
+    await hand.tells(said, Stale(said.grant, "of today"))
+    assert (await call).status == "error"
+    assert isinstance(machines.raised, CatalogStale)
+    assert machines.raised.schema_hash == "of today"

@@ -1,0 +1,111 @@
+"""The dead letters: calls that ended three workers, as people see them, try them again and forget them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from caller import KEY, Caller, at_work, calling
+from words import Said, quoth, tool
+
+from quoth.tools.remote import names
+
+COUNT = '(count-fruit :fruit "hush-hush")'
+PARAMS = {"fruit": {"type": str, "secret": True}}
+
+
+def count(**options: Any) -> Any:
+    return tool("count-fruit", lambda fruit: 30, params=PARAMS, **options)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    key = tmp_path / "catalog.key"
+    key.touch(mode=0o600)
+    key.write_text(KEY.secret.hex())
+    return tmp_path
+
+
+async def buried(caller: Caller, what: Any = None) -> str:
+    """A call that nobody tries any more; its number."""
+    packed = what or caller.call(COUNT).pack(KEY)
+    fields = {names.FIELD: packed, "entry": "1773144000000-0", "tries": 3}
+    return bytes(await caller.redis.xadd(names.dead(caller.prefix), fields)).decode()
+
+
+async def typed(caller: Caller, here: Path, *words: str) -> Said:
+    """A person types ``quoth catalog …``."""
+    place = ["--redis", caller.url.full, "--prefix", caller.prefix, "--key", str(here / "catalog.key")]
+    return await asyncio.to_thread(quoth, "catalog", *words, *place, cwd=here)
+
+
+async def test_they_are_listed_without_what_may_be_secret(redis: str, here: Path) -> None:
+    async with calling(redis, count()) as caller:
+        assert (await typed(caller, here, "dead")).out == "There are no dead letters.\n"
+        id, other = await buried(caller), await buried(caller, b"junk")
+        listed = await typed(caller, here, "dead")
+        data = json.loads((await typed(caller, here, "dead", "--json")).out)
+    assert listed.out == (
+        f"{id}  count-fruit, ann, 2026-03-10 12:00 UTC, 3 times\n"
+        f"{other}  not signed, 2026-03-10 12:00 UTC, 3 times\n"
+    )
+    assert data[0] == {
+        "id": id,
+        "sent": 1773144000.0,
+        "tries": 3,
+        "tool": "count-fruit",
+        "user": "ann",
+        "session": "s1",
+    }
+
+
+async def test_one_is_made_once_more_and_is_dead_no_longer(redis: str, here: Path) -> None:
+    async with calling(redis, count()) as caller, at_work(caller):
+        id = await buried(caller)
+        said = await typed(caller, here, "retry", id)
+        assert (said.code, said.out) == (0, "30\n")
+        assert not await caller.redis.xlen(names.dead(caller.prefix))
+
+
+async def test_one_is_forgotten(redis: str, here: Path) -> None:
+    async with calling(redis, count()) as caller:
+        id = await buried(caller)
+        assert (await typed(caller, here, "drop", id)).out == f"Dropped {id}.\n"
+        assert not await caller.redis.xlen(names.dead(caller.prefix))
+
+
+MISTAKES = {
+    "unknown": ("drop", "7-0", 2, "There is no dead letter 7-0. quoth catalog dead lists them."),
+    "not signed": (
+        "retry",
+        "ID",
+        2,
+        "The call ID is not signed with the key that is used here; it can be dropped only.",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+async def test_a_mistake_is_told_in_a_sentence(redis: str, here: Path, mistake: str) -> None:
+    action, word, code, sentence = MISTAKES[mistake]
+    async with calling(redis, count()) as caller:
+        id = await buried(caller, b"junk")
+        said = await typed(caller, here, action, word.replace("ID", id))
+    assert (said.code, said.err.removeprefix("quoth: ").strip()) == (code, sentence.replace("ID", id))
+
+
+async def test_one_that_asks_or_whose_tools_have_changed_is_called_anew(redis: str, here: Path) -> None:
+    async with calling(redis, count(effects=["runs"])) as caller, at_work(caller):
+        asks = await typed(caller, here, "retry", await buried(caller))
+        old = caller.call(COUNT, schema_hash="0" * 64).pack(KEY)
+        stale = await typed(caller, here, "retry", await buried(caller, old))
+    assert asks.err.removeprefix("quoth: ").strip() == (
+        "count-fruit wants a person to be asked (it runs a program); it is to be called anew."
+    )
+    assert (
+        stale.err.removeprefix("quoth: ").strip()
+        == "The tools have changed since count-fruit was called; it is to be called anew."
+    )

@@ -1,0 +1,201 @@
+"""The tools of a catalogue as a ToolTable, kept up to date while somebody uses them.
+
+Knows catalogues and tables. It must not know how a call is sent to a worker (``Deliver`` does that), nor when
+a run may take up another table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final, Protocol, Self, TypeVar
+
+from quoth.tools.call.call import Call
+from quoth.tools.call.context import ToolContext
+from quoth.tools.catalog.connection import RedisUrl, connected
+from quoth.tools.catalog.payload import CatalogError
+from quoth.tools.catalog.signing import Key
+from quoth.tools.catalog.store import followed
+from quoth.tools.errors import (
+    CatalogStale,
+    DuplicateToolError,
+    QuothError,
+    UsageError,
+    did_you_mean,
+)
+from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.text import short
+
+PATIENCE: Final = 40.0  # seconds beyond a tool's own timeout: another worker may take the call over
+CANCELS, CANCEL_SECONDS = 200, 0.01
+RELOAD_SECONDS: Final = 5.0  # a turn waits so long for a catalogue that is known to be old
+T = TypeVar("T")
+
+
+class Deliver(Protocol):
+    """Has a call made by a worker, and returns its value (tools/remote/sender.py). ``schema_hash`` is that of
+    the catalogue from which the caller knows the tool."""
+
+    async def __call__(
+        self, tool: CognitiveTool, call: Call, context: ToolContext, schema_hash: str
+    ) -> Any: ...
+
+
+class RemoteToolTable(ToolTable):
+    """The tools of one version of a catalogue. Their bodies deliver the call; all else is that of a table
+    whose tools are here. ``catalog_hash`` is the catalogue's own hash of its tools."""
+
+    def __init__(self, payload: Mapping[str, Any], deliver: Deliver, *, name: str = "sg") -> None:
+        from quoth.tools.registry.entry import tool_of  # here: only who has a catalogue rebuilds tools
+
+        self.version: int = payload["version"]
+        self.catalog_hash: str = payload["schema_hash"]
+
+        def body_of(name: str) -> Callable[..., Any]:
+            async def body(call: Call, ctx: ToolContext) -> Any:
+                return await deliver(self._tools[name], call, ctx, self.catalog_hash)
+
+            return body
+
+        self.published: list[dict[str, Any]] = payload["tools"]
+        made = (
+            tool_of(entry, body_of(entry["name"]), remote=name, patience=PATIENCE) for entry in self.published
+        )
+        super().__init__(tuple(made))
+        self.permit(payload["permissions"])
+
+    @classmethod
+    async def load(cls, url: RedisUrl, key: Key, prefix: str, deliver: Deliver) -> Self:
+        """The table of the current catalogue. Raises UsageError where none is published, and StoreError."""
+        async with connected(url) as redis:
+            payload = await _current(redis, url, key, prefix)
+        return cls(payload, deliver, name=prefix)
+
+
+async def _current(redis: Any, url: RedisUrl, key: Key, prefix: str) -> Mapping[str, Any]:
+    from quoth.tools.catalog import load_catalog
+
+    payload = await load_catalog(redis, key=key, prefix=prefix)
+    if payload is None:
+        raise UsageError(
+            f"No worker has published tools at {url.shown} under the prefix {prefix}; start one there:"
+            " quoth worker --tools FILE.hy --redis URL"
+        )
+    return payload
+
+
+class LiveCatalog:
+    """The catalogue that an agent uses. ``table`` is the last one that was read; a background task, which
+    ``watch`` starts, puts a newer one in its place. What goes wrong then is in ``trouble``, and the last
+    table stays. ``send`` delivers the calls; ``refused`` is told of each catalogue that is not believed."""
+
+    def __init__(
+        self,
+        url: RedisUrl,
+        key: Key,
+        prefix: str,
+        send: Deliver,
+        refused: Callable[[str], None] = lambda why: None,
+    ) -> None:
+        self.url = url
+        self._key, self._prefix = key, prefix
+        self._send, self._refused = send, refused
+        self._stale = False
+        self._task: asyncio.Task[None] | None = None
+        self.trouble = ""
+        try:
+            self.table: RemoteToolTable = _at_once(RemoteToolTable.load(url, key, prefix, self._deliver))
+        except CatalogError as error:
+            refused(str(error))
+            raise
+
+    async def _deliver(self, tool: CognitiveTool, call: Call, context: ToolContext, schema_hash: str) -> Any:
+        try:
+            return await self._send(tool, call, context, schema_hash)
+        except CatalogStale:
+            self._stale = True
+            raise
+
+    async def newest(self) -> RemoteToolTable:
+        """The newest table that is known. One that a worker has called old is read anew first, if the server
+        answers soon enough."""
+        self.watch()
+        if self._stale:
+            with contextlib.suppress(QuothError, TimeoutError):
+                async with asyncio.timeout(RELOAD_SECONDS), connected(self.url) as redis:
+                    await self._take(await _current(redis, self.url, self._key, self._prefix))
+                self._stale = False
+        return self.table
+
+    def watch(self) -> None:
+        """Begin to listen for newer catalogues, if nobody does."""
+        loop = asyncio.get_running_loop()
+        if self._task is None or self._task.done() or self._task.get_loop() is not loop:
+            self._task = loop.create_task(self._follow())
+
+    async def _follow(self) -> None:
+        async for payload in followed(self.url, self._key, self._prefix, self._in_trouble):
+            if payload is not None:  # what is withdrawn for a moment is still offered
+                await self._take(payload)
+
+    def _in_trouble(self, error: QuothError | None) -> None:
+        before, self.trouble = self.trouble, "" if error is None else str(error)
+        if isinstance(error, CatalogError) and self.trouble != before:
+            self._refused(self.trouble)
+
+    async def _take(self, payload: Mapping[str, Any]) -> None:
+        if payload["tools"] == self.table.published:
+            self.table.version = payload["version"]
+            return
+        build = partial(RemoteToolTable, payload, self._deliver, name=self._prefix)
+        try:
+            self.table = await asyncio.to_thread(build)  # a large one takes its time
+        except QuothError as error:  # signed, but by a version of quoth that knows other tools
+            self._in_trouble(error)
+
+    async def aclose(self) -> None:
+        """Listen no more, and let the way to the workers go."""
+        task, self._task = self._task, None
+        if close := getattr(self._send, "aclose", None):
+            await close()
+        if task is None or task.get_loop() is not asyncio.get_running_loop():
+            return
+        for _ in range(CANCELS):  # redis-py loses a cancellation that comes while it connects
+            task.cancel()
+            if (await asyncio.wait({task}, timeout=CANCEL_SECONDS))[0]:
+                break
+
+
+def _at_once(work: Awaitable[T]) -> T:
+    """The result of a coroutine for code that is not asynchronous, whether or not a loop runs around it."""
+
+    async def done() -> T:
+        return await work
+
+    with ThreadPoolExecutor(1, "quoth-catalog") as thread:
+        return thread.submit(lambda: asyncio.run(done())).result()
+
+
+def merged(here: ToolTable, remote: ToolTable, kept: Collection[str] = ()) -> ToolTable:
+    """A table of the tools that are here and of remote ones; those in ``kept`` only from here. Raises
+    DuplicateToolError for a name that both have, and UsageError for a name in ``kept`` that is not here."""
+    for name in kept:
+        if name not in here:
+            hint = did_you_mean(name, here.names()) or f" The tools here are {', '.join(here.names())}."
+            raise UsageError(f"There is no tool {short(name, 80)} here to keep.{hint}")
+    stays = {here.get(name).name for name in kept}
+    taken = [tool for tool in remote if tool.name not in stays]
+    if both := sorted(tool.name for tool in taken if tool.name in here):
+        name = here.get(both[0]).name
+        other = f", --without {name} leaves it out" if here.get(name).ships else ""
+        raise DuplicateToolError(
+            f"There is a tool {name} here, and a tool {name} in the catalogue {taken[0].remote}:"
+            f" --local {name} keeps the one that is here{other}."
+        )
+    table = ToolTable((*here, *taken))
+    table.permit({name: users for name, users in remote.permissions.items() if name not in stays})
+    table.permit(here.permissions)
+    return table

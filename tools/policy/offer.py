@@ -1,0 +1,102 @@
+"""What the rules deny whatever the arguments of a call: a model is not shown such a tool.
+
+It knows rules and tables. It decides only what is shown; a call of a tool that is hidden meets the door, and
+its reason, as any other call does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quoth.tools.call.call import PROGRAMS, Call
+from quoth.tools.call.values import UNKNOWN
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.policy.model import Rule
+from quoth.tools.policy.policy import Layer, RulesPolicy
+from quoth.tools.policy.predicates import ANOTHER, EvaluationContext
+from quoth.tools.registry.table import CognitiveTool, ToolTable
+
+ALL_SPEAKERS = ""  # for a conversation of several users: what is denied to each of them
+NOWHERE = Workspace("/")  # no file is looked at, for no path is known
+INNER = ("program", "tool", "agent")  # the routes of the calls that are nested in others
+
+
+def offered(table: ToolTable, policy: RulesPolicy, user: str, routes: Sequence[str] = ()) -> ToolTable:
+    """The table, hiding the tools that this user cannot call by any of the routes; without routes, by any at
+    all. It is the very table where there are none of them."""
+    table = table.whole
+    if user:
+        denied = {name for name in table.permissions if not table.is_allowed(name, user)}
+    else:
+        denied = {name for name, users in table.permissions.items() if not users}
+    who = user or UNKNOWN
+    for tool, rules in _denying(policy, table, who):
+        if all(_denies(rules, tool, who, route) for route in routes or (UNKNOWN,)):
+            denied.add(tool.name)
+    return table.hiding(denied)
+
+
+def ways(table: ToolTable, policy: RulesPolicy, user: str, route: str, *, programs: bool) -> tuple[str, ...]:
+    """The routes of the calls that a model can make in a run of this route; all are in ``programs`` if that
+    is how its dialect calls tools."""
+    if programs:
+        return ("program",)
+    runs = PROGRAMS in table and not always_denied(policy, table.get(PROGRAMS), user or UNKNOWN, route)
+    return (route, "program") if runs else (route,)
+
+
+def always_denied(
+    policy: RulesPolicy, tool: CognitiveTool, user: Any = UNKNOWN, route: Any = UNKNOWN
+) -> bool:
+    """Whether the rules deny every call of the tool by this user and route, whatever its arguments, paths and
+    depth and the confidence of the reply. What cannot be told is not always denied."""
+    return any(_denies(rules, tool, user, route) for _, rules in _denying(policy, ToolTable((tool,)), user))
+
+
+def permissions_of(
+    policy: RulesPolicy, table: ToolTable, route: str = "remote"
+) -> dict[str, tuple[str, ...]]:
+    """The users that the rules let call a tool by this route, for each tool that they deny to everybody but
+    users whom they name."""
+    found = {}
+    for tool, rules in _denying(policy, table):
+        if _denies(rules, tool, ANOTHER, route):
+            texts = [one for rule in rules for one in rule.compared if one.argument == "(user)"]
+            named = {one.text for one in texts if one.how == "="} - {"*"}
+            found[tool.name] = tuple(u for u in sorted(named) if not _denies(rules, tool, u, route))
+    return found
+
+
+def _denying(
+    policy: RulesPolicy, table: ToolTable, user: Any = UNKNOWN
+) -> Iterator[tuple[CognitiveTool, list[Rule]]]:
+    """The tools that may be denied to the user always, each with the rules that may say so."""
+    of_one: dict[str, list[tuple[Layer, Rule]]] = {}
+    of_any: list[tuple[Layer, Rule]] = []
+    for layer in policy.layers:
+        for rule in layer.orders.rules:
+            if rule.kind == "deny" and _may_decide(rule, user):
+                (of_any if rule.tool is None else of_one.setdefault(rule.tool, [])).append((layer, rule))
+    for tool in table if of_any else [table.get(name) for name in of_one if name in table]:
+        rules = [rule for layer, rule in (*of_any, *of_one.get(tool.name, ())) if layer.concerns(rule, tool)]
+        if rules:
+            yield tool, rules
+
+
+def _may_decide(rule: Rule, user: Any) -> bool:
+    """Whether a rule can match all calls of this user: one about values of arguments never does."""
+    if len(rule.open) < len(rule.arguments):
+        return False
+    of_users = (key.texts for key in rule.keys if key.of == "user")
+    return not isinstance(user, str) or all(user in texts for texts in of_users)
+
+
+def _denies(rules: Sequence[Rule], tool: CognitiveTool, user: Any, route: Any) -> bool:
+    """Whether one of the rules matches every call of the tool by this user and route."""
+    parent = "a call" if route in INNER else None
+    call = Call("", CallForm(tool.name), route, user, depth=UNKNOWN, parent=parent)
+    args = {param.name: UNKNOWN for param in tool.params}
+    facts = EvaluationContext(tool, call, NOWHERE)
+    return any(rule.test(args, facts) is True for rule in rules)

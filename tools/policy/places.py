@@ -1,0 +1,37 @@
+"""Where policy files are.
+
+It imports little, so that whoever only lists tools finds out quickly that there are no rules.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+FILE_NAME = "policy.hy"
+WORKSPACE_FOLDER = ".quoth"
+OWN_NAME = f"{WORKSPACE_FOLDER}/{FILE_NAME}"
+
+
+def user_policy() -> Path:
+    """The user's policy: ``$QUOTH_CONFIG/policy.hy``, or in the platform's configuration folder."""
+    if named := os.environ.get("QUOTH_CONFIG"):
+        return Path(named) / FILE_NAME
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("quoth", appauthor=False)) / FILE_NAME
+
+
+def workspace_policy(root: Path) -> Path:
+    """The path of the workspace's own policy, which applies once it is trusted."""
+    return root / WORKSPACE_FOLDER / FILE_NAME
+
+
+def policy_files(root: Path, *given: str | Path | None) -> tuple[Path, ...]:
+    """The files and folders of all policies, and those ``given``, which a tool must not write."""
+    return (user_policy(), root / WORKSPACE_FOLDER, *(Path(file) for file in given if file))
+
+
+def has_rules(root: Path, given: str | Path | None = None) -> bool:
+    """Whether there is a policy file for this workspace; it need not be trusted."""
+    return given is not None or os.path.lexists(user_policy()) or os.path.lexists(workspace_policy(root))

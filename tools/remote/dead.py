@@ -1,0 +1,135 @@
+"""The dead letters: calls that nobody tries any more, since they ended three workers.
+
+A person looks at them, and has one made once more or forgotten. Knows messages and one stream; it must not
+know doors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from quoth.tools.catalog.connection import clock_offset_sync
+from quoth.tools.errors import QuothError, UsageError, did_you_mean
+from quoth.tools.remote import names
+from quoth.tools.remote.wire import Asks, Delegated, Ended, Stale, WireError, unpack
+
+if TYPE_CHECKING:
+    import redis
+
+    from quoth.tools.catalog.signing import Key
+
+AT_LEAST_SECONDS = 10.0  # for a worker to make it
+
+
+@dataclass(frozen=True)
+class DeadCall:
+    """A call that ended ``tries`` workers; ``sent`` is when it was sent, in seconds since 1970. One that is
+    not signed with the key has no ``call``."""
+
+    id: str
+    sent: float
+    tries: int
+    call: Delegated | None
+
+    def to_json(self) -> dict[str, Any]:
+        """What may be shown of it: its arguments may be secrets, and only the worker knows which."""
+        call = self.call
+        told = {"tool": call.form.get("tool"), "user": call.user, "session": call.session} if call else {}
+        return {"id": self.id, "sent": self.sent, "tries": self.tries, **told}
+
+
+def dead_calls(client: redis.Redis, key: Key, prefix: str) -> list[DeadCall]:
+    """All of them, the oldest first."""
+    rows: Any = client.xrange(names.dead(prefix))
+    return [_dead(key, id, said) for id, said in rows]
+
+
+def _dead(key: Key, id: bytes, said: dict[bytes, bytes]) -> DeadCall:
+    try:
+        call = unpack(key, said.get(names.FIELD, b""), Delegated)
+        assert isinstance(call, Delegated)
+    except WireError:
+        call = None
+    sent, tries = said.get(b"entry", b"0").partition(b"-")[0], said.get(b"tries", b"0")
+    numbers = [int(text) if text.isdigit() else 0 for text in (sent, tries)]
+    return DeadCall(id.decode(), numbers[0] / 1000, numbers[1], call)
+
+
+def drop(client: redis.Redis, key: Key, prefix: str, id: str) -> DeadCall:
+    """Forget one. Raises UsageError for one that is not there."""
+    found = _found(client, key, prefix, id)
+    client.xdel(names.dead(prefix), found.id)
+    return found
+
+
+def retry(client: redis.Redis, key: Key, prefix: str, id: str) -> tuple[str, Ended]:
+    """Have one made once more, under its old key, and wait for its result; it is a dead letter no longer when
+    a worker answers. The tool and the result. Raises QuothError when nobody answers, or when it must be made
+    anew."""
+    found = _found(client, key, prefix, id)
+    if found.call is None:
+        raise UsageError(
+            f"The call {id} is not signed with the key that is used here; it can be dropped only."
+        )
+    call = again(found.call, found.sent, clock_offset_sync(client), prefix)
+    client.hdel(names.call(prefix, call.key, call.user), "ended")
+    send: Any = client.register_script(names.SEND)
+    args = [names.MOST_WAITING, names.FIELD, call.pack(key)]
+    if send(keys=[names.queue(prefix)], args=args) is None:
+        raise QuothError(names.FULL)
+    reply = _reply(client, key, call, call.expires)
+    if reply is None:
+        client.set(names.grant(prefix, call.grant), "revoked", nx=True, ex=3600)
+        raise QuothError(f"No worker has answered in time; the call {id} stays.")
+    client.xdel(names.dead(prefix), found.id)
+    tool = str(call.form.get("tool"))
+    if isinstance(reply, Stale):
+        raise QuothError(f"The tools have changed since {tool} was called; it is to be called anew.")
+    if isinstance(reply, Asks):
+        raise QuothError(f"{tool} wants a person to be asked ({reply.reason}); it is to be called anew.")
+    return tool, reply
+
+
+def again(call: Delegated, sent: float, offset: float, prefix: str) -> Delegated:
+    """The same call with a new grant, and as much time as it had."""
+    until = time.time() + offset + max(call.expires - sent, AT_LEAST_SECONDS)
+    return dataclasses.replace(
+        call,
+        grant=secrets.token_hex(16),
+        resumed=True,
+        deadline=until,
+        expires=until,
+        replies=names.replies(prefix, secrets.token_hex(8)),
+    )
+
+
+def _reply(client: redis.Redis, key: Key, call: Delegated, until: float) -> Ended | Asks | Stale | None:
+    last: Any = b"0"
+    offset = clock_offset_sync(client)
+    try:
+        while time.time() + offset < until:
+            found: Any = client.xread({call.replies: last}, count=1, block=1000)
+            for _, entries in found or ():
+                for last, said in entries:  # noqa: B007
+                    try:
+                        reply = unpack(key, said.get(names.FIELD, b""), Ended, Asks, Stale)
+                    except WireError:
+                        continue  # what the body told meanwhile, or what nobody believes
+                    if reply.grant == call.grant and isinstance(reply, (Ended, Asks, Stale)):
+                        return reply
+        return None
+    finally:
+        client.delete(call.replies)
+
+
+def _found(client: redis.Redis, key: Key, prefix: str, id: str) -> DeadCall:
+    found = dead_calls(client, key, prefix)
+    for one in found:
+        if one.id == id:
+            return one
+    hint = did_you_mean(id, [one.id for one in found]) or " quoth catalog dead lists them."
+    raise UsageError(f"There is no dead letter {id}.{hint}")

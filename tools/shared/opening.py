@@ -1,0 +1,57 @@
+"""Opens what several machines share: limits and requests in one Redis.
+
+Knows where it is and with which key; it must not know who uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from quoth.tools.catalog.connection import RedisUrl, redis_url
+from quoth.tools.catalog.signing import Key, key_path, read_key
+from quoth.tools.policy.quotas import Rule
+from quoth.tools.shared.limits import RedisLimits
+from quoth.tools.shared.requests import RedisRequests
+from quoth.tools.shared.server import VARIABLE, SharedRedis
+from quoth.tools.storage.database import Store
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A Redis, and the key that its machines share. ``kept`` is where they are, for the opening of a session:
+    without user and password."""
+
+    redis: SharedRedis
+    key: Key
+    kept: Mapping[str, str]
+
+    def limits(self, rules: Iterable[Rule] = (), *, zone: str = "UTC") -> RedisLimits:
+        """The counter of limited calls, for a door."""
+        return RedisLimits(self.redis, rules, zone=zone)
+
+    def requests(self, store: Callable[[], Store] | None) -> RedisRequests:
+        """The requests, for a broker; ``store`` is the machine's own."""
+        return RedisRequests(self.redis, self.key, store)
+
+    def close(self) -> None:
+        self.redis.close()
+
+
+def open_shared(
+    given: str | RedisUrl | None,
+    *,
+    prefix: str = "sg",
+    key: str | Path | None = None,
+    ca: str | None = None,
+    typed: bool = False,
+) -> Shared | None:
+    """What is shared at ``given``; None where that is None. The server is asked at the first use. Raises
+    UsageError for a URL, prefix or key that cannot be used."""
+    if given is None:
+        return None
+    url = redis_url(given, VARIABLE, ca=ca, typed=typed) if isinstance(given, str) else given
+    redis, path = SharedRedis(url, prefix), key_path(key)
+    kept = {"shared": url.shown, "prefix": prefix, **({"redis-ca": url.ca} if url.ca else {})}
+    return Shared(redis, read_key(path), kept | ({"key-file": str(path.resolve())} if key else {}))
