@@ -305,6 +305,4 @@ def _words_of(tool: CognitiveTool) -> tuple[str, ...]:
 
 
 def _score(known: tuple[str, ...], wanted: Sequence[str]) -> int:
-    return sum(
-        weight for weight, text in zip(WEIGHTS, known, strict=True) for word in wanted if word in text
-    )
+    return sum(weight for weight, text in zip(WEIGHTS, known, strict=True) for word in wanted if word in text)
