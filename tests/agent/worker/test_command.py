@@ -1,4 +1,4 @@
-"""The command ``quoth worker``: what it says when it cannot begin, while it works, and when it is told to end."""
+"""The command ``quoth worker``: what it says when it cannot begin, at its work, and when it is told to end."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SHOP = """(require quoth [def-cognitive-tool])
 
 
 @pytest.fixture
-def shop(tmp_path: Path, redis: str) -> Iterator[Shop]:
-    yield Shop(files(tmp_path / "shop", {"shop.hy": SHOP}), redis, f"t{abs(hash(tmp_path)):x}"[:20])
+def shop(tmp_path: Path, redis: str) -> Shop:
+    return Shop(files(tmp_path / "shop", {"shop.hy": SHOP}), redis, f"t{abs(hash(tmp_path)):x}"[:20])
 
 
 class Shop:
