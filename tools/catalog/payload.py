@@ -71,7 +71,7 @@ def unseal(blob: bytes, key: Key, prefix: str, version: int) -> dict[str, Any]:
     try:
         with garbage_left():
             found = msgpack.unpackb(blob)
-        why = _mistake(found)
+            why = _mistake(found)
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException):
         why = "it holds what is no plain data"
     if why:
