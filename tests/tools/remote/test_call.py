@@ -381,15 +381,13 @@ async def test_redis_is_away(machines: Machines, tmp_path: Any) -> None:
 
 
 async def test_too_many_calls_wait(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line, "MOST_WAITING", 1)
+    monkeypatch.setattr(names, "MOST_WAITING", 1)
     hand = ByHand(machines, tool("probe"))
     call = asyncio.create_task(machines.call("(probe)"))
     said = await hand.takes()
     result = await machines.call("(probe)")
-    assert (result.status, result.message) == (
-        "error",
-        "1 calls wait for workers already, and no more can be sent.",
-    )
+    assert result.status == "error"
+    assert result.message == "10,000 calls wait for workers already, and no more can be sent."
     await hand.tells(said, ended(said))
     assert (await call).ok
 
