@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import itertools
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,17 +18,22 @@ from typing import Any, get_args
 
 import hy
 import pytest
+from caller import KEY, at_work, calling
 from words import Spy, files, form, gateway, grouped, lines, quoth, scripted, sources, tool
 
+from quoth import ToolOptions
 from quoth.agent.client import AsyncAgent
 from quoth.neuro.prompt.dialects import DIALECTS
 from quoth.tools.call.call import ROUTES, Route
+from quoth.tools.catalog import publish_catalog
+from quoth.tools.catalog.remote_table import LiveCatalog
 from quoth.tools.consent.requests import Decision
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.loading import load_tools
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.remote.sender import Sender
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
 
@@ -242,21 +247,30 @@ async def resumed_chat(world: World) -> None:
         await agent.for_chat("7").say("Do it.", speaker="ann", turn="m1")
 
 
-async def delegated(world: World) -> None:
-    """A worker makes it for an agent on another machine."""
-    from caller import at_work, calling
-
+@asynccontextmanager
+async def far_away(world: World, redis: str) -> AsyncIterator[Any]:
+    """A worker with the tools and the rules of a world, and the catalogue that it has published."""
     table = load_tools([world.here / "judges.hy"], ToolTable())
     policy = RulesPolicy([parse_layer("given", (world.here / "policy.hy").read_bytes(), "policy.hy")])
     store = Store(store_path(world.here))
     try:
         async with (
-            calling(world.redis(), *table) as caller,
+            calling(redis, *table) as caller,
             at_work(caller, world.here, policy=policy, audit=StoreAudit(lambda: store)),
         ):
-            await caller.ask(PROBE)
+            await publish_catalog(caller.redis, table, key=KEY, prefix=caller.prefix)
+            yield LiveCatalog(caller.url, KEY, caller.prefix, Sender(caller.url, KEY, caller.prefix))
     finally:
         store.close()
+
+
+async def delegated(world: World) -> None:
+    """A worker makes it for an agent on another machine."""
+    async with far_away(world, world.redis()) as catalog:
+        folder = files(world.here / "far", {"mine.hy": "(allow (probe))"})
+        options = {"tools": ToolOptions(remote=catalog), "policy": folder / "mine.hy"}
+        async with AsyncAgent(**grouped(workspace=folder, **options)) as agent:
+            await agent.call(PROBE, route="python")
 
 
 # What a model that speaks a dialect says, and by which routes that comes.
@@ -320,6 +334,37 @@ async def test_every_way_is_stopped_by_what_denies_and_by_nothing_else(
     chain = world.chain()
     assert tuple(row["route"] for row in chain) == routes
     assert (chain[-1]["status"], chain[-1]["stage"]) == (status, stage)
+
+
+# Who denies a call that an agent has a worker make, and the ends of the call on both sides: there, and here.
+SIDES = {
+    "the worker's guard": ("a denying guard", "(allow (probe))", [("denied", "guard")], ("denied", "body")),
+    "the worker's rule": ("a denying rule", "(allow (probe))", [("denied", "policy")], ("denied", "body")),
+    "the caller's rule": ("nothing that denies", "(deny (probe))", [], ("denied", "policy")),
+    "the caller's rule for what is remote": (
+        "nothing that denies",
+        "(deny (remote)) (allow (probe))",
+        [],
+        ("denied", "policy"),
+    ),
+    "nobody": ("nothing that denies", "(allow (probe))", [("ok", "body")], ("ok", "body")),
+}
+
+
+@pytest.mark.parametrize("side", SIDES)
+async def test_either_side_of_a_delegated_call_can_stop_it(tmp_path: Path, side: str, redis: str) -> None:
+    judged, rule, there, here = SIDES[side]
+    world = World(tmp_path / "worker", judged)
+    folder = files(tmp_path / "caller", {"mine.hy": rule})
+    async with far_away(world, redis) as catalog:
+        options = {"tools": ToolOptions(remote=catalog), "policy": folder / "mine.hy"}
+        async with AsyncAgent(**grouped(workspace=folder, **options)) as agent:
+            result = await agent.call(PROBE, route="python")
+            (row,) = agent.audit.rows()
+    assert (tmp_path / "worker" / "stop").exists() is (side == "nobody")
+    assert [(one["status"], one["stage"]) for one in world.rows()] == there
+    assert (row["status"], row["stage"]) == here
+    assert result.status == here[0]
 
 
 def test_no_route_and_no_dialect_is_without_such_a_test() -> None:

@@ -192,6 +192,7 @@ class SharedReceipts(Receipts):
         self._begun = begun
         self._ended = ended
         self.started = False  # the body, here
+        self.unreached = False  # Redis, when the body would have begun
 
     def find(self, tool: CognitiveTool, call: Call) -> Receipt | None:
         ended = self._ended
@@ -202,7 +203,11 @@ class SharedReceipts(Receipts):
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
         if not READING.issuperset(tool.effects):
-            self._records.begin(self._delivery, call)
+            try:
+                self._records.begin(self._delivery, call)
+            except QuothError as error:
+                self.unreached = not isinstance(error, LostError)
+                raise
         self.started = True
 
     def begun(self, tool: CognitiveTool, call: Call) -> bool:

@@ -12,7 +12,7 @@ import asyncio
 import dataclasses
 import secrets
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -47,6 +47,7 @@ MOST_DELIVERIES = 3  # to workers that ended during the call
 LOOK_SECONDS = 0.5
 ALIVE_SECONDS = 3.0  # between two signs of life
 GONE_SECONDS = 60.0  # a worker without one
+MOST_GRANTS = 100_000  # that one worker remembers
 MOST_ROWS = 100  # a minute, of messages that are not believed
 BEGIN_SECONDS = 2.0  # the longest that all calls of a worker wait while one of them begins
 
@@ -111,6 +112,7 @@ class Worker:
         self._alive = self._broker.redis.register_script(_ALIVE)
         self._held: set[str] = set()  # the entries that this worker has
         self._at_work: dict[str, _AtWork] = {}
+        self._used: OrderedDict[str, tuple[str, float]] = OrderedDict()  # grants: entry and end
         self._unbelieved: deque[float] = deque()  # when a message was not believed
 
     @property
@@ -234,7 +236,7 @@ class Worker:
         """Take hold of the call; None if there is nothing more to do. Raises Refused."""
         while True:
             taken = await self._patiently(lambda: self._records.take(delivery, said))
-            if taken.how == "replayed":
+            if taken.how == "replayed" or self._used_here(delivery, said, taken.now):
                 # Its caller is not told: the call that has used the grant may still run, and answers it.
                 raise Refused("denied", "A call was refused. Its grant has been used before.", silent=True)
             if taken.how == "revoked":
@@ -251,6 +253,14 @@ class Worker:
             if taken.how == "ours":
                 return taken
             await asyncio.sleep(LOOK_SECONDS)  # another worker is at the same call
+
+    def _used_here(self, delivery: Delivery, said: Delegated, now: float) -> bool:
+        """Whether this worker has seen the grant in another entry: who can write to Redis could delete there
+        that it was used."""
+        used = self._used
+        while used and (next(iter(used.values()))[1] < now or len(used) > MOST_GRANTS):
+            used.popitem(last=False)
+        return used.setdefault(said.grant, (delivery.entry, said.expires))[0] != delivery.entry
 
     async def _make(self, door: Door, delivery: Delivery, said: Delegated, taken: Taken) -> None:
         """Take a call through the door, and settle it. Raises Refused."""
@@ -296,9 +306,15 @@ class Worker:
             result = await _result_of(at_work.task, form.tool)
             if at_work.lost:
                 return
-            await self._settle(delivery, at_work, consent, result, ended)
+            if not receipts.unreached:
+                await self._settle(delivery, at_work, consent, result, ended)
+                return
         finally:
             self._at_work.pop(delivery.entry, None)
+        # Redis was away when the body would have begun, so it has not: the call is made when Redis is back.
+        taken_again = await self._take(delivery, said)
+        if taken_again is not None:
+            await self._make(door, delivery, said, dataclasses.replace(taken_again, begun=taken.begun))
 
     async def _settle(
         self,

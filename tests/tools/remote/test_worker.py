@@ -13,8 +13,9 @@ import pytest
 from caller import KEY, TAKEOVER, Caller, at_work, calling, until
 from words import Spy, form, tool
 
-from quoth.tools.call.call import deny
+from quoth.tools.call.call import Call, deny
 from quoth.tools.catalog.signing import Key
+from quoth.tools.errors import StoreError, ToolError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.policy import RulesPolicy
@@ -287,6 +288,21 @@ async def test_a_grant_is_used_once(redis: str) -> None:
         assert (body.calls, await caller.redis.xlen(caller.replies)) == (1, 1)
 
 
+async def test_a_grant_is_used_once_though_redis_was_made_to_forget_it(redis: str) -> None:
+    body = Spy()
+    async with calling(redis, count(body, effects=["memory"])) as caller, at_work(caller) as worker:
+        call = caller.call(COUNT)
+        assert (await caller.ask(call)).status == "ok"
+        await caller.redis.delete(names.grant(caller.prefix, call.grant))
+        await caller.redis.delete(names.call(caller.prefix, call.key, call.user))
+        await caller.send(call)
+        await caller.settled()
+        assert (
+            worker.door.audit.rows()[-1]["message"] == "A call was refused. Its grant has been used before."
+        )
+    assert body.calls == 1
+
+
 async def test_a_grant_that_was_taken_back_is_not_used(redis: str) -> None:
     body = Spy()
     async with calling(redis, count(body)) as caller:
@@ -296,7 +312,6 @@ async def test_a_grant_that_was_taken_back_is_not_used(redis: str) -> None:
         async with at_work(caller) as worker:
             await caller.settled()
             assert (worker.door.audit.rows(), body.ran) == ([], False)
-    assert not await asyncio.sleep(0)
 
 
 # What is asked
@@ -351,7 +366,6 @@ async def test_a_call_of_a_body_goes_back_to_its_caller(redis: str) -> None:
 
 @pytest.mark.parametrize("service", SERVICES)
 async def test_services_stay_with_the_caller_and_say_so(service: str) -> None:
-    from quoth.tools.errors import ToolError
     from quoth.tools.remote.away import _STAYING
 
     with pytest.raises(ToolError) as said:
@@ -515,6 +529,23 @@ async def test_a_kept_result_that_is_not_signed_is_not_believed(redis: str) -> N
     assert said.message == (
         "The kept result of count-fruit is not believed. It is not signed with the key that is used here."
     )
+
+
+async def test_a_body_that_could_not_begin_without_redis_begins_when_it_is_back(
+    redis: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body, begin, away = Spy(30), CallRecords.begin, [True]
+
+    def shaky(records: CallRecords, delivery: Delivery, call: Call) -> None:
+        begin(records, delivery, call)  # it is written, and the answer is lost
+        if away and away.pop():
+            raise StoreError("The Redis cannot be used", "the connection was lost")
+
+    monkeypatch.setattr(CallRecords, "begin", shaky)
+    async with calling(redis, count(body, effects=["memory"])) as caller, at_work(caller) as worker:
+        assert (await caller.ask(COUNT)).value == 30
+        assert [row["status"] for row in worker.door.audit.rows()] == ["error", "ok"]
+    assert body.calls == 1
 
 
 async def test_two_deliveries_of_one_call_do_not_run_at_once(redis: str) -> None:
