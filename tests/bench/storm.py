@@ -86,7 +86,9 @@ def show(given: argparse.Namespace, storm: Storm, took: float, faults: list[str]
     tries = Counter(len(told.results) for told in storm.orders.values())
     entered = storm.entered()
     print(f"{len(storm.orders)} calls of {given.callers} callers to {given.workers} workers in {took:.0f} s,")
-    print(f"Redis with appendfsync {given.fsync}. " + ", ".join(f"{n} x {w}" for w, n in storm.weather.items()))
+    print(
+        f"Redis with appendfsync {given.fsync}. " + ", ".join(f"{n} x {w}" for w, n in storm.weather.items())
+    )
     print(f"Planned again with a new parameter: {sum(n for tried, n in tries.items() if tried > 1)}")
     print("| tool | end | calls | done once | done more often |\n|---+---+---+---+---|")
     ends: defaultdict[tuple[str, str], list[int]] = defaultdict(list)

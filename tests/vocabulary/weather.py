@@ -85,7 +85,7 @@ class Told:
     def end(self) -> str:
         """How it ended, in a word, and in the words of a failure."""
         last = self.results[-1]
-        return "ok" if last.ok else f"{last.status}: {re.sub(r'[0-9a-f]{8,}|[0-9-]{10,}', '…', last.message)}"
+        return "ok" if last.ok else f"{last.status}: {re.sub(r'\(request \w+\)', '(request …)', last.message)}"
 
 
 class Storm:
@@ -246,8 +246,8 @@ class Storm:
         for order, told in self.orders.items():
             times, end = entered[order], told.end
             if times > 1:
-                yield f"{told.tool} {order} was done {times} times"
-            if end == "ok" and told.tool in ENTERING and times != 1:
+                yield f"{told.tool} {order} was done {times} times: {[one.message for one in told.results]}"
+            if end == "ok" and told.tool in ENTERING and not times:
                 yield f"{told.tool} {order} is said to be done, and was not"
             if "was not run" in end and times:
                 yield f"{told.tool} {order} was done, and is said not to be: {end}"
