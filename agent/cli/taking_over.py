@@ -39,15 +39,13 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
         for name in (
             *("model", "base_url", "policy", "gate", "dialect", "belt"),
             *("search", "search_keys", "after_tags"),
-            *(("remote", "prefix", "redis_ca") if not options.remote else ()),
-            *(() if options.shares else ("shared", "prefix", "redis_ca")),
+            *(("remote", "prefix", "key", "redis_ca") if not options.remote else ()),
+            *(() if options.shares else ("shared", "prefix", "key", "redis_ca")),
         )
         if (value := given.get(KEPT.get(name, name.replace("_", "-")))) and vars(options)[name] is None
     }
     if given.get("tools") and not options.tools:
         more["tools"] = [file for file in given["tools"] if foreign or Path(file).exists()]
-    if given.get("key-file") and not (options.key or options.remote):
-        more["key"] = given["key-file"]
     for name in ("without", "local"):
         if given.get(name) and not vars(options)[name]:
             more[name] = given[name]

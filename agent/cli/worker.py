@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from quoth.agent.cli.common import policy_options
 from quoth.agent.cli.options import DONE, INTERRUPTED, Commands, Options, at_least_one, option
 from quoth.agent.terminal.output import complain, print_json, results_only
 from quoth.tools.errors import StoreError, UsageError
@@ -55,9 +56,12 @@ def worker(options: WorkerOptions) -> int:
     import asyncio
     import logging
 
-    from quoth.agent.worker.assembly import Files
+    from quoth.agent.worker.assembly import Files, Offer, door_of
     from quoth.agent.worker.memory import limit_memory
+    from quoth.agent.worker.reload import Reloader
+    from quoth.tools.call.context import ToolContext
     from quoth.tools.catalog.connection import checked_prefix, redis_url
+    from quoth.tools.catalog.payload import CatalogError
     from quoth.tools.catalog.signing import key_path
     from quoth.tools.catalog.store import PREFIX
     from quoth.tools.storage.database import Store
@@ -66,15 +70,9 @@ def worker(options: WorkerOptions) -> int:
     if options.without:
         raise UsageError("A worker offers the tools of its files alone; --without is for those that ship.")
     url, prefix = redis_url(options.redis, ca=options.redis_ca), checked_prefix(options.prefix or PREFIX)
-    files = Files(
-        options.tools,
-        options.folder,
-        options.policy,
-        options.gate,
-        options.allow,
-        own=(key_path(options.key),),
-    )
-    files.workspace()  # a folder that there is not is said before a key is made
+    own = (key_path(options.key),)
+    files = Files(options.tools, options.folder, options.policy, options.gate, options.allow, own)
+    context = ToolContext(files.workspace())
 
     @cache
     def store() -> Store:
@@ -82,25 +80,32 @@ def worker(options: WorkerOptions) -> int:
 
     logging.getLogger("taskiq").addHandler(logging.NullHandler())  # what matters is told by the worker
     with results_only():
+        offers: Reloader[Offer] = Reloader(files.offer, files.paths())
         from quoth.agent.worker.service import Service
 
+        for note in offers.made.policy.notes:
+            complain(note)
+        key, shared = _key(options), policy_options(options).open_shared()
+        if options.memory is not None:
+            limit_memory(options.memory, options.jobs)
         service = Service(
-            files,
+            offers,
+            lambda offer: door_of(offer, store, shared),
+            context,
             url,
-            _key(options),
-            store,
+            key,
             _said_as(options.json),
             prefix=prefix,
             jobs=options.jobs,
             takeover=float(options.takeover),
             health=options.health,
         )
-        if options.memory is not None:
-            limit_memory(options.memory, options.jobs)
-        for note in service.notes:
-            complain(note)
         try:
             return DONE if asyncio.run(service.run()) else INTERRUPTED
+        except CatalogError as error:
+            raise UsageError(
+                f"{error} Give this worker the key of the others with --key FILE, or a --prefix of its own."
+            ) from None
         except StoreError as error:
             raise UsageError(str(error)) from None
         finally:

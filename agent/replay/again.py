@@ -112,7 +112,8 @@ def _with_remote(
 ) -> ToolOptions:
     """The options with the remote tools of the session, or with those that were ``chosen`` now."""
     said = given.said
-    if (chosen is None or chosen.remote is None) and not (where := said.get("remote")):
+    where: Any = said.get("remote") if chosen is None else chosen.remote or said.get("remote")
+    if not where:
         return options
     from quoth.agent.run.remote_tools import open_catalog, remote_url  # here: most sessions have none
 
@@ -122,8 +123,7 @@ def _with_remote(
             return options
         local, prefix, key = said.get("local") or (), said.get("prefix") or "sg", said.get("key-file")
     else:
-        where, local, prefix, key = chosen.remote, chosen.local, chosen.prefix, chosen.key
-    assert where is not None, "one of the two names a place"
+        local, prefix, key = chosen.local, chosen.prefix, chosen.key
     try:
         if isinstance(where, str):
             where = remote_url(where, ca=said.get("redis-ca"), typed=False)

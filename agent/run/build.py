@@ -61,9 +61,9 @@ def build_run(
     ``log``. Without ``backend`` the run ends where ``past`` ends, and nothing is written. ``door`` has the
     tools of the run, ``services`` gives what its calls may use, and ``caller`` is the call that a sub-agent
     works for; ``speaker`` is the user of the calls, where that is not the user of the session. The model is
-    shown what is new in ``memory``, of the blocks that ``shows`` allows, beside
-    those that it has ``known``; of the tools that ``renew`` gives, what is new since it was told of the
-    ``whole`` table. For the other parameters see Run and RecordedBackend."""
+    shown what is new in ``memory``, of the blocks that ``shows`` allows, beside those that it has ``known``;
+    and what is new in the tools that ``renew`` gives, as far as ``offers`` does not hide them, since it was
+    told of the ``whole`` table. For the other parameters see Run and RecordedBackend."""
     live = backend is not None
     recorded = RecordedBackend(backend, past, log, differs=differs, note=note)
     recorded_door = RecordedDoor(door, past, log, live=live, differs=differs)

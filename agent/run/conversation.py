@@ -323,7 +323,9 @@ class Conversations(Host):
         asked = self.transcript.last(self.session, "request", run=run)
         if asked is None:
             return ""
-        return changes_of(self._session.given(before=asked.seq), self.given()).told(self.table)
+        begun = self.transcript.last(self.session, "stimulus", run=run)
+        seen = self.table.hiding(begun.data.get("hidden", ())) if begun else self.table
+        return changes_of(self._session.given(before=asked.seq), self.given()).told(seen)
 
     async def _go(
         self,

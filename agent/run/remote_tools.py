@@ -47,19 +47,22 @@ async def _news(run: Run) -> str:
         return str(event.data["text"])
     if run.renew is None or is_recorded(run):
         return ""
-    hidden, table = run.door.table.hidden, run.door.table.whole
-    known, run.whole = run.whole or table, await run.renew()
-    if table is not run.whole:
-        _use(run, run.offers(run.whole if table is known else _narrowed(table, run.whole)))
-    now = run.door.table
-    before = known if now.whole is run.whole else table
-    text = "" if before is now.whole else news_text(before.hiding(hidden), now)
+    before = run.door.table
+    known, run.whole = run.whole or before.whole, await run.renew()
+    if run.whole is known:
+        return ""
+    if before.whole is run.whole:  # it changed before this run began
+        before = known.hiding(before.hidden)
+    else:
+        _use(run, run.whole if before.whole is known else _narrowed(before, run.whole))
+    text = news_text(before, run.door.table)
     if text and run.log is not None:
         run.log.add("tools", {"step": run.step, "text": text}, parent=run.log.reply)
     return text
 
 
 def _use(run: Run, table: ToolTable) -> None:
+    table = run.offers(table)
     run.door.use(table)
     run.measured = None  # they take another part of the window
     if isinstance(run.context.catalog, BeltCatalog):
@@ -68,15 +71,11 @@ def _use(run: Run, table: ToolTable) -> None:
 
 def _narrowed(table: ToolTable, new: ToolTable) -> ToolTable:
     """The tools of a table as they are now, without those that are gone."""
-    now = (new.get(tool.name) if tool.name in new else None for tool in table)
-    shown = {tool.name for tool in table.shown}
-    return ToolTable(
-        tuple(
-            replace(tool, shown=True) if tool.name in shown and not tool.shown else tool
-            for tool in now
-            if tool is not None
-        )
-    )
+    kept = new.where(lambda tool: tool.name in table).copy()
+    for tool in table.shown:  # it may have been chosen for this run alone
+        if tool.name in kept and not kept.get(tool.name).shown:
+            kept.register(replace(kept.get(tool.name), shown=True), replace=True)
+    return kept
 
 
 # Where they come from

@@ -40,13 +40,14 @@ class Changes:
             yield f"The memory is {now}; then it was {then}.{again}"
 
     def told(self, table: ToolTable) -> str:
-        """The sentences that the model needs to go on; empty if its tools are what they were."""
+        """The sentences that the model needs to go on, of the tools that ``table`` does not hide; empty if
+        these are what they were."""
         parts = []
-        if self.changed:
-            called = ", ".join(table.get(name).signature() for name in self.changed)
+        if changed := [name for name in self.changed if name not in table.hidden]:
+            called = ", ".join(table.get(name).signature() for name in changed)
             parts.append(f"These tools have changed since you saw them; they are called as {called}.")
-        if self.vanished:
-            parts.append(f"These tools are gone and cannot be called any more: {', '.join(self.vanished)}.")
+        if vanished := [name for name in self.vanished if name not in table.hidden]:
+            parts.append(f"These tools are gone and cannot be called any more: {', '.join(vanished)}.")
         return " ".join(parts)
 
 

@@ -27,6 +27,7 @@ def tool_page(tool: CognitiveTool) -> str:
         "timeout": f"{tool.timeout:g} s",
         **({"tag": tag_line(tool)} if tag else {}),
         **({"pattern": f"{tag.pattern} for {', '.join(tag.groups)}"} if tag and tag.pattern else {}),
+        **({"background": "never, it is stopped when nobody waits"} if tool.no_background else {}),
         **({"ends turn": "yes, its text is the reply"} if tool.ends_turn else {}),
         **({} if tool.shown else {"shown": "to programs only"}),
     }

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quoth.agent.run.options import PolicyOptions
 from quoth.tools.call.call import Verdict
@@ -28,6 +28,9 @@ from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import cache_dir, state_dir
+
+if TYPE_CHECKING:
+    from quoth.tools.shared.opening import Shared
 
 
 @dataclass(frozen=True)
@@ -97,14 +100,14 @@ class DeliveryAudit(StoreAudit):
             super().write({**row, "id": free})
 
 
-def door_of(offer: Offer, store: Callable[[], Store]) -> Door:
-    """A door to what is offered, whose limits and audit are kept in the worker's own store. Consent and
-    receipts are those of the callers."""
+def door_of(offer: Offer, store: Callable[[], Store], shared: Shared | None = None) -> Door:
+    """A door to what is offered, whose limits and audit are kept in the worker's own store; the limits where
+    they are ``shared``, if they are. Consent and receipts are those of the callers."""
     counted = [limit.counts for limit in offer.policy.limits]
     return Door(
         offer.table,
         policy=offer.policy,
         gate=offer.gate,
         audit=DeliveryAudit(store),
-        limits=StoreLimits(store, counted),
+        limits=StoreLimits(store, counted) if shared is None else shared.limits(counted),
     )

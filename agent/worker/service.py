@@ -9,19 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from quoth.agent.worker.assembly import Files, Offer, door_of
+from quoth.agent.worker.assembly import Offer
 from quoth.agent.worker.health import health_server
 from quoth.agent.worker.reload import Reloader
 from quoth.tools.call.context import ToolContext
 from quoth.tools.catalog.connection import RedisUrl, connected
 from quoth.tools.catalog.signing import Key
 from quoth.tools.catalog.store import followed, load_catalog, publish_catalog
+from quoth.tools.door.door import Door
 from quoth.tools.errors import QuothError, StoreError
 from quoth.tools.remote.worker import Worker
-from quoth.tools.storage.database import Store
 from quoth.tools.text import number_of
 
 POLL_SECONDS = 0.5  # between two looks at the files
@@ -38,10 +38,11 @@ class Service:
 
     def __init__(
         self,
-        files: Files,
+        offers: Reloader[Offer],
+        door: Callable[[Offer], Door],
+        context: ToolContext,
         url: RedisUrl,
         key: Key,
-        store: Callable[[], Store],
         say: Say,
         *,
         prefix: str,
@@ -49,16 +50,14 @@ class Service:
         takeover: float,
         health: str | None = None,
     ) -> None:
-        """Run the files for the first time. Raises UsageError for what cannot be used."""
-        self._files, self._url, self._key, self._store, self._say = files, url, key, store, say
+        self._reloader, self._door, self._url, self._key, self._say = offers, door, url, key, say
         self._prefix, self._jobs, self._health = prefix, jobs, health
-        self._reloader: Reloader[Offer] = Reloader(files.offer, files.paths())
         self._worker = Worker(
-            door_of(self._offer, store),
+            door(self._offer),
             url=url,
             key=key,
             prefix=prefix,
-            context=ToolContext(files.workspace()),
+            context=context,
             takeover=takeover,
             tell=self._noticed,
         )
@@ -70,11 +69,6 @@ class Service:
         self._ending = asyncio.Event()
         self._at_once = asyncio.Event()
         self._hung_up = asyncio.Event()
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """What a person should be told about the rules."""
-        return self._offer.policy.notes
 
     @property
     def _offer(self) -> Offer:
@@ -136,7 +130,7 @@ class Service:
         except QuothError as error:
             self._say("refused", f"{error}\nThe tools stay as they were.", message=str(error))
             return
-        self._worker.door = door_of(offer, self._store)
+        self._worker.door = self._door(offer)
         if offer.table.schema_hash != before or asked:
             await self._publish()
             self._left, self._worker.paused = "", False

@@ -42,6 +42,7 @@ HEADS = {
     "To find those for a purpose: (search-tools :words <words>)",
 }
 LONGEST_LINE = 120  # characters of a tool's line in the bare view
+MOST_LINES = 200  # and how many there are: a model that searches need not read thousands
 NEAREST, FAR = 20.0, 0.1  # what meaning counts beside words, and the cosine below which it counts nothing
 SEARCH_TOOLS = ("describe", "search-tools")  # shown in full beside the bare lines
 
@@ -104,9 +105,15 @@ def _seen(table: ToolTable, view: str) -> ToolTable:
 
 
 def _bare_view(table: ToolTable) -> str:
-    """One line a tool; those that tell of the others in full."""
+    """One line a tool, of those that are here first if there are too many; those that tell of the others in
+    full."""
     known = [tool for tool in table if tool.name in SEARCH_TOOLS]
-    lines = [_bare_line(tool) for tool in table if tool.name not in SEARCH_TOOLS]
+    others = [tool for tool in table if tool.name not in SEARCH_TOOLS]
+    if len(others) > MOST_LINES:
+        others.sort(key=lambda tool: (bool(tool.remote), tool.name))
+    lines = [_bare_line(tool) for tool in others[:MOST_LINES]]
+    if more := others[MOST_LINES:]:
+        lines.append(f"… and {len(more):,} more, which search-tools finds.")
     return _text("bare", [*map(_lisp_tool, known), *(["\n".join(lines)] if lines else [])])
 
 
@@ -241,6 +248,7 @@ class BeltCatalog:
         self._table = table.visible
         self._embedder = embedder
         self._vectors: list[Sequence[float]] = []
+        self._words: list[tuple[str, ...]] = []  # of each tool, as _words_of gives them
         self._other: BeltCatalog | None = None
 
     def of(self, table: ToolTable) -> BeltCatalog:
@@ -258,10 +266,15 @@ class BeltCatalog:
     async def search(self, words: str, limit: int) -> list[str]:
         """One line for each of the best matching tools, at most ``limit``; a match in a name counts most,
         then how near its meaning is."""
-        wanted = stems(" ".join(word for word in words.split() if word.lower() not in STOP_WORDS))
+        meant = stems(" ".join(word for word in words.split() if word.lower() not in STOP_WORDS))
+        wanted = [f" {word} " for word in meant]
         tools = [tool for tool in self._table if tool.name not in SEARCH_TOOLS]
         near = await self._near(words, tools)
-        scored = [(_score(tool, wanted) + sure, tool) for tool, sure in zip(tools, near, strict=True)]
+        self._words = self._words or list(map(_words_of, tools))
+        scored = [
+            (_score(known, wanted) + sure, tool)
+            for tool, known, sure in zip(tools, self._words, near, strict=True)
+        ]
         found = sorted((-score, tool.name) for score, tool in scored if score)
         return [_bare_line(self._table.get(name)) for _, name in found[:limit]]
 
@@ -282,10 +295,14 @@ class BeltCatalog:
         return [NEAREST * cosine if cosine >= FAR else 0.0 for cosine in cosines]
 
 
-def _score(tool: CognitiveTool, wanted: set[str]) -> int:
+WEIGHTS = (4, 2, 1)  # of a word in a name, a description, a parameter
+
+
+def _words_of(tool: CognitiveTool) -> tuple[str, ...]:
+    """The stems of its name, description and parameters. Texts, since thousands of sets are slow to make."""
     docs = " ".join(f"{param.name} {param.doc}" for param in tool.offered)
-    return (
-        4 * len(wanted & stems(tool.name))
-        + 2 * len(wanted & stems(tool.description))
-        + len(wanted & stems(docs))
-    )
+    return tuple(f" {' '.join(stems(text))} " for text in (tool.name, tool.description, docs))
+
+
+def _score(known: tuple[str, ...], wanted: Sequence[str]) -> int:
+    return sum(weight for weight, text in zip(WEIGHTS, known, strict=True) for word in wanted if word in text)

@@ -20,7 +20,7 @@ from quoth.neuro.prompt.grammar import JSON as JSON_SPELLING
 from quoth.neuro.prompt.grammar import LISP, Spelling, grammar
 from quoth.neuro.prompt.grammar import PLIST as PLIST_SPELLING
 from quoth.neuro.prompt.grammar import TAGS as TAGS_SPELLING
-from quoth.neuro.prompt.instructions import tag_rules
+from quoth.neuro.prompt.instructions import rules_without, tag_rules
 from quoth.neuro.reading.json_calls import NAMESPACE
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.result import Fault, FoundCall, Reading
@@ -86,7 +86,10 @@ class Dialect:
         if view is None:
             view = "bare" if search else self.view
         shown = belt(table, view) if view else ""
-        return shown + (self.rules if rules is None else rules).rstrip()
+        told = self.rules if rules is None else rules
+        if rules is None and table.hidden:
+            told = rules_without(told, table.hidden)
+        return shown + told.rstrip()
 
     def tools(self, table: ToolTable, view: str) -> bytes | None:
         """The tools as JSON for the backend's request; None without any, or for a dialect in text."""

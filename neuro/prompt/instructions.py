@@ -5,7 +5,8 @@ Knows how a dialect spells a call, and no tool but those that ship, which the ex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 
 from quoth.tools.lisp.forms import CallForm
 
@@ -36,6 +37,20 @@ GREP = CallForm("grep-search", {"pattern": "green", "path": "b.txt"})
 def text_rules(spell: Callable[[CallForm], str]) -> str:
     """The rules of a dialect whose calls are text; ``spell`` writes the calls of the example."""
     return HOW + EXAMPLE.format(read=spell(READ), grep=spell(GREP))
+
+
+def rules_without(told: str, names: Collection[str]) -> str:
+    """Rules without the hints and the example that name one of these tools."""
+    named = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, names))})(?![\w-])")
+    how, example, rest = told.partition("\nEXAMPLE:\n")
+    lines = []
+    for line in how.splitlines():
+        if line.startswith("- ") and named.search(line):
+            hints = line[2:].rstrip(".").split(". ")
+            kept = [hint for hint in hints if not named.search(hint)]
+            line = f"- {'. '.join(kept)}." if kept else ""
+        lines += [line] if line else []
+    return "\n".join(lines) + "\n" + ("" if named.search(rest) else example + rest)
 
 
 # What each line names is there or the line is left out: the tables of chat bots need not hold these tools.

@@ -100,7 +100,12 @@ class Machines:
             await asyncio.sleep(0.005)
         return worker
 
-    def _remote(self, tool: CognitiveTool) -> CognitiveTool:
+    async def restart_caller(self) -> None:
+        """The caller was killed, and is here again."""
+        await self.sender.aclose()
+        self.sender = self.new_sender()
+
+    def remote(self, tool: CognitiveTool) -> CognitiveTool:
         """A tool of the workers as the caller has it."""
 
         async def body(call: Any, ctx: ToolContext) -> Any:
@@ -115,7 +120,7 @@ class Machines:
 
     async def call(self, text: str, **marks: Any) -> ToolResult:
         """Make a call here: it passes the caller's door."""
-        table = ToolTable((*map(self._remote, self.table), *self.own))
+        table = ToolTable((*map(self.remote, self.table), *self.own))
         door = Door(table, audit=self.here, consent=self.person)  # type: ignore[arg-type]
         call = new_call(from_model(read_one(text)), **{"user": "ann", **marks})
         return await door.dispatch(call, ToolContext(Workspace(Path())))

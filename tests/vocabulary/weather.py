@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from commands import Forked, quoth
 from servers import RedisServer
@@ -85,7 +84,8 @@ class Told:
     def end(self) -> str:
         """How it ended, in a word, and in the words of a failure."""
         last = self.results[-1]
-        return "ok" if last.ok else f"{last.status}: {re.sub(r'\(request \w+\)', '(request …)', last.message)}"
+        said = re.sub(r"\(request \w+\)", "(request …)", last.message)
+        return "ok" if last.ok else f"{last.status}: {said}"
 
 
 class Storm:

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol, Self, TypeVar
 from quoth.tools.call.call import Call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.catalog.connection import RedisUrl, connected
-from quoth.tools.catalog.payload import CatalogError
+from quoth.tools.catalog.payload import CatalogError, garbage_left
 from quoth.tools.catalog.signing import Key
 from quoth.tools.catalog.store import followed
 from quoth.tools.errors import (
@@ -64,7 +64,8 @@ class RemoteToolTable(ToolTable):
         made = (
             tool_of(entry, body_of(entry["name"]), remote=name, patience=PATIENCE) for entry in self.published
         )
-        super().__init__(tuple(made))
+        with garbage_left():
+            super().__init__(tuple(made))
         self.permit(payload["permissions"])
 
     @classmethod

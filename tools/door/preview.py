@@ -15,7 +15,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.preview import CallPreview
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.door.parts import Parts
-from quoth.tools.door.stages import ask_guard, ask_policy, check_arguments, look_up
+from quoth.tools.door.stages import ask_guard, ask_policy, check_arguments, look_up, not_permitted
 from quoth.tools.door.state import CallState
 from quoth.tools.errors import InvalidCallError, QuothError
 from quoth.tools.lisp.forms import CallForm
@@ -97,7 +97,10 @@ async def _verdict(
     door: Parts, state: CallState, tool: CognitiveTool, holes: list[str], guards: bool
 ) -> Verdict:
     depends = f"it depends on {', '.join(f':{name}' for name in holes)}"
-    found = _by_policy(door, state, tool, depends) if holes else await _strict(door, state)
+    if holes:
+        found = not_permitted(door, state) or _by_policy(door, state, tool, depends)
+    else:
+        found = await _strict(door, state)
     if found.kind == "deny" or not tool.guarded:
         return found
     if not guards or tool.guarded_there:

@@ -136,11 +136,19 @@ def _uncounted(error: Exception) -> str:
     return f"its calls could not be counted ({brief(error)})"
 
 
+def not_permitted(door: Parts, state: CallState) -> Verdict | None:
+    """The verdict on a call by a user who may not call the tool; None if the rules are to decide."""
+    if door.table.is_allowed(state.known_tool.name, state.call.user):
+        return None
+    return deny(f"it is not for {state.call.user or 'a call without a user'}")
+
+
 async def ask_policy(door: Parts, state: CallState) -> Outcome | None:
-    if not door.table.is_allowed(state.known_tool.name, state.call.user):
-        return _weigh(state, "policy", deny(f"it is not for {state.call.user or 'a call without a user'}"))
     try:
-        verdict = _verdict(door.policy.judge(state.known_tool, state.call, state.args, state.context))
+        said = not_permitted(door, state) or door.policy.judge(
+            state.known_tool, state.call, state.args, state.context
+        )
+        verdict = _verdict(said)
     except Exception as error:
         verdict = deny(f"the policy failed ({brief(error)})")
     return _weigh(state, "policy", verdict)

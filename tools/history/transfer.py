@@ -216,7 +216,7 @@ POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
     },
     "stimulus": {
         **dict.fromkeys(("after", "tool-view", "data", "news", "speaker", "chat", "after-tags"), str),
-        "tools": list[str],
+        **dict.fromkeys(("tools", "hidden"), list[str]),
     },
     "memory": {**dict.fromkeys(("gone", "working", "told"), list[str]), "archival": int, "unread": str},
     "call": {"version": str, "does": list[str]},

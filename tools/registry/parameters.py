@@ -138,6 +138,8 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
         raise DefinitionError(f"{where}: {error}") from None
     if kind is not Code and has_form(kind):
         raise DefinitionError(f"{where}: a form stands alone, not inside of another type.")
+    if has_json(kind) and has_paths(kind):
+        raise DefinitionError(f"{where}: a path and a class cannot stand in one type.")
     choices = _checked_choices(where, hint, spec.get("choices"))
     for bound in ("min", "max"):
         limit = spec.get(bound)

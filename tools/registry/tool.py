@@ -16,6 +16,7 @@ from quoth.tools.errors import DefinitionError
 from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.registry.arguments import bind, plain_argument, validate
+from quoth.tools.registry.param_types import has_json
 from quoth.tools.registry.parameters import NAME, Param, build_model, json_schema
 from quoth.tools.registry.tag import Tag, tag_of
 
@@ -141,7 +142,7 @@ class CognitiveTool:
         yet resolved. Raises InvalidCallError."""
         bound = bind(self.name, self.params, form.args, form.positional)
         args = validate(self.name, self.params, self.model, bound)
-        own = {param.name: param for param in self.params if param.own is not None}
+        own = {param.name: param for param in self.params if has_json(param.type)}
         given = {
             name: plain_argument(value, own[name]) if name in own else args[name]
             for name, value in bound.items()

@@ -46,14 +46,16 @@ local now = redis.call('TIME')
 return {used or '', #there, redis.call('ZCOUNT', KEYS[3], now[1] - ARGV[3], '+inf'), now}
 """
 
-# Takes a grant back, so that no worker begins the call; where one has begun it, tells that worker.
+# Takes a grant back, so that no worker begins the call; one that has begun it may be told to stop.
 TAKE_BACK = """
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'EX', ARGV[2]) then
   if ARGV[3] ~= '' then redis.call('XDEL', KEYS[2], ARGV[3]) end
   return 0
 end
-redis.call('RPUSH', KEYS[3], ARGV[4])
-redis.call('EXPIRE', KEYS[3], ARGV[2])
+if ARGV[4] ~= '' then
+  redis.call('RPUSH', KEYS[3], ARGV[4])
+  redis.call('EXPIRE', KEYS[3], ARGV[2])
+end
 return 1
 """
 
@@ -149,11 +151,12 @@ class Line:
             self._surely("RPUSH", inbox, packed), self._surely("EXPIRE", inbox, LAST_SECONDS)
         )
 
-    async def take_back(self, waiting: Waiting) -> bool:
-        """Give a call up; whether a worker has begun it, which is then told. Raises ToolError."""
+    async def take_back(self, waiting: Waiting, *, stop: bool = True) -> bool:
+        """Let no worker begin a call any more; whether one has begun it before, which is told to ``stop``.
+        Raises ToolError."""
         prefix, grant = self._prefix, waiting.grants[-1]
         keys = (names.grant(prefix, grant), names.queue(prefix), names.inbox(prefix, grant))
-        rest = (REVOKED, waiting.lasts, waiting.entry, waiting.cancel())
+        rest = (REVOKED, waiting.lasts, waiting.entry, waiting.cancel() if stop else b"")
         taken = await self._surely("EVAL", TAKE_BACK, len(keys), *keys, *rest)
         waiting.taken = bool(taken)
         return waiting.taken
@@ -177,7 +180,7 @@ class Line:
         for one in [*self._waiting.values()]:
             one.news.put_nowait("closed")
         await asyncio.sleep(0)
-        if self._ending:
+        if self._ending and not self.trouble:
             await asyncio.wait(self._ending, timeout=1.0)
         self._closed = True  # and not cancelled once only: a client that connects may lose that
         tasks = [*self._tasks.values(), *self._ending]

@@ -12,7 +12,6 @@ import dataclasses
 import secrets
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 from quoth.tools.call.call import Call, ToolResult
@@ -22,7 +21,7 @@ from quoth.tools.call.values import plain
 from quoth.tools.catalog.connection import RedisUrl
 from quoth.tools.catalog.signing import Key
 from quoth.tools.errors import STATUSES, CatalogStale, QuothError, Status, ToolError, ToolFailure, UsageError
-from quoth.tools.history.audit import COLUMNS
+from quoth.tools.history.audit import row_of_host
 from quoth.tools.lisp.forms import CallForm, from_json, to_json
 from quoth.tools.policy.effects import only_reads
 from quoth.tools.registry.table import CognitiveTool
@@ -105,15 +104,9 @@ class Sender:
         if self._audit is None or (self._told and time.monotonic() - self._told < REFUSED_SECONDS):
             return
         self._told = time.monotonic()
+        said = f"A reply from Redis was not believed ({self.refused} by now): {why}"
         with contextlib.suppress(QuothError):  # what cannot be written down is still counted
-            self._audit.write(self._row(why))
-
-    def _row(self, why: str) -> dict[str, Any]:
-        row: dict[str, Any] = dict.fromkeys(COLUMNS, "")
-        row |= {"ts": datetime.now(UTC).isoformat(timespec="milliseconds"), "side_effects": ()}
-        row |= dict.fromkeys(("depth", "round", "place", "duration_ms"), 0) | {"confidence": None}
-        row |= {"id": secrets.token_hex(5), "route": "remote", "status": "denied", "stage": "reply"}
-        return row | {"message": f"A reply from Redis was not believed ({self.refused} by now): {why}"}
+            self._audit.write(row_of_host("reply", said))
 
     def progressed(self, call: Call, text: str) -> None:
         """Tell the listener; what is wrong with it is no matter of the call."""
@@ -218,14 +211,14 @@ class _Sending:
             elif news == "unheard":
                 await self._send_again()
             elif news == "lost":
-                if await self._line.take_back(waiting):
+                if await self._line.take_back(waiting, stop=False):
                     continue  # a worker has it, after all
                 if not only_reads(self._tool) and SEND_AGAIN not in self._delegated.approved:
                     lost = "Redis lost the request, and whether a worker had begun it is not known"
                     await self._ask(SEND_AGAIN, lost)
                 await self._send_again()
             elif news == "nobody":
-                if not await self._line.take_back(waiting):
+                if not await self._line.take_back(waiting, stop=False):
                     nobody = f"{name} was not run: no worker is there; start one with quoth worker."
                     raise _Over(ToolFailure("error", nobody))
             elif news == "late":

@@ -108,6 +108,7 @@ class RedisRequests:
         self._store = store
         self._clock = clock
         self.altered: list[str] = []  # among those that were listed last
+        self._read_before: dict[str, tuple[bytes, tuple[Row, int] | None]] = {}  # by the id of the row
 
     def now(self) -> float:
         return float(self._redis.run(_TIME, [], [self._told_time()]))
@@ -225,6 +226,16 @@ class RedisRequests:
         return self._key.sign(KIND, data) + data
 
     def _unpacked(self, id: str, packed: bytes) -> tuple[Row, int] | None:
+        before = self._read_before.get(id)
+        if before is not None and before[0] == packed:
+            return before[1]
+        if len(self._read_before) >= MOST:
+            self._read_before.clear()
+        found = self._checked(id, packed)
+        self._read_before[id] = (packed, found)
+        return found
+
+    def _checked(self, id: str, packed: bytes) -> tuple[Row, int] | None:
         signature, data = packed[:SIGNATURE], packed[SIGNATURE:]
         if not self._key.fits(KIND, data, signature):
             return None

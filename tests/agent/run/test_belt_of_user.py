@@ -14,6 +14,7 @@ from words import MemoryAudit, files, native, quoth, scripted, tool
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.options import HostServices, ModelOptions, ToolOptions
+from quoth.agent.testing import replays
 from quoth.tools.call.context import ToolContext
 from quoth.tools.consent.requests import Decision
 from quoth.tools.registry.table import CognitiveTool
@@ -49,7 +50,7 @@ class Panel:
         given = {**self.options, **options}
         return AsyncAgent(
             workspace=self.folder,
-            tools=ToolOptions(self.tools, given.pop("belt", "full")),
+            tools=ToolOptions(given.pop("tools", self.tools), given.pop("belt", "full")),
             model=ModelOptions(self.model, dialect=given.pop("dialect", None)),
             **{"policy": self.folder / "rules.hy", "session": "s", "user": "ann", **given},
         )
@@ -219,6 +220,8 @@ def test_a_session_replays_as_it_was_shown_without_its_rules(tmp_path: Path, dia
 
     found = asyncio.run(again())
     assert (found.same, found.requests) == (True, 1), found.diff
+    files(tmp_path, {"s.hy": quoth("export", "s", cwd=tmp_path).out})
+    assert replays(tmp_path / "s.hy", tools=panel.tools).requests == 1
 
 
 def test_a_step_of_a_flight_is_shown_what_it_may_call(tmp_path: Path) -> None:
@@ -231,6 +234,35 @@ def test_a_step_of_a_flight_is_shown_what_it_may_call(tmp_path: Path) -> None:
 
     asyncio.run(fly())
     assert "teal" in panel.shown()
+    assert "crimson" not in panel.shown()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_hints_and_examples_of_a_dialect_do_not_name_it(tmp_path: Path, dialect: str) -> None:
+    panel = Panel(tmp_path, "(deny (effects :writes))\n(deny (grep-search))", dialect=dialect)
+    panel.runs("Done.")
+    shown = panel.shown().replace(
+        r'["grep-search', ""
+    )  # an example of cognitive-loop, as its author wrote it
+    shown = shown.replace(r"[\"grep-search", "")
+    assert [name for name in ("edit-file", "write-file", "grep-search") if name in shown] == []
+    if dialect in ("call-form", "plist", "json", "native"):
+        assert "- If the task names a file, begin with read-file.\\n- To compute, use eval;" in shown
+
+
+def test_the_note_on_changed_tools_does_not_name_it(tmp_path: Path) -> None:
+    panel = Panel(tmp_path)
+    panel.runs("(asking)")
+
+    async def go_on() -> Any:
+        panel.options["tools"] = [tool("asking", lambda text: text, params=TEXT, effects=["writes"])]
+        async with panel.agent("Done.") as made:
+            (waiting,) = made.broker.requests()
+            made.broker.decide(waiting.id, Decision("deny", "ann"))
+            await made.resume()
+
+    asyncio.run(go_on())
+    assert "These tools are gone and cannot be called any more: ask, teal." in panel.shown()
     assert "crimson" not in panel.shown()
 
 

@@ -353,7 +353,8 @@ def test_the_password_of_the_server_comes_from_the_environment_again(tmp_path: P
         ),
         (
             ["--remote", "redis://127.0.0.1:1", "--key", "none"],
-            "There is no key at none; make one with quoth catalog key new, or copy it from the machine that has it.",
+            "There is no key at none; make one with quoth catalog key new, or copy it from the machine that"
+            " has it.",
         ),
     ],
 )
@@ -385,3 +386,62 @@ def test_local_names_what_is_remote_too() -> None:
     assert complaint(UsageError, lambda: ToolOptions(local=["read-file"])) == (
         "local keeps a tool here that is remote too; it goes with remote."
     )
+
+
+# What the rules here, or the users there, deny always
+
+
+def test_a_tool_of_other_users_is_neither_shown_nor_sent(tmp_path: Path, far: FarTools) -> None:
+    far.table.permit({"count-fruit": ["ann"]})
+    far.publish_again()
+    with shopping(tmp_path, far, '(count-fruit :fruit "pears")', "No.", user="ben") as ben:
+        (call,) = ben.run("How many pears?").calls
+        assert (call.result.status, call.result.message) == (
+            "denied",
+            "count-fruit was denied: it is not for ben.",
+        )
+        assert b"- count-fruit:" not in requests(ben)[0]
+        assert far.calls == []
+    place = ["--remote", far.url.shown, "--prefix", far.prefix]
+    for user, there in (("ann", True), ("ben", False)):
+        assert ("count-fruit" in quoth("tools", *place, "--user", user, cwd=tmp_path).out) is there
+
+
+@pytest.mark.parametrize(
+    ("rule", "shown"),
+    [("(deny (remote))", False), ('(deny (remote "PREFIX"))', False), ('(deny (remote "x"))', True)],
+)
+def test_rules_about_remote_tools_hide_them(tmp_path: Path, far: FarTools, rule: str, shown: bool) -> None:
+    files(tmp_path, {"p.hy": rule.replace("PREFIX", far.prefix)})
+    replies = ('(count-fruit :fruit "pears")', "Done.")
+    with shopping(tmp_path, far, *replies, policy=tmp_path / "p.hy") as ann:
+        (call,) = ann.run("How many pears?").calls
+        assert (call.result.ok, b"- count-fruit:" in requests(ann)[0]) == (shown, shown)
+        assert bool(far.calls) is shown
+
+
+def test_of_changed_tools_only_what_may_be_called_is_told(tmp_path: Path, far: FarTools) -> None:
+    files(tmp_path, {"p.hy": "(deny (weigh))"})
+
+    def change() -> None:
+        far.publish(tool("weigh"), tool("taste"), fruit())
+        far.table.permit({"count-fruit": ["ben"]})
+        far.publish_again()
+        far.heard()
+
+    with shopping(
+        tmp_path,
+        far,
+        "(probe)",
+        "(weigh)",
+        "Done.",
+        tools=[acting(change)],
+        policy=tmp_path / "p.hy",
+        user="ann",
+    ) as ann:
+        done = ann.run("Do it.")
+        assert [call.result.status for call in done.calls] == ["ok", "denied"]
+        assert told(requests(ann))[1] == [
+            f"{NEWS}\n\nNew:\n- taste: A tool for a test.\n  Parameters: none\n\n"
+            "Gone, and cannot be called any more:\ncount-fruit"
+        ]

@@ -41,7 +41,7 @@ class Laptop:
 
     def __init__(self, place: Path, redis: str, stack: ExitStack) -> None:
         self._place, self._redis, self._stack = place, redis, stack
-        self._jobs: list[Running] = []  # what was put into the background, %1 first
+        self._jobs: dict[str, list[Running]] = {"shop": [], "till": []}  # in the background, %1 first
         for name in ("shop", "till"):
             (place / name).mkdir()
 
@@ -59,12 +59,12 @@ class Laptop:
         }
         if words[-1] == "&":
             running = self._stack.enter_context(started(*words[1:-1], cwd=folder, env=given))
-            self._jobs.append(running)
+            self._jobs[where].append(running)
             heard = _until("Started", running) if "worker" in words else ""
         elif words[0] == "kill":
-            heard = self._kill(*words[1:])
+            heard = self._kill(self._jobs[where], *words[1:])
         elif words[0] == "wait":
-            said = self._jobs[int(words[1][1:]) - 1].ended()
+            said = self._jobs[where].pop().ended()
             heard = said.err + said.out
         elif words[0] == "quoth":
             heard = quoth(*words[1:], cwd=folder, env=given, together=True).out
@@ -74,13 +74,13 @@ class Laptop:
             ).stdout
         return self._in_readme(heard)
 
-    def _kill(self, *words: str) -> str:
-        running = self._jobs[int(words[-1][1:]) - 1]
-        how = SIGNALS[words[0]] if len(words) > 1 else signal.SIGTERM
-        before = len(running.heard)
-        running.process.send_signal(how)
+    def _kill(self, jobs: list[Running], *words: str) -> str:
+        number, how = int(words[-1][1:]) - 1, SIGNALS[words[0]] if len(words) > 1 else signal.SIGTERM
+        jobs[number].process.send_signal(how)
         if how == signal.SIGHUP:
-            return _until("", running)
+            return _until("", jobs[number])
+        running = jobs.pop(number)
+        before = len(running.heard)
         return running.ended().err[before:]
 
     def _in_readme(self, text: str) -> str:
@@ -112,7 +112,7 @@ def _played(text: str, laptop: Laptop) -> str:
         told = [f"{line}\n{laptop.type(*line.split('$ ', 1))}" for line in lines]
         return f"#+begin_example\n{''.join(told)}#+end_example\n"
 
-    for name, body in re.findall(r"^#\+begin_src hy :tangle (\S+)\n(.*?)^#\+end_src", text, re.M | re.S):
+    for name, body in re.findall(r"^#\+begin_src \w+ :tangle (\S+)\n(.*?)^#\+end_src", text, re.M | re.S):
         laptop.write(name, unescape(body))
     return re.sub(r"^#\+begin_example\n.*?^#\+end_example\n", play, text, flags=re.M | re.S)
 

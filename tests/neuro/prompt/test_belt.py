@@ -321,6 +321,13 @@ def test_a_search_without_a_hit_finds_nothing_and_never_more_than_asked() -> Non
     assert len(found("file", 2)) == 2
 
 
+def test_of_very_many_tools_a_belt_to_search_lists_some_and_says_how_many_more() -> None:
+    many = ToolTable((*(tool(f"t{number:04}") for number in range(1500)), *search_tools()))
+    *_, last, more = belt(many, "bare").splitlines()
+    assert (last, more) == ("- t0199: A tool for a test.", "… and 1,300 more, which search-tools finds.")
+    assert "- describe: " in belt(many, "bare")
+
+
 class Kinds:
     """A model for which all texts with one of these words are one, and all others another."""
 

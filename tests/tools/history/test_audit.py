@@ -156,7 +156,7 @@ def test_a_table_whose_hash_cannot_be_made_still_has_an_audit(monkeypatch: pytes
     def broken(model: Any) -> Any:
         raise InvalidCallError("This type has no schema.")
 
-    monkeypatch.setattr("quoth.tools.registry.table.json_schema", broken)
+    monkeypatch.setattr("quoth.tools.registry.tool.json_schema", broken)
     assert here.pass_through("(probe)").ok
     assert here.rows[0]["schema_hash"] == ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from words import complaint, gateway, table_of, tool
+from words import complaint, gateway, shipped, table_of, tool
 
 from quoth.tools.call.values import UNKNOWN
 from quoth.tools.errors import UnknownToolError, UsageError
@@ -135,6 +135,13 @@ def test_permissions_hide_too_and_the_door_keeps_them() -> None:
     refused = here.pass_through("(buy)", user="ben")
     assert (refused.status, refused.message) == ("denied", "buy was denied: it is not for ben.")
     assert (here.rows[-1]["stage"], here.rows[-1]["policy"]) == ("policy", "deny: it is not for ben")
+    planned = tool("plan", lambda text: text, params={"text": {}})
+    looked = shipped(".", planned)
+    looked.door.table.permit({"plan": ["ann"]})
+    for program in ('(plan "a")', '(plan (write-file "a" "b"))'):
+        call = f"(eval :form {program} :dry-run True)"
+        assert "plan is denied" not in looked.pass_through(call, user="ann").value["text"]
+        assert "is not for ben" in looked.pass_through(call, user="ben").value["text"]
     here.door.table.permit({"buy": ["*"]})
     assert here.pass_through("(buy)", user="ben").ok
 

@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from machines import KEY, ByHand, Machines, ended, two_machines, until
-from words import tool
+from words import desk, tool
 
 from quoth.tools.call.call import deny
 from quoth.tools.call.context import ToolContext
+from quoth.tools.catalog.connection import redis_url
 from quoth.tools.errors import CatalogStale
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.remote import names
+from quoth.tools.remote import line, names
 from quoth.tools.remote.wire import Answer, Asks, Cancel, Nested, Stale
+from quoth.tools.storage.database import Store
 
 FRUIT = {"fruit": {"type": str}}
 
@@ -94,12 +96,28 @@ async def test_what_a_worker_must_ask_is_asked_at_the_caller(machines: Machines)
     assert (await machines.call("(sell)")).status == "denied"
 
 
+async def test_an_approval_outlives_the_caller_that_asked(machines: Machines, store: Store) -> None:
+    begun = []
+
+    async def sell(ctx: ToolContext) -> str:
+        begun.append("sell")
+        await ctx.permission.request("sell", "the last ones are sold")
+        return "sold"
+
+    await machines.start_worker(tool("sell", sell, effects=["memory"]))
+    here = desk(store, *map(machines.remote, machines.table))
+    assert (await here.enter("(sell)", key="k1", resumed=False, session="s1")).status == "pending"
+    here.decide()
+    await machines.restart_caller()
+    assert (await here.enter("(sell)", key="k1", session="s1")).value == "sold"
+    assert begun == ["sell", "sell"]
+
+
 async def test_a_resumed_call_is_answered_by_the_result_that_is_kept(machines: Machines) -> None:
     begun = []
     await machines.start_worker(tool("write", lambda: begun.append("write"), effects=["memory"]))
     first = await machines.call("(write)", key="k1", resumed=False)
-    await machines.sender.aclose()  # the caller was killed, and is here again
-    machines.sender = machines.new_sender()
+    await machines.restart_caller()
     again = await machines.call("(write)", key="k1")
     assert (first.status, again.status, begun) == ("ok", "ok", ["write"])
 
@@ -331,14 +349,43 @@ async def test_what_cannot_travel(machines: Machines) -> None:
 
 
 async def test_redis_is_away(machines: Machines, tmp_path: Any) -> None:
-    from quoth.tools.catalog.connection import redis_url
-
     ByHand(machines, tool("probe", params={"password": {"type": str, "secret": True}}))
     machines.url = redis_url(f"unix://{tmp_path}/none", typed=False)
     machines.sender = machines.new_sender()
     result = await machines.call('(probe :password "hush-hush")')
     assert result.status == "error"
     assert result.message == f"The Redis at unix://{tmp_path}/none cannot be used: no server answers there."
+
+
+async def test_too_many_calls_wait(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line, "MOST_WAITING", 1)
+    hand = ByHand(machines, tool("probe"))
+    call = asyncio.create_task(machines.call("(probe)"))
+    said = await hand.takes()
+    result = await machines.call("(probe)")
+    assert (result.status, result.message) == (
+        "error",
+        "1 calls wait for workers already, and no more can be sent.",
+    )
+    await hand.tells(said, ended(said))
+    assert (await call).ok
+
+
+async def test_redis_refuses_the_caller(machines: Machines) -> None:
+    await machines.redis.execute_command("ACL", "SETUSER", "reader", "on", ">hush", "~*", "+@all", "-evalsha")
+    ByHand(machines, tool("probe"))
+    machines.url = redis_url(machines.url.full.replace("unix://", "unix://reader:hush@"), typed=False)
+    machines.sender = machines.new_sender()
+    result = await machines.call("(probe)")
+    assert result.status == "error"
+    assert result.message.endswith("cannot be used: its user may not use the command evalsha there (ACL).")
+    assert "hush" not in str(machines.raised)
+
+
+async def test_a_listener_that_fails_is_no_matter_of_the_call(machines: Machines) -> None:
+    machines.progress = None  # type: ignore[assignment]
+    await machines.start_worker(tool("count-fruit", count, params=FRUIT))
+    assert (await machines.call('(count-fruit :fruit "pears")')).value == 30
 
 
 async def test_a_closed_sender_ends_its_calls(machines: Machines) -> None:

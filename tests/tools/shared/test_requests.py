@@ -87,6 +87,27 @@ def test_of_machines_that_decide_at_once_one_does(machine: Machines) -> None:
     assert [row["consent"] for row in recorded] == [f"approved once by ann (request {asked.id})"]
 
 
+def test_who_was_slower_sees_what_another_has_used(
+    machine: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = Spy("done")
+    here, twin = desk(machine(), probe(body)), desk(machine("twin"), probe(body))
+    here.pass_through("(probe)")
+    here.decide()
+    quicker, write = list[str](), RedisRequests._write
+
+    def slower(rows: RedisRequests, *given: Any) -> bool:
+        if not quicker:
+            quicker.append("begins")
+            other = threading.Thread(target=lambda: quicker.append(twin.pass_through("(probe)").status))
+            other.start()
+            other.join()
+        return write(rows, *given)
+
+    monkeypatch.setattr(RedisRequests, "_write", slower)
+    assert (here.pass_through("(probe)").status, quicker, body.calls) == ("pending", ["begins", "ok"], 1)
+
+
 def test_of_two_processes_one_uses_an_approval(machine: Machines, redis: str, tmp_path: Path) -> None:
     store = machine()
     approved = desk(store, probe())
@@ -160,17 +181,19 @@ def test_an_approval_that_is_forged_counts_as_none(
     assert not body.ran
 
 
-def test_the_approval_of_one_call_is_not_that_of_another(machine: Machines) -> None:
+def test_an_approval_that_is_copied_is_still_one(machine: Machines) -> None:
     store, body = machine(), Spy()
     here = desk(store, probe(body))
     here.pass_through("(probe 1)")
     approved = place(here, store)
     here.decide()
     here.pass_through("(probe 2)")
-    client = store.redis._opened()
+    client, (other,) = store.redis._opened(), here.waiting
     client.set(place(here, store), client.get(approved))
-    assert here.pass_through("(probe 2)").status == "pending"
-    assert not body.ran
+    assert "not signed" in complaint(UsageError, lambda: here.broker.find(other.id))
+    texts = ["(probe 2)", "(probe 1)", "(probe 1)"]
+    assert [here.pass_through(text).status for text in texts] == ["pending", "ok", "pending"]
+    assert body.calls == 1
 
 
 def test_an_approval_that_was_used_is_not_used_again_when_it_is_put_back(machine: Machines) -> None:
