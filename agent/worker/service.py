@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
@@ -66,6 +67,7 @@ class Service:
         self._left = ""  # why the calls are left to others
         self._unread = ""  # why the catalogue cannot be read
         self._trouble = ""
+        self._at_terminal = os.isatty(0)
         self._ending = asyncio.Event()
         self._at_once = asyncio.Event()
         self._hung_up = asyncio.Event()
@@ -196,7 +198,8 @@ class Service:
 
     @contextlib.contextmanager
     def _heard(self) -> Iterator[None]:
-        """SIGHUP loads the files again; SIGTERM and SIGINT end the worker, the second one at once."""
+        """SIGHUP loads the files again, unless its terminal is gone; SIGTERM and SIGINT end the worker, the
+        second one at once."""
         loop = asyncio.get_running_loop()
         handlers = {signal.SIGHUP: self._hangs_up, signal.SIGTERM: self._end, signal.SIGINT: self._end}
         for number, handler in handlers.items():
@@ -208,7 +211,10 @@ class Service:
                 loop.remove_signal_handler(number)
 
     def _hangs_up(self) -> None:
-        self._hung_up.set()
+        if self._at_terminal and not os.isatty(0):  # its window was closed
+            self._end()
+        else:
+            self._hung_up.set()
 
     def _end(self) -> None:
         if self._ending.is_set():
