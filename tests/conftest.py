@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
+from examples import many
 from hypothesis import settings
 from servers import PostgresServer, postgres_server, redis_server
 
@@ -56,9 +57,21 @@ for variable in (
 os.environ["QUOTH_EMBEDDER"] = "none"  # a model takes a second to load; tests that search by meaning name one
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest tests first, so that no process waits for another at the end."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The longest tests first, so that no process waits for another at the end. Of a table of cases one is
+    tried in a Redis too, unless all are wanted (--hypothesis-profile=explore)."""
     items.sort(key=lambda item: item.path.name not in ("test_readme.py", "test_crash.py"))
+    seen: set[str] = set()
+    left: set[pytest.Item] = set()
+    for item in items:
+        given = getattr(getattr(item, "callspec", None), "params", {})
+        if "redis" in (given.get("store"), given.get("counter")):
+            name = item.nodeid.partition("[")[0]
+            if name in seen and many(1) <= 30:
+                left.add(item)
+            seen.add(name)
+    items[:] = [item for item in items if item not in left]
+    config.hook.pytest_deselected(items=list(left))
 
 
 @pytest.fixture(autouse=True)

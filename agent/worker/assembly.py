@@ -6,10 +6,11 @@ others: what ships with quoth is for the machine on which it runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quoth.agent.run.options import PolicyOptions
 from quoth.tools.call.call import Verdict
@@ -84,6 +85,21 @@ def judged_by_caller(tool: CognitiveTool) -> Verdict:
     return Verdict("allow", "the caller has allowed it")
 
 
+class DeliveryAudit(StoreAudit):
+    """The audit of a worker. A call may be delivered more than once, and its caller may have the same store:
+    the rows of call X are X.1, X.2 and so on."""
+
+    def __init__(self, store: Callable[[], Store]) -> None:
+        super().__init__(store)
+        self._opened = store
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        with self._opened().transaction() as run:
+            numbers = (f"{row['id']}.{number}" for number in itertools.count(1))
+            free = next(one for one in numbers if not run("SELECT 1 FROM audit WHERE id = ?", (one,)))
+            super().write({**row, "id": free})
+
+
 def door_of(offer: Offer, store: Callable[[], Store], shared: Shared | None = None) -> Door:
     """A door to what is offered, whose limits and audit are kept in the worker's own store; the limits where
     they are ``shared``, if they are. Consent and receipts are those of the callers."""
@@ -92,6 +108,6 @@ def door_of(offer: Offer, store: Callable[[], Store], shared: Shared | None = No
         offer.table,
         policy=offer.policy,
         gate=offer.gate,
-        audit=StoreAudit(store),
+        audit=DeliveryAudit(store),
         limits=StoreLimits(store, counted) if shared is None else shared.limits(counted),
     )

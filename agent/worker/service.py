@@ -87,7 +87,10 @@ class Service:
             stack.enter_context(self._heard())
             work = asyncio.create_task(self._worker.run(self._jobs, self._ending))
             followers = [asyncio.create_task(self._watch()), asyncio.create_task(self._follow())]
-            self._say("started", self._told("Started with"), **self._data(), **({"health": at} if at else {}))
+            more = f" Its health is told at {at}." if at else ""
+            self._say(
+                "started", self._told("Started with") + more, **self._data(), **({"health": at} if at else {})
+            )
             try:
                 done = await _first(work, self._at_once)
                 if not done:
@@ -151,6 +154,7 @@ class Service:
             elif there is None or there["schema_hash"] != mine:
                 with contextlib.suppress(StoreError):  # the server is lost again, and will be heard of
                     await self._publish()
+                    self._say("published", self._told("Published again:"), **self._data())
                 continue
             self._worker.paused = bool(self._left)
             self._version = there["version"]

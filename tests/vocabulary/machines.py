@@ -92,8 +92,9 @@ class Machines:
         running = asyncio.create_task(worker.run(8, asyncio.Event()))
 
         async def end() -> None:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+            while not running.done():  # a client that connects may lose a cancellation
+                running.cancel()
+                await asyncio.wait({running}, timeout=0.1)
 
         self._ending.push_async_callback(end)
         while not await self.redis.zcard(names.workers(self.prefix)):

@@ -122,6 +122,9 @@ class RedisServer:
         self._process.kill()
         self._process.wait()
 
+    def send_signal(self, what: int) -> None:
+        self._process.send_signal(what)
+
     def stop(self) -> None:
         self._process.terminate()
         self._process.wait()

@@ -29,6 +29,8 @@ def brief(error: BaseException) -> str:
     text = f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
     if isinstance(error, StoreError):
         text = str(error)
+    elif isinstance(error, MemoryError):
+        text = "there is not enough memory for it"
     return short(text, 300).rstrip(".")
 
 

@@ -202,18 +202,24 @@ def _result(data: dict[str, Any]) -> ToolResult:
     return ToolResult(**data | {"side_effects": tuple(effects)})
 
 
+def begun_question(reason: str, begun: str) -> str:
+    """What a caller's person says yes to, for a reason of the worker's; another for each body that has
+    ``begun``."""
+    return f"worker: {reason} (call {begun})" if begun else f"worker: {reason}"
+
+
 class AskTheCaller(Consent):
     """Questions go back to the caller, who asks a person; what was allowed there holds for this call only.
     A new question is asked where a body has ``begun`` once more."""
 
     def __init__(self, approved: list[str], begun: str) -> None:
         self._approved = approved
-        self._begun = f" (call {begun})" if begun else ""
+        self._begun = begun
         self.asked: tuple[str, str] | None = None  # question and reason
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
         permission = call.form.args.get(PERMISSION)
-        question = str(permission) if permission is not None else f"worker: {reason}{self._begun}"
+        question = str(permission) if permission is not None else begun_question(reason, self._begun)
         if question in self._approved:
             return ALLOW
         self.asked = question, reason

@@ -61,6 +61,15 @@ end
 """
 
 
+_BACK = f"""{OURS}
+if not ours(KEYS[1], ARGV[1], ARGV[2]) then return end
+local found = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])
+if #found == 1 then redis.call('XADD', KEYS[1], '*', unpack(found[1][2])) end
+redis.call('XACK', KEYS[1], '{names.GROUP}', ARGV[2])
+redis.call('XDEL', KEYS[1], ARGV[2])
+"""
+
+
 class Delivery(AckableMessage):
     """An entry of the queue that was given to this worker, for the ``count``-th time to anybody."""
 
@@ -107,6 +116,7 @@ class CallBroker(RedisStreamBroker):
         self._send = self.redis.register_script(names.SEND)
         self._renew = self.redis.register_script(_RENEW)
         self._forget = self.redis.register_script(_FORGET)
+        self._back = self.redis.register_script(_BACK)
         self._declared = False
         self._look_at = 0.0  # when to look for what others have left
 
@@ -142,7 +152,7 @@ class CallBroker(RedisStreamBroker):
                 await asyncio.sleep(0.1)
                 continue
             try:
-                found = await self._next()
+                found = await self._next_unless_paused()
             except (RedisError, OSError) as error:
                 self._declared = False  # what comes back may be empty
                 self.on_state(error)
@@ -153,6 +163,14 @@ class CallBroker(RedisStreamBroker):
             self.on_state(None)
             if found is not None:
                 yield found
+
+    async def _next_unless_paused(self) -> Delivery | None:
+        """The next entry. One that comes to a broker that was paused while it waited goes back."""
+        found = await self._next()
+        if found is None or not self.paused:
+            return found
+        await self._back(keys=[self.queue_name], args=[self.consumer_name, found.entry])
+        return None
 
     async def _next(self) -> Delivery | None:
         if not self._declared:

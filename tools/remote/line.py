@@ -26,14 +26,9 @@ BATCH = 100  # commands that go together
 TRIM = 100  # replies that are read before they are deleted
 LAST_SECONDS = 600  # that an answer for a worker is kept
 AWAY_SECONDS = 5.0  # in which workers find Redis again
-MOST_WAITING: Final = 10_000  # calls in the queue
 REVOKED: Final = b"revoked"  # in the place of an entry: a grant that its caller took back
 
-SEND = """
-if redis.call('XLEN', KEYS[1]) >= tonumber(ARGV[1]) then return false end
-return redis.call('XADD', KEYS[1], '*', ARGV[2], ARGV[3])
-"""
-_SENDS = sha1(SEND.encode(), usedforsecurity=False).hexdigest()
+_SEND = sha1(names.SEND.encode(), usedforsecurity=False).hexdigest()
 
 # What became of a call: the entry that used its grant, whether that entry is in the stream still, how many
 # workers are alive, and the time.
@@ -84,7 +79,6 @@ class Waiting:
     grants: list[str] = field(default_factory=list)  # that it was sent with; the last one counts
     cancel: Callable[[], bytes] = bytes  # what a worker is told when it is given up
     entry: bytes = b""  # of the queue
-    taken: bool = False  # by a worker
     missing: int = 0  # looks in a row that did not find the entry
     lonely: float = 0.0  # seconds since when no worker is alive
     news: asyncio.Queue[News] = field(default_factory=asyncio.Queue)
@@ -132,16 +126,16 @@ class Line:
         """Send a call, once more too; a reply to an earlier grant counts as well. Raises ToolError when Redis
         cannot be reached, or refuses it."""
         waiting.grants.append(grant)
-        waiting.cancel, waiting.entry, waiting.taken, waiting.missing = cancel, b"", False, 0
+        waiting.cancel, waiting.entry, waiting.missing = cancel, b"", 0
         self._waiting[grant] = waiting
         self._used = time.monotonic()
         self._start("read", self._read_replies)
         self._start("watch", self._watch)
         # Where the connection is lost, the same grant is sent again: it is used once, whatever came through.
-        rest = (1, names.queue(self._prefix), MOST_WAITING, names.FIELD, packed)
-        entry = await self._surely("EVALSHA", _SENDS, *rest)
+        rest = (1, names.queue(self._prefix), names.MOST_WAITING, names.FIELD, packed)
+        entry = await self._surely("EVALSHA", _SEND, *rest)
         if entry is None:
-            raise ToolError(f"{MOST_WAITING:,} calls wait for workers already, and no more can be sent.")
+            raise ToolError(names.FULL)
         waiting.entry = entry
 
     async def tell(self, grant: str, packed: bytes) -> None:
@@ -158,8 +152,7 @@ class Line:
         keys = (names.grant(prefix, grant), names.queue(prefix), names.inbox(prefix, grant))
         rest = (REVOKED, waiting.lasts, waiting.entry, waiting.cancel() if stop else b"")
         taken = await self._surely("EVAL", TAKE_BACK, len(keys), *keys, *rest)
-        waiting.taken = bool(taken)
-        return waiting.taken
+        return bool(taken)
 
     def forget(self, waiting: Waiting, *, given_up: bool) -> None:
         """The call waits no longer. One that is ``given_up`` is taken back, or its worker told, in the
@@ -180,8 +173,10 @@ class Line:
         for one in [*self._waiting.values()]:
             one.news.put_nowait("closed")
         await asyncio.sleep(0)
-        if self._ending and not self.trouble:
-            await asyncio.wait(self._ending, timeout=1.0)
+        if self._used and not self.trouble:
+            gone = self._command("DEL", self.replies)
+            gone.add_done_callback(_forget)
+            await asyncio.wait({*self._ending, gone}, timeout=1.0)
         self._closed = True  # and not cancelled once only: a client that connects may lose that
         tasks = [*self._tasks.values(), *self._ending]
         while running := [task for task in tasks if not task.done()]:
@@ -201,7 +196,7 @@ class Line:
             try:
                 return await self._command(*command)
             except NoScriptError:
-                command = ("EVAL", SEND, *command[2:])
+                command = ("EVAL", names.SEND, *command[2:])
                 continue
             except (RedisError, OSError) as error:
                 said = sentence_of(error, self._url)
@@ -285,7 +280,6 @@ class Line:
         waiting = self._waiting.get(message.grant)
         if waiting is None:
             return False
-        waiting.taken = True
         waiting.news.put_nowait(message)
         return isinstance(message, Nested)
 
@@ -293,7 +287,6 @@ class Line:
 
     async def _watch(self) -> None:
         """Look after the calls that wait: their deadlines, and what became of them."""
-        prefix = self._prefix
         while self._waiting and not self._closed:
             await asyncio.sleep(self._patience.look)
             calls = list({id(one): one for one in self._waiting.values()}.values())
@@ -301,33 +294,29 @@ class Line:
                 if one.late():
                     one.news.put_nowait("late")
             sent = [one for one in calls if one.entry]
-            looks = [
-                self._command(
-                    *(
-                        "EVAL",
-                        LOOK,
-                        3,
-                        names.grant(prefix, one.grants[-1]),
-                        names.queue(prefix),
-                        names.workers(prefix),
-                    ),
-                    *(one.entry, REVOKED, self._patience.alive),
-                )
-                for one in sent
-            ]
-            for one, found in zip(sent, await asyncio.gather(*looks, return_exceptions=True), strict=True):
-                if not isinstance(found, list):  # Redis is away, and may come back
-                    one.lonely = -AWAY_SECONDS
-                    continue
-                used, there, alive, now = found
+            looks = [self._look(one) for one in (sent[:1] if self.trouble else sent)]
+            if looks:
+                await asyncio.wait(looks, timeout=max(1.0, self._patience.look))
+            for one, look in zip(sent, looks, strict=False):
+                if not look.done() or look.exception() is not None:  # Redis is away, and may come back
+                    for other in calls:
+                        other.lonely = -AWAY_SECONDS
+                    break
+                used, there, alive, now = look.result()
                 self._set_clock(now)
                 if news := self._judge(one, used, there, alive):
                     one.news.put_nowait(news)
 
+    def _look(self, one: Waiting) -> asyncio.Future[Any]:
+        prefix, grant = self._prefix, one.grants[-1]
+        keys = (names.grant(prefix, grant), names.queue(prefix), names.workers(prefix))
+        look = self._command("EVAL", LOOK, len(keys), *keys, one.entry, REVOKED, self._patience.alive)
+        look.add_done_callback(_forget)
+        return look
+
     def _judge(self, one: Waiting, used: bytes, there: int, alive: int) -> News | None:
         """What a look says of a call. A reply may be on its way when its request is not there any more, so
         that two looks must agree."""
-        one.taken = one.taken or bool(used)
         one.missing = 0 if there else one.missing + 1
         if one.missing == 2:
             return "unheard" if used else "lost"

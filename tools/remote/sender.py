@@ -289,8 +289,8 @@ class _Sending:
             packed = Answer(nested.grant, nested.number, result.to_json()).pack(self._key)
         except WireError as error:
             lost = f"Its result cannot be given to the worker. {error}"
-            result = dataclasses.replace(result, status="error", value=None, message=lost)
-            packed = Answer(nested.grant, nested.number, result.to_json()).pack(self._key)
+            short = ToolResult(result.id, result.tool, "error", message=lost)
+            packed = Answer(nested.grant, nested.number, short.to_json()).pack(self._key)
         with contextlib.suppress(ToolError):  # the worker asks again, or the call is late
             await self._line.tell(nested.grant, packed)
 

@@ -29,7 +29,7 @@ from quoth.tools.door.execution import brief
 from quoth.tools.errors import InvalidCallError, Status
 from quoth.tools.lisp.forms import CallForm, from_json
 from quoth.tools.remote import names
-from quoth.tools.remote.away import AskTheCaller, Away, AwayDoor, context_of
+from quoth.tools.remote.away import AskTheCaller, Away, AwayDoor, begun_question, context_of
 from quoth.tools.remote.belief import (
     Refused,
     believed,
@@ -246,10 +246,10 @@ class Worker:
             if taken.how == "ended" and taken.now <= said.deadline:
                 return taken
             if taken.now > said.expires:
-                why = "no worker was free in time"
+                why = "was not run: no worker was free in time"
                 if taken.begun:
-                    why = f"{BEGUN_BEFORE}; there is no time left to ask"
-                raise Refused("timeout", f"{tool_of(said)} was not run: {why}.")
+                    why = f"was not run again: {BEGUN_BEFORE}; there is no time left to ask"
+                raise Refused("timeout", f"{tool_of(said)} {why}.")
             if taken.how == "ours":
                 return taken
             await asyncio.sleep(LOOK_SECONDS)  # another worker is at the same call
@@ -265,13 +265,10 @@ class Worker:
     async def _make(self, door: Door, delivery: Delivery, said: Delegated, taken: Taken) -> None:
         """Take a call through the door, and settle it. Raises Refused."""
         form = form_of(said)
-        if said.schema_hash != door.table.schema_hash:
-            message = "CATALOG_STALE: the worker has other tools than the caller believes"
-            self._refuse(said, "error", f"{message}; they are to be read again.")
-            stale = Stale(said.grant, door.table.schema_hash)
-            await self._settled(delivery, said, reply=stale.pack(self._key))
-            return
         ended = kept_result(self._key, said, taken.ended)
+        if said.schema_hash != door.table.schema_hash:
+            await self._stale(door, delivery, said, taken, ended)
+            return
         if ended is None and delivery.count > MOST_DELIVERIES:
             message = f"{form.tool} ended {MOST_DELIVERIES} workers that tried it, and is not tried again."
             self._refuse(said, "error", message)
@@ -315,6 +312,24 @@ class Worker:
         taken_again = await self._take(delivery, said)
         if taken_again is not None:
             await self._make(door, delivery, said, dataclasses.replace(taken_again, begun=taken.begun))
+
+    async def _stale(
+        self, door: Door, delivery: Delivery, said: Delegated, taken: Taken, ended: Ended | None
+    ) -> None:
+        """Reply to a call from a caller that believes in other tools. Only of one that never began is it said
+        that it was not run: its caller makes it anew, with other parameters and under another key."""
+        question = begun_question(BEGUN_BEFORE, taken.begun)
+        left: Left = "open"
+        if ended is not None:
+            left, reply = "ended", dataclasses.replace(ended, grant=said.grant).pack(self._key)
+        elif taken.begun and question not in said.approved:
+            self._refuse(said, "pending", f"{BEGUN_BEFORE}, and the tools have changed since.")
+            reply = Asks(said.grant, question, BEGUN_BEFORE).pack(self._key)
+        else:
+            message = "CATALOG_STALE: the worker has other tools than the caller believes"
+            self._refuse(said, "error", f"{message}; they are to be read again.")
+            reply = Stale(said.grant, door.table.schema_hash).pack(self._key)
+        await self._settled(delivery, said, left, ended=taken.ended, reply=reply)
 
     async def _settle(
         self,

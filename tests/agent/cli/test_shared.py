@@ -62,6 +62,17 @@ def test_a_call_waits_here_and_is_approved_there(machines: tuple[Machine, Machin
         assert quoth("audit", "verify", cwd=machine.work, env=machine._env).code == 0
 
 
+def test_a_plan_is_approved_there_and_run_here_once(machines: tuple[Machine, Machine]) -> None:
+    here, there = machines
+    program = f'(do {WRITE} (write-file :path "b.txt" :content "y"))'
+    here.types("eval", program, "--dry-run", "--session", "p", "--no-input")
+    (plan,) = there.waiting()
+    assert there.types("approve", plan["id"]).code == 0
+    runs = [here.types("eval", program, "--session", "p", "--no-input").code for _ in range(2)]
+    assert runs == [0, 3]
+    assert (here.work / "b.txt").read_text() == "y"
+
+
 def test_a_session_keeps_where_its_requests_are(machines: tuple[Machine, Machine]) -> None:
     here, there = machines
     here.types("call", WRITE, "--session", "s", "--no-input")

@@ -15,11 +15,14 @@ import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
+from dataclasses import fields
 from pathlib import Path
 
 from servers import redis_server
 from words import Running, quoth, started
 
+from quoth.agent.cli.options import Options
+from quoth.agent.cli.worker import WorkerOptions
 from quoth.tools.org.edit import unescape
 
 README = Path(__file__).parents[3] / "README.org"
@@ -138,6 +141,14 @@ def _today(place: Path, redis: str) -> str:
 
 def test_what_the_readme_shows_of_more_machines_happens(tmp_path: Path, redis: str) -> None:
     assert _today(tmp_path, redis) == README.read_text()
+
+
+def test_the_table_of_options_has_each_of_a_worker() -> None:
+    _, section, _ = _parts(README.read_text())
+    told = {*re.findall(r"=(--[a-z]+)[ =]", "".join(re.findall(r"^\| .*", section, re.MULTILINE)))}
+    own = {one.metadata["flags"][0] for one in fields(WorkerOptions) if one not in fields(Options)}
+    assert own <= told, "of its own"
+    assert told <= {one.metadata["flags"][0] for one in fields(WorkerOptions) if one.metadata}
 
 
 if __name__ == "__main__" and "--write" in sys.argv:

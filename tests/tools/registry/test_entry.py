@@ -336,9 +336,9 @@ def test_a_rebuilt_tool_passes_a_door_with_its_own_body_and_without_the_guard() 
 def test_the_version_of_the_code_is_kept_and_is_no_part_of_the_hash() -> None:
     one, other = tool(source="(a)"), tool(source="(b)")
     assert elsewhere(one).version == one.version != other.version
-    assert (
-        schema_hash([one.entry]) == schema_hash([other.entry]) == ToolTable((elsewhere(other),)).schema_hash
-    )
+    in_another_order = dict(reversed(other.entry.items()))
+    there = ToolTable((elsewhere(other),))
+    assert schema_hash([one.entry]) == schema_hash([in_another_order]) == there.schema_hash
 
 
 def test_who_may_use_a_tool_is_part_of_its_entry_and_of_the_hash() -> None:

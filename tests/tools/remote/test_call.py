@@ -66,15 +66,23 @@ async def test_calls_of_a_body_come_back_through_the_callers_door(machines: Mach
         results = [await ctx.dispatch(CallForm("own", {"n": n})) for n in (1, 2, 3)]
         return [[result.status, result.value or result.message] for result in results]
 
-    own = tool(
-        "own", lambda n: n * 10, lambda n: n != 2 or deny("not two"), {"n": {"type": int}}, machines.own
-    )
-    assert own in list(machines.own)
+    tool("own", lambda n: n * 10, lambda n: n != 2 or deny("not two"), {"n": {"type": int}}, machines.own)
     await machines.start_worker(tool("stock", stock))
     result = await machines.call("(stock)")
     assert result.value == [["ok", 10], ["denied", "own was denied: not two."], ["ok", 30]]
     assert [(row["tool"], row["depth"]) for row in machines.here.rows()] == [("own", 1)] * 3 + [("stock", 0)]
     assert [row["tool"] for row in machines.there.rows()] == ["stock"]
+
+
+async def test_a_result_that_is_too_long_for_a_body_is_an_error_there(machines: Machines) -> None:
+    async def long(ctx: ToolContext) -> Any:
+        assert ctx.dispatch is not None
+        return (await ctx.dispatch(CallForm("own"))).message
+
+    tool("own", lambda: "x" * 5_000_000, table=machines.own)
+    await machines.start_worker(tool("long", long))
+    said = (await machines.call("(long)")).value
+    assert said.startswith("Its result cannot be given to the worker. It has 5,000,")
 
 
 async def test_what_a_worker_must_ask_is_asked_at_the_caller(machines: Machines) -> None:
@@ -179,8 +187,9 @@ async def test_a_call_that_is_given_up_early_is_begun_by_nobody(machines: Machin
     assert await machines.redis.get(names.grant(machines.prefix, said.grant)) == b"revoked"
     assert await machines.redis.xlen(names.queue(machines.prefix)) == 0
     await machines.redis.xadd(names.queue(machines.prefix), {names.FIELD: said.pack(KEY)})
-    worker = await machines.start_worker()
-    await until(lambda: not worker.running)
+    await machines.start_worker()
+    while await machines.redis.xlen(names.queue(machines.prefix)):
+        await asyncio.sleep(0.01)
     assert begun == []
 
 
@@ -313,6 +322,20 @@ async def test_no_worker_is_there(machines: Machines) -> None:
     assert await machines.redis.xlen(names.queue(machines.prefix)) == 0
 
 
+async def test_a_worker_that_comes_in_the_last_moment_is_not_stopped(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+    monkeypatch.setattr(line.Line, "_judge", lambda *_: looks.append("nobody") or "nobody")
+    hand = ByHand(machines, tool("probe"))
+    call = asyncio.create_task(machines.call("(probe)"))
+    said = await hand.takes()
+    await until(lambda: len(looks) > 2)
+    assert await machines.redis.llen(names.inbox(machines.prefix, said.grant)) == 0
+    await hand.tells(said, ended(said, "in time"))
+    assert (await call).value == "in time"
+
+
 @pytest.mark.parametrize(
     ("taken", "message"),
     [
@@ -358,15 +381,13 @@ async def test_redis_is_away(machines: Machines, tmp_path: Any) -> None:
 
 
 async def test_too_many_calls_wait(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line, "MOST_WAITING", 1)
+    monkeypatch.setattr(names, "MOST_WAITING", 1)
     hand = ByHand(machines, tool("probe"))
     call = asyncio.create_task(machines.call("(probe)"))
     said = await hand.takes()
     result = await machines.call("(probe)")
-    assert (result.status, result.message) == (
-        "error",
-        "1 calls wait for workers already, and no more can be sent.",
-    )
+    assert result.status == "error"
+    assert result.message == "10,000 calls wait for workers already, and no more can be sent."
     await hand.tells(said, ended(said))
     assert (await call).ok
 

@@ -498,7 +498,7 @@ async def test_a_body_that_had_begun_is_remembered_by_a_worker_that_came_too_lat
             late = await caller.reply()
             assert (late.status, late.message) == (
                 "timeout",
-                f"count-fruit was not run: {BEGUN}; there is no time left to ask.",
+                f"count-fruit was not run again: {BEGUN}; there is no time left to ask.",
             )
             again = dataclasses.replace(call, grant="2" * 32, expires=time.time() + 30)
             assert (await caller.ask(again)).reason == BEGUN

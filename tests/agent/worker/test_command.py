@@ -1,0 +1,173 @@
+"""The command ``quoth worker``: what it says when it cannot begin, at its work, and when it is told to end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from words import Running, Said, files, quoth, started, wait_until
+
+from quoth.tools.catalog.connection import redis_url, sync_client
+
+SHOP = """(require quoth [def-cognitive-tool])
+(import time)
+(def-cognitive-tool nap "Sleep." :parameters [seconds {:type float}] :effects [:memory]
+  :body (do (time.sleep seconds) "slept"))
+(def-cognitive-tool eat "Eat memory." :parameters [mb {:type int}] :body (len (bytearray (* mb 1048576))))
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path, redis: str) -> Shop:
+    return Shop(files(tmp_path / "shop", {"shop.hy": SHOP}), redis, f"t{abs(hash(tmp_path)):x}"[:20])
+
+
+class Shop:
+    """A folder with a file of tools, and a place in Redis of its own."""
+
+    def __init__(self, folder: Path, redis: str, prefix: str) -> None:
+        self.folder, self.place = folder, ["--redis", redis, "--prefix", prefix]
+        self.remote = ["--remote", redis, "--prefix", prefix]
+
+    @contextmanager
+    def opened(self, *words: str) -> Iterator[Running]:
+        """A worker at its work."""
+        with started("worker", "--tools", "shop.hy", *self.place, *words, cwd=self.folder) as running:
+            if "--json" not in words:
+                running.says("Started with 2 tools")
+            yield running
+
+    @contextmanager
+    def asked(self, form: str) -> Iterator[Running]:
+        """A call that is on its way."""
+        till = self.folder.parent / "till"
+        till.mkdir(exist_ok=True)
+        with started("call", form, *self.remote, cwd=till) as running:
+            yield running
+
+    def ask(self, form: str) -> Said:
+        with self.asked(form) as running:
+            return running.ended()
+
+
+def health(said: str) -> Any:
+    """What a worker that has said where answers to /ready."""
+    at = said.split("Its health is told at ")[1].split()[0].rstrip(".")
+    try:
+        with urllib.request.urlopen(f"{at}/ready") as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        return json.load(error)
+
+
+def test_who_is_told_to_end_ends_what_it_does_first(shop: Shop) -> None:
+    with shop.opened("--health", "0") as worker, shop.asked("(nap :seconds 1.5)") as call:
+        wait_until(lambda: health(worker.heard)["running"] == 1)
+        worker.process.send_signal(signal.SIGTERM)
+        worker.says("Ending after 1 call in work; a second signal ends it at once.\n")
+        assert health(worker.heard)["why"] == "it is ending"
+        assert call.ended().out == "slept\n"
+        said = worker.ended()
+    assert (said.code, said.err.splitlines()[-1]) == (0, "quoth: Ended.")
+
+
+def test_the_second_signal_ends_it_at_once(shop: Shop) -> None:
+    with shop.opened("--health", "0") as worker, shop.asked("(nap :seconds 60)"):
+        wait_until(lambda: health(worker.heard)["running"] == 1)
+        worker.interrupt()
+        worker.says("Ending")
+        worker.interrupt()
+        said = worker.ended()
+    assert (said.code, said.err.splitlines()[-1]) == (
+        130,
+        "quoth: Ended at once; another worker takes over what ran.",
+    )
+
+
+def test_a_call_that_wants_too_much_memory_fails_and_no_other(shop: Shop) -> None:
+    with shop.opened("--memory", "900"):
+        said = shop.ask("(eat :mb 2000)")
+        assert (said.code, said.err) == (1, "quoth: error: eat failed: there is not enough memory for it.\n")
+        assert shop.ask("(eat :mb 1)").out == "1048576\n"
+
+
+def test_changes_are_lines_of_json(shop: Shop) -> None:
+    with shop.opened("--json") as worker:
+        begun = json.loads(worker.stdout.readline())
+        assert (begun["event"], begun["tools"], begun["version"]) == ("started", 2, 1)
+        files(shop.folder, {"shop.hy": SHOP + "("})
+        worker.process.send_signal(signal.SIGHUP)
+        refused = json.loads(worker.stdout.readline())
+        assert (refused["event"], "never closed" in refused["message"]) == ("refused", True)
+        files(shop.folder, {"shop.hy": SHOP.replace("Sleep.", "Sleep well.")})
+        worker.process.send_signal(signal.SIGHUP)
+        again = json.loads(worker.stdout.readline())
+        assert (again["event"], again["version"], again["hash"] == begun["hash"]) == ("reloaded", 2, False)
+        worker.process.send_signal(signal.SIGTERM)
+        ended = worker.ended()
+    events = [json.loads(line)["event"] for line in ended.out.splitlines()]
+    assert (ended.code, events) == (0, ["draining", "ended"])
+
+
+def test_another_worker_with_other_tools_has_the_calls(shop: Shop) -> None:
+    files(shop.folder, {"other.hy": SHOP.replace("Sleep.", "Sleep well.")})
+    with shop.opened() as old:
+        with started("worker", "--tools", "other.hy", *shop.place, cwd=shop.folder) as new:
+            new.says("Started with 2 tools, version 2")
+            old.says("Another worker has published other tools, version 2, and has the calls now.")
+            assert shop.ask("(nap :seconds 0)") == Said(0, "slept\n", "")
+        old.process.send_signal(signal.SIGHUP)
+        old.says("Reloaded: 2 tools, version 3")
+        old.says("Back at work: 2 tools, version 3")
+        assert shop.ask("(nap :seconds 0)").out == "slept\n"
+
+
+def test_a_catalogue_that_redis_has_lost_is_published_again(shop: Shop, redis: str) -> None:
+    with shop.opened() as worker, sync_client(redis_url(redis, typed=False)) as there:
+        prefix = shop.place[-1]
+        there.delete(*there.scan_iter(f"{prefix}:*"))
+        there.publish(f"{prefix}:pubsub:tools:catalog", b"")
+        worker.says("Published again: 2 tools, version 1")
+        assert shop.ask("(nap :seconds 0)").out == "slept\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["--redis", "redis://127.0.0.1:1"],
+            "The Redis at redis://127.0.0.1:1 cannot be used: no server answers there.",
+        ),
+        (["--redis", "redis://:hush@127.0.0.1"], "A password on the command line can be seen by everybody"),
+        (["--key", "key.txt"], "There is no key at key.txt; make one with quoth catalog key new"),
+        (
+            ["--memory", "5"],
+            "--memory 5 is too little: with these tools and 10 calls at once the worker needs",
+        ),
+        (["--memory", "much"], "--memory of a worker is a number of megabytes, such as 2000, not much."),
+        (["--without", "echo"], "A worker offers the tools of its files alone;"),
+        (["--prefix", "a b"], "The prefix a b cannot be used;"),
+        (["--allow", "nab=ann"], "--allow names nab, and there is no such tool. Did you mean nap?"),
+    ],
+)
+def test_what_cannot_begin_says_why(shop: Shop, words: list[str], said: str) -> None:
+    told = quoth("worker", "--tools", "shop.hy", *shop.place, *words, cwd=shop.folder)
+    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1 + ("Made the key" in told.err))
+    assert said in told.err
+    assert "hush" not in told.err
+
+
+def test_a_catalogue_of_another_key_is_left_alone(shop: Shop, state: Path) -> None:
+    with shop.opened():
+        pass
+    (state / "catalog.key").unlink()
+    told = quoth("worker", "--tools", "shop.hy", *shop.place, cwd=shop.folder)
+    assert told.code == 2
+    assert "Give this worker the key of the others with --key FILE, or a --prefix of its own." in told.err
