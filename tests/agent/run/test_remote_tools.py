@@ -25,7 +25,6 @@ from quoth.tools.catalog.signing import new_key
 from quoth.tools.errors import UsageError
 from quoth.tools.registry.table import CognitiveTool
 
-
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 
 
