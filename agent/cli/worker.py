@@ -61,7 +61,7 @@ def worker(options: WorkerOptions) -> int:
     from quoth.agent.worker.reload import Reloader
     from quoth.tools.call.context import ToolContext
     from quoth.tools.catalog.connection import checked_prefix, redis_url
-    from quoth.tools.catalog.payload import CatalogError
+    from quoth.tools.catalog.payload import ForeignCatalog
     from quoth.tools.catalog.signing import key_path
     from quoth.tools.catalog.store import PREFIX
     from quoth.tools.storage.database import Store
@@ -102,7 +102,7 @@ def worker(options: WorkerOptions) -> int:
         )
         try:
             return DONE if asyncio.run(service.run()) else INTERRUPTED
-        except CatalogError as error:
+        except ForeignCatalog as error:
             raise UsageError(
                 f"{error} Give this worker the key of the others with --key FILE, or a --prefix of its own."
             ) from None
