@@ -141,10 +141,12 @@ class Service:
         except QuothError as error:
             self._say("refused", f"{error}\nThe tools stay as they were.", message=str(error))
             return
-        self._worker.door = self._door(offer)
-        if offer.table.schema_hash != before or asked:
-            await self._publish()
-            self._left, self._worker.paused = "", False
+        try:
+            if offer.table.schema_hash != before or asked:
+                await self._publish()
+                self._left, self._worker.paused = "", False
+        finally:  # until it is published, nobody calls with what is new
+            self._worker.door = self._door(offer)
         same = " Nothing that callers see has changed." if self._published == before else ""
         self._say("reloaded", self._told("Reloaded:") + same, **self._data())
 
