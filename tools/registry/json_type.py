@@ -20,7 +20,7 @@ from quoth.tools.text import short
 # What says something to a reader, or is checked by the class itself, at home.
 TOLD = frozenset(
     ("description", "default", "examples", "format", "deprecated", "readOnly", "writeOnly", "uniqueItems",
-     "contentEncoding", "contentMediaType", "patternProperties", "propertyNames")
+     "contentEncoding", "contentMediaType", "contentSchema", "patternProperties", "propertyNames")
 )  # fmt: skip
 # What bounds a value of each type, and pydantic-core's word for it.
 _SIZES = {"minLength": "min_length", "maxLength": "max_length"}

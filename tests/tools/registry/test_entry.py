@@ -6,14 +6,17 @@ import copy
 import json
 import threading
 from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, Json, SecretStr, field_validator
 from words import complaint, form, gateway, tool
 
 from quoth.tools.errors import DefinitionError, InvalidCallError, QuothError
-from quoth.tools.lisp.forms import to_json
+from quoth.tools.lisp.forms import CallForm, to_json
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.entry import schema_hash, tool_of
 from quoth.tools.registry.json_type import json_type, words
@@ -125,6 +128,40 @@ def test_a_union_in_a_class_is_told_in_words() -> None:
     assert said == f'probe: :data["value"] should be int or {inner} or None, not "x".'
 
 
+class Shelf(BaseModel):
+    """A field of each kind that pydantic writes down otherwise than it keeps it."""
+
+    since: datetime | None = None
+    price: Decimal | None = None
+    id: UUID | None = None
+    tags: set[str] = set()
+    pair: tuple[int, ...] = ()
+    secret: SecretStr | None = None
+    raw: Json[Any] | None = None
+    stock: dict[Literal["a", "b"], int] = {}
+    thing: Item | Basket | None = None
+    amount: int = Field(1, alias="howMany")
+
+
+def test_fields_of_any_kind_are_checked_as_they_are_written_and_made_by_the_class() -> None:
+    data = {
+        "since": "2026-03-01T00:00:00Z", "price": "1.50", "id": "12345678-1234-5678-1234-567812345678",
+        "tags": ["a", "a"], "pair": [1, 2], "secret": "x", "raw": "[1]", "stock": {"a": 1},
+        "thing": {"name": "aa"}, "howMany": 2,
+    }  # fmt: skip
+    made = tool(params={"data": {"type": Shelf}})
+    call = CallForm("probe", {"data": data})
+    assert made.checked(call)[0] == elsewhere(made).checked(call)[0] == call
+    assert made.checked(call)[1]["data"] == Shelf.model_validate(data)
+    odd = CallForm("probe", {"data": {"tags": "a", "pair": ["1"]}})
+    said = complaint(InvalidCallError, lambda: made.checked(odd))
+    assert said == complaint(InvalidCallError, lambda: elsewhere(made).checked(odd))
+    assert said == (
+        'probe: :data["tags"] should be a valid list, not "a"; '
+        ':data["pair"][0] should be a valid integer, not "1".'
+    )
+
+
 # The schemas that are checked
 
 WORDED: list[tuple[dict[str, Any], str]] = [
@@ -199,11 +236,8 @@ def test_a_pattern_that_takes_too_long_ends_the_check(monkeypatch: pytest.Monkey
         names: list[Annotated[str, Field(json_schema_extra={"pattern": "(?!x)(a|a)+$"})]]
 
     made = tool(params={"data": {"type": Named}})
-    slow = ["a" * 40 + "b"] * 1000
-    said = complaint(
-        InvalidCallError,
-        lambda: made.checked(form(f'(probe :data {{"names" {json.dumps(slow).replace(",", "")}}})')),
-    )
+    slow = CallForm("probe", {"data": {"names": ["a" * 40 + "b"] * 1000}})
+    said = complaint(InvalidCallError, lambda: made.checked(slow))
     assert said == "probe: it takes too long to look for (?!x)(a|a)+$ in it."
 
 
