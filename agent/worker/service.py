@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
@@ -66,6 +67,7 @@ class Service:
         self._left = ""  # why the calls are left to others
         self._unread = ""  # why the catalogue cannot be read
         self._trouble = ""
+        self._at_terminal = os.isatty(0)
         self._ending = asyncio.Event()
         self._at_once = asyncio.Event()
         self._hung_up = asyncio.Event()
@@ -133,10 +135,12 @@ class Service:
         except QuothError as error:
             self._say("refused", f"{error}\nThe tools stay as they were.", message=str(error))
             return
-        self._worker.door = self._door(offer)
-        if offer.table.schema_hash != before or asked:
-            await self._publish()
-            self._left, self._worker.paused = "", False
+        try:
+            if offer.table.schema_hash != before or asked:
+                await self._publish()
+                self._left, self._worker.paused = "", False
+        finally:  # until it is published, nobody calls with what is new
+            self._worker.door = self._door(offer)
         same = " Nothing that callers see has changed." if self._published == before else ""
         self._say("reloaded", self._told("Reloaded:") + same, **self._data())
 
@@ -196,7 +200,8 @@ class Service:
 
     @contextlib.contextmanager
     def _heard(self) -> Iterator[None]:
-        """SIGHUP loads the files again; SIGTERM and SIGINT end the worker, the second one at once."""
+        """SIGHUP loads the files again, unless its terminal is gone; SIGTERM and SIGINT end the worker, the
+        second one at once."""
         loop = asyncio.get_running_loop()
         handlers = {signal.SIGHUP: self._hangs_up, signal.SIGTERM: self._end, signal.SIGINT: self._end}
         for number, handler in handlers.items():
@@ -208,7 +213,10 @@ class Service:
                 loop.remove_signal_handler(number)
 
     def _hangs_up(self) -> None:
-        self._hung_up.set()
+        if self._at_terminal and not os.isatty(0):  # its window was closed
+            self._end()
+        else:
+            self._hung_up.set()
 
     def _end(self) -> None:
         if self._ending.is_set():

@@ -71,8 +71,8 @@ async def main(given: argparse.Namespace, place: Path) -> bool:
             async with asyncio.timeout(LONGEST):
                 await asyncio.gather(calls, bad_weather(storm, calls))
             took = time.monotonic() - since
-            await asyncio.sleep(TAKEOVER * 4)  # what was left by those that were killed is put away
-            faults = [*storm.faults(), *storm.left_in_redis()]
+            await storm.all_is_put_away()
+            faults = [*storm.faults()]
             await storm.close_callers()
             if (tasks := len(asyncio.all_tasks()) - before) > 0:
                 faults.append(f"{tasks} tasks of callers go on")

@@ -149,6 +149,7 @@ class Storm:
         caller = self.callers[order % len(self.callers)]
         told = self.orders[order] = Told(TOOLS[order % len(TOOLS)])
         while True:
+            await caller.renew()  # as before each turn of a model
             result = await caller.call(CallForm(told.tool, {_word(caller.table.get(told.tool)): order}))
             told.results.append(result)
             if not (result.status == "invalid" or "CATALOG_STALE" in result.message):
@@ -257,6 +258,10 @@ class Storm:
             said = quoth("audit", "verify", cwd=place)
             if said.code:
                 yield f"the audit of {place.name} is not whole: {said.out}{said.err}"
+
+    async def all_is_put_away(self) -> None:
+        """What killed workers had is taken over and ended, and nothing is left."""
+        await self._until(lambda: not [*self.left_in_redis()], "nothing is left in Redis")
 
     def left_in_redis(self) -> Iterator[str]:
         """What stays there for ever, or longer than it is of use."""

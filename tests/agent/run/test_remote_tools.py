@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 import pytest
 from far_tools import FarTools, fruit, set_password
 from servers import redis_server
-from words import agent, complaint, files, quoth, table_of, tool
+from words import agent, complaint, files, quoth, scripted, table_of, tool
 
 from quoth import Agent, ToolOptions
+from quoth.agent.client import AsyncAgent
 from quoth.agent.run.run import RunLimits
+from quoth.agent.session.index import fork_session
 from quoth.neuro.prompt.belt import NEWS, news_text
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.catalog.connection import RedisUrl
@@ -21,6 +24,8 @@ from quoth.tools.catalog.payload import CatalogError
 from quoth.tools.catalog.signing import new_key
 from quoth.tools.errors import UsageError
 from quoth.tools.registry.table import CognitiveTool
+
+pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 
 
 @pytest.fixture
@@ -192,6 +197,51 @@ def test_a_shorter_conversation_still_tells_of_the_tools(tmp_path: Path, far: Fa
         assert told(requests(ann))[-1] == [CHANGED]
 
 
+def test_chats_side_by_side_have_the_same_tools_and_are_each_told(tmp_path: Path, far: FarTools) -> None:
+    async def talk() -> list[bytes]:
+        model = scripted("Hello.", "Hello.", '(count-fruit :kind "pears")', "Well.")
+        options = ToolOptions(remote=far.catalog, prefix=far.prefix)
+        async with AsyncAgent(workspace=tmp_path, tools=options, model=model) as bot:
+            first, second = bot.for_chat("a"), bot.for_chat("b")
+            for chat in (first, second):
+                await chat.say("Hello.")
+            await asyncio.to_thread(far.publish, fruit(word="kind"))
+            await asyncio.to_thread(far.heard)
+            assert (await first.say("How many?")).calls[0].result.value == 30
+            await second.say("And you?")
+        return list(model.seen)
+
+    assert told(asyncio.run(talk())) == [[], [], [CHANGED], [CHANGED]]
+
+
+def test_each_step_of_a_flight_has_the_tools_of_its_time(tmp_path: Path, far: FarTools) -> None:
+    files(tmp_path, {"p.org": PLAN})
+    with shopping(tmp_path, far, tools=[changing(far, fruit(count=31, allow_repeat=True))]) as ann:
+        report = ann.fly(tmp_path / "p.org")
+    assert [(step.id, step.status) for step in report.steps] == [("one", "done"), ("two", "done")]
+    assert len(far.calls) == 2
+
+
+PLAN = """
+* PLAN One
+:PROPERTIES:
+:ID: one
+:END:
+#+begin_src hy
+(count-fruit :fruit "pears")
+(probe)
+#+end_src
+* PLAN Two
+:PROPERTIES:
+:ID: two
+:EXPECT: (= result 31)
+:END:
+#+begin_src hy
+(count-fruit :fruit "pears")
+#+end_src
+"""
+
+
 # The record
 
 
@@ -216,6 +266,16 @@ def test_resumed_with_the_same_tools_it_is_told_of_them_once(tmp_path: Path, far
         ann.resume()
         (request,) = requests(ann)
         assert (told([request]), "have changed since" in request.decode()) == ([[CHANGED]], False)
+
+
+def test_a_fork_goes_on_from_what_was_told(tmp_path: Path, far: FarTools) -> None:
+    change = changing(far, fruit(word="kind"))
+    with shopping(tmp_path, far, "(probe)", tools=[change]) as ann:
+        assert ann.run("How many pears?").status == "failed"
+        fork, _ = fork_session(ann._agent.store, "s1")
+    with agent(tmp_path, "30.", tools=[change], session=fork) as ann:
+        ann.resume()
+        assert told(requests(ann)) == [[CHANGED]]
 
 
 def test_between_two_processes_a_person_and_the_model_hear_of_changed_tools(
@@ -249,6 +309,19 @@ def test_replayed_a_session_whose_tools_changed_makes_the_same_calls(tmp_path: P
     said = quoth("log", "s2", cwd=tmp_path).out
     assert "◦ the model was told: TOOLS: the tools that you can call have changed." in said
     assert len(far.calls) == made
+
+
+def test_replayed_without_a_server_it_is_said_that_the_tools_are_not_here(tmp_path: Path) -> None:
+    with redis_server() as url:
+        far = FarTools(url, fruit())
+        with shopping(tmp_path, far, '(count-fruit :fruit "pears")', "30.") as ann:
+            ann.run("How many pears?")
+    said = quoth("replay", "s1", cwd=tmp_path)
+    assert said.code == 1
+    assert said.err.startswith(
+        f"quoth: The remote tools are not here. The Redis at {url} cannot be used: no server answers there.\n"
+        "quoth: Tools that are not here: count-fruit.\n"
+    )
 
 
 def test_where_the_tools_are_is_kept_and_never_the_password(tmp_path: Path, far: FarTools) -> None:

@@ -1,4 +1,4 @@
-"""The command ``quoth worker``: what it says when it cannot begin, at its work, and when it is told to end."""
+"""The command ``quoth worker``: what it says when it cannot begin, at its work, and when told to end."""
 
 from __future__ import annotations
 
