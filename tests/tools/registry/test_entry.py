@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from decimal import Decimal
+from random import Random
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import pytest
+from examples import examples
+from generated_tools import a_call, a_tool, a_value
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, Json, SecretStr, field_validator
 from words import complaint, form, gateway, tool
 
+from quoth.neuro.prompt.belt import VIEWS
 from quoth.tools.errors import DefinitionError, InvalidCallError, QuothError
 from quoth.tools.lisp.forms import CallForm, to_json
 from quoth.tools.lisp.printer import Code
@@ -288,6 +295,41 @@ def nested(depth: int) -> Any:
     return {"list": nested(depth - 1)} if depth else "int"
 
 
+def some_places(node: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The ways to all that a value holds."""
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, inner in items:
+        yield (*way, key)
+        yield from some_places(inner, (*way, key))
+
+
+ODD = [
+    -1, 10**400, float("nan"), float("inf"), True, b"x", "str", "form", "path", "((", "$ref", {"list": "form"}, {}, [],
+    {"schema": {"type": "string", "pattern": "(a+)+$"}}, {"schema": {"type": "integer", "minimum": 1e308}},
+]  # fmt: skip
+
+
+@examples(3)
+@given(st.randoms(use_true_random=True))
+def test_an_entry_with_anything_changed_is_a_tool_or_is_refused(chance: Random) -> None:
+    right = a_tool(chance).entry
+    for _ in range(5):
+        wrong = copy.deepcopy(right)
+        *way, last = chance.choice(list(some_places(wrong)))
+        node = wrong
+        for key in way:
+            node = node[key]
+        node[last] = chance.choice([*ODD, a_value(chance)])
+        try:
+            made = tool_of(wrong, lambda: None)
+        except QuothError:
+            continue
+        for show in VIEWS.values():
+            show(ToolTable((made,)))
+        with contextlib.suppress(InvalidCallError):
+            made.checked(a_call(chance, made))
+
+
 NAMELESS = "An entry of a catalogue has a tool's name, and this has none: "
 HOSTILE: list[tuple[Any, str]] = [
     (None, NAMELESS + "None."),
@@ -313,7 +355,10 @@ HOSTILE: list[tuple[Any, str]] = [
     (entry(tag={"prefix": "TAG", "colour": 1}), ":tag: there is no option :colour;"),
     (entry(users="ann"), 'users is a list, each item a text, not "ann".'),
     (entry(params=[5]), "params is a list, each item a dictionary, not [5]."),
-    (entry(parameters={"properties": {"b": {}}}), "parameters has other properties than its params."),
+    (
+        entry(parameters={"type": "object", "properties": {"b": {}}}),
+        "parameters has other properties than its params.",
+    ),
     (entry(examples=["(other :a 1)"]), "an example calls other; examples call the tool itself."),
     (entry(examples=["(probe :b 1)"]), "an example has the unknown argument :b."),
     (entry(examples=["(probe"]), "line 1"),
@@ -334,6 +379,10 @@ HOSTILE: list[tuple[Any, str]] = [
     (param(min=float("nan")), "parameter a: :min is a number, not NaN."),
     (param(choices=[[]]), "parameter a: the choice [] is not of its type, int."),
     (param(hidden=True), "parameter a: a :hidden parameter needs a :default,"),
+    (entry(description=b"x"), "it holds what is no JSON data."),
+    (entry(tag={5: "x"}), "it holds what is no JSON data."),
+    (entry(parameters={"properties": {"a": {"description": 5}}}), 'the JSON Schema {"properties" '),
+    (entry(parameters={"type": "object", "properties": {"a": {"description": 5}}}), 'the JSON Schema {"desc'),
     (param(type=nested(70)), "it is nested deeper than 60."),
     (
         entry(description="x", tag={"prefix": "TAG", "groups": ["a"] * 30_000}),
