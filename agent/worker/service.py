@@ -18,6 +18,7 @@ from quoth.agent.worker.health import health_server
 from quoth.agent.worker.reload import Reloader
 from quoth.tools.call.context import ToolContext
 from quoth.tools.catalog.connection import RedisUrl, connected
+from quoth.tools.catalog.payload import CatalogError, ForeignCatalog
 from quoth.tools.catalog.signing import Key
 from quoth.tools.catalog.store import followed, load_catalog, publish_catalog
 from quoth.tools.door.door import Door
@@ -119,7 +120,12 @@ class Service:
         one is read by every caller."""
         table = self._offer.table
         async with connected(self._url) as redis:
-            there = await load_catalog(redis, key=self._key, prefix=self._prefix)
+            try:
+                there = await load_catalog(redis, key=self._key, prefix=self._prefix)
+            except ForeignCatalog:
+                raise
+            except CatalogError:  # altered, or of another version of quoth: ours takes its place
+                there = None
             if there is not None and there["schema_hash"] == table.schema_hash:
                 self._version = there["version"]
             else:

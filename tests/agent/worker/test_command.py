@@ -171,3 +171,11 @@ def test_a_catalogue_of_another_key_is_left_alone(shop: Shop, state: Path) -> No
     told = quoth("worker", "--tools", "shop.hy", *shop.place, cwd=shop.folder)
     assert told.code == 2
     assert "Give this worker the key of the others with --key FILE, or a --prefix of its own." in told.err
+
+
+def test_one_that_was_altered_is_published_again(shop: Shop, redis: str) -> None:
+    with sync_client(redis_url(redis, typed=False)) as there:
+        stem = f"{shop.place[-1]}:tools:catalog:"
+        there.mset({f"{stem}seq": 7, f"{stem}current": 7, f"{stem}v7": b"tools"})
+        with shop.opened() as worker:
+            assert "version 8" in worker.heard
