@@ -213,6 +213,12 @@ class Storm:
             await asyncio.sleep(seconds)
             self.server.send_signal(signal.SIGCONT)
 
+    async def redis_is_emptied(self) -> None:
+        async with self._redis:
+            self._happens("FLUSHALL")
+            with sync_client(self.url) as redis:
+                redis.flushall()
+
     async def tools_change(self) -> None:
         self._happens("a parameter changes, and SIGHUP")
         self._change_files()
