@@ -116,6 +116,15 @@ def test_changes_are_lines_of_json(shop: Shop) -> None:
     assert (ended.code, events) == (0, ["draining", "ended"])
 
 
+def test_a_call_in_work_ends_with_the_tools_it_began_with(shop: Shop) -> None:
+    with shop.opened("--health", "0") as worker, shop.asked("(nap :seconds 1.5)") as call:
+        wait_until(lambda: health(worker.heard)["running"] == 1)
+        files(shop.folder, {"shop.hy": SHOP.replace('"slept"', '"dozed"')})
+        worker.says("Reloaded: 2 tools, version 2")  # the hash is the same, the version of the code is not
+        assert shop.ask("(nap :seconds 0)").out == "dozed\n"
+        assert call.ended().out == "slept\n"
+
+
 def test_another_worker_with_other_tools_has_the_calls(shop: Shop) -> None:
     files(shop.folder, {"other.hy": SHOP.replace("Sleep.", "Sleep well.")})
     with shop.opened() as old:
