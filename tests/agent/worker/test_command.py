@@ -116,6 +116,15 @@ def test_changes_are_lines_of_json(shop: Shop) -> None:
     assert (ended.code, events) == (0, ["draining", "ended"])
 
 
+def test_a_call_in_work_ends_with_the_tools_it_began_with(shop: Shop) -> None:
+    with shop.opened("--health", "0") as worker, shop.asked("(nap :seconds 1.5)") as call:
+        wait_until(lambda: health(worker.heard)["running"] == 1)
+        files(shop.folder, {"shop.hy": SHOP.replace('"slept"', '"dozed"')})
+        worker.says("Reloaded: 2 tools, version 2")  # the hash is the same, the version of the code is not
+        assert shop.ask("(nap :seconds 0)").out == "dozed\n"
+        assert call.ended().out == "slept\n"
+
+
 def test_another_worker_with_other_tools_has_the_calls(shop: Shop) -> None:
     files(shop.folder, {"other.hy": SHOP.replace("Sleep.", "Sleep well.")})
     with shop.opened() as old:
@@ -171,3 +180,11 @@ def test_a_catalogue_of_another_key_is_left_alone(shop: Shop, state: Path) -> No
     told = quoth("worker", "--tools", "shop.hy", *shop.place, cwd=shop.folder)
     assert told.code == 2
     assert "Give this worker the key of the others with --key FILE, or a --prefix of its own." in told.err
+
+
+def test_one_that_was_altered_is_published_again(shop: Shop, redis: str) -> None:
+    with sync_client(redis_url(redis, typed=False)) as there:
+        stem = f"{shop.place[-1]}:tools:catalog:"
+        there.mset({f"{stem}seq": 7, f"{stem}current": 7, f"{stem}v7": b"tools"})
+        with shop.opened() as worker:
+            assert "version 8" in worker.heard
