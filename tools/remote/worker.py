@@ -156,8 +156,7 @@ class Worker:
         while True:
             try:
                 if looks % max(1, round(ALIVE_SECONDS / seconds)) == 0 and not self._broker.stopping:
-                    workers = names.workers(self._prefix)
-                    await self._alive(keys=[workers], args=[self.name, GONE_SECONDS])
+                    await self._say_whether_free()
                 if looks % max(1, round(takeover / 3 / seconds)) == 0:
                     for entry in await self._broker.renew(self._held):
                         if at_work := self._at_work.get(entry):
@@ -169,6 +168,14 @@ class Worker:
             for at_work in list(self._at_work.values()):
                 at_work.look()
             await asyncio.sleep(seconds)
+
+    async def _say_whether_free(self) -> None:
+        """Be among the workers that callers wait for; one that leaves the calls to others is not."""
+        workers = names.workers(self._prefix)
+        if self.paused:
+            await self._broker.redis.zrem(workers, self.name)
+        else:
+            await self._alive(keys=[workers], args=[self.name, GONE_SECONDS])
 
     async def _read_inboxes(self) -> None:
         at_work = list(self._at_work.values())
