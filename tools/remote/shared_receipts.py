@@ -29,7 +29,10 @@ SHORT_SECONDS = 60  # after the deadline: that of any other, which can be made a
 MOST_DEAD = 1_000
 
 # queue, grant, call, inbox; consumer, entry, deadline, takeover in ms
-_TAKE = f"""{OURS}
+_TAKE = f"""{OURS}{names.CLEARED}
+cleared(KEYS[2], 'string')
+cleared(KEYS[3], 'hash')
+cleared(KEYS[4], 'list')
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 local told = string.format('%.6f', now)
@@ -63,20 +66,31 @@ return 1
 """
 
 # queue, call, replies, dead; consumer, entry, what becomes of the call, kept result, reply, deliveries
-_SETTLE = f"""{OURS}
+_SETTLE = f"""{OURS}{names.CLEARED}
 if not ours(KEYS[1], ARGV[1], ARGV[2]) then return 0 end
+cleared(KEYS[2], 'hash')
 if redis.call('HGET', KEYS[2], 'entry') == ARGV[2] then
   if ARGV[3] == 'ended' then redis.call('HSET', KEYS[2], 'ended', ARGV[4]) end
   redis.call('HDEL', KEYS[2], 'entry')  -- last: an empty record is gone, and its expiry with it
   if ARGV[3] ~= 'open' then redis.call('HDEL', KEYS[2], 'begun') end
 end
 if ARGV[5] ~= '' then
-  redis.call('XADD', KEYS[3], 'MAXLEN', '~', {names.MOST_REPLIES}, '*', '{names.FIELD.decode()}', ARGV[5])
+  cleared(KEYS[3], 'stream')
+  local function send()
+    local most, field = {names.MOST_REPLIES}, '{names.FIELD.decode()}'
+    return redis.pcall('XADD', KEYS[3], 'MAXLEN', '~', most, '*', field, ARGV[5])
+  end
+  local sent = send()
+  if type(sent) == 'table' and sent.err then  -- somebody has used up its numbers
+    redis.call('UNLINK', KEYS[3])
+    send()
+  end
   redis.call('EXPIRE', KEYS[3], {names.REPLIES_SECONDS})
 end
 if ARGV[6] ~= '' then
   local entry = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])
-  redis.call('XADD', KEYS[4], 'MAXLEN', '~', {MOST_DEAD}, '*', 'm', entry[1][2][2], 'entry', ARGV[2],
+  cleared(KEYS[4], 'stream')
+  redis.pcall('XADD', KEYS[4], 'MAXLEN', '~', {MOST_DEAD}, '*', 'm', entry[1][2][2], 'entry', ARGV[2],
     'tries', ARGV[6])
 end
 redis.call('XACK', KEYS[1], '{names.GROUP}', ARGV[2])
