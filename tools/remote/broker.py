@@ -83,6 +83,11 @@ class Delivery(AckableMessage):
     entry: str
     count: int
 
+    @property
+    def tries(self) -> str:
+        """How often others have tried it."""
+        return str(self.count - 1)
+
 
 async def _with_its_reply() -> None:
     """taskiq acknowledges whatever happened; an entry is acknowledged by what keeps and sends the reply."""

@@ -65,7 +65,8 @@ redis.call('EXPIRE', KEYS[2], {KEPT_SECONDS})
 return 1
 """
 
-# queue, call, replies, dead; consumer, entry, what becomes of the call, kept result, reply, deliveries
+# queue, call, replies, dead; consumer, entry, what becomes of the call, kept result, reply, tries, their
+# signature
 _SETTLE = f"""{OURS}{names.CLEARED}
 if not ours(KEYS[1], ARGV[1], ARGV[2]) then return 0 end
 cleared(KEYS[2], 'hash')
@@ -91,7 +92,7 @@ if ARGV[6] ~= '' then
   local entry = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])
   cleared(KEYS[4], 'stream')
   redis.pcall('XADD', KEYS[4], 'MAXLEN', '~', {MOST_DEAD}, '*', 'm', entry[1][2][2], 'entry', ARGV[2],
-    'tries', ARGV[6])
+    'tries', ARGV[6], 'signature', ARGV[7])
 end
 redis.call('XACK', KEYS[1], '{names.GROUP}', ARGV[2])
 redis.call('XDEL', KEYS[1], ARGV[2])
@@ -172,10 +173,10 @@ class CallRecords:
         *,
         ended: bytes = b"",
         reply: bytes = b"",
-        dead: bool = False,
+        dead: bytes = b"",
     ) -> bool:
         """Keep the result, send the reply and take the entry from the queue, at once; False if another worker
-        has taken it over. ``dead``: the call is put with those that nobody tries any more."""
+        has taken it over. ``dead`` is the signature of a call that is put with those nobody tries any more."""
         key, user, replies = (said.key, said.user, said.replies) if said is not None else ("", "", "")
         done = await self._settle(
             keys=[
@@ -190,7 +191,8 @@ class CallRecords:
                 left,
                 ended,
                 reply,
-                delivery.count - 1 if dead else "",
+                delivery.tries if dead else "",
+                dead,
             ],
         )
         return bool(done)

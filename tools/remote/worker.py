@@ -40,6 +40,7 @@ from quoth.tools.remote.belief import (
     tool_of,
 )
 from quoth.tools.remote.broker import TAKEOVER_SECONDS, Delivery, make_broker, make_receiver
+from quoth.tools.remote.dead import signature
 from quoth.tools.remote.shared_receipts import CallRecords, Left, SharedReceipts, Taken
 from quoth.tools.remote.wire import Asks, Delegated, Ended, Stale
 
@@ -143,9 +144,8 @@ class Worker:
 
     async def _tend(self) -> None:
         """Say that this worker lives, keep hold of its calls, and look what their callers say."""
-        hold = self._broker.takeover / 3
+        hold, alive = self._broker.takeover / 3, self._broker.say_alive
         seconds = min(LOOK_SECONDS, hold / 2)
-        alive = self._broker.say_alive
         every = {self._keep_hold: hold, alive: ALIVE_SECONDS, self._read_inboxes: 0.0}
         due = dict.fromkeys(every, 0.0)
         while True:
@@ -156,7 +156,7 @@ class Worker:
                         due[duty] = time.monotonic() + every[duty] - seconds / 2
                 except (RedisError, OSError) as error:
                     self._state(error)
-            for at_work in list(self._at_work.values()):
+            for at_work in [*self._at_work.values()]:
                 at_work.look()
             await asyncio.sleep(seconds)
 
@@ -270,7 +270,8 @@ class Worker:
             message = f"{form.tool} ended {MOST_DELIVERIES} workers that tried it, and is not tried again."
             self._refuse(said, "error", message)
             reply = ended_of(self._key, said, "error", message)
-            await self._settled(delivery, said, "ended", ended=reply, reply=reply, dead=True)
+            dead = signature(self._key, delivery.data, delivery.entry, delivery.tries)
+            await self._settled(delivery, said, "ended", ended=reply, reply=reply, dead=dead)
             return
         away = Away(self._broker.redis, self._key, self._prefix, said)
         receipts = SharedReceipts(self._records, delivery, taken.begun, ended)
@@ -360,8 +361,7 @@ class Worker:
                 list(at_work.away.said),
                 list(result.side_effects),
             )
-        kept = reply if left == "ended" else b""
-        await self._settled(delivery, said, left, ended=kept, reply=reply)
+        await self._settled(delivery, said, left, ended=reply if left == "ended" else b"", reply=reply)
 
     def _refuse(self, said: Delegated | None, status: Status, message: str) -> None:
         """Leave an audit row of a call that does not come as far as the door. Who floods the queue does not
