@@ -40,8 +40,11 @@ def dead(options: CatalogOptions) -> int:
         print_json([one.to_json() for one in found])
         return DONE
     for one in found:
-        what = f"{one.call.form.get('tool')}, {one.call.user or 'nobody'}" if one.call else "not signed"
-        print_line(f"{one.id}  {what}, {when(one.sent)}, {one.tries} times")
+        told = "not signed"
+        if one.call is not None:
+            who = one.call.user or "nobody"
+            told = f"{one.call.form.get('tool')}, {who}, {when(one.sent)}, {one.tries} times"
+        print_line(f"{one.id}  {told}")
     if not found:
         print_line("There are no dead letters.")
     return DONE

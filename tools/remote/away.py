@@ -13,7 +13,7 @@ from dataclasses import fields
 from typing import Any, NoReturn
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from quoth.tools.call.call import ALLOW, Call, EditedCall, ToolResult, Verdict
 from quoth.tools.call.context import ToolContext
@@ -154,6 +154,8 @@ class Away:
                         raise ToolError(f"The caller does not answer, so {form.tool} was not called.")
                 except WireError as error:
                     raise ToolError(f"{form.tool} was not called. {error}") from None
+                except ResponseError:
+                    raise ToolError(f"{form.tool} was not called. Redis refuses the message.") from None
                 except (RedisError, OSError):  # the worker waits for Redis; a lost call is cancelled
                     await asyncio.sleep(LOOK_SECONDS)
         finally:

@@ -32,6 +32,7 @@ from quoth.tools.remote import names
 
 TAKEOVER_SECONDS = 30.0
 BLOCK_SECONDS = 1.0  # so long a worker that stops may still wait for one more entry
+GONE_SECONDS = 60.0  # a worker that gives no sign of life
 FORGOTTEN_SECONDS = 600.0  # a worker that has nothing and says nothing
 
 OURS = f"""
@@ -50,6 +51,12 @@ for i = 2, #ARGV do
   end
 end
 return lost
+"""
+_ALIVE = f"""{names.CLEARED}
+cleared(KEYS[1], 'zset')
+local time = redis.call('TIME')
+redis.call('ZADD', KEYS[1], time[1] + time[2] / 1000000, ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', time[1] - {GONE_SECONDS})
 """
 _FORGET = f"""
 local group, idle, name = '{names.GROUP}', tonumber(ARGV[1]), ARGV[2]
@@ -75,6 +82,11 @@ class Delivery(AckableMessage):
 
     entry: str
     count: int
+
+    @property
+    def tries(self) -> str:
+        """How often others have tried it."""
+        return str(self.count - 1)
 
 
 async def _with_its_reply() -> None:
@@ -108,6 +120,7 @@ class CallBroker(RedisStreamBroker):
             **url.options(READ_SECONDS + BLOCK_SECONDS),
         )
         self.formatter = _Bare()
+        self._workers = names.workers(prefix)
         self.takeover = takeover
         self.stopping = False
         self.paused = False  # it takes nothing, and keeps what it has
@@ -115,6 +128,7 @@ class CallBroker(RedisStreamBroker):
         self.redis: Redis = Redis(connection_pool=self.connection_pool)
         self._send = self.redis.register_script(names.SEND)
         self._renew = self.redis.register_script(_RENEW)
+        self._alive = self.redis.register_script(_ALIVE)
         self._forget = self.redis.register_script(_FORGET)
         self._back = self.redis.register_script(_BACK)
         self._declared = False
@@ -143,6 +157,14 @@ class CallBroker(RedisStreamBroker):
         asked = list(entries)
         lost = await self._renew(keys=[self.queue_name], args=[self.consumer_name, *asked]) if asked else []
         return [entry.decode() for entry in lost]
+
+    async def say_alive(self) -> None:
+        """Give a sign of life, as one of the workers that callers wait for: one that is about to end, or that
+        leaves the calls to others, is none."""
+        if self.stopping or self.paused:
+            await self.redis.zrem(self._workers, self.consumer_name)
+        else:
+            await self._alive(keys=[self._workers], args=[self.consumer_name])
 
     async def listen(self) -> AsyncGenerator[AckableMessage, None]:
         """The entries for this worker, one when it is asked for, until ``stopping``."""

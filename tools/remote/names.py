@@ -1,4 +1,4 @@
-"""The names of what calls leave in Redis, and the script that sends one. Knows texts only."""
+"""The names of what calls leave in Redis, and the scripts of both ends. Knows texts only."""
 
 from __future__ import annotations
 
@@ -46,6 +46,13 @@ def dead(prefix: str) -> str:
     return f"{prefix}:tools:dead"
 
 
+# Somebody without a key may have put something else there, which would stop a script for ever.
+CLEARED = """
+local function cleared(key, kind)
+  local found = redis.call('TYPE', key).ok
+  if found ~= kind and found ~= 'none' then redis.call('UNLINK', key) end
+end
+"""
 MOST_REPLIES = 10_000  # that one caller has not read
 REPLIES_SECONDS = 3600  # after the last of them
 MOST_WAITING = 10_000  # entries in the queue

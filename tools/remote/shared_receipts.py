@@ -29,7 +29,10 @@ SHORT_SECONDS = 60  # after the deadline: that of any other, which can be made a
 MOST_DEAD = 1_000
 
 # queue, grant, call, inbox; consumer, entry, deadline, takeover in ms
-_TAKE = f"""{OURS}
+_TAKE = f"""{OURS}{names.CLEARED}
+cleared(KEYS[2], 'string')
+cleared(KEYS[3], 'hash')
+cleared(KEYS[4], 'list')
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 local told = string.format('%.6f', now)
@@ -62,22 +65,34 @@ redis.call('EXPIRE', KEYS[2], {KEPT_SECONDS})
 return 1
 """
 
-# queue, call, replies, dead; consumer, entry, what becomes of the call, kept result, reply, deliveries
-_SETTLE = f"""{OURS}
+# queue, call, replies, dead; consumer, entry, what becomes of the call, kept result, reply, tries, their
+# signature
+_SETTLE = f"""{OURS}{names.CLEARED}
 if not ours(KEYS[1], ARGV[1], ARGV[2]) then return 0 end
+cleared(KEYS[2], 'hash')
 if redis.call('HGET', KEYS[2], 'entry') == ARGV[2] then
   if ARGV[3] == 'ended' then redis.call('HSET', KEYS[2], 'ended', ARGV[4]) end
   redis.call('HDEL', KEYS[2], 'entry')  -- last: an empty record is gone, and its expiry with it
   if ARGV[3] ~= 'open' then redis.call('HDEL', KEYS[2], 'begun') end
 end
 if ARGV[5] ~= '' then
-  redis.call('XADD', KEYS[3], 'MAXLEN', '~', {names.MOST_REPLIES}, '*', '{names.FIELD.decode()}', ARGV[5])
+  cleared(KEYS[3], 'stream')
+  local function send()
+    local most, field = {names.MOST_REPLIES}, '{names.FIELD.decode()}'
+    return redis.pcall('XADD', KEYS[3], 'MAXLEN', '~', most, '*', field, ARGV[5])
+  end
+  local sent = send()
+  if type(sent) == 'table' and sent.err then  -- somebody has used up its numbers
+    redis.call('UNLINK', KEYS[3])
+    send()
+  end
   redis.call('EXPIRE', KEYS[3], {names.REPLIES_SECONDS})
 end
 if ARGV[6] ~= '' then
   local entry = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])
-  redis.call('XADD', KEYS[4], 'MAXLEN', '~', {MOST_DEAD}, '*', 'm', entry[1][2][2], 'entry', ARGV[2],
-    'tries', ARGV[6])
+  cleared(KEYS[4], 'stream')
+  redis.pcall('XADD', KEYS[4], 'MAXLEN', '~', {MOST_DEAD}, '*', 'm', entry[1][2][2], 'entry', ARGV[2],
+    'tries', ARGV[6], 'signature', ARGV[7])
 end
 redis.call('XACK', KEYS[1], '{names.GROUP}', ARGV[2])
 redis.call('XDEL', KEYS[1], ARGV[2])
@@ -158,10 +173,10 @@ class CallRecords:
         *,
         ended: bytes = b"",
         reply: bytes = b"",
-        dead: bool = False,
+        dead: bytes = b"",
     ) -> bool:
-        """Keep the result, send the reply and take the entry from the queue, at once; False if another worker
-        has taken it over. ``dead``: the call is put with those that nobody tries any more."""
+        """Keep the result, send the reply and take the entry from the queue, at once; False if another
+        worker has taken it over. ``dead`` is the signature of a call that nobody tries any more."""
         key, user, replies = (said.key, said.user, said.replies) if said is not None else ("", "", "")
         done = await self._settle(
             keys=[
@@ -176,7 +191,8 @@ class CallRecords:
                 left,
                 ended,
                 reply,
-                delivery.count - 1 if dead else "",
+                delivery.tries if dead else "",
+                dead,
             ],
         )
         return bool(done)

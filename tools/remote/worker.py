@@ -40,24 +40,18 @@ from quoth.tools.remote.belief import (
     tool_of,
 )
 from quoth.tools.remote.broker import TAKEOVER_SECONDS, Delivery, make_broker, make_receiver
+from quoth.tools.remote.dead import signature
 from quoth.tools.remote.shared_receipts import CallRecords, Left, SharedReceipts, Taken
 from quoth.tools.remote.wire import Asks, Delegated, Ended, Stale
 
 MOST_DELIVERIES = 3  # to workers that ended during the call
 LOOK_SECONDS = 0.5
 ALIVE_SECONDS = 3.0  # between two signs of life
-GONE_SECONDS = 60.0  # a worker without one
 MOST_GRANTS = 100_000  # that one worker remembers
 MOST_ROWS = 100  # a minute, of messages that are not believed
 BEGIN_SECONDS = 2.0  # the longest that all calls of a worker wait while one of them begins
 
 T = TypeVar("T")
-
-_ALIVE = """
-local time = redis.call('TIME')
-redis.call('ZADD', KEYS[1], time[1] + time[2] / 1000000, ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', time[1] - tonumber(ARGV[2]))
-"""
 
 
 @dataclasses.dataclass
@@ -109,7 +103,6 @@ class Worker:
         self._broker.on_state = self._state
         self._waiting = sync_client(url, BEGIN_SECONDS)
         self._records = CallRecords(self._broker, self._waiting, url, prefix)
-        self._alive = self._broker.redis.register_script(_ALIVE)
         self._held: set[str] = set()  # the entries that this worker has
         self._at_work: dict[str, _AtWork] = {}
         self._used: OrderedDict[str, tuple[str, float]] = OrderedDict()  # grants: entry and end
@@ -151,31 +144,26 @@ class Worker:
 
     async def _tend(self) -> None:
         """Say that this worker lives, keep hold of its calls, and look what their callers say."""
-        looks, takeover = 0, self._broker.takeover
-        seconds = min(LOOK_SECONDS, takeover / 6)
+        hold, alive = self._broker.takeover / 3, self._broker.say_alive
+        seconds = min(LOOK_SECONDS, hold / 2)
+        every = {self._keep_hold: hold, alive: ALIVE_SECONDS, self._read_inboxes: 0.0}
+        due = dict.fromkeys(every, 0.0)
         while True:
-            try:
-                if looks % max(1, round(ALIVE_SECONDS / seconds)) == 0 and not self._broker.stopping:
-                    await self._say_whether_free()
-                if looks % max(1, round(takeover / 3 / seconds)) == 0:
-                    for entry in await self._broker.renew(self._held):
-                        if at_work := self._at_work.get(entry):
-                            at_work.lost = True
-                await self._read_inboxes()
-                looks += 1
-            except (RedisError, OSError) as error:
-                self._state(error)
-            for at_work in list(self._at_work.values()):
+            for duty in every:  # one that fails is due again, and keeps no other from being done
+                try:
+                    if time.monotonic() >= due[duty]:
+                        await duty()
+                        due[duty] = time.monotonic() + every[duty] - seconds / 2
+                except (RedisError, OSError) as error:
+                    self._state(error)
+            for at_work in [*self._at_work.values()]:
                 at_work.look()
             await asyncio.sleep(seconds)
 
-    async def _say_whether_free(self) -> None:
-        """Be among the workers that callers wait for; one that leaves the calls to others is not."""
-        workers = names.workers(self._prefix)
-        if self.paused:
-            await self._broker.redis.zrem(workers, self.name)
-        else:
-            await self._alive(keys=[workers], args=[self.name, GONE_SECONDS])
+    async def _keep_hold(self) -> None:
+        for entry in await self._broker.renew(self._held):
+            if at_work := self._at_work.get(entry):
+                at_work.lost = True
 
     async def _read_inboxes(self) -> None:
         at_work = list(self._at_work.values())
@@ -184,8 +172,12 @@ class Worker:
         async with self._broker.redis.pipeline(transaction=False) as pipe:
             for one in at_work:
                 pipe.lpop(names.inbox(self._prefix, one.said.grant), 100)
-            for one, messages in zip(at_work, await pipe.execute(), strict=True):
-                self._receive(one, messages or ())
+            found = await pipe.execute(raise_on_error=False)
+        for one, messages in zip(at_work, found, strict=True):
+            if isinstance(messages, Exception):  # somebody has put something else there
+                await self._broker.redis.unlink(names.inbox(self._prefix, one.said.grant))
+                messages = [b""]
+            self._receive(one, messages or ())
 
     def _receive(self, one: _AtWork, messages: Any) -> None:
         for packed in messages:
@@ -212,8 +204,7 @@ class Worker:
         await self._patiently(lambda: self._records.settle(delivery, said, *left, **more))
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """What Redis answers when it is there again. Raises what is wrong, to a worker that is to stop and
-        has waited for a while."""
+        """What Redis answers when it is there again. Raises what is wrong when a worker has to stop."""
         since = time.monotonic()
         while True:
             try:
@@ -233,10 +224,9 @@ class Worker:
                 await self._make(door, delivery, said, taken)
         except Refused as refused:
             self._refuse(said, refused.status, refused.message)
-            silent = said is None or refused.silent
-            reply = (
-                b"" if silent or said is None else ended_of(self._key, said, refused.status, refused.message)
-            )
+            reply = b""
+            if said is not None and not refused.silent:
+                reply = ended_of(self._key, said, refused.status, refused.message)
             await self._settled(delivery, said, reply=reply)
 
     async def _take(self, delivery: Delivery, said: Delegated) -> Taken | None:
@@ -280,7 +270,8 @@ class Worker:
             message = f"{form.tool} ended {MOST_DELIVERIES} workers that tried it, and is not tried again."
             self._refuse(said, "error", message)
             reply = ended_of(self._key, said, "error", message)
-            await self._settled(delivery, said, "ended", ended=reply, reply=reply, dead=True)
+            dead = signature(self._key, delivery.data, delivery.entry, delivery.tries)
+            await self._settled(delivery, said, "ended", ended=reply, reply=reply, dead=dead)
             return
         away = Away(self._broker.redis, self._key, self._prefix, said)
         receipts = SharedReceipts(self._records, delivery, taken.begun, ended)
@@ -370,8 +361,7 @@ class Worker:
                 list(at_work.away.said),
                 list(result.side_effects),
             )
-        kept = reply if left == "ended" else b""
-        await self._settled(delivery, said, left, ended=kept, reply=reply)
+        await self._settled(delivery, said, left, ended=reply if left == "ended" else b"", reply=reply)
 
     def _refuse(self, said: Delegated | None, status: Status, message: str) -> None:
         """Leave an audit row of a call that does not come as far as the door. Who floods the queue does not
