@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from quoth.tools.catalog.connection import clock_offset_sync
+from quoth.tools.catalog.connection import clock_offset
 from quoth.tools.errors import QuothError, UsageError, did_you_mean
 from quoth.tools.remote import names
 from quoth.tools.remote.wire import Asks, Delegated, Ended, Stale, WireError, unpack
@@ -75,7 +75,7 @@ def retry(client: redis.Redis, key: Key, prefix: str, id: str) -> tuple[str, End
         raise UsageError(
             f"The call {id} is not signed with the key that is used here; it can be dropped only."
         )
-    call = again(found.call, found.sent, clock_offset_sync(client), prefix)
+    call = again(found.call, found.sent, clock_offset(client), prefix)
     client.hdel(names.call(prefix, call.key, call.user), "ended")
     send: Any = client.register_script(names.SEND)
     args = [names.MOST_WAITING, names.FIELD, call.pack(key)]
@@ -83,7 +83,7 @@ def retry(client: redis.Redis, key: Key, prefix: str, id: str) -> tuple[str, End
         raise QuothError(names.FULL)
     reply = _reply(client, key, call, call.expires)
     if reply is None:
-        client.set(names.grant(prefix, call.grant), "revoked", nx=True, ex=3600)
+        client.set(names.grant(prefix, call.grant), names.REVOKED, nx=True, ex=3600)
         raise QuothError(f"No worker has answered in time; the call {id} stays.")
     client.xdel(names.dead(prefix), found.id)
     tool = str(call.form.get("tool"))
@@ -109,7 +109,7 @@ def again(call: Delegated, sent: float, offset: float, prefix: str) -> Delegated
 
 def _reply(client: redis.Redis, key: Key, call: Delegated, until: float) -> Ended | Asks | Stale | None:
     last: Any = b"0"
-    offset = clock_offset_sync(client)
+    offset = clock_offset(client)
     try:
         while time.time() + offset < until:
             found: Any = client.xread({call.replies: last}, count=1, block=1000)

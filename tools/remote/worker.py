@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 from quoth.tools.call.call import ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import BEGUN_BEFORE
-from quoth.tools.catalog.connection import RedisUrl, sentence_of, sync_client
+from quoth.tools.catalog.connection import RedisUrl, cancelled, sentence_of, sync_client
 from quoth.tools.catalog.signing import Key
 from quoth.tools.door.door import Door
 from quoth.tools.door.execution import brief
@@ -131,7 +131,7 @@ class Worker:
         try:
             await receiver.listen(asyncio.Event())
         finally:
-            await _end(helpers)
+            await cancelled(helpers)
             with suppress(RedisError, OSError):
                 await self._broker.redis.zrem(names.workers(self._prefix), self.name)
             await self._broker.shutdown()
@@ -283,19 +283,7 @@ class Worker:
         self._receive(at_work, taken.inbox)
         if away.cancelled.is_set() and ended is None:
             raise Refused("cancelled", f"{form.tool} was not run: its caller does not wait any longer.")
-        own = AwayDoor(
-            door.table,
-            policy=door.policy,
-            limits=door.limits,
-            gate=door.gate,
-            consent=consent,
-            audit=door.audit,
-            receipts=receipts,
-            log=door.log,
-            together=door.together,
-            max_depth=door.max_depth,
-        )
-        own.away = away
+        own = AwayDoor(door, away, consent, receipts)
         self._at_work[delivery.entry] = at_work
         try:
             call, context = call_of(said, form), context_of(said, self._context)
@@ -393,11 +381,3 @@ async def _result_of(task: asyncio.Task[ToolResult], tool: str) -> ToolResult | 
         await asyncio.wait({task})
         raise
     return None if task.cancelled() else task.result()
-
-
-async def _end(tasks: list[asyncio.Task[None]]) -> None:
-    """Cancel tasks, more than once: redis-py forgets a cancellation that comes while it connects."""
-    while left := [task for task in tasks if not task.done()]:
-        for task in left:
-            task.cancel()
-        await asyncio.wait(left, timeout=1.0)
