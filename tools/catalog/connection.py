@@ -216,10 +216,10 @@ def sync_client(url: RedisUrl, read: float = READ_SECONDS) -> redis.Redis:
 
 
 @asynccontextmanager
-async def connected(url: RedisUrl, read: float = READ_SECONDS) -> AsyncIterator[redis.asyncio.Redis]:
+async def connected(url: RedisUrl) -> AsyncIterator[redis.asyncio.Redis]:
     """A client of a server that was looked at (``check``), closed at the end. What goes wrong with the
     server is a StoreError."""
-    client = async_client(url, read)
+    client = async_client(url)
     try:
         with told(url):
             await check(client)

@@ -39,7 +39,7 @@ from quoth.tools.remote.belief import (
     kept_result,
     tool_of,
 )
-from quoth.tools.remote.broker import TAKEOVER_SECONDS, Delivery, make_broker, make_receiver
+from quoth.tools.remote.broker import TAKEOVER_SECONDS, CallBroker, Delivery, make_receiver
 from quoth.tools.remote.shared_receipts import CallRecords, Left, SharedReceipts, Taken
 from quoth.tools.remote.wire import Asks, Delegated, Ended, Stale
 
@@ -93,19 +93,18 @@ class Worker:
         *,
         url: RedisUrl,
         key: Key,
-        prefix: str = "sg",
+        prefix: str,
         context: ToolContext,
-        name: str = "",
         takeover: float = TAKEOVER_SECONDS,
         tell: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         self.door = door
-        self.name = f"{name or 'worker'}-{secrets.token_hex(4)}"  # two of one name would share their calls
+        self.name = f"worker-{secrets.token_hex(4)}"
         self.running = 0
         self.trouble = ""
         self._url, self._key, self._prefix = url, key, prefix
         self._context, self._tell = context, tell
-        self._broker = make_broker(url, prefix, consumer=self.name, takeover=takeover)
+        self._broker = CallBroker(url, prefix, self.name, takeover)
         self._broker.on_state = self._state
         self._waiting = sync_client(url, BEGIN_SECONDS)
         self._records = CallRecords(self._broker, self._waiting, url, prefix)
