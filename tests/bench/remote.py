@@ -350,7 +350,9 @@ class Way:
         before, began = clocks(), time.perf_counter()
         await asyncio.gather(*(one_after_the_other(calls // at_once) for _ in range(at_once)))
         seconds = time.perf_counter() - began
-        caller, worker, server = ((now - then) / len(found) for then, now in zip(before, clocks(), strict=True))
+        caller, worker, server = (
+            (now - then) / len(found) for then, now in zip(before, clocks(), strict=True)
+        )
         self.took.append(found)
         self.cpus.append((caller, worker, server))
         return len(found) / seconds
@@ -387,7 +389,10 @@ async def calls(place: Place, rounds: int, count: int) -> None:
         in_memory = await enter(place.worker("memory", 1, fast))
         redis = await enter(client_of(place))
         taskiq = await enter(place.taskiq("plain"))
-        remote, remote_fast = await enter(place.agent("disk", state)), await enter(place.agent("memory", fast))
+        remote, remote_fast = (
+            await enter(place.agent("disk", state)),
+            await enter(place.agent("memory", fast)),
+        )
         here, here_fast = await enter(place.agent("", state)), await enter(place.agent("", fast))
 
         async def there_and_back() -> None:
@@ -417,7 +422,9 @@ async def calls(place: Place, rounds: int, count: int) -> None:
         for _ in range(rounds):
             for way in ways:
                 await way.round(count, place.redis_pid)
-    print(f"{rounds} rounds of {count} calls, one after the other. The floor is plain taskiq and two doors here.")
+    print(
+        f"{rounds} rounds of {count} calls, one after the other. The floor is plain taskiq and two doors here."
+    )
     print("| what | p50, ms | p99, ms | CPU: caller, ms | worker | Redis | to plain taskiq | to the floor |")
     print("|" + "---+" * 7 + "---|")
     of = {way.name: way for way in ways}
@@ -430,7 +437,9 @@ async def calls(place: Place, rounds: int, count: int) -> None:
             least = [a + 2 * b for a, b in zip(plain.medians(), door.medians(), strict=True)]
             floor = told([a / b for a, b in zip(way.medians(), least, strict=True)], 1)
         to_plain = told(ratios(way, plain), 1)
-        print(f"| {way.name} | {told(way.medians())} | {p99(way) * 1e3:.2f} | {ends} | {to_plain} | {floor} |")
+        print(
+            f"| {way.name} | {told(way.medians())} | {p99(way) * 1e3:.2f} | {ends} | {to_plain} | {floor} |"
+        )
 
 
 @asynccontextmanager
@@ -456,7 +465,8 @@ async def workers(place: Place, rounds: int, count: int, at_once: int = 50) -> N
             taskiq = await stack.enter_async_context(place.taskiq(f"plain{number}"))
             pids = [pid for one in theirs for pid in family(one)]
             ours = [
-                await stack.enter_async_context(place.worker(f"ours{number}", 10, state)) for _ in range(number)
+                await stack.enter_async_context(place.worker(f"ours{number}", 10, state))
+                for _ in range(number)
             ]
             agent = await stack.enter_async_context(place.agent(f"ours{number}", state))
             for kind, once, at in (

@@ -27,7 +27,6 @@ from taskiq.receiver import Receiver
 from taskiq_redis import RedisStreamBroker
 
 from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl
-from quoth.tools.errors import QuothError
 from quoth.tools.remote import names
 
 TAKEOVER_SECONDS = 30.0
@@ -107,7 +106,8 @@ class _Bare(TaskiqFormatter):
 
 
 class CallBroker(RedisStreamBroker):
-    """The queue of delegated calls. ``takeover`` is in seconds. ``on_state`` is told what goes wrong with
+    """The queue of the calls under ``prefix``, for the worker ``consumer``; callers send without taskiq
+    (line.py). ``takeover`` is in seconds. ``on_state`` is told what goes wrong with
     Redis while this broker listens, and None when it is well again."""
 
     def __init__(self, url: RedisUrl, prefix: str, consumer: str, takeover: float) -> None:
@@ -126,23 +126,12 @@ class CallBroker(RedisStreamBroker):
         self.paused = False  # it takes nothing, and keeps what it has
         self.on_state: Callable[[Exception | None], None] = lambda error: None
         self.redis: Redis = Redis(connection_pool=self.connection_pool)
-        self._send = self.redis.register_script(names.SEND)
         self._renew = self.redis.register_script(_RENEW)
         self._alive = self.redis.register_script(_ALIVE)
         self._forget = self.redis.register_script(_FORGET)
         self._back = self.redis.register_script(_BACK)
         self._declared = False
         self._look_at = 0.0  # when to look for what others have left
-
-    async def kick(self, message: BrokerMessage) -> None:
-        await self.send(message.message)
-
-    async def send(self, packed: bytes) -> bytes:
-        """Append a message to the queue; the number of its entry. Raises QuothError for a full queue."""
-        entry = await self._send(keys=[self.queue_name], args=[names.MOST_WAITING, names.FIELD, packed])
-        if entry is None:
-            raise QuothError(names.FULL)
-        return bytes(entry)
 
     async def startup(self) -> None:
         """Nothing yet: Redis may be away, and listen waits for it."""
@@ -266,11 +255,3 @@ def make_receiver(broker: CallBroker, handle: Callable[[Delivery], Awaitable[Non
 
     broker.register_task(call, task_name=names.TASK)
     return _Receiver(broker, validate_params=False, max_async_tasks=jobs)
-
-
-def make_broker(
-    url: RedisUrl, prefix: str = "sg", *, consumer: str = "", takeover: float = TAKEOVER_SECONDS
-) -> CallBroker:
-    """The queue of the calls under ``prefix``, to send (``send``), or to listen as the worker
-    ``consumer``."""
-    return CallBroker(url, prefix, consumer, takeover)

@@ -39,7 +39,7 @@ local told = string.format('%.6f', now)
 if not ours(KEYS[1], ARGV[1], ARGV[2]) then return {{'lost', told}} end
 local left = math.max(1, math.ceil(tonumber(ARGV[3]) - now + {SHORT_SECONDS}))
 local used = redis.call('GET', KEYS[2])
-if used == 'revoked' then return {{'revoked', told}} end
+if used == '{names.REVOKED}' then return {{'revoked', told}} end
 if used and used ~= ARGV[2] then return {{'replayed', told}} end
 if not used then redis.call('SET', KEYS[2], ARGV[2], 'EX', left) end
 local has = redis.call('HMGET', KEYS[3], 'entry', 'begun', 'ended')

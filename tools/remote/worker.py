@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 from quoth.tools.call.call import ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import BEGUN_BEFORE
-from quoth.tools.catalog.connection import RedisUrl, sentence_of, sync_client
+from quoth.tools.catalog.connection import RedisUrl, cancelled, sentence_of, sync_client
 from quoth.tools.catalog.signing import Key
 from quoth.tools.door.door import Door
 from quoth.tools.door.execution import brief
@@ -39,7 +39,7 @@ from quoth.tools.remote.belief import (
     kept_result,
     tool_of,
 )
-from quoth.tools.remote.broker import TAKEOVER_SECONDS, Delivery, make_broker, make_receiver
+from quoth.tools.remote.broker import TAKEOVER_SECONDS, CallBroker, Delivery, make_receiver
 from quoth.tools.remote.dead import signature
 from quoth.tools.remote.shared_receipts import CallRecords, Left, SharedReceipts, Taken
 from quoth.tools.remote.wire import Asks, Delegated, Ended, Stale
@@ -87,19 +87,18 @@ class Worker:
         *,
         url: RedisUrl,
         key: Key,
-        prefix: str = "sg",
+        prefix: str,
         context: ToolContext,
-        name: str = "",
         takeover: float = TAKEOVER_SECONDS,
         tell: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         self.door = door
-        self.name = f"{name or 'worker'}-{secrets.token_hex(4)}"  # two of one name would share their calls
+        self.name = f"worker-{secrets.token_hex(4)}"
         self.running = 0
         self.trouble = ""
         self._url, self._key, self._prefix = url, key, prefix
         self._context, self._tell = context, tell
-        self._broker = make_broker(url, prefix, consumer=self.name, takeover=takeover)
+        self._broker = CallBroker(url, prefix, self.name, takeover)
         self._broker.on_state = self._state
         self._waiting = sync_client(url, BEGIN_SECONDS)
         self._records = CallRecords(self._broker, self._waiting, url, prefix)
@@ -124,7 +123,7 @@ class Worker:
         try:
             await receiver.listen(asyncio.Event())
         finally:
-            await _end(helpers)
+            await cancelled(helpers)
             with suppress(RedisError, OSError):
                 await self._broker.redis.zrem(names.workers(self._prefix), self.name)
             await self._broker.shutdown()
@@ -281,19 +280,7 @@ class Worker:
         self._receive(at_work, taken.inbox)
         if away.cancelled.is_set() and ended is None:
             raise Refused("cancelled", f"{form.tool} was not run: its caller does not wait any longer.")
-        own = AwayDoor(
-            door.table,
-            policy=door.policy,
-            limits=door.limits,
-            gate=door.gate,
-            consent=consent,
-            audit=door.audit,
-            receipts=receipts,
-            log=door.log,
-            together=door.together,
-            max_depth=door.max_depth,
-        )
-        own.away = away
+        own = AwayDoor(door, away, consent, receipts)
         self._at_work[delivery.entry] = at_work
         try:
             call, context = call_of(said, form), context_of(said, self._context)
@@ -390,11 +377,3 @@ async def _result_of(task: asyncio.Task[ToolResult], tool: str) -> ToolResult | 
         await asyncio.wait({task})
         raise
     return None if task.cancelled() else task.result()
-
-
-async def _end(tasks: list[asyncio.Task[None]]) -> None:
-    """Cancel tasks, more than once: redis-py forgets a cancellation that comes while it connects."""
-    while left := [task for task in tasks if not task.done()]:
-        for task in left:
-            task.cancel()
-        await asyncio.wait(left, timeout=1.0)
