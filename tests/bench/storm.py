@@ -40,6 +40,8 @@ async def bad_weather(storm: Storm, calls: asyncio.Task[None], given: argparse.N
         ]
         if given.flush:
             kinds.append(storm.redis_is_emptied())
+        if given.cuts:
+            kinds.append(storm.power_is_cut(random.random()))
         random.shuffle(kinds)
         for kind in kinds:
             await asyncio.wait({calls}, timeout=4 * random.random())
@@ -109,6 +111,7 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--fsync", choices=("always", "everysec"), default="always")
     parser.add_argument("--flush", action="store_true", help="FLUSHALL, too")
+    parser.add_argument("--cuts", action="store_true", help="power cuts, too: the last second is lost")
     given = parser.parse_args()
     random.seed(given.seed or None)
     with tempfile.TemporaryDirectory(prefix="quoth-storm-") as folder:

@@ -206,6 +206,16 @@ class Storm:
             await asyncio.sleep(pause)
             await asyncio.to_thread(self.server.start)
 
+    async def power_is_cut(self, seconds: float) -> None:
+        """What Redis was told in the last seconds was not on the disk yet."""
+        async with self._redis:
+            self._happens("power cut")
+            written = self.server.written()
+            await asyncio.sleep(seconds)
+            self.server.kill()
+            self.server.loses_all_but(written)
+            await asyncio.to_thread(self.server.start)
+
     async def redis_is_stopped(self, seconds: float) -> None:
         async with self._redis:
             self._happens("SIGSTOP of Redis, and SIGCONT")
