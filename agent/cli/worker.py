@@ -67,6 +67,8 @@ def worker(options: WorkerOptions) -> int:
     from quoth.tools.storage.database import Store
     from quoth.tools.storage.paths import store_path
 
+    if options.remote:
+        raise UsageError("A worker is told of its Redis with --redis URL; --remote is for those who call it.")
     if options.without:
         raise UsageError("A worker offers the tools of its files alone; --without is for those that ship.")
     url, prefix = redis_url(options.redis, ca=options.redis_ca), checked_prefix(options.prefix or PREFIX)

@@ -22,6 +22,7 @@ from quoth.tools.catalog.payload import CatalogError, ForeignCatalog
 from quoth.tools.catalog.signing import Key
 from quoth.tools.catalog.store import followed, load_catalog, publish_catalog
 from quoth.tools.door.door import Door
+from quoth.tools.door.execution import brief
 from quoth.tools.errors import QuothError, StoreError
 from quoth.tools.remote.worker import Worker
 from quoth.tools.text import number_of
@@ -138,8 +139,9 @@ class Service:
         before, old = self._version, self._offer.table.entries
         try:
             offer = await asyncio.to_thread(self._reloader.reload)
-        except QuothError as error:
-            self._say("refused", f"{error}\nThe tools stay as they were.", message=str(error))
+        except Exception as error:  # people's files may raise anything
+            why = str(error) if isinstance(error, QuothError) else f"The files cannot be run: {brief(error)}."
+            self._say("refused", f"{why}\nThe tools stay as they were.", message=why)
             return
         try:
             if asked or offer.table.entries != old:

@@ -161,6 +161,7 @@ def test_a_catalogue_that_redis_has_lost_is_published_again(shop: Shop, redis: s
             "--memory 5 is too little: with these tools and 10 calls at once the worker needs",
         ),
         (["--memory", "much"], "--memory of a worker is a number of megabytes, such as 2000, not much."),
+        (["--remote", "redis://127.0.0.1"], "A worker is told of its Redis with --redis URL;"),
         (["--without", "echo"], "A worker offers the tools of its files alone;"),
         (["--prefix", "a b"], "The prefix a b cannot be used;"),
         (["--allow", "nab=ann"], "--allow names nab, and there is no such tool. Did you mean nap?"),
