@@ -69,6 +69,7 @@ SHOP = """
             (await (asyncio.sleep (* {seconds} (random.random))))
             (if entered.ok entered.value (raise (RuntimeError entered.message)))))
 """
+KEPT = (names.workers(PREFIX), names.server(PREFIX))  # in Redis, for ever
 TOOLS = ("enter-order", "price-order", "send-order")
 ENTERING = ("enter-order", "send-order")
 
@@ -284,7 +285,7 @@ class Storm:
         with sync_client(self.url) as redis:
             for key in sorted(redis.scan_iter("*")):
                 name, lasts = key.decode(), redis.ttl(key)
-                if ":catalog:" not in name and name != names.workers(PREFIX) and lasts == -1:
+                if ":catalog:" not in name and name not in KEPT and lasts == -1:
                     size = redis.xlen(key) if redis.type(key) == b"stream" else 1
                     if size:
                         yield f"{name} stays, with {size}"
