@@ -1,7 +1,7 @@
 """Delegated calls in a storm: workers killed, ended and stopped, Redis killed and stopped, tools that change.
 Prints what happened, how the calls ended, and every fault; ends with 1 if there is one.
 
-python tests/bench/storm.py [--calls 500] [--callers 4] [--workers 4] [--fsync always|everysec] [--seed N] [--flush] [--cuts]
+python tests/bench/storm.py [--calls 500] [--callers 4] [--workers 4] [--fsync always|everysec] [--flush] [--cuts]
 
 What the calls do, and what is looked for afterwards, is in tests/vocabulary/weather.py. Others take over after
 three seconds.
@@ -88,20 +88,24 @@ async def main(given: argparse.Namespace, place: Path) -> bool:
 
 
 def show(given: argparse.Namespace, storm: Storm, took: float, faults: list[str]) -> None:
-    tries = Counter(len(told.results) for told in storm.orders.values())
     entered = storm.entered()
-    print(f"{len(storm.orders)} calls of {given.callers} callers to {given.workers} workers in {took:.0f} s,")
-    print(
-        f"Redis with appendfsync {given.fsync}. " + ", ".join(f"{n} x {w}" for w, n in storm.weather.items())
-    )
-    print(f"Planned again with a new parameter: {sum(n for tried, n in tries.items() if tried > 1)}")
-    print("| tool | end | calls | done once | done more often |\n|---+---+---+---+---|")
     ends: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for number, told in storm.orders.items():
         ends[told.tool, told.end].append(entered[number])
+    print("| tool | calls that ended so | calls | in the book once | more often |\n|---+---+---+---+---|")
     for (tool, end), times in sorted(ends.items()):
-        more = sum(one > 1 for one in times)
-        print(f"| {tool} | {end} | {len(times)} | {times.count(1)} | {more} |")
+        print(f"| {tool} | {end} | {len(times)} | {times.count(1)} | {sum(one > 1 for one in times)} |")
+    print(
+        "| appendfsync | seconds | what happened | ok | a person asked | other ends"
+        " | planned again | made twice | faults |\n|---+---+---+---+---+---+---+---+---|"
+    )
+    results = Counter(told.results[-1].status for told in storm.orders.values())
+    others = results.total() - results["ok"] - results["pending"]
+    again = sum(len(told.results) > 1 for told in storm.orders.values())
+    twice = sum(times > 1 for times in entered.values())
+    happened = ", ".join(f"{times} x {what}" for what, times in sorted(storm.weather.items()))
+    cells = (given.fsync, f"{took:.0f}", happened, results["ok"], results["pending"], others, again, twice)
+    print("| " + " | ".join(map(str, (*cells, len(faults)))) + " |")
     print("\n".join(faults) or "No fault.")
 
 
