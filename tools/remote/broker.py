@@ -130,7 +130,7 @@ class CallBroker(RedisStreamBroker):
         self._alive = self.redis.register_script(_ALIVE)
         self._forget = self.redis.register_script(_FORGET)
         self._back = self.redis.register_script(_BACK)
-        self._declared = False
+        self._declared = self.durable = False
         self._look_at = 0.0  # when to look for what others have left
 
     async def startup(self) -> None:
@@ -210,6 +210,15 @@ class CallBroker(RedisStreamBroker):
             if "BUSYGROUP" not in str(error):
                 raise
         await self._forget(keys=[self.queue_name], args=[int(FORGOTTEN_SECONDS * 1000), ""])
+        self.durable = await self._keeps_all()
+
+    async def _keeps_all(self) -> bool:
+        """Whether Redis has on its disk all that it has answered."""
+        try:
+            told: dict[Any, Any] = await self.redis.config_get("append*")
+        except ResponseError:  # an ACL may forbid the question
+            return False
+        return (told.get("appendonly"), told.get("appendfsync")) == ("yes", "always")
 
     async def _left_by_others(self) -> Delivery | None:
         """An entry that a worker has had for ``takeover`` seconds without renewing it; it is ours then."""

@@ -28,6 +28,7 @@ from quoth.tools.door.door import Door
 from quoth.tools.door.execution import brief
 from quoth.tools.errors import InvalidCallError, Status
 from quoth.tools.lisp.forms import CallForm, from_json
+from quoth.tools.policy.effects import READING
 from quoth.tools.remote import names
 from quoth.tools.remote.away import AskTheCaller, Away, AwayDoor, begun_question, context_of
 from quoth.tools.remote.belief import (
@@ -304,10 +305,11 @@ class Worker:
         """Reply to a call from a caller that believes in other tools. Only of one that never began is it said
         that it was not run: its caller makes it anew, with other parameters and under another key."""
         question = begun_question(BEGUN_BEFORE, taken.begun)
+        reads = tool_of(said) in door.table and READING.issuperset(door.table.get(tool_of(said)).effects)
         left: Left = "open"
         if ended is not None:
             left, reply = "ended", dataclasses.replace(ended, grant=said.grant).pack(self._key)
-        elif taken.begun and question not in said.approved:
+        elif taken.begun and not reads and question not in said.approved:
             self._refuse(said, "pending", f"{BEGUN_BEFORE}, and the tools have changed since.")
             reply = Asks(said.grant, question, BEGUN_BEFORE).pack(self._key)
         else:
