@@ -176,7 +176,7 @@ class CallRecords:
         dead: bytes = b"",
     ) -> bool:
         """Keep the result, send the reply and take the entry from the queue, at once; False if another worker
-        has taken it over. ``dead`` is the signature of a call that is put with those nobody tries any more."""
+        has taken it over. ``dead`` is the signature of a call that nobody is to try any more."""
         key, user, replies = (said.key, said.user, said.replies) if said is not None else ("", "", "")
         done = await self._settle(
             keys=[
