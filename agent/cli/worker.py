@@ -60,16 +60,19 @@ def worker(options: WorkerOptions) -> int:
     from quoth.agent.worker.memory import limit_memory
     from quoth.agent.worker.reload import Reloader
     from quoth.tools.call.context import ToolContext
-    from quoth.tools.catalog.connection import checked_prefix, redis_url
-    from quoth.tools.catalog.payload import CatalogError
+    from quoth.tools.catalog.connection import checked_prefix, needed, redis_url
+    from quoth.tools.catalog.payload import ForeignCatalog
     from quoth.tools.catalog.signing import key_path
     from quoth.tools.catalog.store import PREFIX
     from quoth.tools.storage.database import Store
     from quoth.tools.storage.paths import store_path
 
+    if options.remote:
+        raise UsageError("A worker is told of its Redis with --redis URL; --remote is for those who call it.")
     if options.without:
         raise UsageError("A worker offers the tools of its files alone; --without is for those that ship.")
     url, prefix = redis_url(options.redis, ca=options.redis_ca), checked_prefix(options.prefix or PREFIX)
+    needed("taskiq", "taskiq_redis")
     secret = (key_path(options.key), *url.files)
     files = Files(options.tools, options.folder, options.policy, options.gate, options.allow, secret)
     context = ToolContext(files.workspace())
@@ -102,7 +105,7 @@ def worker(options: WorkerOptions) -> int:
         )
         try:
             return DONE if asyncio.run(service.run()) else INTERRUPTED
-        except CatalogError as error:
+        except ForeignCatalog as error:
             raise UsageError(
                 f"{error} Give this worker the key of the others with --key FILE, or a --prefix of its own."
             ) from None

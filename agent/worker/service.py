@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
@@ -17,9 +18,11 @@ from quoth.agent.worker.health import health_server
 from quoth.agent.worker.reload import Reloader
 from quoth.tools.call.context import ToolContext
 from quoth.tools.catalog.connection import RedisUrl, connected
+from quoth.tools.catalog.payload import CatalogError, ForeignCatalog
 from quoth.tools.catalog.signing import Key
 from quoth.tools.catalog.store import followed, load_catalog, publish_catalog
 from quoth.tools.door.door import Door
+from quoth.tools.door.execution import brief
 from quoth.tools.errors import QuothError, StoreError
 from quoth.tools.remote.worker import Worker
 from quoth.tools.text import number_of
@@ -66,6 +69,7 @@ class Service:
         self._left = ""  # why the calls are left to others
         self._unread = ""  # why the catalogue cannot be read
         self._trouble = ""
+        self._at_terminal = os.isatty(0)
         self._ending = asyncio.Event()
         self._at_once = asyncio.Event()
         self._hung_up = asyncio.Event()
@@ -117,8 +121,13 @@ class Service:
         one is read by every caller."""
         table = self._offer.table
         async with connected(self._url) as redis:
-            there = await load_catalog(redis, key=self._key, prefix=self._prefix)
-            if there is not None and there["schema_hash"] == table.schema_hash:
+            try:
+                there = await load_catalog(redis, key=self._key, prefix=self._prefix)
+            except ForeignCatalog:
+                raise
+            except CatalogError:  # altered, or of another version of quoth: ours takes its place
+                there = None
+            if there is not None and there["tools"] == table.entries:
                 self._version = there["version"]
             else:
                 self._version, _ = await publish_catalog(redis, table, key=self._key, prefix=self._prefix)
@@ -127,17 +136,20 @@ class Service:
     async def _reload(self, *, asked: bool) -> None:
         """Run the files again, publish what they offer now, and let the next call be made with it. Calls in
         work end with what they began with."""
-        before = self._published
+        before, old = self._version, self._offer.table.entries
         try:
             offer = await asyncio.to_thread(self._reloader.reload)
-        except QuothError as error:
-            self._say("refused", f"{error}\nThe tools stay as they were.", message=str(error))
+        except Exception as error:  # people's files may raise anything
+            why = str(error) if isinstance(error, QuothError) else f"The files cannot be run: {brief(error)}."
+            self._say("refused", f"{why}\nThe tools stay as they were.", message=why)
             return
-        self._worker.door = self._door(offer)
-        if offer.table.schema_hash != before or asked:
-            await self._publish()
-            self._left, self._worker.paused = "", False
-        same = " Nothing that callers see has changed." if self._published == before else ""
+        try:
+            if asked or offer.table.entries != old:
+                await self._publish()
+                self._left, self._worker.paused = "", False
+        finally:  # until it is published, nobody calls with what is new
+            self._worker.door = self._door(offer)
+        same = " Nothing that callers see has changed." if self._version == before else ""
         self._say("reloaded", self._told("Reloaded:") + same, **self._data())
 
     async def _follow(self) -> None:
@@ -196,7 +208,8 @@ class Service:
 
     @contextlib.contextmanager
     def _heard(self) -> Iterator[None]:
-        """SIGHUP loads the files again; SIGTERM and SIGINT end the worker, the second one at once."""
+        """SIGHUP loads the files again, unless its terminal is gone; SIGTERM and SIGINT end the worker, the
+        second one at once."""
         loop = asyncio.get_running_loop()
         handlers = {signal.SIGHUP: self._hangs_up, signal.SIGTERM: self._end, signal.SIGINT: self._end}
         for number, handler in handlers.items():
@@ -208,7 +221,10 @@ class Service:
                 loop.remove_signal_handler(number)
 
     def _hangs_up(self) -> None:
-        self._hung_up.set()
+        if self._at_terminal and not os.isatty(0):  # its window was closed
+            self._end()
+        else:
+            self._hung_up.set()
 
     def _end(self) -> None:
         if self._ending.is_set():

@@ -25,7 +25,7 @@ TAKEOVER = 3  # seconds
 LONGEST = 900.0  # that all of it may take
 
 
-async def bad_weather(storm: Storm, calls: asyncio.Task[None]) -> None:
+async def bad_weather(storm: Storm, calls: asyncio.Task[None], given: argparse.Namespace) -> None:
     """One thing after the other while there are calls, the next often before the last is over."""
     happening: set[asyncio.Task[None]] = set()
     while not calls.done():
@@ -38,6 +38,8 @@ async def bad_weather(storm: Storm, calls: asyncio.Task[None]) -> None:
             storm.redis_is_stopped(3 * random.random()),
             storm.tools_change(),
         ]
+        if given.flush:
+            kinds.append(storm.redis_is_emptied())
         random.shuffle(kinds)
         for kind in kinds:
             await asyncio.wait({calls}, timeout=4 * random.random())
@@ -69,10 +71,10 @@ async def main(given: argparse.Namespace, place: Path) -> bool:
             before = len(asyncio.all_tasks())
             calls = asyncio.create_task(storm.calls(given.calls, at_once=given.at_once))
             async with asyncio.timeout(LONGEST):
-                await asyncio.gather(calls, bad_weather(storm, calls))
+                await asyncio.gather(calls, bad_weather(storm, calls, given))
             took = time.monotonic() - since
-            await asyncio.sleep(TAKEOVER * 4)  # what was left by those that were killed is put away
-            faults = [*storm.faults(), *storm.left_in_redis()]
+            await storm.all_is_put_away()
+            faults = [*storm.faults()]
             await storm.close_callers()
             if (tasks := len(asyncio.all_tasks()) - before) > 0:
                 faults.append(f"{tasks} tasks of callers go on")
@@ -106,6 +108,7 @@ if __name__ == "__main__":
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--fsync", choices=("always", "everysec"), default="always")
+    parser.add_argument("--flush", action="store_true", help="FLUSHALL, too")
     given = parser.parse_args()
     random.seed(given.seed or None)
     with tempfile.TemporaryDirectory(prefix="quoth-storm-") as folder:

@@ -149,6 +149,7 @@ class Storm:
         caller = self.callers[order % len(self.callers)]
         told = self.orders[order] = Told(TOOLS[order % len(TOOLS)])
         while True:
+            await caller.renew()  # as before each turn of a model
             result = await caller.call(CallForm(told.tool, {_word(caller.table.get(told.tool)): order}))
             told.results.append(result)
             if not (result.status == "invalid" or "CATALOG_STALE" in result.message):
@@ -212,6 +213,12 @@ class Storm:
             await asyncio.sleep(seconds)
             self.server.send_signal(signal.SIGCONT)
 
+    async def redis_is_emptied(self) -> None:
+        async with self._redis:
+            self._happens("FLUSHALL")
+            with sync_client(self.url) as redis:
+                redis.flushall()
+
     async def tools_change(self) -> None:
         self._happens("a parameter changes, and SIGHUP")
         self._change_files()
@@ -257,6 +264,10 @@ class Storm:
             said = quoth("audit", "verify", cwd=place)
             if said.code:
                 yield f"the audit of {place.name} is not whole: {said.out}{said.err}"
+
+    async def all_is_put_away(self) -> None:
+        """What killed workers had is taken over and ended, and nothing is left."""
+        await self._until(lambda: not [*self.left_in_redis()], "nothing is left in Redis")
 
     def left_in_redis(self) -> Iterator[str]:
         """What stays there for ever, or longer than it is of use."""

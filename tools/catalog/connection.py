@@ -116,7 +116,7 @@ def redis_url(
             "A password on the command line can be seen by everybody on this machine; set"
             f" {variable} to the whole URL, or write @FILE for a file that holds it and only you may read."
         )
-    _needed()
+    needed()
     return url
 
 
@@ -186,8 +186,9 @@ def checked_prefix(prefix: str) -> str:
     )
 
 
-def _needed() -> None:
-    for name in ("redis", "msgpack"):
+def needed(*more: str) -> None:
+    """Raises UsageError where the packages of the extra are not installed."""
+    for name in ("redis", "msgpack", *more):
         if find_spec(name) is None:
             raise UsageError(f"Redis needs {name}, which is not installed: pip install 'quoth[redis]'.")
 

@@ -159,8 +159,10 @@ class CallBroker(RedisStreamBroker):
         return [entry.decode() for entry in lost]
 
     async def say_alive(self) -> None:
-        """Give a sign of life, unless this worker is about to end."""
-        if not self.stopping:
+        """Be among the workers that callers wait for, unless this one ends, or leaves the calls to others."""
+        if self.paused or self.stopping:
+            await self.redis.zrem(self._workers, self.consumer_name)
+        else:
             await self._alive(keys=[self._workers], args=[self.consumer_name])
 
     async def listen(self) -> AsyncGenerator[AckableMessage, None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from collections.abc import Callable
@@ -9,19 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from far_tools import FarTools, fruit, set_password
+from far_tools import FarTools, fruit
 from servers import redis_server
-from words import agent, complaint, files, quoth, table_of, tool
+from words import agent, complaint, files, quoth, scripted, table_of, tool
 
 from quoth import Agent, ToolOptions
+from quoth.agent.client import AsyncAgent
 from quoth.agent.run.run import RunLimits
+from quoth.agent.session.index import fork_session
 from quoth.neuro.prompt.belt import NEWS, news_text
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.catalog.connection import RedisUrl
 from quoth.tools.catalog.payload import CatalogError
 from quoth.tools.catalog.signing import key_path, new_key
-from quoth.tools.errors import UsageError
 from quoth.tools.registry.table import CognitiveTool
+
+pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 
 
 @pytest.fixture
@@ -193,6 +197,51 @@ def test_a_shorter_conversation_still_tells_of_the_tools(tmp_path: Path, far: Fa
         assert told(requests(ann))[-1] == [CHANGED]
 
 
+def test_chats_side_by_side_have_the_same_tools_and_are_each_told(tmp_path: Path, far: FarTools) -> None:
+    async def talk() -> list[bytes]:
+        model = scripted("Hello.", "Hello.", '(count-fruit :kind "pears")', "Well.")
+        options = ToolOptions(remote=far.catalog, prefix=far.prefix)
+        async with AsyncAgent(workspace=tmp_path, tools=options, model=model) as bot:
+            first, second = bot.for_chat("a"), bot.for_chat("b")
+            for chat in (first, second):
+                await chat.say("Hello.")
+            await asyncio.to_thread(far.publish, fruit(word="kind"))
+            await asyncio.to_thread(far.heard)
+            assert (await first.say("How many?")).calls[0].result.value == 30
+            await second.say("And you?")
+        return list(model.seen)
+
+    assert told(asyncio.run(talk())) == [[], [], [CHANGED], [CHANGED]]
+
+
+def test_each_step_of_a_flight_has_the_tools_of_its_time(tmp_path: Path, far: FarTools) -> None:
+    files(tmp_path, {"p.org": PLAN})
+    with shopping(tmp_path, far, tools=[changing(far, fruit(count=31, allow_repeat=True))]) as ann:
+        report = ann.fly(tmp_path / "p.org")
+    assert [(step.id, step.status) for step in report.steps] == [("one", "done"), ("two", "done")]
+    assert len(far.calls) == 2
+
+
+PLAN = """
+* PLAN One
+:PROPERTIES:
+:ID: one
+:END:
+#+begin_src hy
+(count-fruit :fruit "pears")
+(probe)
+#+end_src
+* PLAN Two
+:PROPERTIES:
+:ID: two
+:EXPECT: (= result 31)
+:END:
+#+begin_src hy
+(count-fruit :fruit "pears")
+#+end_src
+"""
+
+
 # The record
 
 
@@ -217,6 +266,16 @@ def test_resumed_with_the_same_tools_it_is_told_of_them_once(tmp_path: Path, far
         ann.resume()
         (request,) = requests(ann)
         assert (told([request]), "have changed since" in request.decode()) == ([[CHANGED]], False)
+
+
+def test_a_fork_goes_on_from_what_was_told(tmp_path: Path, far: FarTools) -> None:
+    change = changing(far, fruit(word="kind"))
+    with shopping(tmp_path, far, "(probe)", tools=[change]) as ann:
+        assert ann.run("How many pears?").status == "failed"
+        fork, _ = fork_session(ann._agent.store, "s1")
+    with agent(tmp_path, "30.", tools=[change], session=fork) as ann:
+        ann.resume()
+        assert told(requests(ann)) == [[CHANGED]]
 
 
 def test_between_two_processes_a_person_and_the_model_hear_of_changed_tools(
@@ -252,6 +311,19 @@ def test_replayed_a_session_whose_tools_changed_makes_the_same_calls(tmp_path: P
     assert len(far.calls) == made
 
 
+def test_replayed_without_a_server_it_is_said_that_the_tools_are_not_here(tmp_path: Path) -> None:
+    with redis_server() as url:
+        far = FarTools(url, fruit())
+        with shopping(tmp_path, far, '(count-fruit :fruit "pears")', "30.") as ann:
+            ann.run("How many pears?")
+    said = quoth("replay", "s1", cwd=tmp_path)
+    assert said.code == 1
+    assert said.err.startswith(
+        f"quoth: The remote tools are not here. The Redis at {url} cannot be used: no server answers there.\n"
+        "quoth: Tools that are not here: count-fruit.\n"
+    )
+
+
 def test_where_the_tools_are_is_kept_and_never_the_password(tmp_path: Path, far: FarTools) -> None:
     with shopping(tmp_path, far) as ann:
         assert ann.call('(count-fruit :fruit "pears")').value == 30
@@ -281,125 +353,6 @@ def test_a_catalogue_that_is_not_believed_leaves_a_row_in_the_audit(tmp_path: Pa
     why = complaint(CatalogError, lambda: agent(tmp_path, tools=options, audit=audit))
     (row,) = audit.rows()
     assert (row["status"], row["stage"], row["message"]) == ("denied", "catalog", why)
-
-
-# Commands
-
-
-@pytest.fixture
-def shop(tmp_path: Path, far: FarTools) -> list[str]:
-    """The options of a command that has the tools of the shop."""
-    files(tmp_path, {"here.hy": HERE, "talk.txt": TALK})
-    return ["--remote", far.url.full, "--prefix", far.prefix]
-
-
-HERE = """
-(require quoth [def-cognitive-tool])
-(def-cognitive-tool count-fruit "Count the fruit that is here." :body 7)
-"""
-TALK = "Hello.\n---\nWelcome.\n"
-
-
-def test_commands_show_remote_tools_beside_those_that_are_here(tmp_path: Path, shop: list[str]) -> None:
-    assert "(count-fruit :fruit str)" in quoth("tools", *shop, cwd=tmp_path).out
-    assert (
-        json.loads(quoth("tools", "count-fruit", "--json", *shop, cwd=tmp_path).out)["name"] == "count-fruit"
-    )
-    assert "- count-fruit: A tool for a test." in quoth("belt", *shop, cwd=tmp_path).out
-
-
-def test_commands_name_both_of_two_tools_with_one_name(
-    tmp_path: Path, shop: list[str], far: FarTools
-) -> None:
-    said = quoth("tools", "--tools", "here.hy", *shop, cwd=tmp_path)
-    assert (said.code, said.err) == (
-        2,
-        f"quoth: There is a tool count-fruit here, and a tool count-fruit in the catalogue {far.prefix}:"
-        " --local count-fruit keeps the one that is here.\n",
-    )
-    said = quoth("call", "(count-fruit)", "--tools", "here.hy", "--local", "count-fruit", *shop, cwd=tmp_path)
-    assert said.out == "7\n"
-
-
-def test_a_session_with_remote_tools_is_opened_with_them_again(tmp_path: Path, shop: list[str]) -> None:
-    words = ("--model", "scripted:talk.txt", "--session", "s1")
-    assert quoth("run", "Hello.", *words, *shop, cwd=tmp_path).out == "Hello.\n"
-    assert quoth("log", "s1", cwd=tmp_path).out.splitlines()[0].endswith(f", remote {shop[1]}")
-    again = quoth("resume", "s1", "And now?", cwd=tmp_path)
-    assert (again.code, again.out) == (0, "Welcome.\n")
-    replayed = quoth("replay", "s1", cwd=tmp_path)
-    assert "not here" not in replayed.err
-    assert replayed.code == 0
-
-
-def test_the_password_of_the_server_comes_from_the_environment_again(tmp_path: Path, state: Path) -> None:
-    with redis_server() as url:
-        far = FarTools(url, fruit())
-        set_password(far.url, "hush-1234")
-        full = url.replace("unix://", "unix://kiosk:hush-1234@")
-        files(tmp_path, {"talk.txt": TALK})
-        words = ("--remote", url, "--prefix", far.prefix)
-        first = ("run", "Hello.", "--model", "scripted:talk.txt", "--session", "s1", *words)
-        said = quoth(*first, cwd=tmp_path)
-        assert said.err == (
-            f"quoth: The Redis at {url} cannot be used: it wants a user or password, and the URL has none.\n"
-        )
-        assert quoth(*first, cwd=tmp_path, env={"QUOTH_REDIS": full}).out == "Hello.\n"
-        assert quoth("resume", "s1", "And?", cwd=tmp_path, env={"QUOTH_REDIS": full}).out == "Welcome.\n"
-        kept = quoth("export", "s1", cwd=tmp_path).out
-    assert "hush" not in kept
-    assert "kiosk" not in kept
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (["--local", "eval"], "--local keeps a tool here that is remote too; it goes with --remote URL."),
-        (["--remote", ""], "The URL of the catalogue is empty; write redis://HOST:PORT."),
-        (
-            ["--remote", "redis://ann:hush@127.0.0.1"],
-            "A password on the command line can be seen by everybody on this machine; set QUOTH_REDIS to the"
-            " whole URL, or write @FILE for a file that holds it and only you may read.",
-        ),
-        (
-            ["--remote", "redis://127.0.0.1:1"],
-            "The Redis at redis://127.0.0.1:1 cannot be used: no server answers there.",
-        ),
-        (
-            ["--remote", "redis://127.0.0.1:1", "--key", "none"],
-            "There is no key at none; make one with quoth catalog key new, or copy it from the machine that"
-            " has it.",
-        ),
-    ],
-)
-def test_what_is_wrong_with_the_options_of_remote_tools_is_a_sentence(
-    tmp_path: Path, far: FarTools, words: list[str], why: str
-) -> None:
-    for command in (["tools"], ["call", "(eval 1)"]):
-        assert quoth(*command, *words, cwd=tmp_path).err == f"quoth: {why}\n"
-
-
-def test_what_is_to_be_kept_here_is_named_with_the_nearest(tmp_path: Path, shop: list[str]) -> None:
-    said = quoth("tools", "--local", "red-file", *shop, cwd=tmp_path)
-    assert (said.code, said.err) == (
-        2,
-        "quoth: There is no tool red-file here to keep. Did you mean read-file?\n",
-    )
-
-
-def test_without_the_extra_it_is_said_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("quoth.tools.catalog.connection.find_spec", lambda name: None)
-    assert complaint(UsageError, lambda: agent(tmp_path, tools=ToolOptions(remote="redis://127.0.0.1"))) == (
-        "Redis needs redis, which is not installed: pip install 'quoth[redis]'."
-    )
-
-
-def test_local_names_what_is_remote_too() -> None:
-    assert complaint(UsageError, lambda: ToolOptions(local=["read-file"])) == (
-        "local keeps a tool here that is remote too; it goes with remote."
-    )
 
 
 # What the rules here, or the users there, deny always

@@ -12,6 +12,7 @@ from quoth.agent.worker.assembly import Files, Offer, door_of
 from quoth.tools.call.call import new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.errors import QuothError, ToolError, UsageError
+from quoth.tools.history.audit import StoreAudit
 from quoth.tools.storage.database import Store
 
 SHOP = """(require quoth [def-cognitive-tool])
@@ -43,6 +44,16 @@ async def test_what_no_rule_of_the_worker_forbids_was_allowed_by_the_caller(
     offer = stall(tmp_path).offer()
     assert await called(offer, store, '(sell :fruit "pears")') == ("ok", "")
     assert (await called(offer, store, '(count-fruit :fruit "durian")'))[0] == "denied"
+
+
+async def test_each_delivery_of_a_call_has_its_row_beside_that_of_a_caller_with_the_same_store(
+    tmp_path: Path, store: Store
+) -> None:
+    door = door_of(stall(tmp_path).offer(), lambda: store)
+    call = new_call(form('(sell :fruit "pears")'), route="remote")
+    context = ToolContext(stall(tmp_path).workspace())
+    assert [(await door.dispatch(call, context)).status for _ in range(2)] == ["ok", "ok"]
+    assert [row["id"] for row in StoreAudit(lambda: store).rows()] == [f"{call.id}.1", f"{call.id}.2"]
 
 
 async def test_the_rules_and_options_of_the_worker_count(tmp_path: Path, store: Store) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgpack
 import pytest
-from caller import KEY, TAKEOVER, Caller, at_work, calling, until
-from words import Spy, form, tool
+from caller import KEY, TAKEOVER, Caller, at_work, calling, until, until_async
+from words import Spy, form, table_of, tool
 
 from quoth.tools.call.call import Call, deny
 from quoth.tools.catalog.signing import Key
@@ -487,6 +488,43 @@ async def test_a_body_that_had_begun_is_asked_about_and_each_time_anew(redis: st
             final = dataclasses.replace(call, grant="3" * 32, approved=[asked.question, anew.question])
             assert (await caller.ask(final)).status == "ok"
     assert body.calls == 1
+
+
+async def test_a_body_that_had_begun_is_asked_about_also_by_a_worker_with_other_tools(redis: str) -> None:
+    body = Spy()
+    async with calling(redis, count(body, effects=["memory"])) as caller:
+        old = caller.call(COUNT, schema_hash="0" * 64)
+        await caller.send(old)
+        await gone(caller, begun=old)
+        async with at_work(caller):
+            asked = await caller.reply()
+            assert (type(asked), asked.reason) == (Asks, BEGUN)
+            again = dataclasses.replace(old, grant="2" * 32, approved=[asked.question])
+            assert isinstance(await caller.ask(again), Stale)
+    assert not body.ran
+
+
+async def test_a_kept_result_answers_whatever_the_tools_are_by_now(redis: str) -> None:
+    async with calling(redis, count(effects=["memory"])) as caller:
+        async with at_work(caller):
+            await caller.ask(call := caller.call(COUNT))
+        caller.table = table_of(count(effects=["reads"]))
+        async with at_work(caller):
+            assert (await caller.ask(dataclasses.replace(call, grant="2" * 32))).value == 30
+
+
+async def test_a_worker_that_leaves_the_calls_to_others_is_not_waited_for(
+    redis: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quoth.tools.remote.worker.ALIVE_SECONDS", 0.01)
+    async with calling(redis, count()) as caller, at_work(caller) as worker:
+        alive = partial(caller.redis.zcard, names.workers(caller.prefix))
+        await caller.ask(COUNT)
+        assert await alive() == 1
+        worker.paused = True
+        await until_async(alive)
+        worker.paused = False
+        assert (await caller.ask(COUNT)).value == 30
 
 
 async def test_a_body_that_had_begun_is_remembered_by_a_worker_that_came_too_late(redis: str) -> None:
