@@ -18,9 +18,11 @@ from quoth.agent.worker.health import health_server
 from quoth.agent.worker.reload import Reloader
 from quoth.tools.call.context import ToolContext
 from quoth.tools.catalog.connection import RedisUrl, connected
+from quoth.tools.catalog.payload import CatalogError, ForeignCatalog
 from quoth.tools.catalog.signing import Key
 from quoth.tools.catalog.store import followed, load_catalog, publish_catalog
 from quoth.tools.door.door import Door
+from quoth.tools.door.execution import brief
 from quoth.tools.errors import QuothError, StoreError
 from quoth.tools.remote.worker import Worker
 from quoth.tools.text import number_of
@@ -119,8 +121,13 @@ class Service:
         one is read by every caller."""
         table = self._offer.table
         async with connected(self._url) as redis:
-            there = await load_catalog(redis, key=self._key, prefix=self._prefix)
-            if there is not None and there["schema_hash"] == table.schema_hash:
+            try:
+                there = await load_catalog(redis, key=self._key, prefix=self._prefix)
+            except ForeignCatalog:
+                raise
+            except CatalogError:  # altered, or of another version of quoth: ours takes its place
+                there = None
+            if there is not None and there["tools"] == table.entries:
                 self._version = there["version"]
             else:
                 self._version, _ = await publish_catalog(redis, table, key=self._key, prefix=self._prefix)
@@ -129,19 +136,20 @@ class Service:
     async def _reload(self, *, asked: bool) -> None:
         """Run the files again, publish what they offer now, and let the next call be made with it. Calls in
         work end with what they began with."""
-        before = self._published
+        before, old = self._version, self._offer.table.entries
         try:
             offer = await asyncio.to_thread(self._reloader.reload)
-        except QuothError as error:
-            self._say("refused", f"{error}\nThe tools stay as they were.", message=str(error))
+        except Exception as error:  # people's files may raise anything
+            why = str(error) if isinstance(error, QuothError) else f"The files cannot be run: {brief(error)}."
+            self._say("refused", f"{why}\nThe tools stay as they were.", message=why)
             return
         try:
-            if offer.table.schema_hash != before or asked:
+            if asked or offer.table.entries != old:
                 await self._publish()
                 self._left, self._worker.paused = "", False
         finally:  # until it is published, nobody calls with what is new
             self._worker.door = self._door(offer)
-        same = " Nothing that callers see has changed." if self._published == before else ""
+        same = " Nothing that callers see has changed." if self._version == before else ""
         self._say("reloaded", self._told("Reloaded:") + same, **self._data())
 
     async def _follow(self) -> None:

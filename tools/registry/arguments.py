@@ -206,11 +206,11 @@ def _places(hint: Any, location: Sequence[int | str]) -> Iterator[str]:
     """The places in the data that a location names, as ``[0]`` or ``["name"]``; pydantic names the branches
     of unions too."""
     for part in location:
-        kinds = [one for one in typing.get_args(hint) if one is not type(None)]
-        if typing.get_origin(hint) in UNIONS and len(kinds) == 1:
-            hint = kinds[0]
-            kinds = list(typing.get_args(hint))
-        origin = typing.get_origin(hint)
+        origin, kinds = typing.get_origin(hint), typing.get_args(hint)
+        if origin in UNIONS:
+            kinds = tuple(one for one in kinds if one is not type(None))
+            if len(kinds) == 1:
+                origin, kinds = typing.get_origin(kinds[0]), typing.get_args(kinds[0])
         if origin in UNIONS:
             label = str(part).partition("[")[0]
             named = (one for one in kinds if getattr(typing.get_origin(one), "__name__", "") == label)

@@ -15,6 +15,7 @@ from typing import Any
 from quoth.tools.errors import DefinitionError, QuothError, did_you_mean
 from quoth.tools.lisp.printer import print_value
 from quoth.tools.registry.arguments import example_of
+from quoth.tools.registry.json_type import core_of
 from quoth.tools.registry.param_types import type_of
 from quoth.tools.registry.parameters import NAME, Param, make_param
 from quoth.tools.registry.tool import CognitiveTool
@@ -64,12 +65,12 @@ def tool_of(entry: Any, body: Callable[..., Any], *, remote: str = "", patience:
 
 
 def _tool_of(entry: dict[str, Any], body: Callable[..., Any], remote: str, patience: float) -> CognitiveTool:
-    _check_size(entry)
+    _check_data(entry)
     _check_fields(entry, FIELDS, _NEEDED)
     name = entry["name"]
     params = tuple(_param_of(name, data) for data in entry["params"])
-    properties = entry["parameters"].get("properties")
-    if not isinstance(properties, dict) or set(properties) != {one.name for one in params if not one.hidden}:
+    core_of(entry["parameters"])
+    if set(entry["parameters"].get("properties", "?")) != {one.name for one in params if not one.hidden}:
         raise DefinitionError("parameters has other properties than its params.")
     tool = CognitiveTool(
         params=params,
@@ -136,8 +137,8 @@ def _meaning(kind: Any) -> str:
     return _NAMES[kind]
 
 
-def _check_size(entry: dict[str, Any]) -> None:
-    """No entry is so large, or so deep, that reading it would be work."""
+def _check_data(entry: dict[str, Any]) -> None:
+    """An entry is JSON data, and none so large, or so deep, that to read it is work."""
     level: list[Any] = [entry]
     count = 0
     for _ in range(MAX_DEPTH):
@@ -147,10 +148,16 @@ def _check_size(entry: dict[str, Any]) -> None:
         count += len(inner)
         if count > MAX_VALUES:
             raise DefinitionError(f"it holds more than {MAX_VALUES:,} values.")
+        keys = {type(key) for item in level if isinstance(item, dict) for key in item}
+        if not keys <= {str} or not set(map(type, inner)) <= _DATA:
+            raise DefinitionError("it holds what is no JSON data.")
         level = [item for item in inner if isinstance(item, (dict, list))]
         if not level:
             return
     raise DefinitionError(f"it is nested deeper than {MAX_DEPTH}.")
+
+
+_DATA = {str, int, float, bool, type(None), list, dict}
 
 
 def _shown(value: Any) -> str:

@@ -20,7 +20,7 @@ from quoth.tools.text import short
 # What says something to a reader, or is checked by the class itself, at home.
 TOLD = frozenset(
     ("description", "default", "examples", "format", "deprecated", "readOnly", "writeOnly", "uniqueItems",
-     "contentEncoding", "contentMediaType", "patternProperties", "propertyNames")
+     "contentEncoding", "contentMediaType", "contentSchema", "patternProperties", "propertyNames")
 )  # fmt: skip
 # What bounds a value of each type, and pydantic-core's word for it.
 _SIZES = {"minLength": "min_length", "maxLength": "max_length"}
@@ -71,7 +71,7 @@ def json_type(schema: dict[str, Any]) -> type[JsonType]:
     """The type with this JSON Schema. Raises DefinitionError for a schema that cannot be checked here."""
     from pydantic_core import SchemaError, SchemaValidator
 
-    core = _core(schema)
+    core = core_of(schema)
     try:
         SchemaValidator(core)
     except SchemaError as error:
@@ -119,7 +119,7 @@ def _values(schema: Mapping[str, Any]) -> list[Any]:
 # The same in the words of pydantic-core
 
 
-def _core(schema: Any) -> Any:
+def core_of(schema: Any) -> Any:
     """The schema for pydantic-core. Raises DefinitionError for one with other words or values."""
     from pydantic_core import core_schema
 
@@ -133,7 +133,7 @@ def _core(schema: Any) -> Any:
         return core_schema.literal_schema(values)
     for key in ("anyOf", "oneOf"):
         if key in schema:
-            _only(schema, {key, "type"} if schema.get("type") == "object" else {key})
+            _only(schema, {key, "type", *_LIMITS})  # pydantic writes the type of its branches beside them
             if not isinstance(schema[key], list) or not schema[key]:
                 raise _wrong(schema, f"has no list in {key}")
             return _union(schema[key], schema)
@@ -155,8 +155,8 @@ def _union(branches: list[Any], schema: dict[str, Any]) -> Any:
     if null in branches and len(branches) > 1:
         return core_schema.nullable_schema(_union([one for one in branches if one != null], schema))
     if len(branches) == 1:
-        return _core(branches[0])
-    cores = [_core(one) for one in branches]
+        return core_of(branches[0])
+    cores = [core_of(one) for one in branches]
     return core_schema.union_schema(
         cores,
         custom_error_type="json_union",
@@ -201,13 +201,13 @@ def _array(schema: dict[str, Any], given: dict[str, Any]) -> Any:
     first = schema.get("prefixItems")
     if first is None:
         items = schema.get("items", {})
-        return core_schema.list_schema(_core(items), strict=True, **given)
+        return core_schema.list_schema(core_of(items), strict=True, **given)
     if not isinstance(first, list) or not first:
         raise _wrong(schema, "has no list in prefixItems")
-    cores, place = [_core(one) for one in first], None
+    cores, place = [core_of(one) for one in first], None
     if schema.get("items") not in (None, False):
         place = len(cores)
-        cores.append(_core(schema["items"]))
+        cores.append(core_of(schema["items"]))
     whole = core_schema.tuple_schema(cores, variadic_item_index=place, strict=False)
     return core_schema.chain_schema([core_schema.list_schema(strict=True, **given), whole])
 
@@ -222,17 +222,17 @@ def _object(schema: dict[str, Any], given: dict[str, Any]) -> Any:
     if not isinstance(required, list) or not all(map(properties.__contains__, map(str, required))):
         raise _wrong(schema, "requires what is none of its properties")
     if not properties and more is not False:
-        values = core_schema.any_schema() if more is True else _core(more)
+        values = core_schema.any_schema() if more is True else core_of(more)
         text = core_schema.str_schema(strict=True)
         return core_schema.dict_schema(text, values, strict=True, **given)
     fields = {
-        name: core_schema.typed_dict_field(_core(node), required=name in required)
+        name: core_schema.typed_dict_field(core_of(node), required=name in required)
         for name, node in properties.items()
     }
     if isinstance(more, bool):
         extra: Any = {"extra_behavior": "allow" if more else "forbid"}
     else:
-        extra = {"extra_behavior": "allow", "extras_schema": _core(more)}
+        extra = {"extra_behavior": "allow", "extras_schema": core_of(more)}
     return core_schema.typed_dict_schema(fields, strict=True, **extra)
 
 
@@ -258,7 +258,8 @@ _MAKERS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
 
 def _bound(schema: dict[str, Any], key: str) -> Any:
     value = schema[key]
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    odd = isinstance(value, float) and not math.isfinite(value)
+    if odd or isinstance(value, bool) or not isinstance(value, (int, float)):
         raise _wrong(schema, f"has no number in {key}")
     if key not in _LIMITS and not (isinstance(value, int) and 0 <= value < LARGEST):
         raise _wrong(schema, f"has no size in {key}")
@@ -271,6 +272,8 @@ def _only(schema: dict[str, Any], known: set[str]) -> None:
     for key in schema:
         if key not in known and key not in TOLD:
             raise _wrong(schema, f"has the word {short(print_value(key), 40)}, which is not checked here")
+    if not isinstance(schema.get("description", ""), str):
+        raise _wrong(schema, "has a description that is no text")
 
 
 def _is_scalar(value: Any) -> bool:

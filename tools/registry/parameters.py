@@ -18,6 +18,7 @@ from quoth.tools.errors import DefinitionError, did_you_mean
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, print_value
 from quoth.tools.registry.param_types import (
     HINT,
+    PLAIN,
     WorkspacePath,
     has_form,
     has_json,
@@ -125,6 +126,33 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
             keys = ", ".join(f":{known}" for known in SPEC_KEYS) + "." + did_you_mean(key, SPEC_KEYS)
             raise DefinitionError(f"{where}: unknown key :{key}; the keys are {keys}")
     hint = spec.get("type", str)
+    kind = hint if hint in PLAIN else _checked_type(where, hint)
+    choices = _checked_choices(where, hint, spec.get("choices"))
+    for bound in ("min", "max"):
+        limit = spec.get(bound)
+        if limit is None:
+            continue
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or limit != limit:
+            raise DefinitionError(f"{where}: :{bound} is a number, not {print_value(limit)}.")
+        if not set(typing.get_args(hint) or (hint,)) <= {int, float, type(None)}:
+            raise DefinitionError(f"{where}: :{bound} is for int and float, not for {type_name(hint)}.")
+        whole = isinstance(limit, int) or limit.is_integer()
+        if not whole and float not in (hint, *typing.get_args(hint)):
+            raise DefinitionError(f"{where}: :{bound} of an int is a whole number, not {print_value(limit)}.")
+    for flag in ("secret", "hidden"):
+        if not isinstance(spec.get(flag, False), bool):
+            raise DefinitionError(f"{where}: :{flag} is True or False, not {print_value(spec[flag])}.")
+    given = {**spec, "type": kind, "doc": str(spec.get("doc", "")), "choices": choices}
+    param = Param(name, **given, own=hint if kind is not hint and has_json(kind) else None)
+    if (default := _checked_default(where, param)) is not param.default:
+        param = replace(param, default=default)
+    if param.hidden and param.required:
+        raise DefinitionError(f"{where}: a :hidden parameter needs a :default, for nobody is told of it.")
+    return param
+
+
+def _checked_type(where: str, hint: Any) -> Any:
+    """The type as any machine knows it."""
     if not is_known(hint):
         raise DefinitionError(f"{where}: {type_name(hint)} is no type for a parameter; {HINT}.")
     if hides_paths(hint):
@@ -140,31 +168,7 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
         raise DefinitionError(f"{where}: a form stands alone, not inside of another type.")
     if has_json(kind) and has_paths(kind):
         raise DefinitionError(f"{where}: a path and a class cannot stand in one type.")
-    choices = _checked_choices(where, hint, spec.get("choices"))
-    for bound in ("min", "max"):
-        limit = spec.get(bound)
-        if limit is None:
-            continue
-        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or limit != limit:
-            raise DefinitionError(f"{where}: :{bound} is a number, not {print_value(limit)}.")
-        if not set(typing.get_args(hint) or (hint,)) <= {int, float, type(None)}:
-            raise DefinitionError(f"{where}: :{bound} is for int and float, not for {type_name(hint)}.")
-        if (
-            float not in (hint, *typing.get_args(hint))
-            and not isinstance(limit, int)
-            and not limit.is_integer()
-        ):
-            raise DefinitionError(f"{where}: :{bound} of an int is a whole number, not {print_value(limit)}.")
-    for flag in ("secret", "hidden"):
-        if not isinstance(spec.get(flag, False), bool):
-            raise DefinitionError(f"{where}: :{flag} is True or False, not {print_value(spec[flag])}.")
-    given = {**spec, "type": kind, "doc": str(spec.get("doc", "")), "choices": choices}
-    param = Param(name, **given, own=hint if has_json(kind) and not has_json(hint) else None)
-    if (default := _checked_default(where, param)) is not param.default:
-        param = replace(param, default=default)
-    if param.hidden and param.required:
-        raise DefinitionError(f"{where}: a :hidden parameter needs a :default, for nobody is told of it.")
-    return param
+    return kind
 
 
 def _checked_choices(where: str, hint: Any, given: Any) -> tuple[Any, ...]:
@@ -199,7 +203,8 @@ def _checked_default(where: str, param: Param) -> Any:
         raise DefinitionError(
             f"{where}: the default {print_value(default)} is not of its type, {type_name(param.type)}."
         )
-    if (param.min is not None and default < param.min) or (param.max is not None and default > param.max):
+    least, most = (side if isinstance(default, (int, float)) else None for side in (param.min, param.max))
+    if (least is not None and default < least) or (most is not None and default > most):
         raise DefinitionError(f"{where}: the default {print_value(default)} is outside its :min and :max.")
     if param.own is not None:
         default = _plain_default(where, param)

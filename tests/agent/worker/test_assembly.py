@@ -11,7 +11,8 @@ from words import complaint, files, form
 from quoth.agent.worker.assembly import Files, Offer, door_of
 from quoth.tools.call.call import new_call
 from quoth.tools.call.context import ToolContext
-from quoth.tools.errors import QuothError, UsageError
+from quoth.tools.errors import QuothError, ToolError, UsageError
+from quoth.tools.history.audit import StoreAudit
 from quoth.tools.storage.database import Store
 
 SHOP = """(require quoth [def-cognitive-tool])
@@ -43,6 +44,16 @@ async def test_what_no_rule_of_the_worker_forbids_was_allowed_by_the_caller(
     offer = stall(tmp_path).offer()
     assert await called(offer, store, '(sell :fruit "pears")') == ("ok", "")
     assert (await called(offer, store, '(count-fruit :fruit "durian")'))[0] == "denied"
+
+
+async def test_each_delivery_of_a_call_has_its_row_beside_that_of_a_caller_with_the_same_store(
+    tmp_path: Path, store: Store
+) -> None:
+    door = door_of(stall(tmp_path).offer(), lambda: store)
+    call = new_call(form('(sell :fruit "pears")'), route="remote")
+    context = ToolContext(stall(tmp_path).workspace())
+    assert [(await door.dispatch(call, context)).status for _ in range(2)] == ["ok", "ok"]
+    assert [row["id"] for row in StoreAudit(lambda: store).rows()] == [f"{call.id}.1", f"{call.id}.2"]
 
 
 async def test_the_rules_and_options_of_the_worker_count(tmp_path: Path, store: Store) -> None:
@@ -79,6 +90,13 @@ def test_what_cannot_be_offered_is_said(tmp_path: Path, options: dict[str, Any],
     with pytest.raises(QuothError) as refused:
         offered.offer()
     assert said.format(**made) in str(refused.value)
+
+
+def test_its_key_is_read_by_no_tool(tmp_path: Path) -> None:
+    key = tmp_path / "mine.key"
+    key.write_text("hush")
+    said = complaint(ToolError, lambda: Files([], tmp_path, secret=[key]).workspace().open_read("mine.key"))
+    assert said == "mine.key is a secret of quoth's, which no tool may read."
 
 
 def test_a_workspace_that_is_none_is_said(tmp_path: Path) -> None:

@@ -116,6 +116,15 @@ def test_changes_are_lines_of_json(shop: Shop) -> None:
     assert (ended.code, events) == (0, ["draining", "ended"])
 
 
+def test_a_call_in_work_ends_with_the_tools_it_began_with(shop: Shop) -> None:
+    with shop.opened("--health", "0") as worker, shop.asked("(nap :seconds 1.5)") as call:
+        wait_until(lambda: health(worker.heard)["running"] == 1)
+        files(shop.folder, {"shop.hy": SHOP.replace('"slept"', '"dozed"')})
+        worker.says("Reloaded: 2 tools, version 2")  # the hash is the same, the version of the code is not
+        assert shop.ask("(nap :seconds 0)").out == "dozed\n"
+        assert call.ended().out == "slept\n"
+
+
 def test_another_worker_with_other_tools_has_the_calls(shop: Shop) -> None:
     files(shop.folder, {"other.hy": SHOP.replace("Sleep.", "Sleep well.")})
     with shop.opened() as old:
@@ -152,6 +161,7 @@ def test_a_catalogue_that_redis_has_lost_is_published_again(shop: Shop, redis: s
             "--memory 5 is too little: with these tools and 10 calls at once the worker needs",
         ),
         (["--memory", "much"], "--memory of a worker is a number of megabytes, such as 2000, not much."),
+        (["--remote", "redis://127.0.0.1"], "A worker is told of its Redis with --redis URL;"),
         (["--without", "echo"], "A worker offers the tools of its files alone;"),
         (["--prefix", "a b"], "The prefix a b cannot be used;"),
         (["--allow", "nab=ann"], "--allow names nab, and there is no such tool. Did you mean nap?"),
@@ -171,3 +181,11 @@ def test_a_catalogue_of_another_key_is_left_alone(shop: Shop, state: Path) -> No
     told = quoth("worker", "--tools", "shop.hy", *shop.place, cwd=shop.folder)
     assert told.code == 2
     assert "Give this worker the key of the others with --key FILE, or a --prefix of its own." in told.err
+
+
+def test_one_that_was_altered_is_published_again(shop: Shop, redis: str) -> None:
+    with sync_client(redis_url(redis, typed=False)) as there:
+        stem = f"{shop.place[-1]}:tools:catalog:"
+        there.mset({f"{stem}seq": 7, f"{stem}current": 7, f"{stem}v7": b"tools"})
+        with shop.opened() as worker:
+            assert "version 8" in worker.heard

@@ -31,5 +31,5 @@ async def test_in_a_storm_every_call_has_one_result_and_is_made_once(tmp_path: P
             await storm.all_is_put_away()
             with storm.book.open("a") as book:
                 book.write("0\n0\n")  # the eyes are open
-            assert [*storm.faults()][0].startswith("enter-order 0 was done ")
+            assert next(storm.faults()).startswith("enter-order 0 was done ")
         assert storm.connections() == 1

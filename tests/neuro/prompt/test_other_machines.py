@@ -65,7 +65,7 @@ def test_any_tool_is_shown_and_any_call_of_it_judged_alike_elsewhere(chance: Ran
     made = a_tool(chance)
     there = elsewhere(made)
     assert_shown_alike(made, there)
-    for _ in range(10):
+    for _ in range(6):
         form = a_call(chance, made)
         assert judged(made, form) == judged(there, form)
 

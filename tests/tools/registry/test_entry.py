@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from decimal import Decimal
+from random import Random
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from examples import examples
+from generated_tools import a_call, a_tool, a_value
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, Field, Json, SecretStr, field_validator
 from words import complaint, form, gateway, tool
 
+from quoth.neuro.prompt.belt import VIEWS
 from quoth.tools.errors import DefinitionError, InvalidCallError, QuothError
-from quoth.tools.lisp.forms import to_json
+from quoth.tools.lisp.forms import CallForm, to_json
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.entry import schema_hash, tool_of
 from quoth.tools.registry.json_type import json_type, words
@@ -125,6 +135,40 @@ def test_a_union_in_a_class_is_told_in_words() -> None:
     assert said == f'probe: :data["value"] should be int or {inner} or None, not "x".'
 
 
+class Shelf(BaseModel):
+    """A field of each kind that pydantic writes down otherwise than it keeps it."""
+
+    since: datetime | None = None
+    price: Decimal | None = None
+    id: UUID | None = None
+    tags: set[str] = set()
+    pair: tuple[int, ...] = ()
+    secret: SecretStr | None = None
+    raw: Json[Any] | None = None
+    stock: dict[Literal["a", "b"], int] = {}
+    thing: Item | Basket | None = None
+    amount: int = Field(1, alias="howMany")
+
+
+def test_fields_of_any_kind_are_checked_as_they_are_written_and_made_by_the_class() -> None:
+    data = {
+        "since": "2026-03-01T00:00:00Z", "price": "1.50", "id": "12345678-1234-5678-1234-567812345678",
+        "tags": ["a", "a"], "pair": [1, 2], "secret": "x", "raw": "[1]", "stock": {"a": 1},
+        "thing": {"name": "aa"}, "howMany": 2,
+    }  # fmt: skip
+    made = tool(params={"data": {"type": Shelf}})
+    call = CallForm("probe", {"data": data})
+    assert made.checked(call)[0] == elsewhere(made).checked(call)[0] == call
+    assert made.checked(call)[1]["data"] == Shelf.model_validate(data)
+    odd = CallForm("probe", {"data": {"tags": "a", "pair": ["1"]}})
+    said = complaint(InvalidCallError, lambda: made.checked(odd))
+    assert said == complaint(InvalidCallError, lambda: elsewhere(made).checked(odd))
+    assert said == (
+        'probe: :data["tags"] should be a valid list, not "a"; '
+        ':data["pair"][0] should be a valid integer, not "1".'
+    )
+
+
 # The schemas that are checked
 
 WORDED: list[tuple[dict[str, Any], str]] = [
@@ -199,11 +243,8 @@ def test_a_pattern_that_takes_too_long_ends_the_check(monkeypatch: pytest.Monkey
         names: list[Annotated[str, Field(json_schema_extra={"pattern": "(?!x)(a|a)+$"})]]
 
     made = tool(params={"data": {"type": Named}})
-    slow = ["a" * 40 + "b"] * 1000
-    said = complaint(
-        InvalidCallError,
-        lambda: made.checked(form(f'(probe :data {{"names" {json.dumps(slow).replace(",", "")}}})')),
-    )
+    slow = CallForm("probe", {"data": {"names": ["a" * 40 + "b"] * 1000}})
+    said = complaint(InvalidCallError, lambda: made.checked(slow))
     assert said == "probe: it takes too long to look for (?!x)(a|a)+$ in it."
 
 
@@ -254,6 +295,41 @@ def nested(depth: int) -> Any:
     return {"list": nested(depth - 1)} if depth else "int"
 
 
+def some_places(node: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The ways to all that a value holds."""
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, inner in items:
+        yield (*way, key)
+        yield from some_places(inner, (*way, key))
+
+
+ODD = [
+    -1, 10**400, float("nan"), float("inf"), True, b"x", "str", "form", "path", "((", "$ref", {}, [],
+    {"list": "form"}, {"schema": {"type": "string", "pattern": "(a+)+$"}}, {"schema": {"minimum": 1e308}},
+]  # fmt: skip
+
+
+@examples(3)
+@given(st.randoms(use_true_random=True))
+def test_an_entry_with_anything_changed_is_a_tool_or_is_refused(chance: Random) -> None:
+    right = a_tool(chance).entry
+    for _ in range(5):
+        wrong = copy.deepcopy(right)
+        *way, last = chance.choice(list(some_places(wrong)))
+        node = wrong
+        for key in way:
+            node = node[key]
+        node[last] = chance.choice([*ODD, a_value(chance)])
+        try:
+            made = tool_of(wrong, lambda: None)
+        except QuothError:
+            continue
+        for show in VIEWS.values():
+            show(ToolTable((made,)))
+        with contextlib.suppress(InvalidCallError):
+            made.checked(a_call(chance, made))
+
+
 NAMELESS = "An entry of a catalogue has a tool's name, and this has none: "
 HOSTILE: list[tuple[Any, str]] = [
     (None, NAMELESS + "None."),
@@ -279,7 +355,10 @@ HOSTILE: list[tuple[Any, str]] = [
     (entry(tag={"prefix": "TAG", "colour": 1}), ":tag: there is no option :colour;"),
     (entry(users="ann"), 'users is a list, each item a text, not "ann".'),
     (entry(params=[5]), "params is a list, each item a dictionary, not [5]."),
-    (entry(parameters={"properties": {"b": {}}}), "parameters has other properties than its params."),
+    (
+        entry(parameters={"type": "object", "properties": {"b": {}}}),
+        "parameters has other properties than its params.",
+    ),
     (entry(examples=["(other :a 1)"]), "an example calls other; examples call the tool itself."),
     (entry(examples=["(probe :b 1)"]), "an example has the unknown argument :b."),
     (entry(examples=["(probe"]), "line 1"),
@@ -300,6 +379,10 @@ HOSTILE: list[tuple[Any, str]] = [
     (param(min=float("nan")), "parameter a: :min is a number, not NaN."),
     (param(choices=[[]]), "parameter a: the choice [] is not of its type, int."),
     (param(hidden=True), "parameter a: a :hidden parameter needs a :default,"),
+    (entry(description=b"x"), "it holds what is no JSON data."),
+    (entry(tag={5: "x"}), "it holds what is no JSON data."),
+    (entry(parameters={"properties": {"a": {"description": 5}}}), 'the JSON Schema {"properties" '),
+    (entry(parameters={"type": "object", "properties": {"a": {"description": 5}}}), 'the JSON Schema {"desc'),
     (param(type=nested(70)), "it is nested deeper than 60."),
     (
         entry(description="x", tag={"prefix": "TAG", "groups": ["a"] * 30_000}),

@@ -4,6 +4,7 @@ given up, and what becomes of a call when something in between is lost."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -47,6 +48,16 @@ async def test_a_call_is_made_by_a_worker_and_recorded_on_both_sides(machines: M
     assert (there["route"], there["user"], there["session"]) == ("remote", "ann", "s1")
     for same in ("id", "digest", "status", "form", "side_effects"):
         assert here[same] == there[same]
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+async def test_a_clock_that_is_wrong_is_no_matter(
+    machines: Machines, hours: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await machines.start_worker(tool("count-fruit", lambda fruit: 30, params=FRUIT))
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 3600 * hours)
+    assert (await machines.call('(count-fruit :fruit "pears")')).status == "ok"
 
 
 async def test_a_guard_of_the_worker_is_asked_there(machines: Machines) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import msgpack
 import pytest
-from caller import KEY, TAKEOVER, Caller, at_work, calling, until
-from words import Spy, form, tool
+from caller import KEY, TAKEOVER, Caller, at_work, calling, until, until_async
+from redis.asyncio import Redis
+from words import Spy, form, table_of, tool
 
 from quoth.tools.call.call import Call, deny
 from quoth.tools.catalog.signing import Key
@@ -22,7 +25,7 @@ from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.parameters import WorkspacePath
 from quoth.tools.remote import belief, names
 from quoth.tools.remote.away import SERVICES
-from quoth.tools.remote.broker import Delivery, make_broker
+from quoth.tools.remote.broker import CallBroker, Delivery
 from quoth.tools.remote.shared_receipts import CallRecords, LostError
 from quoth.tools.remote.wire import Answer, Asks, Cancel, Delegated, Ended, Nested, Progress, Stale
 from quoth.tools.remote.worker import MOST_ROWS
@@ -123,6 +126,7 @@ async def test_nothing_is_left_for_ever(redis: str, effects: list[str], seconds:
         left = [key.decode() async for key in caller.redis.scan_iter(f"{caller.prefix}:*")]
         kept = {key: await caller.redis.ttl(key) for key in left}
     assert kept.pop(caller.broker.queue_name) == -1  # it is empty
+    assert kept.pop(names.server(caller.prefix)) == -1  # one for all calls
     assert set(kept) == {
         caller.replies,
         names.grant(caller.prefix, call.grant),
@@ -429,7 +433,7 @@ async def gone(caller: Caller, times: int = 1, begun: Delegated | None = None) -
     from quoth.tools.catalog.connection import sync_client
 
     for number in range(times):
-        broker = make_broker(caller.url, caller.prefix, consumer=f"gone-{number}", takeover=TAKEOVER / 3)
+        broker = CallBroker(caller.url, caller.prefix, f"gone-{number}", TAKEOVER / 3)
         delivery: Any = await anext(broker.listen())
         if begun is not None:
             client = sync_client(caller.url)
@@ -487,6 +491,74 @@ async def test_a_body_that_had_begun_is_asked_about_and_each_time_anew(redis: st
             final = dataclasses.replace(call, grant="3" * 32, approved=[asked.question, anew.question])
             assert (await caller.ask(final)).status == "ok"
     assert body.calls == 1
+
+
+async def test_a_body_that_had_begun_is_asked_about_also_by_a_worker_with_other_tools(redis: str) -> None:
+    body = Spy()
+    async with calling(redis, count(body, effects=["memory"])) as caller:
+        old = caller.call(COUNT, schema_hash="0" * 64)
+        await caller.send(old)
+        await gone(caller, begun=old)
+        async with at_work(caller):
+            asked = await caller.reply()
+            assert (type(asked), asked.reason) == (Asks, BEGUN)
+            again = dataclasses.replace(old, grant="2" * 32, approved=[asked.question])
+            assert isinstance(await caller.ask(again), Stale)
+    assert not body.ran
+
+
+@pytest.mark.parametrize(
+    ("effects", "known", "asked"),
+    [("memory", "other", True), ("memory", "", False), ("reads", "other", False)],
+)
+async def test_what_was_sent_before_redis_started_again_may_have_begun(
+    redis: str, effects: str, known: str, asked: bool
+) -> None:
+    body = Spy(30)
+    async with calling(redis, count(body, effects=[effects])) as caller:
+        await caller.send(call := caller.call(COUNT))
+        if known:
+            await caller.redis.hset(names.server(caller.prefix), mapping={"run": known, "since": 0})
+        async with at_work(caller):
+            reply = await caller.reply()
+            assert (isinstance(reply, Asks), body.ran) == (asked, not asked)
+            if asked:
+                again = dataclasses.replace(call, grant="2" * 32, approved=[reply.question])
+                assert (await caller.ask(again)).value == 30
+                assert (await caller.ask(caller.call(COUNT))).value == 30
+
+
+async def test_a_redis_that_forgets_nothing_is_believed(redis: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Redis, "config_get", always := AsyncMock())
+    always.return_value = {"appendonly": "yes", "appendfsync": "always"}
+    async with calling(redis, count(effects=["memory"])) as caller:
+        await caller.send(caller.call(COUNT))
+        await caller.redis.hset(names.server(caller.prefix), mapping={"run": "other", "since": 0})
+        async with at_work(caller):
+            assert (await caller.reply()).value == 30
+
+
+async def test_a_kept_result_answers_whatever_the_tools_are_by_now(redis: str) -> None:
+    async with calling(redis, count(effects=["memory"])) as caller:
+        async with at_work(caller):
+            await caller.ask(call := caller.call(COUNT))
+        caller.table = table_of(count(effects=["reads"]))
+        async with at_work(caller):
+            assert (await caller.ask(dataclasses.replace(call, grant="2" * 32))).value == 30
+
+
+async def test_a_worker_that_leaves_the_calls_to_others_is_not_waited_for(
+    redis: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quoth.tools.remote.worker.ALIVE_SECONDS", 0.01)
+    async with calling(redis, count()) as caller, at_work(caller) as worker:
+        alive = partial(caller.redis.zcard, names.workers(caller.prefix))
+        await caller.ask(COUNT)
+        assert await alive() == 1
+        worker.paused = True
+        await until_async(alive)
+        worker.paused = False
+        assert (await caller.ask(COUNT)).value == 30
 
 
 async def test_a_body_that_had_begun_is_remembered_by_a_worker_that_came_too_late(redis: str) -> None:
@@ -599,7 +671,7 @@ async def test_a_worker_that_was_stopped_can_neither_begin_nor_end_what_another_
         client = sync_client(caller.url)
         found: list[tuple[CallRecords, Delivery]] = []
         for name in ("stopped", "other"):
-            broker = make_broker(caller.url, caller.prefix, consumer=name, takeover=0.05)
+            broker = CallBroker(caller.url, caller.prefix, name, 0.05)
             records = CallRecords(broker, client, caller.url, caller.prefix)
             delivery: Any = await anext(broker.listen())
             assert (await records.take(delivery, call)).how == "ours"

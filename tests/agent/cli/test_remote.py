@@ -1,0 +1,135 @@
+"""Remote tools by commands: shown, called, kept in a session, and what is wrong with their options."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from far_tools import FarTools, fruit, set_password
+from servers import redis_server
+from words import agent, complaint, files, quoth
+
+from quoth import ToolOptions
+from quoth.tools.errors import UsageError
+
+
+@pytest.fixture
+def far(redis: str) -> FarTools:
+    return FarTools(redis, fruit())
+
+
+@pytest.fixture
+def shop(tmp_path: Path, far: FarTools) -> list[str]:
+    """The options of a command that has the tools of the shop."""
+    files(tmp_path, {"here.hy": HERE, "talk.txt": TALK})
+    return ["--remote", far.url.full, "--prefix", far.prefix]
+
+
+HERE = """
+(require quoth [def-cognitive-tool])
+(def-cognitive-tool count-fruit "Count the fruit that is here." :body 7)
+"""
+TALK = "Hello.\n---\nWelcome.\n"
+
+
+def test_commands_show_remote_tools_beside_those_that_are_here(tmp_path: Path, shop: list[str]) -> None:
+    assert "(count-fruit :fruit str)" in quoth("tools", *shop, cwd=tmp_path).out
+    assert (
+        json.loads(quoth("tools", "count-fruit", "--json", *shop, cwd=tmp_path).out)["name"] == "count-fruit"
+    )
+    assert "- count-fruit: A tool for a test." in quoth("belt", *shop, cwd=tmp_path).out
+
+
+def test_commands_name_both_of_two_tools_with_one_name(
+    tmp_path: Path, shop: list[str], far: FarTools
+) -> None:
+    said = quoth("tools", "--tools", "here.hy", *shop, cwd=tmp_path)
+    assert (said.code, said.err) == (
+        2,
+        f"quoth: There is a tool count-fruit here, and a tool count-fruit in the catalogue {far.prefix}:"
+        " --local count-fruit keeps the one that is here.\n",
+    )
+    said = quoth("call", "(count-fruit)", "--tools", "here.hy", "--local", "count-fruit", *shop, cwd=tmp_path)
+    assert said.out == "7\n"
+
+
+def test_a_session_with_remote_tools_is_opened_with_them_again(tmp_path: Path, shop: list[str]) -> None:
+    words = ("--model", "scripted:talk.txt", "--session", "s1")
+    assert quoth("run", "Hello.", *words, *shop, cwd=tmp_path).out == "Hello.\n"
+    assert quoth("log", "s1", cwd=tmp_path).out.splitlines()[0].endswith(f", remote {shop[1]}")
+    again = quoth("resume", "s1", "And now?", cwd=tmp_path)
+    assert (again.code, again.out) == (0, "Welcome.\n")
+    replayed = quoth("replay", "s1", cwd=tmp_path)
+    assert "not here" not in replayed.err
+    assert replayed.code == 0
+
+
+def test_the_password_of_the_server_comes_from_the_environment_again(tmp_path: Path, state: Path) -> None:
+    with redis_server() as url:
+        far = FarTools(url, fruit())
+        set_password(far.url, "hush-1234")
+        full = url.replace("unix://", "unix://kiosk:hush-1234@")
+        files(tmp_path, {"talk.txt": TALK})
+        words = ("--remote", url, "--prefix", far.prefix)
+        first = ("run", "Hello.", "--model", "scripted:talk.txt", "--session", "s1", *words)
+        said = quoth(*first, cwd=tmp_path)
+        assert said.err == (
+            f"quoth: The Redis at {url} cannot be used: it wants a user or password, and the URL has none.\n"
+        )
+        assert quoth(*first, cwd=tmp_path, env={"QUOTH_REDIS": full}).out == "Hello.\n"
+        assert quoth("resume", "s1", "And?", cwd=tmp_path, env={"QUOTH_REDIS": full}).out == "Welcome.\n"
+        kept = quoth("export", "s1", cwd=tmp_path).out
+    assert "hush" not in kept
+    assert "kiosk" not in kept
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--local", "eval"], "--local keeps a tool here that is remote too; it goes with --remote URL."),
+        (["--remote", ""], "The URL of the catalogue is empty; write redis://HOST:PORT."),
+        (
+            ["--remote", "redis://ann:hush@127.0.0.1"],
+            "A password on the command line can be seen by everybody on this machine; set QUOTH_REDIS to the"
+            " whole URL, or write @FILE for a file that holds it and only you may read.",
+        ),
+        (
+            ["--remote", "redis://127.0.0.1:1"],
+            "The Redis at redis://127.0.0.1:1 cannot be used: no server answers there.",
+        ),
+        (
+            ["--remote", "redis://127.0.0.1:1", "--key", "none"],
+            "There is no key at none; make one with quoth catalog key new, or copy it from the machine that"
+            " has it.",
+        ),
+    ],
+)
+def test_what_is_wrong_with_the_options_of_remote_tools_is_a_sentence(
+    tmp_path: Path, far: FarTools, words: list[str], why: str
+) -> None:
+    for command in (["tools"], ["call", "(eval 1)"]):
+        assert quoth(*command, *words, cwd=tmp_path).err == f"quoth: {why}\n"
+
+
+def test_what_is_to_be_kept_here_is_named_with_the_nearest(tmp_path: Path, shop: list[str]) -> None:
+    said = quoth("tools", "--local", "red-file", *shop, cwd=tmp_path)
+    assert (said.code, said.err) == (
+        2,
+        "quoth: There is no tool red-file here to keep. Did you mean read-file?\n",
+    )
+
+
+def test_without_the_extra_it_is_said_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quoth.tools.catalog.connection.find_spec", lambda name: None)
+    assert complaint(UsageError, lambda: agent(tmp_path, tools=ToolOptions(remote="redis://127.0.0.1"))) == (
+        "Redis needs redis, which is not installed: pip install 'quoth[redis]'."
+    )
+
+
+def test_local_names_what_is_remote_too() -> None:
+    assert complaint(UsageError, lambda: ToolOptions(local=["read-file"])) == (
+        "local keeps a tool here that is remote too; it goes with remote."
+    )
