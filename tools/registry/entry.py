@@ -45,10 +45,13 @@ MAX_DEPTH = 60  # of lists and dictionaries in one another
 def schema_hash(entries: Iterable[Mapping[str, Any]]) -> str:
     """SHA-256 over all that the tools show: equal tools have equal hashes, in any order. The version of a
     tool, which changes with its code, is none of it."""
-    by_name = sorted(entries, key=lambda entry: str(entry["name"]))
-    # The order of an entry's fields is nothing, that of a parameter's properties or default is shown.
-    shown = [[(key, entry[key]) for key in sorted(entry) if key != "version"] for entry in by_name]
-    return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
+    hashed = hashlib.sha256()
+    # One by one: with all of thousands at hand, Python looks for garbage more than anything else.
+    for entry in sorted(entries, key=lambda entry: str(entry["name"])):
+        # The order of an entry's fields is nothing, that of a parameter's properties or default is shown.
+        shown = {key: entry[key] for key in sorted(entry) if key != "version"}
+        hashed.update(json.dumps(shown).encode() + b"\n")
+    return hashed.hexdigest()
 
 
 def tool_of(entry: Any, body: Callable[..., Any], *, remote: str = "", patience: float = 0) -> CognitiveTool:
