@@ -146,21 +146,27 @@ def _check_data(entry: dict[str, Any]) -> None:
     count = 0
     for _ in range(MAX_DEPTH):
         inner: list[Any] = []
+        keys: set[type] = set()
         for item in level:
-            inner += item.values() if isinstance(item, dict) else item
+            if isinstance(item, dict):
+                inner += item.values()
+                keys.update(map(type, item))
+            else:
+                inner += item
         count += len(inner)
         if count > MAX_VALUES:
             raise DefinitionError(f"it holds more than {MAX_VALUES:,} values.")
-        keys = {type(key) for item in level if isinstance(item, dict) for key in item}
-        if not keys <= {str} or not set(map(type, inner)) <= _DATA:
+        kinds = set(map(type, inner))
+        if not keys <= {str} or not kinds <= _DATA:
             raise DefinitionError("it holds what is no JSON data.")
-        level = [item for item in inner if isinstance(item, (dict, list))]
-        if not level:
+        if kinds.isdisjoint(_HOLDING):
             return
+        level = [item for item in inner if type(item) in _HOLDING]
     raise DefinitionError(f"it is nested deeper than {MAX_DEPTH}.")
 
 
-_DATA = {str, int, float, bool, type(None), list, dict}
+_HOLDING = {list, dict}
+_DATA = {str, int, float, bool, type(None), *_HOLDING}
 
 
 def _shown(value: Any) -> str:
