@@ -193,7 +193,7 @@ class PolicyOptions:
             return None
         from quoth.tools.shared.opening import open_shared  # here: most agents share nothing
 
-        return open_shared(self.shared, prefix=self.prefix, key=self.key)
+        return open_shared(self.shared, self.prefix, self.key)
 
     def open_gate(self) -> Gate | None:
         """The gate. Raises UsageError for a file that defines none."""

@@ -9,7 +9,7 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -216,10 +216,10 @@ def sync_client(url: RedisUrl, read: float = READ_SECONDS) -> redis.Redis:
 
 
 @asynccontextmanager
-async def connected(url: RedisUrl, read: float = READ_SECONDS) -> AsyncIterator[redis.asyncio.Redis]:
+async def connected(url: RedisUrl) -> AsyncIterator[redis.asyncio.Redis]:
     """A client of a server that was looked at (``check``), closed at the end. What goes wrong with the
     server is a StoreError."""
-    client = async_client(url, read)
+    client = async_client(url)
     try:
         with told(url):
             await check(client)
@@ -271,19 +271,18 @@ class _Unfit(Exception):
     """A server that answers but will not do."""
 
 
-async def clock_offset(client: redis.asyncio.Redis) -> float:
+async def cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks until they have ended: redis-py loses a cancellation that comes while it connects."""
+    while running := [task for task in tasks if not task.done()]:
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running, timeout=0.05)
+
+
+def clock_offset(client: redis.Redis) -> float:
     """How many seconds the server's clock is ahead of ours; ``time.time()`` plus it is the server's time."""
     before = time.time()
-    return _offset(await client.time(), before)
-
-
-def clock_offset_sync(client: redis.Redis) -> float:
-    """The same for a client that is not asynchronous."""
-    before = time.time()
-    return _offset(client.time(), before)
-
-
-def _offset(told: Any, before: float) -> float:
+    told: Any = client.time()
     seconds, micros = told
     return float(seconds + micros / 1e6 - (before + time.time()) / 2)
 
