@@ -70,8 +70,8 @@ def worker(options: WorkerOptions) -> int:
         raise UsageError("A worker offers the tools of its files alone; --without is for those that ship.")
     url, prefix = redis_url(options.redis, ca=options.redis_ca), checked_prefix(options.prefix or PREFIX)
     needed("taskiq", "taskiq_redis")
-    own = (key_path(options.key),)
-    files = Files(options.tools, options.folder, options.policy, options.gate, options.allow, own)
+    secret = (key_path(options.key), *url.files)
+    files = Files(options.tools, options.folder, options.policy, options.gate, options.allow, secret)
     context = ToolContext(files.workspace())
 
     @cache

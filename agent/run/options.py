@@ -204,6 +204,20 @@ class PolicyOptions:
         return self.gate
 
 
+def secret_files(tools: ToolOptions, policies: PolicyOptions) -> set[Path]:
+    """The files that tell how to get to other machines, and that no tool may read: keys, and URLs."""
+    from quoth.tools.catalog.signing import key_path
+
+    files = {key_path(key) for key in (None, tools.key, policies.key)}
+    for url in (tools.remote, policies.shared):
+        if isinstance(url, str):
+            files |= {Path(url[1:])} if url.startswith("@") else set()
+        elif url is not None:
+            given: Any = url
+            files |= {*getattr(given, "url", given).files}  # of a catalogue, or itself
+    return files
+
+
 @dataclass(frozen=True)
 class HostServices(Services):
     """The services that a host gives the tools of an agent, and its knowledge:

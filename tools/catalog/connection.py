@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -79,6 +79,7 @@ class RedisUrl:
     full: str = field(repr=False)
     shown: str
     ca: str = ""
+    files: tuple[Path, ...] = ()  # where it stands, if it was not given itself
     _secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def options(self, read: float = READ_SECONDS) -> dict[str, Any]:
@@ -106,9 +107,10 @@ def redis_url(
     if not text:
         raise UsageError(f"No Redis server is named: set {variable} to {FORMS}.")
     inside = text.startswith("@")
-    if inside:
-        text = _line_of(Path(text[1:]).expanduser())
-    url = _checked(text, ca)
+    files = (Path(text[1:]).expanduser(),) if inside else ()
+    for file in files:
+        text = _line_of(file)
+    url = replace(_checked(text, ca), files=files)
     if given and typed and not inside and (":" in urlsplit(text).netloc.rpartition("@")[0]):
         raise UsageError(
             "A password on the command line can be seen by everybody on this machine; set"
@@ -172,7 +174,7 @@ def _checked(text: str, ca: str | None) -> RedisUrl:
     )
     place = "" if scheme == "unix" else parts.netloc.rpartition("@")[2]
     number = f"?db={asked['db'][0]}" if "db" in asked else ""
-    return RedisUrl(text, f"{scheme}://{place}{parts.path}{number}", ca or "", secrets)
+    return RedisUrl(text, f"{scheme}://{place}{parts.path}{number}", ca or "", _secrets=secrets)
 
 
 def checked_prefix(prefix: str) -> str:

@@ -148,9 +148,8 @@ class CallBroker(RedisStreamBroker):
         return [entry.decode() for entry in lost]
 
     async def say_alive(self) -> None:
-        """Give a sign of life, as one of the workers that callers wait for: one that is about to end, or that
-        leaves the calls to others, is none."""
-        if self.stopping or self.paused:
+        """Be among the workers that callers wait for, unless this one ends, or leaves the calls to others."""
+        if self.paused or self.stopping:
             await self.redis.zrem(self._workers, self.consumer_name)
         else:
             await self._alive(keys=[self._workers], args=[self.consumer_name])
