@@ -41,6 +41,11 @@ def call(prefix: str, key: str, user: str) -> str:
     return f"{prefix}:tools:call:{whose}"
 
 
+def server(prefix: str) -> str:
+    """A hash: the run of the server that was seen last, and since when."""
+    return f"{prefix}:tools:server"
+
+
 def dead(prefix: str) -> str:
     """The stream of the calls that nobody tries any more."""
     return f"{prefix}:tools:dead"

@@ -28,11 +28,28 @@ KEPT_SECONDS = 86400  # the record of a call that does more than read
 SHORT_SECONDS = 60  # after the deadline: that of any other, which can be made again
 MOST_DEAD = 1_000
 
-# queue, grant, call, inbox; consumer, entry, deadline, takeover in ms
-_TAKE = f"""{OURS}{names.CLEARED}
+# Where Redis was started again, unless it is durable, its last seconds may be gone: a call that was sent
+# before may have begun, though nothing says so any more.
+_FORGOTTEN = """
+local function forgotten(known, entry, now)
+  local info = redis.pcall('INFO', 'server')
+  local run = type(info) == 'string' and string.match(info, 'run_id:(%x+)')
+  if not run then return false end  -- its user may not ask that
+  local seen = redis.call('HMGET', known, 'run', 'since')
+  if seen[1] ~= run then
+    seen[2] = seen[1] and tostring(now) or '0'
+    redis.call('HSET', known, 'run', run, 'since', seen[2])
+  end
+  return tonumber(string.match(entry, '^%d+')) / 1000 < (tonumber(seen[2]) or now)
+end
+"""
+
+# queue, grant, call, inbox, server; consumer, entry, deadline, takeover in ms, whether Redis is durable
+_TAKE = f"""{OURS}{_FORGOTTEN}{names.CLEARED}
 cleared(KEYS[2], 'string')
 cleared(KEYS[3], 'hash')
 cleared(KEYS[4], 'list')
+cleared(KEYS[5], 'hash')
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 local told = string.format('%.6f', now)
@@ -54,7 +71,9 @@ redis.call('HSET', KEYS[3], 'entry', ARGV[2])
 if redis.call('TTL', KEYS[3]) < left then redis.call('EXPIRE', KEYS[3], left) end
 local inbox = redis.call('LRANGE', KEYS[4], 0, 99)
 redis.call('DEL', KEYS[4])
-return {{'ours', told, has[2] or '', unpack(inbox)}}
+local begun = has[2] or ''
+if begun == '' and ARGV[5] == '' and forgotten(KEYS[5], ARGV[2], now) then begun = ARGV[2] end
+return {{'ours', told, begun, unpack(inbox)}}
 """
 
 # queue, call; consumer, entry
@@ -115,7 +134,8 @@ class LostError(QuothError):
 class Taken:
     """What a worker finds when it takes up a call. ``how`` is one of: ``ours``; ``ended``, with its packed
     result; ``busy``, another worker is at it; ``replayed`` or ``revoked``, its grant cannot be used;
-    ``lost``, another has taken it over. ``begun`` is the entry whose body has begun and left no result."""
+    ``lost``, another has taken it over. ``begun`` is the entry whose body has begun, or may have, and left no
+    result."""
 
     how: str
     now: float
@@ -131,6 +151,7 @@ class CallRecords:
         self._url = url
         self._queue, self._consumer, self._prefix = broker.queue_name, broker.consumer_name, prefix
         self._idle = int(broker.takeover * 1000)
+        self._broker = broker
         self._take = broker.redis.register_script(_TAKE)
         self._settle = broker.redis.register_script(_SETTLE)
         self._begin: Any = waiting.register_script(_BEGIN)
@@ -144,8 +165,15 @@ class CallRecords:
                 names.grant(prefix, said.grant),
                 names.call(prefix, said.key, said.user),
                 names.inbox(prefix, said.grant),
+                names.server(prefix),
             ],
-            args=[self._consumer, delivery.entry, said.deadline, self._idle],
+            args=[
+                self._consumer,
+                delivery.entry,
+                said.deadline,
+                self._idle,
+                "1" if self._broker.durable else "",
+            ],
         )
         found = Taken(how.decode(), float(now))
         if found.how == "ended":

@@ -28,6 +28,7 @@ from quoth.tools.door.door import Door
 from quoth.tools.door.execution import brief
 from quoth.tools.errors import InvalidCallError, Status
 from quoth.tools.lisp.forms import CallForm, from_json
+from quoth.tools.policy.effects import READING
 from quoth.tools.remote import names
 from quoth.tools.remote.away import AskTheCaller, Away, AwayDoor, begun_question, context_of
 from quoth.tools.remote.belief import (
@@ -125,8 +126,6 @@ class Worker:
             await receiver.listen(asyncio.Event())
         finally:
             await _end(helpers)
-            with suppress(RedisError, OSError):
-                await self._broker.redis.zrem(names.workers(self._prefix), self.name)
             await self._broker.shutdown()
             self._waiting.close()
 
@@ -134,7 +133,7 @@ class Worker:
         await stop.wait()
         self._broker.stopping = True
         with suppress(RedisError, OSError):
-            await self._broker.redis.zrem(names.workers(self._prefix), self.name)
+            await self._broker.say_alive()
 
     def _state(self, error: Exception | None) -> None:
         trouble = sentence_of(error, self._url) if error is not None else ""
@@ -273,7 +272,7 @@ class Worker:
             dead = signature(self._key, delivery.data, delivery.entry, delivery.tries)
             await self._settled(delivery, said, "ended", ended=reply, reply=reply, dead=dead)
             return
-        away = Away(self._broker.redis, self._key, self._prefix, said)
+        away = Away(self._broker.redis, self._key, self._prefix, said, self._broker.lent)
         receipts = SharedReceipts(self._records, delivery, taken.begun, ended)
         consent = AskTheCaller(said.approved, taken.begun)
         known = door.table.get(form.tool) if form.tool in door.table else None
@@ -317,10 +316,11 @@ class Worker:
         """Reply to a call from a caller that believes in other tools. Only of one that never began is it said
         that it was not run: its caller makes it anew, with other parameters and under another key."""
         question = begun_question(BEGUN_BEFORE, taken.begun)
+        reads = tool_of(said) in door.table and READING.issuperset(door.table.get(tool_of(said)).effects)
         left: Left = "open"
         if ended is not None:
             left, reply = "ended", dataclasses.replace(ended, grant=said.grant).pack(self._key)
-        elif taken.begun and question not in said.approved:
+        elif taken.begun and not reads and question not in said.approved:
             self._refuse(said, "pending", f"{BEGUN_BEFORE}, and the tools have changed since.")
             reply = Asks(said.grant, question, BEGUN_BEFORE).pack(self._key)
         else:

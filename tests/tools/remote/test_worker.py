@@ -8,10 +8,12 @@ import time
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import msgpack
 import pytest
 from caller import KEY, TAKEOVER, Caller, at_work, calling, until, until_async
+from redis.asyncio import Redis
 from words import Spy, form, table_of, tool
 
 from quoth.tools.call.call import Call, deny
@@ -124,6 +126,7 @@ async def test_nothing_is_left_for_ever(redis: str, effects: list[str], seconds:
         left = [key.decode() async for key in caller.redis.scan_iter(f"{caller.prefix}:*")]
         kept = {key: await caller.redis.ttl(key) for key in left}
     assert kept.pop(caller.broker.queue_name) == -1  # it is empty
+    assert kept.pop(names.server(caller.prefix)) == -1  # one for all calls
     assert set(kept) == {
         caller.replies,
         names.grant(caller.prefix, call.grant),
@@ -504,6 +507,37 @@ async def test_a_body_that_had_begun_is_asked_about_also_by_a_worker_with_other_
     assert not body.ran
 
 
+@pytest.mark.parametrize(
+    ("effects", "known", "asked"),
+    [("memory", "other", True), ("memory", "", False), ("reads", "other", False)],
+)
+async def test_what_was_sent_before_redis_started_again_may_have_begun(
+    redis: str, effects: str, known: str, asked: bool
+) -> None:
+    body = Spy(30)
+    async with calling(redis, count(body, effects=[effects])) as caller:
+        await caller.send(call := caller.call(COUNT))
+        if known:
+            await caller.redis.hset(names.server(caller.prefix), mapping={"run": known, "since": 0})
+        async with at_work(caller):
+            reply = await caller.reply()
+            assert (isinstance(reply, Asks), body.ran) == (asked, not asked)
+            if asked:
+                again = dataclasses.replace(call, grant="2" * 32, approved=[reply.question])
+                assert (await caller.ask(again)).value == 30
+                assert (await caller.ask(caller.call(COUNT))).value == 30
+
+
+async def test_a_redis_that_forgets_nothing_is_believed(redis: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Redis, "config_get", always := AsyncMock())
+    always.return_value = {"appendonly": "yes", "appendfsync": "always"}
+    async with calling(redis, count(effects=["memory"])) as caller:
+        await caller.send(caller.call(COUNT))
+        await caller.redis.hset(names.server(caller.prefix), mapping={"run": "other", "since": 0})
+        async with at_work(caller):
+            assert (await caller.reply()).value == 30
+
+
 async def test_a_kept_result_answers_whatever_the_tools_are_by_now(redis: str) -> None:
     async with calling(redis, count(effects=["memory"])) as caller:
         async with at_work(caller):
@@ -657,3 +691,18 @@ async def test_a_worker_that_was_stopped_can_neither_begin_nor_end_what_another_
         assert await other[0].settle(other[1], call, "ended", ended=b"y", reply=b"y")
         assert await caller.redis.xlen(caller.replies) == 1
         client.close()
+
+
+async def test_a_call_that_waits_for_another_leaves_it_its_place(redis: str) -> None:
+    async def outer(fruit: str, ctx: Any) -> Any:
+        return (await ctx.dispatch(CallForm("inner"))).value
+
+    async with calling(redis, count(outer), tool("inner", lambda: 30)) as caller, at_work(caller, jobs=1):
+        call = caller.call(COUNT)
+        nested = await caller.ask(call)
+        inner = await caller.ask("(inner)")
+        assert inner.value == 30
+        result = {"id": "i", "tool": "inner", "status": "ok", "value": inner.value, "message": ""}
+        await caller.tell(Answer(call.grant, nested.number, {**result, "side_effects": [], "audit": {}}))
+        assert (await caller.reply()).value == 30
+        assert [(await caller.ask("(inner)")).value for _ in range(3)] == [30, 30, 30]
