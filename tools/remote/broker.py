@@ -30,7 +30,7 @@ from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl
 from quoth.tools.remote import names
 
 TAKEOVER_SECONDS = 30.0
-BLOCK_SECONDS = 1.0  # so long a worker that stops may still wait for one more entry
+BLOCK_SECONDS = 0.5  # so long a worker that stops may still wait for one more entry
 GONE_SECONDS = 60.0  # a worker that gives no sign of life
 FORGOTTEN_SECONDS = 600.0  # a worker that has nothing and says nothing
 
