@@ -148,5 +148,7 @@ def test_who_approves_a_remote_call_reads_that_a_worker_makes_it_with_its_own_fi
     assert one.splitlines()[0].endswith('  (weed :path "bed/b.txt")')
     assert f"it writes files; a worker of {far.prefix} makes this call; :path was" in one
     assert one.splitlines()[1].endswith("; touches bed/b.txt")
+    plan = quoth("eval", '(weed "a.txt")', "--dry-run", *shop, cwd=tmp_path).out
+    assert f"; ask: it writes files; a worker of {far.prefix} makes this call; :writes" in plan
     page = quoth("tools", "weed", *shop, cwd=tmp_path).out
     assert f"made by      a worker of {far.prefix}\n" in page
