@@ -22,7 +22,6 @@ from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.reader import ReadError, read_one
-from quoth.tools.policy.effects import with_maker
 from quoth.tools.policy.scope import arguments, covers, left_open, read_scope, suggested
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import SECONDS
@@ -115,8 +114,7 @@ class AskTerminal:
     async def _ask(self, tool: CognitiveTool, call: Call, reason: str) -> Decision:
         hide = Redactor(call.form, tool.params, by_looks=False)
         whole = _margin(visible(str(hide.form), lines=True))
-        because = f"asked because {with_maker(tool, hide.text(reason))}"
-        because = visible(because, lines=True).replace("\n", "\n    ")
+        because = visible(f"asked because {hide.text(reason)}", lines=True).replace("\n", "\n    ")
         notes = "".join(
             f"\n  {note}" for note in [because, mixed(f"{hide.form} {hide.text(reason)}")] if note
         )
