@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.catalog_actions import CatalogOptions, place_of
-from quoth.agent.cli.options import DONE, Commands, argument
+from quoth.agent.cli.catalog_actions import place_of
+from quoth.agent.cli.options import DONE, CatalogOptions, Commands, argument
 from quoth.agent.terminal.output import print_json, print_line
 
 if TYPE_CHECKING:
@@ -40,8 +40,11 @@ def dead(options: CatalogOptions) -> int:
         print_json([one.to_json() for one in found])
         return DONE
     for one in found:
-        what = f"{one.call.form.get('tool')}, {one.call.user or 'nobody'}" if one.call else "not signed"
-        print_line(f"{one.id}  {what}, {when(one.sent)}, {one.tries} times")
+        told = "not signed"
+        if one.call is not None:
+            who = one.call.user or "nobody"
+            told = f"{one.call.form.get('tool')}, {who}, {when(one.sent)}, {one.tries} times"
+        print_line(f"{one.id}  {told}")
     if not found:
         print_line("There are no dead letters.")
     return DONE

@@ -23,9 +23,11 @@ from quoth.agent.run.options import (
     PolicyChoice,
     PolicyOptions,
     ToolChoice,
+    ToolOptions,
     model_options,
     policy_options,
     run_limits,
+    secret_files,
     service_options,
     tool_options,
 )
@@ -119,7 +121,7 @@ class Host:
         given = service_options(services)
         self.agent_id, self.knowledge, self.confidence = given.agent_id, given.knowledge, given.confidence
         self.limits = run_limits(limits)
-        self.workspace = _workspace(workspace, policies)
+        self.workspace = _workspace(workspace, policies, tooling)
         rules = KNOWLEDGE_RULES if given.gathers else None
         self.policy = load_policy(self.workspace.root, policies.file, shipped=rules)
         table = tooling.load(knowledge=given.gathers)
@@ -461,9 +463,10 @@ class Host:
         await self.aclose()
 
 
-def _workspace(folder: str | Path, policies: PolicyOptions) -> Workspace:
+def _workspace(folder: str | Path, policies: PolicyOptions, tooling: ToolOptions) -> Workspace:
     root = Path(folder)
     if not root.is_dir():
         raise UsageError(f"The workspace {root} is not a folder.")
     files = policy_files(root, policies.file, policies.gate_file)
-    return Workspace(root, protected=(state_dir(), cache_dir(), *files))
+    secret = secret_files(tooling, policies)
+    return Workspace(root, protected=(state_dir(), cache_dir(), *files), secret=secret)

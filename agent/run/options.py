@@ -193,7 +193,7 @@ class PolicyOptions:
             return None
         from quoth.tools.shared.opening import open_shared  # here: most agents share nothing
 
-        return open_shared(self.shared, prefix=self.prefix, key=self.key)
+        return open_shared(self.shared, self.prefix, self.key)
 
     def open_gate(self) -> Gate | None:
         """The gate. Raises UsageError for a file that defines none."""
@@ -202,6 +202,20 @@ class PolicyOptions:
 
             return FileGate(self.gate)
         return self.gate
+
+
+def secret_files(tools: ToolOptions, policies: PolicyOptions) -> set[Path]:
+    """The files that tell how to get to other machines, and that no tool may read: keys, and URLs."""
+    from quoth.tools.catalog.signing import key_path
+
+    files = {key_path(key) for key in (None, tools.key, policies.key)}
+    for url in (tools.remote, policies.shared):
+        if isinstance(url, str):
+            files |= {Path(url[1:])} if url.startswith("@") else set()
+        elif url is not None:
+            given: Any = url
+            files |= {*getattr(given, "url", given).files}  # of a catalogue, or itself
+    return files
 
 
 @dataclass(frozen=True)

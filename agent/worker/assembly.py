@@ -51,7 +51,7 @@ class Files:
     policy: str | None = None
     gate: str | None = None
     allow: Sequence[str] = ()
-    own: Sequence[Path] = field(default=())  # files of quoth's that no tool may touch, such as the key
+    secret: Sequence[Path] = field(default=())  # the key, and where the URL stands
 
     def paths(self) -> list[Path]:
         """The files that decide what is offered."""
@@ -64,7 +64,7 @@ class Files:
         if not self.root.is_dir():
             raise UsageError(f"The workspace {self.root} is not a folder.")
         kept = policy_files(self.root, self.policy, self.gate)
-        return Workspace(self.root, protected=(state_dir(), cache_dir(), *kept, *self.own))
+        return Workspace(self.root, protected=(state_dir(), cache_dir(), *kept), secret=self.secret)
 
     def offer(self) -> Offer:
         """Run the files. Raises UsageError for what cannot be used."""

@@ -1,10 +1,10 @@
 """Delegated calls in a storm: workers killed, ended and stopped, Redis killed and stopped, tools that change.
 Prints what happened, how the calls ended, and every fault; ends with 1 if there is one.
 
-python tests/bench/storm.py [--calls 500] [--callers 4] [--workers 3] [--fsync always|everysec] [--seed N]
+python tests/bench/storm.py [--calls 500] [--callers 4] [--workers 4] [--fsync everysec] [--flush] [--cuts]
 
-What the calls do, and what is looked for afterwards, is in tests/vocabulary/weather.py. A stopped worker goes
-on after more than the takeover.
+What the calls do, and what is looked for afterwards, is in tests/vocabulary/weather.py. Others take over
+after three seconds.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ LONGEST = 900.0  # that all of it may take
 
 
 async def bad_weather(storm: Storm, calls: asyncio.Task[None], given: argparse.Namespace) -> None:
-    """One thing after the other while there are calls, the next often before the last is over."""
-    happening: set[asyncio.Task[None]] = set()
+    """One worker is stopped for a minute, and while there are calls one thing after the other happens, the
+    next often before the last is over."""
+    happening = {asyncio.create_task(storm.worker_is_stopped(60))}
     while not calls.done():
         kinds = [
             storm.worker_is_killed(2 * random.random()),
@@ -40,10 +41,12 @@ async def bad_weather(storm: Storm, calls: asyncio.Task[None], given: argparse.N
         ]
         if given.flush:
             kinds.append(storm.redis_is_emptied())
+        if given.cuts:
+            kinds.append(storm.power_is_cut(random.random()))
         random.shuffle(kinds)
         for kind in kinds:
             await asyncio.wait({calls}, timeout=4 * random.random())
-            while len(happening) > 1 and not calls.done():  # one worker is spared
+            while len(happening) > 2 and not calls.done():  # one worker is spared
                 _, happening = await asyncio.wait(happening, return_when=asyncio.FIRST_COMPLETED)
             if calls.done():
                 kind.close()
@@ -85,30 +88,35 @@ async def main(given: argparse.Namespace, place: Path) -> bool:
 
 
 def show(given: argparse.Namespace, storm: Storm, took: float, faults: list[str]) -> None:
-    tries = Counter(len(told.results) for told in storm.orders.values())
     entered = storm.entered()
-    print(f"{len(storm.orders)} calls of {given.callers} callers to {given.workers} workers in {took:.0f} s,")
-    print(
-        f"Redis with appendfsync {given.fsync}. " + ", ".join(f"{n} x {w}" for w, n in storm.weather.items())
-    )
-    print(f"Planned again with a new parameter: {sum(n for tried, n in tries.items() if tried > 1)}")
-    print("| tool | end | calls | done once | done more often |\n|---+---+---+---+---|")
     ends: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for number, told in storm.orders.items():
         ends[told.tool, told.end].append(entered[number])
+    print("| tool | calls that ended so | calls | in the book once | more often |\n|---+---+---+---+---|")
     for (tool, end), times in sorted(ends.items()):
-        more = sum(one > 1 for one in times)
-        print(f"| {tool} | {end} | {len(times)} | {times.count(1)} | {more} |")
+        print(f"| {tool} | {end} | {len(times)} | {times.count(1)} | {sum(one > 1 for one in times)} |")
+    print(
+        "| appendfsync | seconds | what happened | ok | a person asked | other ends"
+        " | planned again | made twice | faults |\n|---+---+---+---+---+---+---+---+---|"
+    )
+    results = Counter(told.results[-1].status for told in storm.orders.values())
+    others = results.total() - results["ok"] - results["pending"]
+    again = sum(len(told.results) > 1 for told in storm.orders.values())
+    twice = sum(times > 1 for times in entered.values())
+    happened = ", ".join(f"{times} x {what}" for what, times in sorted(storm.weather.items()))
+    cells = (given.fsync, f"{took:.0f}", happened, results["ok"], results["pending"], others, again, twice)
+    print("| " + " | ".join(map(str, (*cells, len(faults)))) + " |")
     print("\n".join(faults) or "No fault.")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    for name, default in (("calls", 500), ("callers", 4), ("workers", 3), ("at-once", 24), ("seed", 0)):
+    for name, default in (("calls", 500), ("callers", 4), ("workers", 4), ("at-once", 24), ("seed", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--fsync", choices=("always", "everysec"), default="always")
     parser.add_argument("--flush", action="store_true", help="FLUSHALL, too")
+    parser.add_argument("--cuts", action="store_true", help="power cuts, too: the last second is lost")
     given = parser.parse_args()
     random.seed(given.seed or None)
     with tempfile.TemporaryDirectory(prefix="quoth-storm-") as folder:

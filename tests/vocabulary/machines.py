@@ -14,7 +14,7 @@ from quoth.tools.call.call import ToolResult, Verdict, allow, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.catalog.connection import async_client, redis_url
+from quoth.tools.catalog.connection import async_client, cancelled, redis_url
 from quoth.tools.catalog.signing import Key
 from quoth.tools.door.door import Door
 from quoth.tools.lisp.forms import from_model
@@ -91,12 +91,7 @@ class Machines:
         worker = Worker(Door(self.table, **parts), url=self.url, key=KEY, prefix=self.prefix, context=context)
         running = asyncio.create_task(worker.run(8, asyncio.Event()))
 
-        async def end() -> None:
-            while not running.done():  # a client that connects may lose a cancellation
-                running.cancel()
-                await asyncio.wait({running}, timeout=0.1)
-
-        self._ending.push_async_callback(end)
+        self._ending.push_async_callback(cancelled, [running])
         while not await self.redis.zcard(names.workers(self.prefix)):
             await asyncio.sleep(0.005)
         return worker

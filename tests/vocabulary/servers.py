@@ -95,7 +95,7 @@ class RedisServer:
     redis-server; with ``--appendonly yes`` it remembers what it was told."""
 
     def __init__(self, folder: str, program: Path | str, options: Sequence[str]) -> None:
-        self.path = Path(folder, "s")
+        self.path, self._log = Path(folder, "s"), Path(folder, "appendonly.aof")
         self.url = f"unix://{self.path}"
         place = ["--port", "0", "--unixsocket", self.path, "--dir", folder, "--pidfile", f"{folder}/pid"]
         self._words = [program, *place, "--save", "", "--appendonly", "no", *options]
@@ -124,6 +124,14 @@ class RedisServer:
 
     def send_signal(self, what: int) -> None:
         self._process.send_signal(what)
+
+    def written(self) -> int:
+        """The bytes of its log."""
+        return self._log.stat().st_size
+
+    def loses_all_but(self, written: int) -> None:
+        """The end of its log never came to the disk."""
+        os.truncate(self._log, written)
 
     def stop(self) -> None:
         self._process.terminate()

@@ -69,6 +69,7 @@ SHOP = """
             (await (asyncio.sleep (* {seconds} (random.random))))
             (if entered.ok entered.value (raise (RuntimeError entered.message)))))
 """
+KEPT = (names.workers(PREFIX), names.server(PREFIX))  # in Redis, for ever
 TOOLS = ("enter-order", "price-order", "send-order")
 ENTERING = ("enter-order", "send-order")
 
@@ -168,10 +169,10 @@ class Storm:
     # Weather
 
     async def worker_is_killed(self, pause: float) -> None:
-        await self._replaced("kill -9 of a worker, and another starts", signal.SIGKILL, pause)
+        await self._replaced("worker killed", signal.SIGKILL, pause)
 
     async def worker_is_ended(self, pause: float) -> None:
-        await self._replaced("SIGTERM of a worker, and another starts", signal.SIGTERM, pause)
+        await self._replaced("worker ended", signal.SIGTERM, pause)
 
     async def _replaced(self, what: str, how: signal.Signals, pause: float) -> None:
         with self._one_worker() as number:
@@ -184,7 +185,7 @@ class Storm:
 
     async def worker_is_stopped(self, seconds: float) -> None:
         with self._one_worker() as number:
-            self._happens("SIGSTOP of a worker, and SIGCONT")
+            self._happens("worker stopped")
             self._workers[number].send_signal(signal.SIGSTOP)
             await asyncio.sleep(seconds)
             self._workers[number].send_signal(signal.SIGCONT)
@@ -201,26 +202,36 @@ class Storm:
 
     async def redis_is_killed(self, pause: float) -> None:
         async with self._redis:
-            self._happens("kill -9 of Redis, and it starts again")
+            self._happens("Redis killed")
             self.server.kill()
             await asyncio.sleep(pause)
             await asyncio.to_thread(self.server.start)
 
+    async def power_is_cut(self, seconds: float) -> None:
+        """What Redis was told in the last seconds was not on the disk yet."""
+        async with self._redis:
+            self._happens("power cut")
+            written = self.server.written()
+            await asyncio.sleep(seconds)
+            self.server.kill()
+            self.server.loses_all_but(written)
+            await asyncio.to_thread(self.server.start)
+
     async def redis_is_stopped(self, seconds: float) -> None:
         async with self._redis:
-            self._happens("SIGSTOP of Redis, and SIGCONT")
+            self._happens("Redis stopped")
             self.server.send_signal(signal.SIGSTOP)
             await asyncio.sleep(seconds)
             self.server.send_signal(signal.SIGCONT)
 
     async def redis_is_emptied(self) -> None:
         async with self._redis:
-            self._happens("FLUSHALL")
+            self._happens("Redis emptied")
             with sync_client(self.url) as redis:
                 redis.flushall()
 
     async def tools_change(self) -> None:
-        self._happens("a parameter changes, and SIGHUP")
+        self._happens("tools changed")
         self._change_files()
         for worker in self._workers:
             worker.send_signal(signal.SIGHUP)
@@ -274,7 +285,7 @@ class Storm:
         with sync_client(self.url) as redis:
             for key in sorted(redis.scan_iter("*")):
                 name, lasts = key.decode(), redis.ttl(key)
-                if ":catalog:" not in name and name != names.workers(PREFIX) and lasts == -1:
+                if ":catalog:" not in name and name not in KEPT and lasts == -1:
                     size = redis.xlen(key) if redis.type(key) == b"stream" else 1
                     if size:
                         yield f"{name} stays, with {size}"

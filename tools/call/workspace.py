@@ -15,7 +15,7 @@ import hashlib
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,14 +37,18 @@ def flight_lock(plan: Path) -> str:
 
 
 class Workspace:
-    """A root folder. Its ``protected`` folders, and a flight plan while it runs, cannot be written."""
+    """A root folder. Its ``protected`` folders, and a flight plan while it runs, cannot be written; its
+    ``secret`` files, such as keys, cannot even be read."""
 
-    def __init__(self, root: Path | str = ".", protected: tuple[Path, ...] = ()) -> None:
+    def __init__(
+        self, root: Path | str = ".", protected: tuple[Path, ...] = (), secret: Iterable[Path] = ()
+    ) -> None:
         try:
             self.root = Path(root).resolve()
         except OSError as error:  # the present folder may have been deleted
             raise UsageError(f"The workspace {root} cannot be used: {_why(error)}.") from None
-        self.protected = tuple(folder.resolve() for folder in protected)
+        self._secret = {file.expanduser().resolve() for file in secret}
+        self.protected = (*(folder.resolve() for folder in protected), *self._secret)
         self._seen: dict[tuple[str, Path], bytes] = {}  # digests, by reader and file, the latest at the end
         self._mine = threading.local()  # the turns this thread has
 
@@ -126,6 +130,8 @@ class Workspace:
         real, path = self.resolve(path), written(path)
         if real == self.root:
             raise ToolError(f"{path} is a folder; list-files shows what is in it.")
+        if real in self._secret:
+            raise ToolError(f"{path} is a secret of quoth's, which no tool may read.")
         try:
             with self._parent(real) as parent:
                 descriptor = os.open(real.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
@@ -257,10 +263,12 @@ class Workspace:
         return f"{path}: {_why(error)}."
 
     def walk(self, path: str) -> Iterator[Path]:
-        """The regular files under a folder (or the file itself), sorted, without hidden folders and links."""
+        """The regular files under a folder (or the file itself), sorted, without hidden folders, links and
+        secret files."""
         start, path = self.resolve(path), written(path)
         if start.is_file():
-            yield start
+            if start not in self._secret:
+                yield start
             return
         if start.exists() and not start.is_dir():
             raise ToolError(f"{path} is no regular file.")
@@ -270,7 +278,7 @@ class Workspace:
             folders[:] = sorted(name for name in folders if name not in SKIPPED and not name.startswith("."))
             for name in sorted(files):
                 file = Path(folder, name)
-                if not file.is_symlink() and file.is_file():
+                if file not in self._secret and not file.is_symlink() and file.is_file():
                     yield file
 
 

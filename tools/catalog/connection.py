@@ -9,9 +9,9 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -79,6 +79,7 @@ class RedisUrl:
     full: str = field(repr=False)
     shown: str
     ca: str = ""
+    files: tuple[Path, ...] = ()  # where it stands, if it was not given itself
     _secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def options(self, read: float = READ_SECONDS) -> dict[str, Any]:
@@ -108,9 +109,10 @@ def redis_url(
             f"No Redis server is named: give its URL as an option, or set {variable} to {FORMS}."
         )
     inside = text.startswith("@")
-    if inside:
-        text = _line_of(Path(text[1:]).expanduser())
-    url = _checked(text, ca)
+    files = (Path(text[1:]).expanduser(),) if inside else ()
+    for file in files:
+        text = _line_of(file)
+    url = replace(_checked(text, ca), files=files)
     if given and typed and not inside and (":" in urlsplit(text).netloc.rpartition("@")[0]):
         raise UsageError(
             "A password on the command line can be seen by everybody on this machine; set"
@@ -174,7 +176,7 @@ def _checked(text: str, ca: str | None) -> RedisUrl:
     )
     place = "" if scheme == "unix" else parts.netloc.rpartition("@")[2]
     number = f"?db={asked['db'][0]}" if "db" in asked else ""
-    return RedisUrl(text, f"{scheme}://{place}{parts.path}{number}", ca or "", secrets)
+    return RedisUrl(text, f"{scheme}://{place}{parts.path}{number}", ca or "", _secrets=secrets)
 
 
 def checked_prefix(prefix: str) -> str:
@@ -218,10 +220,10 @@ def sync_client(url: RedisUrl, read: float = READ_SECONDS) -> redis.Redis:
 
 
 @asynccontextmanager
-async def connected(url: RedisUrl, read: float = READ_SECONDS) -> AsyncIterator[redis.asyncio.Redis]:
+async def connected(url: RedisUrl) -> AsyncIterator[redis.asyncio.Redis]:
     """A client of a server that was looked at (``check``), closed at the end. What goes wrong with the
     server is a StoreError."""
-    client = async_client(url, read)
+    client = async_client(url)
     try:
         with told(url):
             await check(client)
@@ -273,19 +275,18 @@ class _Unfit(Exception):
     """A server that answers but will not do."""
 
 
-async def clock_offset(client: redis.asyncio.Redis) -> float:
+async def cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks until they have ended: redis-py loses a cancellation that comes while it connects."""
+    while running := [task for task in tasks if not task.done()]:
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running, timeout=0.05)
+
+
+def clock_offset(client: redis.Redis) -> float:
     """How many seconds the server's clock is ahead of ours; ``time.time()`` plus it is the server's time."""
     before = time.time()
-    return _offset(await client.time(), before)
-
-
-def clock_offset_sync(client: redis.Redis) -> float:
-    """The same for a client that is not asynchronous."""
-    before = time.time()
-    return _offset(client.time(), before)
-
-
-def _offset(told: Any, before: float) -> float:
+    told: Any = client.time()
     seconds, micros = told
     return float(seconds + micros / 1e6 - (before + time.time()) / 2)
 

@@ -40,7 +40,7 @@ redis.call('ZADD', versions, number, mine)
 local kept = 1
 for _, old in ipairs(redis.call('ZREVRANGE', versions, 0, -1)) do
   if old ~= mine then
-    if tonumber(old) < number and kept < keep then
+    if (tonumber(old) or number) < number and kept < keep then
       kept = kept + 1
     else
       redis.call('DEL', stem .. old)
@@ -118,7 +118,7 @@ async def load_version(redis: Any, version: int, *, key: Key, prefix: str = PREF
 
 async def kept_versions(redis: Any, *, prefix: str = PREFIX) -> list[int]:
     """The versions that are kept, the newest first."""
-    return [int(one) for one in await redis.zrevrange(f"{stem(prefix)}versions", 0, -1)]
+    return [int(one) for one in await redis.zrevrange(f"{stem(prefix)}versions", 0, -1) if _names(one)]
 
 
 async def followed(

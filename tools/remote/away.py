@@ -13,11 +13,11 @@ from dataclasses import fields
 from typing import Any, NoReturn
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from quoth.tools.call.call import ALLOW, Call, EditedCall, ToolResult, Verdict
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.ports import Consent
+from quoth.tools.call.ports import Consent, Receipts
 from quoth.tools.call.services import Services
 from quoth.tools.call.values import plain
 from quoth.tools.catalog.signing import Key
@@ -154,6 +154,8 @@ class Away:
                         raise ToolError(f"The caller does not answer, so {form.tool} was not called.")
                 except WireError as error:
                     raise ToolError(f"{form.tool} was not called. {error}") from None
+                except ResponseError:
+                    raise ToolError(f"{form.tool} was not called. Redis refuses the message.") from None
                 except (RedisError, OSError):  # the worker waits for Redis; a lost call is cancelled
                     await asyncio.sleep(LOOK_SECONDS)
         finally:
@@ -232,7 +234,9 @@ class AskTheCaller(Consent):
 class AwayDoor(Door):
     """The door of a worker for one call, whose body's own calls go back to the caller."""
 
-    away: Away
+    def __init__(self, door: Door, away: Away, consent: Consent, receipts: Receipts) -> None:
+        vars(self).update(vars(door))
+        self.away, self.consent, self.receipts = away, consent, receipts
 
     def _context(self, state: CallState, given: ToolContext) -> ToolContext:
         state.said = self.away.said

@@ -27,11 +27,11 @@ from taskiq.receiver import Receiver
 from taskiq_redis import RedisStreamBroker
 
 from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl
-from quoth.tools.errors import QuothError
 from quoth.tools.remote import names
 
 TAKEOVER_SECONDS = 30.0
 BLOCK_SECONDS = 1.0  # so long a worker that stops may still wait for one more entry
+GONE_SECONDS = 60.0  # a worker that gives no sign of life
 FORGOTTEN_SECONDS = 600.0  # a worker that has nothing and says nothing
 
 OURS = f"""
@@ -50,6 +50,12 @@ for i = 2, #ARGV do
   end
 end
 return lost
+"""
+_ALIVE = f"""{names.CLEARED}
+cleared(KEYS[1], 'zset')
+local time = redis.call('TIME')
+redis.call('ZADD', KEYS[1], time[1] + time[2] / 1000000, ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', time[1] - {GONE_SECONDS})
 """
 _FORGET = f"""
 local group, idle, name = '{names.GROUP}', tonumber(ARGV[1]), ARGV[2]
@@ -76,6 +82,11 @@ class Delivery(AckableMessage):
     entry: str
     count: int
 
+    @property
+    def tries(self) -> str:
+        """How often others have tried it."""
+        return str(self.count - 1)
+
 
 async def _with_its_reply() -> None:
     """taskiq acknowledges whatever happened; an entry is acknowledged by what keeps and sends the reply."""
@@ -95,7 +106,8 @@ class _Bare(TaskiqFormatter):
 
 
 class CallBroker(RedisStreamBroker):
-    """The queue of delegated calls. ``takeover`` is in seconds. ``on_state`` is told what goes wrong with
+    """The queue of the calls under ``prefix``, for the worker ``consumer``; callers send without taskiq
+    (line.py). ``takeover`` is in seconds. ``on_state`` is told what goes wrong with
     Redis while this broker listens, and None when it is well again."""
 
     def __init__(self, url: RedisUrl, prefix: str, consumer: str, takeover: float) -> None:
@@ -108,27 +120,18 @@ class CallBroker(RedisStreamBroker):
             **url.options(READ_SECONDS + BLOCK_SECONDS),
         )
         self.formatter = _Bare()
+        self._workers = names.workers(prefix)
         self.takeover = takeover
         self.stopping = False
         self.paused = False  # it takes nothing, and keeps what it has
         self.on_state: Callable[[Exception | None], None] = lambda error: None
         self.redis: Redis = Redis(connection_pool=self.connection_pool)
-        self._send = self.redis.register_script(names.SEND)
         self._renew = self.redis.register_script(_RENEW)
+        self._alive = self.redis.register_script(_ALIVE)
         self._forget = self.redis.register_script(_FORGET)
         self._back = self.redis.register_script(_BACK)
-        self._declared = False
+        self._declared = self.durable = False
         self._look_at = 0.0  # when to look for what others have left
-
-    async def kick(self, message: BrokerMessage) -> None:
-        await self.send(message.message)
-
-    async def send(self, packed: bytes) -> bytes:
-        """Append a message to the queue; the number of its entry. Raises QuothError for a full queue."""
-        entry = await self._send(keys=[self.queue_name], args=[names.MOST_WAITING, names.FIELD, packed])
-        if entry is None:
-            raise QuothError(names.FULL)
-        return bytes(entry)
 
     async def startup(self) -> None:
         """Nothing yet: Redis may be away, and listen waits for it."""
@@ -143,6 +146,13 @@ class CallBroker(RedisStreamBroker):
         asked = list(entries)
         lost = await self._renew(keys=[self.queue_name], args=[self.consumer_name, *asked]) if asked else []
         return [entry.decode() for entry in lost]
+
+    async def say_alive(self) -> None:
+        """Be among the workers that callers wait for, unless this one ends, or leaves the calls to others."""
+        if self.paused or self.stopping:
+            await self.redis.zrem(self._workers, self.consumer_name)
+        else:
+            await self._alive(keys=[self._workers], args=[self.consumer_name])
 
     async def listen(self) -> AsyncGenerator[AckableMessage, None]:
         """The entries for this worker, one when it is asked for, until ``stopping``."""
@@ -199,6 +209,15 @@ class CallBroker(RedisStreamBroker):
             if "BUSYGROUP" not in str(error):
                 raise
         await self._forget(keys=[self.queue_name], args=[int(FORGOTTEN_SECONDS * 1000), ""])
+        self.durable = await self._keeps_all()
+
+    async def _keeps_all(self) -> bool:
+        """Whether Redis has on its disk all that it has answered."""
+        try:
+            told: dict[Any, Any] = await self.redis.config_get("append*")
+        except ResponseError:  # an ACL may forbid the question
+            return False
+        return (told.get("appendonly"), told.get("appendfsync")) == ("yes", "always")
 
     async def _left_by_others(self) -> Delivery | None:
         """An entry that a worker has had for ``takeover`` seconds without renewing it; it is ours then."""
@@ -244,11 +263,3 @@ def make_receiver(broker: CallBroker, handle: Callable[[Delivery], Awaitable[Non
 
     broker.register_task(call, task_name=names.TASK)
     return _Receiver(broker, validate_params=False, max_async_tasks=jobs)
-
-
-def make_broker(
-    url: RedisUrl, prefix: str = "sg", *, consumer: str = "", takeover: float = TAKEOVER_SECONDS
-) -> CallBroker:
-    """The queue of the calls under ``prefix``, to send (``send``), or to listen as the worker
-    ``consumer``."""
-    return CallBroker(url, prefix, consumer, takeover)

@@ -1,18 +1,20 @@
 """The dead letters: calls that nobody tries any more, since they ended three workers.
 
-A person looks at them, and has one made once more or forgotten. Knows messages and one stream; it must not
-know doors.
+A person looks at them, and has one made once more or forgotten. Each is signed by the worker that has buried
+it: who has no key cannot have a call of long ago made once more by a person. Knows messages and one stream;
+it must not know doors.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hmac
 import secrets
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from quoth.tools.catalog.connection import clock_offset_sync
+from quoth.tools.catalog.connection import clock_offset
 from quoth.tools.errors import QuothError, UsageError, did_you_mean
 from quoth.tools.remote import names
 from quoth.tools.remote.wire import Asks, Delegated, Ended, Stale, WireError, unpack
@@ -22,13 +24,14 @@ if TYPE_CHECKING:
 
     from quoth.tools.catalog.signing import Key
 
+MOST = 1_000  # that are listed
 AT_LEAST_SECONDS = 10.0  # for a worker to make it
 
 
 @dataclass(frozen=True)
 class DeadCall:
     """A call that ended ``tries`` workers; ``sent`` is when it was sent, in seconds since 1970. One that is
-    not signed with the key has no ``call``."""
+    not signed with the key, all of it, has no ``call``."""
 
     id: str
     sent: float
@@ -44,19 +47,27 @@ class DeadCall:
 
 def dead_calls(client: redis.Redis, key: Key, prefix: str) -> list[DeadCall]:
     """All of them, the oldest first."""
-    rows: Any = client.xrange(names.dead(prefix))
+    rows: Any = client.xrange(names.dead(prefix), count=MOST)
     return [_dead(key, id, said) for id, said in rows]
 
 
+def signature(key: Key, packed: bytes, entry: str, tries: str) -> bytes:
+    """What says that this call, which had that entry of the queue, was buried after so many tries."""
+    return key.sign("dead", f"{entry} {tries} ".encode() + packed)
+
+
 def _dead(key: Key, id: bytes, said: dict[bytes, bytes]) -> DeadCall:
+    packed, signed = said.get(names.FIELD, b""), said.get(b"signature", b"")
+    entry, tries = (said.get(name, b"").decode("utf-8", "replace") for name in (b"entry", b"tries"))
+    buried, sent = id.decode(), entry.partition("-")[0]
     try:
-        call = unpack(key, said.get(names.FIELD, b""), Delegated)
+        if not hmac.compare_digest(signature(key, packed, entry, tries), signed):
+            raise WireError("It is not signed with the key that is used here.")
+        call = unpack(key, packed, Delegated)
         assert isinstance(call, Delegated)
     except WireError:
-        call = None
-    sent, tries = said.get(b"entry", b"0").partition(b"-")[0], said.get(b"tries", b"0")
-    numbers = [int(text) if text.isdigit() else 0 for text in (sent, tries)]
-    return DeadCall(id.decode(), numbers[0] / 1000, numbers[1], call)
+        return DeadCall(buried, 0.0, 0, None)
+    return DeadCall(buried, int(sent) / 1000, int(tries), call)
 
 
 def drop(client: redis.Redis, key: Key, prefix: str, id: str) -> DeadCall:
@@ -75,15 +86,19 @@ def retry(client: redis.Redis, key: Key, prefix: str, id: str) -> tuple[str, End
         raise UsageError(
             f"The call {id} is not signed with the key that is used here; it can be dropped only."
         )
-    call = again(found.call, found.sent, clock_offset_sync(client), prefix)
-    client.hdel(names.call(prefix, call.key, call.user), "ended")
+    call = again(found.call, found.sent, clock_offset(client), prefix)
+    record = names.call(prefix, call.key, call.user)
+    kept: Any = client.hget(record, "ended")
+    if kept and _went_well(key, kept):
+        raise UsageError(f"The call {id} has been made since; it can be dropped only.")
+    client.hdel(record, "ended")
     send: Any = client.register_script(names.SEND)
     args = [names.MOST_WAITING, names.FIELD, call.pack(key)]
     if send(keys=[names.queue(prefix)], args=args) is None:
         raise QuothError(names.FULL)
     reply = _reply(client, key, call, call.expires)
     if reply is None:
-        client.set(names.grant(prefix, call.grant), "revoked", nx=True, ex=3600)
+        client.set(names.grant(prefix, call.grant), names.REVOKED, nx=True, ex=3600)
         raise QuothError(f"No worker has answered in time; the call {id} stays.")
     client.xdel(names.dead(prefix), found.id)
     tool = str(call.form.get("tool"))
@@ -92,6 +107,14 @@ def retry(client: redis.Redis, key: Key, prefix: str, id: str) -> tuple[str, End
     if isinstance(reply, Asks):
         raise QuothError(f"{tool} wants a person to be asked ({reply.reason}); it is to be called anew.")
     return tool, reply
+
+
+def _went_well(key: Key, kept: bytes) -> bool:
+    try:
+        ended = unpack(key, kept, Ended)
+    except WireError:
+        return False
+    return isinstance(ended, Ended) and ended.status == "ok"
 
 
 def again(call: Delegated, sent: float, offset: float, prefix: str) -> Delegated:
@@ -109,7 +132,7 @@ def again(call: Delegated, sent: float, offset: float, prefix: str) -> Delegated
 
 def _reply(client: redis.Redis, key: Key, call: Delegated, until: float) -> Ended | Asks | Stale | None:
     last: Any = b"0"
-    offset = clock_offset_sync(client)
+    offset = clock_offset(client)
     try:
         while time.time() + offset < until:
             found: Any = client.xread({call.replies: last}, count=1, block=1000)

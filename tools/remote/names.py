@@ -1,4 +1,4 @@
-"""The names of what calls leave in Redis, and the script that sends one. Knows texts only."""
+"""The names of what calls leave in Redis, and the scripts of both ends. Knows texts only."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import hashlib
 TASK = "quoth.call"  # the one task, as taskiq knows it
 GROUP = "workers"  # of those who read the queue
 FIELD = b"m"  # of an entry of a stream: one packed message
+REVOKED = "revoked"  # in the place of an entry: a grant that its caller took back
 
 
 def queue(prefix: str) -> str:
@@ -25,7 +26,7 @@ def replies(prefix: str, caller: str) -> str:
 
 
 def grant(prefix: str, number: str) -> str:
-    """The entry of the queue that has used a grant, or ``revoked``."""
+    """The entry of the queue that has used a grant, or REVOKED."""
     return f"{prefix}:tools:grant:{number}"
 
 
@@ -41,11 +42,23 @@ def call(prefix: str, key: str, user: str) -> str:
     return f"{prefix}:tools:call:{whose}"
 
 
+def server(prefix: str) -> str:
+    """A hash: the run of the server that was seen last, and since when."""
+    return f"{prefix}:tools:server"
+
+
 def dead(prefix: str) -> str:
     """The stream of the calls that nobody tries any more."""
     return f"{prefix}:tools:dead"
 
 
+# Somebody without a key may have put something else there, which would stop a script for ever.
+CLEARED = """
+local function cleared(key, kind)
+  local found = redis.call('TYPE', key).ok
+  if found ~= kind and found ~= 'none' then redis.call('UNLINK', key) end
+end
+"""
 MOST_REPLIES = 10_000  # that one caller has not read
 REPLIES_SECONDS = 3600  # after the last of them
 MOST_WAITING = 10_000  # entries in the queue

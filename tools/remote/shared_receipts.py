@@ -28,15 +28,35 @@ KEPT_SECONDS = 86400  # the record of a call that does more than read
 SHORT_SECONDS = 60  # after the deadline: that of any other, which can be made again
 MOST_DEAD = 1_000
 
-# queue, grant, call, inbox; consumer, entry, deadline, takeover in ms
-_TAKE = f"""{OURS}
+# Where Redis was started again, unless it is durable, its last seconds may be gone: a call that was sent
+# before may have begun, though nothing says so any more.
+_FORGOTTEN = """
+local function forgotten(known, entry, now)
+  local info = redis.pcall('INFO', 'server')
+  local run = type(info) == 'string' and string.match(info, 'run_id:(%x+)')
+  if not run then return false end  -- its user may not ask that
+  local seen = redis.call('HMGET', known, 'run', 'since')
+  if seen[1] ~= run then
+    seen[2] = seen[1] and tostring(now) or '0'
+    redis.call('HSET', known, 'run', run, 'since', seen[2])
+  end
+  return tonumber(string.match(entry, '^%d+')) / 1000 < tonumber(seen[2])
+end
+"""
+
+# queue, grant, call, inbox, server; consumer, entry, deadline, takeover in ms, whether Redis is durable
+_TAKE = f"""{OURS}{names.CLEARED}{_FORGOTTEN}
+cleared(KEYS[2], 'string')
+cleared(KEYS[3], 'hash')
+cleared(KEYS[4], 'list')
+cleared(KEYS[5], 'hash')
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 local told = string.format('%.6f', now)
 if not ours(KEYS[1], ARGV[1], ARGV[2]) then return {{'lost', told}} end
 local left = math.max(1, math.ceil(tonumber(ARGV[3]) - now + {SHORT_SECONDS}))
 local used = redis.call('GET', KEYS[2])
-if used == 'revoked' then return {{'revoked', told}} end
+if used == '{names.REVOKED}' then return {{'revoked', told}} end
 if used and used ~= ARGV[2] then return {{'replayed', told}} end
 if not used then redis.call('SET', KEYS[2], ARGV[2], 'EX', left) end
 local has = redis.call('HMGET', KEYS[3], 'entry', 'begun', 'ended')
@@ -51,7 +71,9 @@ redis.call('HSET', KEYS[3], 'entry', ARGV[2])
 if redis.call('TTL', KEYS[3]) < left then redis.call('EXPIRE', KEYS[3], left) end
 local inbox = redis.call('LRANGE', KEYS[4], 0, 99)
 redis.call('DEL', KEYS[4])
-return {{'ours', told, has[2] or '', unpack(inbox)}}
+local begun = has[2] or ''
+if begun == '' and ARGV[5] == '' and forgotten(KEYS[5], ARGV[2], now) then begun = ARGV[2] end
+return {{'ours', told, begun, unpack(inbox)}}
 """
 
 # queue, call; consumer, entry
@@ -62,22 +84,34 @@ redis.call('EXPIRE', KEYS[2], {KEPT_SECONDS})
 return 1
 """
 
-# queue, call, replies, dead; consumer, entry, what becomes of the call, kept result, reply, deliveries
-_SETTLE = f"""{OURS}
+# queue, call, replies, dead; consumer, entry, what becomes of the call, kept result, reply, tries, their
+# signature
+_SETTLE = f"""{OURS}{names.CLEARED}
 if not ours(KEYS[1], ARGV[1], ARGV[2]) then return 0 end
+cleared(KEYS[2], 'hash')
 if redis.call('HGET', KEYS[2], 'entry') == ARGV[2] then
   if ARGV[3] == 'ended' then redis.call('HSET', KEYS[2], 'ended', ARGV[4]) end
   redis.call('HDEL', KEYS[2], 'entry')  -- last: an empty record is gone, and its expiry with it
   if ARGV[3] ~= 'open' then redis.call('HDEL', KEYS[2], 'begun') end
 end
 if ARGV[5] ~= '' then
-  redis.call('XADD', KEYS[3], 'MAXLEN', '~', {names.MOST_REPLIES}, '*', '{names.FIELD.decode()}', ARGV[5])
+  cleared(KEYS[3], 'stream')
+  local function send()
+    local most, field = {names.MOST_REPLIES}, '{names.FIELD.decode()}'
+    return redis.pcall('XADD', KEYS[3], 'MAXLEN', '~', most, '*', field, ARGV[5])
+  end
+  local sent = send()
+  if type(sent) == 'table' and sent.err then  -- somebody has used up its numbers
+    redis.call('UNLINK', KEYS[3])
+    send()
+  end
   redis.call('EXPIRE', KEYS[3], {names.REPLIES_SECONDS})
 end
 if ARGV[6] ~= '' then
   local entry = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])
-  redis.call('XADD', KEYS[4], 'MAXLEN', '~', {MOST_DEAD}, '*', 'm', entry[1][2][2], 'entry', ARGV[2],
-    'tries', ARGV[6])
+  cleared(KEYS[4], 'stream')
+  redis.pcall('XADD', KEYS[4], 'MAXLEN', '~', {MOST_DEAD}, '*', 'm', entry[1][2][2], 'entry', ARGV[2],
+    'tries', ARGV[6], 'signature', ARGV[7])
 end
 redis.call('XACK', KEYS[1], '{names.GROUP}', ARGV[2])
 redis.call('XDEL', KEYS[1], ARGV[2])
@@ -100,7 +134,8 @@ class LostError(QuothError):
 class Taken:
     """What a worker finds when it takes up a call. ``how`` is one of: ``ours``; ``ended``, with its packed
     result; ``busy``, another worker is at it; ``replayed`` or ``revoked``, its grant cannot be used;
-    ``lost``, another has taken it over. ``begun`` is the entry whose body has begun and left no result."""
+    ``lost``, another has taken it over. ``begun`` is the entry whose body has begun, or may have, and left no
+    result."""
 
     how: str
     now: float
@@ -116,6 +151,7 @@ class CallRecords:
         self._url = url
         self._queue, self._consumer, self._prefix = broker.queue_name, broker.consumer_name, prefix
         self._idle = int(broker.takeover * 1000)
+        self._broker = broker
         self._take = broker.redis.register_script(_TAKE)
         self._settle = broker.redis.register_script(_SETTLE)
         self._begin: Any = waiting.register_script(_BEGIN)
@@ -129,8 +165,15 @@ class CallRecords:
                 names.grant(prefix, said.grant),
                 names.call(prefix, said.key, said.user),
                 names.inbox(prefix, said.grant),
+                names.server(prefix),
             ],
-            args=[self._consumer, delivery.entry, said.deadline, self._idle],
+            args=[
+                self._consumer,
+                delivery.entry,
+                said.deadline,
+                self._idle,
+                "1" if self._broker.durable else "",
+            ],
         )
         found = Taken(how.decode(), float(now))
         if found.how == "ended":
@@ -158,10 +201,10 @@ class CallRecords:
         *,
         ended: bytes = b"",
         reply: bytes = b"",
-        dead: bool = False,
+        dead: bytes = b"",
     ) -> bool:
-        """Keep the result, send the reply and take the entry from the queue, at once; False if another worker
-        has taken it over. ``dead``: the call is put with those that nobody tries any more."""
+        """Keep the result, send the reply and take the entry from the queue, at once; False if another
+        worker has taken it over. ``dead`` is the signature of a call that nobody tries any more."""
         key, user, replies = (said.key, said.user, said.replies) if said is not None else ("", "", "")
         done = await self._settle(
             keys=[
@@ -176,7 +219,8 @@ class CallRecords:
                 left,
                 ended,
                 reply,
-                delivery.count - 1 if dead else "",
+                delivery.tries if dead else "",
+                dead,
             ],
         )
         return bool(done)

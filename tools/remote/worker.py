@@ -22,12 +22,13 @@ from redis.exceptions import RedisError
 from quoth.tools.call.call import ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import BEGUN_BEFORE
-from quoth.tools.catalog.connection import RedisUrl, sentence_of, sync_client
+from quoth.tools.catalog.connection import RedisUrl, cancelled, sentence_of, sync_client
 from quoth.tools.catalog.signing import Key
 from quoth.tools.door.door import Door
 from quoth.tools.door.execution import brief
 from quoth.tools.errors import InvalidCallError, Status
 from quoth.tools.lisp.forms import CallForm, from_json
+from quoth.tools.policy.effects import READING
 from quoth.tools.remote import names
 from quoth.tools.remote.away import AskTheCaller, Away, AwayDoor, begun_question, context_of
 from quoth.tools.remote.belief import (
@@ -39,25 +40,19 @@ from quoth.tools.remote.belief import (
     kept_result,
     tool_of,
 )
-from quoth.tools.remote.broker import TAKEOVER_SECONDS, Delivery, make_broker, make_receiver
+from quoth.tools.remote.broker import TAKEOVER_SECONDS, CallBroker, Delivery, make_receiver
+from quoth.tools.remote.dead import signature
 from quoth.tools.remote.shared_receipts import CallRecords, Left, SharedReceipts, Taken
 from quoth.tools.remote.wire import Asks, Delegated, Ended, Stale
 
 MOST_DELIVERIES = 3  # to workers that ended during the call
 LOOK_SECONDS = 0.5
 ALIVE_SECONDS = 3.0  # between two signs of life
-GONE_SECONDS = 60.0  # a worker without one
 MOST_GRANTS = 100_000  # that one worker remembers
 MOST_ROWS = 100  # a minute, of messages that are not believed
 BEGIN_SECONDS = 2.0  # the longest that all calls of a worker wait while one of them begins
 
 T = TypeVar("T")
-
-_ALIVE = """
-local time = redis.call('TIME')
-redis.call('ZADD', KEYS[1], time[1] + time[2] / 1000000, ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', time[1] - tonumber(ARGV[2]))
-"""
 
 
 @dataclasses.dataclass
@@ -93,23 +88,21 @@ class Worker:
         *,
         url: RedisUrl,
         key: Key,
-        prefix: str = "sg",
+        prefix: str,
         context: ToolContext,
-        name: str = "",
         takeover: float = TAKEOVER_SECONDS,
         tell: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         self.door = door
-        self.name = f"{name or 'worker'}-{secrets.token_hex(4)}"  # two of one name would share their calls
+        self.name = f"worker-{secrets.token_hex(4)}"
         self.running = 0
         self.trouble = ""
         self._url, self._key, self._prefix = url, key, prefix
         self._context, self._tell = context, tell
-        self._broker = make_broker(url, prefix, consumer=self.name, takeover=takeover)
+        self._broker = CallBroker(url, prefix, self.name, takeover)
         self._broker.on_state = self._state
         self._waiting = sync_client(url, BEGIN_SECONDS)
         self._records = CallRecords(self._broker, self._waiting, url, prefix)
-        self._alive = self._broker.redis.register_script(_ALIVE)
         self._held: set[str] = set()  # the entries that this worker has
         self._at_work: dict[str, _AtWork] = {}
         self._used: OrderedDict[str, tuple[str, float]] = OrderedDict()  # grants: entry and end
@@ -131,7 +124,7 @@ class Worker:
         try:
             await receiver.listen(asyncio.Event())
         finally:
-            await _end(helpers)
+            await cancelled(helpers)
             with suppress(RedisError, OSError):
                 await self._broker.redis.zrem(names.workers(self._prefix), self.name)
             await self._broker.shutdown()
@@ -151,31 +144,26 @@ class Worker:
 
     async def _tend(self) -> None:
         """Say that this worker lives, keep hold of its calls, and look what their callers say."""
-        looks, takeover = 0, self._broker.takeover
-        seconds = min(LOOK_SECONDS, takeover / 6)
+        hold, alive = self._broker.takeover / 3, self._broker.say_alive
+        seconds = min(LOOK_SECONDS, hold / 2)
+        every = {self._keep_hold: hold, alive: ALIVE_SECONDS, self._read_inboxes: 0.0}
+        due = dict.fromkeys(every, 0.0)
         while True:
-            try:
-                if looks % max(1, round(ALIVE_SECONDS / seconds)) == 0 and not self._broker.stopping:
-                    await self._say_whether_free()
-                if looks % max(1, round(takeover / 3 / seconds)) == 0:
-                    for entry in await self._broker.renew(self._held):
-                        if at_work := self._at_work.get(entry):
-                            at_work.lost = True
-                await self._read_inboxes()
-                looks += 1
-            except (RedisError, OSError) as error:
-                self._state(error)
-            for at_work in list(self._at_work.values()):
+            for duty in every:  # one that fails is due again, and keeps no other from being done
+                try:
+                    if time.monotonic() >= due[duty]:
+                        await duty()
+                        due[duty] = time.monotonic() + every[duty] - seconds / 2
+                except (RedisError, OSError) as error:
+                    self._state(error)
+            for at_work in [*self._at_work.values()]:
                 at_work.look()
             await asyncio.sleep(seconds)
 
-    async def _say_whether_free(self) -> None:
-        """Be among the workers that callers wait for; one that leaves the calls to others is not."""
-        workers = names.workers(self._prefix)
-        if self.paused:
-            await self._broker.redis.zrem(workers, self.name)
-        else:
-            await self._alive(keys=[workers], args=[self.name, GONE_SECONDS])
+    async def _keep_hold(self) -> None:
+        for entry in await self._broker.renew(self._held):
+            if at_work := self._at_work.get(entry):
+                at_work.lost = True
 
     async def _read_inboxes(self) -> None:
         at_work = list(self._at_work.values())
@@ -184,8 +172,12 @@ class Worker:
         async with self._broker.redis.pipeline(transaction=False) as pipe:
             for one in at_work:
                 pipe.lpop(names.inbox(self._prefix, one.said.grant), 100)
-            for one, messages in zip(at_work, await pipe.execute(), strict=True):
-                self._receive(one, messages or ())
+            found = await pipe.execute(raise_on_error=False)
+        for one, messages in zip(at_work, found, strict=True):
+            if isinstance(messages, Exception):  # somebody has put something else there
+                await self._broker.redis.unlink(names.inbox(self._prefix, one.said.grant))
+                messages = [b""]
+            self._receive(one, messages or ())
 
     def _receive(self, one: _AtWork, messages: Any) -> None:
         for packed in messages:
@@ -212,8 +204,7 @@ class Worker:
         await self._patiently(lambda: self._records.settle(delivery, said, *left, **more))
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """What Redis answers when it is there again. Raises what is wrong, to a worker that is to stop and
-        has waited for a while."""
+        """What Redis answers when it is there again. Raises what is wrong when a worker has to stop."""
         since = time.monotonic()
         while True:
             try:
@@ -233,10 +224,9 @@ class Worker:
                 await self._make(door, delivery, said, taken)
         except Refused as refused:
             self._refuse(said, refused.status, refused.message)
-            silent = said is None or refused.silent
-            reply = (
-                b"" if silent or said is None else ended_of(self._key, said, refused.status, refused.message)
-            )
+            reply = b""
+            if said is not None and not refused.silent:
+                reply = ended_of(self._key, said, refused.status, refused.message)
             await self._settled(delivery, said, reply=reply)
 
     async def _take(self, delivery: Delivery, said: Delegated) -> Taken | None:
@@ -280,7 +270,8 @@ class Worker:
             message = f"{form.tool} ended {MOST_DELIVERIES} workers that tried it, and is not tried again."
             self._refuse(said, "error", message)
             reply = ended_of(self._key, said, "error", message)
-            await self._settled(delivery, said, "ended", ended=reply, reply=reply, dead=True)
+            dead = signature(self._key, delivery.data, delivery.entry, delivery.tries)
+            await self._settled(delivery, said, "ended", ended=reply, reply=reply, dead=dead)
             return
         away = Away(self._broker.redis, self._key, self._prefix, said)
         receipts = SharedReceipts(self._records, delivery, taken.begun, ended)
@@ -290,19 +281,7 @@ class Worker:
         self._receive(at_work, taken.inbox)
         if away.cancelled.is_set() and ended is None:
             raise Refused("cancelled", f"{form.tool} was not run: its caller does not wait any longer.")
-        own = AwayDoor(
-            door.table,
-            policy=door.policy,
-            limits=door.limits,
-            gate=door.gate,
-            consent=consent,
-            audit=door.audit,
-            receipts=receipts,
-            log=door.log,
-            together=door.together,
-            max_depth=door.max_depth,
-        )
-        own.away = away
+        own = AwayDoor(door, away, consent, receipts)
         self._at_work[delivery.entry] = at_work
         try:
             call, context = call_of(said, form), context_of(said, self._context)
@@ -326,10 +305,11 @@ class Worker:
         """Reply to a call from a caller that believes in other tools. Only of one that never began is it said
         that it was not run: its caller makes it anew, with other parameters and under another key."""
         question = begun_question(BEGUN_BEFORE, taken.begun)
+        reads = tool_of(said) in door.table and READING.issuperset(door.table.get(tool_of(said)).effects)
         left: Left = "open"
         if ended is not None:
             left, reply = "ended", dataclasses.replace(ended, grant=said.grant).pack(self._key)
-        elif taken.begun and question not in said.approved:
+        elif taken.begun and not reads and question not in said.approved:
             self._refuse(said, "pending", f"{BEGUN_BEFORE}, and the tools have changed since.")
             reply = Asks(said.grant, question, BEGUN_BEFORE).pack(self._key)
         else:
@@ -370,8 +350,7 @@ class Worker:
                 list(at_work.away.said),
                 list(result.side_effects),
             )
-        kept = reply if left == "ended" else b""
-        await self._settled(delivery, said, left, ended=kept, reply=reply)
+        await self._settled(delivery, said, left, ended=reply if left == "ended" else b"", reply=reply)
 
     def _refuse(self, said: Delegated | None, status: Status, message: str) -> None:
         """Leave an audit row of a call that does not come as far as the door. Who floods the queue does not
@@ -400,11 +379,3 @@ async def _result_of(task: asyncio.Task[ToolResult], tool: str) -> ToolResult | 
         await asyncio.wait({task})
         raise
     return None if task.cancelled() else task.result()
-
-
-async def _end(tasks: list[asyncio.Task[None]]) -> None:
-    """Cancel tasks, more than once: redis-py forgets a cancellation that comes while it connects."""
-    while left := [task for task in tasks if not task.done()]:
-        for task in left:
-            task.cancel()
-        await asyncio.wait(left, timeout=1.0)

@@ -39,19 +39,10 @@ class Shared:
         self.redis.close()
 
 
-def open_shared(
-    given: str | RedisUrl | None,
-    *,
-    prefix: str = "sg",
-    key: str | Path | None = None,
-    ca: str | None = None,
-    typed: bool = False,
-) -> Shared | None:
-    """What is shared at ``given``; None where that is None. The server is asked at the first use. Raises
-    UsageError for a URL, prefix or key that cannot be used."""
-    if given is None:
-        return None
-    url = redis_url(given, VARIABLE, ca=ca, typed=typed) if isinstance(given, str) else given
+def open_shared(given: str | RedisUrl, prefix: str, key: str | Path | None) -> Shared:
+    """What is shared at ``given``. The server is asked at the first use. Raises UsageError for a URL, prefix
+    or key that cannot be used."""
+    url = redis_url(given, VARIABLE, typed=False) if isinstance(given, str) else given
     redis, path = SharedRedis(url, prefix), key_path(key)
     kept = {"shared": url.shown, "prefix": prefix, **({"redis-ca": url.ca} if url.ca else {})}
     return Shared(redis, read_key(path), kept | ({"key-file": str(path.resolve())} if key else {}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,8 @@ from quoth.agent.session.index import fork_session
 from quoth.neuro.prompt.belt import NEWS, news_text
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.catalog.connection import RedisUrl
-from quoth.tools.catalog.payload import CatalogError
-from quoth.tools.catalog.signing import new_key
+from quoth.tools.catalog.payload import ForeignCatalog
+from quoth.tools.catalog.signing import key_path, new_key
 from quoth.tools.registry.table import CognitiveTool
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
@@ -332,11 +333,24 @@ def test_where_the_tools_are_is_kept_and_never_the_password(tmp_path: Path, far:
     assert "count-fruit" not in given["versions"]
 
 
+def test_no_tool_reads_the_key_or_the_url(tmp_path: Path, far: FarTools) -> None:
+    key = shutil.copy(key_path(), tmp_path / "shop.key")
+    url = tmp_path / "url.txt"
+    url.touch(mode=0o600)
+    url.write_text(far.url.full)
+    options = ToolOptions(remote=f"@{url}", prefix=far.prefix, key=key)
+    with agent(tmp_path, tools=options) as ann:
+        assert ann.call('(list-files :pattern "*.*")').value == []
+        said = [ann.call(f'(read-file :path "{name}")').message for name in ("shop.key", "url.txt")]
+    secret = "{} is a secret of quoth's, which no tool may read."
+    assert said == [secret.format("shop.key"), secret.format("url.txt")]
+
+
 def test_a_catalogue_that_is_not_believed_leaves_a_row_in_the_audit(tmp_path: Path, far: FarTools) -> None:
     far.publish(tool("steal"), key=new_key(tmp_path / "other.key"))
     options = ToolOptions(remote=RedisUrl(far.url.full, far.url.shown), prefix=far.prefix)
     audit = MemoryAudit()
-    why = complaint(CatalogError, lambda: agent(tmp_path, tools=options, audit=audit))
+    why = complaint(ForeignCatalog, lambda: agent(tmp_path, tools=options, audit=audit))
     (row,) = audit.rows()
     assert (row["status"], row["stage"], row["message"]) == ("denied", "catalog", why)
 

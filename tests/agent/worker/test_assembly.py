@@ -11,7 +11,7 @@ from words import complaint, files, form
 from quoth.agent.worker.assembly import Files, Offer, door_of
 from quoth.tools.call.call import new_call
 from quoth.tools.call.context import ToolContext
-from quoth.tools.errors import QuothError, UsageError
+from quoth.tools.errors import QuothError, ToolError, UsageError
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.storage.database import Store
 
@@ -90,6 +90,13 @@ def test_what_cannot_be_offered_is_said(tmp_path: Path, options: dict[str, Any],
     with pytest.raises(QuothError) as refused:
         offered.offer()
     assert said.format(**made) in str(refused.value)
+
+
+def test_its_key_is_read_by_no_tool(tmp_path: Path) -> None:
+    key = tmp_path / "mine.key"
+    key.write_text("hush")
+    said = complaint(ToolError, lambda: Files([], tmp_path, secret=[key]).workspace().open_read("mine.key"))
+    assert said == "mine.key is a secret of quoth's, which no tool may read."
 
 
 def test_a_workspace_that_is_none_is_said(tmp_path: Path) -> None:

@@ -288,6 +288,19 @@ def test_many_writers_of_one_file_leave_one_whole_file(home: Path) -> None:
     assert sorted(os.listdir(home)) == ["a.txt", "sub"]
 
 
+def test_secret_files_are_neither_read_nor_written_nor_found(home: Path) -> None:
+    files(home, {"catalog.key": "hush"})
+    (home / "alias").symlink_to("catalog.key")
+    workspace = Workspace(home, secret=[home / "alias"])
+    for path in ("catalog.key", "alias", "sub/../catalog.key"):
+        said = complaint(ToolError, lambda path=path: workspace.open_read(path))
+        assert said == f"{path} is a secret of quoth's, which no tool may read."
+        said = complaint(ToolError, lambda path=path: workspace.write(path, b"x"))
+        assert said == f"{path} belongs to quoth itself and cannot be written by a tool."
+        assert not [*workspace.walk(path)]
+    assert home / "catalog.key" not in workspace.walk(".")
+
+
 def test_protected_folders_are_read_but_never_written(home: Path) -> None:
     files(home, {"state/store": "kept"})
     (home / "alias").symlink_to("state")

@@ -108,6 +108,14 @@ async def test_without_a_key_nothing_is_published(catalog: Catalog) -> None:
     assert await catalog.load() is None
 
 
+async def test_a_version_that_is_none_keeps_nobody_from_publishing(catalog: Catalog) -> None:
+    await catalog.publish("pears")
+    await catalog.redis.zadd(catalog.at("versions"), {"junk": 0})
+    assert await kept_versions(catalog.redis, prefix=catalog.prefix) == [1]
+    await catalog.publish("plums")
+    assert await catalog.seen() == (2, ["plums"])
+
+
 async def test_old_versions_go_and_the_current_one_stays(catalog: Catalog) -> None:
     for _ in range(5):
         await catalog.publish("pears")

@@ -11,7 +11,9 @@ import pytest
 from caller import KEY, Caller, at_work, calling
 from words import Said, quoth, tool
 
+from quoth.tools.catalog.signing import Key
 from quoth.tools.remote import names
+from quoth.tools.remote.dead import signature
 
 COUNT = '(count-fruit :fruit "hush-hush")'
 PARAMS = {"fruit": {"type": str, "secret": True}}
@@ -29,10 +31,11 @@ def here(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def buried(caller: Caller, what: Any = None) -> str:
-    """A call that nobody tries any more; its number."""
+async def buried(caller: Caller, what: bytes = b"", by: Key = KEY, **changes: str) -> str:
+    """A call that nobody tries any more; its number. Its row was changed after it had been signed."""
     packed = what or caller.call(COUNT).pack(KEY)
-    fields = {names.FIELD: packed, "entry": "1773144000000-0", "tries": 3}
+    signed = signature(by, packed, "1773144000000-0", "3")
+    fields = {names.FIELD: packed, "entry": "1773144000000-0", "tries": "3", "signature": signed, **changes}
     return bytes(await caller.redis.xadd(names.dead(caller.prefix), fields)).decode()
 
 
@@ -48,10 +51,7 @@ async def test_they_are_listed_without_what_may_be_secret(redis: str, here: Path
         id, other = await buried(caller), await buried(caller, b"junk")
         listed = await typed(caller, here, "dead")
         data = json.loads((await typed(caller, here, "dead", "--json")).out)
-    assert listed.out == (
-        f"{id}  count-fruit, ann, 2026-03-10 12:00 UTC, 3 times\n"
-        f"{other}  not signed, 2026-03-10 12:00 UTC, 3 times\n"
-    )
+    assert listed.out == (f"{id}  count-fruit, ann, 2026-03-10 12:00 UTC, 3 times\n{other}  not signed\n")
     assert data[0] == {
         "id": id,
         "sent": 1773144000.0,
@@ -68,6 +68,26 @@ async def test_one_is_made_once_more_and_is_dead_no_longer(redis: str, here: Pat
         said = await typed(caller, here, "retry", id)
         assert (said.code, said.out) == (0, "30\n")
         assert not await caller.redis.xlen(names.dead(caller.prefix))
+
+
+async def test_one_that_was_made_since_is_not_made_again(redis: str, here: Path) -> None:
+    async with calling(redis, count()) as caller, at_work(caller) as worker:
+        packed = caller.call(COUNT).pack(KEY)
+        await typed(caller, here, "retry", await buried(caller, packed))
+        rows = len(worker.door.audit.rows())
+        again = await buried(caller, packed)  # by somebody who has kept the row
+        said = await typed(caller, here, "retry", again)
+        assert len(worker.door.audit.rows()) == rows
+    assert said.err == f"quoth: The call {again} has been made since; it can be dropped only.\n"
+
+
+@pytest.mark.parametrize("change", [{"tries": "9" * 5000}, {"entry": "9" * 30}, {"signature": "x" * 32}])
+async def test_one_that_no_worker_has_buried_is_not_believed(
+    redis: str, here: Path, change: dict[str, str]
+) -> None:
+    async with calling(redis, count()) as caller:
+        id = await buried(caller, **change)
+        assert (await typed(caller, here, "dead")).out == f"{id}  not signed\n"
 
 
 async def test_one_is_forgotten(redis: str, here: Path) -> None:

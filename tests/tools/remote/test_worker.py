@@ -8,10 +8,12 @@ import time
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import msgpack
 import pytest
 from caller import KEY, TAKEOVER, Caller, at_work, calling, until, until_async
+from redis.asyncio import Redis
 from words import Spy, form, table_of, tool
 
 from quoth.tools.call.call import Call, deny
@@ -23,7 +25,7 @@ from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.parameters import WorkspacePath
 from quoth.tools.remote import belief, names
 from quoth.tools.remote.away import SERVICES
-from quoth.tools.remote.broker import Delivery, make_broker
+from quoth.tools.remote.broker import CallBroker, Delivery
 from quoth.tools.remote.shared_receipts import CallRecords, LostError
 from quoth.tools.remote.wire import Answer, Asks, Cancel, Delegated, Ended, Nested, Progress, Stale
 from quoth.tools.remote.worker import MOST_ROWS
@@ -124,6 +126,7 @@ async def test_nothing_is_left_for_ever(redis: str, effects: list[str], seconds:
         left = [key.decode() async for key in caller.redis.scan_iter(f"{caller.prefix}:*")]
         kept = {key: await caller.redis.ttl(key) for key in left}
     assert kept.pop(caller.broker.queue_name) == -1  # it is empty
+    assert kept.pop(names.server(caller.prefix)) == -1  # one for all calls
     assert set(kept) == {
         caller.replies,
         names.grant(caller.prefix, call.grant),
@@ -430,7 +433,7 @@ async def gone(caller: Caller, times: int = 1, begun: Delegated | None = None) -
     from quoth.tools.catalog.connection import sync_client
 
     for number in range(times):
-        broker = make_broker(caller.url, caller.prefix, consumer=f"gone-{number}", takeover=TAKEOVER / 3)
+        broker = CallBroker(caller.url, caller.prefix, f"gone-{number}", TAKEOVER / 3)
         delivery: Any = await anext(broker.listen())
         if begun is not None:
             client = sync_client(caller.url)
@@ -502,6 +505,37 @@ async def test_a_body_that_had_begun_is_asked_about_also_by_a_worker_with_other_
             again = dataclasses.replace(old, grant="2" * 32, approved=[asked.question])
             assert isinstance(await caller.ask(again), Stale)
     assert not body.ran
+
+
+@pytest.mark.parametrize(
+    ("effects", "known", "asked"),
+    [("memory", "other", True), ("memory", "", False), ("reads", "other", False)],
+)
+async def test_what_was_sent_before_redis_started_again_may_have_begun(
+    redis: str, effects: str, known: str, asked: bool
+) -> None:
+    body = Spy(30)
+    async with calling(redis, count(body, effects=[effects])) as caller:
+        await caller.send(call := caller.call(COUNT))
+        if known:
+            await caller.redis.hset(names.server(caller.prefix), mapping={"run": known, "since": 0})
+        async with at_work(caller):
+            reply = await caller.reply()
+            assert (isinstance(reply, Asks), body.ran) == (asked, not asked)
+            if asked:
+                again = dataclasses.replace(call, grant="2" * 32, approved=[reply.question])
+                assert (await caller.ask(again)).value == 30
+                assert (await caller.ask(caller.call(COUNT))).value == 30
+
+
+async def test_a_redis_that_forgets_nothing_is_believed(redis: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Redis, "config_get", always := AsyncMock())
+    always.return_value = {"appendonly": "yes", "appendfsync": "always"}
+    async with calling(redis, count(effects=["memory"])) as caller:
+        await caller.send(caller.call(COUNT))
+        await caller.redis.hset(names.server(caller.prefix), mapping={"run": "other", "since": 0})
+        async with at_work(caller):
+            assert (await caller.reply()).value == 30
 
 
 async def test_a_kept_result_answers_whatever_the_tools_are_by_now(redis: str) -> None:
@@ -637,7 +671,7 @@ async def test_a_worker_that_was_stopped_can_neither_begin_nor_end_what_another_
         client = sync_client(caller.url)
         found: list[tuple[CallRecords, Delivery]] = []
         for name in ("stopped", "other"):
-            broker = make_broker(caller.url, caller.prefix, consumer=name, takeover=0.05)
+            broker = CallBroker(caller.url, caller.prefix, name, 0.05)
             records = CallRecords(broker, client, caller.url, caller.prefix)
             delivery: Any = await anext(broker.listen())
             assert (await records.take(delivery, call)).how == "ours"

@@ -1,0 +1,109 @@
+"""Whoever can write to Redis but has no key: what they put there is refused, and stops no call."""
+
+from __future__ import annotations
+
+import asyncio
+import tracemalloc
+from typing import Any
+
+import pytest
+from caller import KEY, TAKEOVER, Caller, at_work, calling, until, until_async
+from words import tool
+
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.remote import names
+from quoth.tools.remote.wire import Delegated, WireError, unpack
+
+COUNT = '(count-fruit :fruit "pears")'
+LAST_NUMBER = "18446744073709551615-18446744073709551615"  # behind it, nothing can be added to a stream
+NO_MESSAGE = "It is no message of ours, or was cut off."
+
+
+def count(body: Any = lambda fruit: 30, **options: Any) -> Any:
+    return tool("count-fruit", body, params={"fruit": {"type": str}}, **options)
+
+
+BOMBS = {
+    "lists": b"\x93\xa4call\xdd" + (100_000).to_bytes(4) + b"\x90" * 100_000,
+    "lists in lists": b"\x93" * 1000,
+    "too many parts": b"\xdd" + (100_000).to_bytes(4) + b"\x90" * 100_000,
+    "numbers": b"\xdd" + (100_000).to_bytes(4) + b"\x01" * 100_000,
+    "something behind it": b"\x93\xa4call\xc4\x01d\xc4\x01s" + b"\x90" * 100_000,
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=list(BOMBS))
+def test_nothing_is_made_of_a_message_that_nobody_has_signed(bomb: bytes) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(WireError) as refused:
+            unpack(KEY, bomb, Delegated)
+        assert tracemalloc.get_traced_memory()[1] < 100_000 + 4 * len(bomb)
+    finally:
+        tracemalloc.stop()
+    assert str(refused.value) == NO_MESSAGE
+
+
+@pytest.mark.parametrize("where", ["call", "grant", "inbox", "replies", "replies at their end"])
+async def test_what_stands_in_the_place_of_a_key_stops_no_call(redis: str, where: str) -> None:
+    async with calling(redis, count()) as caller:
+        call = caller.call(COUNT)
+        prefix = caller.prefix
+        places = {
+            "call": names.call(prefix, call.key, call.user),
+            "grant": names.grant(prefix, call.grant),
+            "inbox": names.inbox(prefix, call.grant),
+        }
+        if where == "replies at their end":
+            await caller.redis.xadd(caller.replies, {"m": b"junk"}, id=LAST_NUMBER)
+        else:
+            await caller.redis.sadd(places.get(where, caller.replies), "junk")
+        async with at_work(caller, jobs=1):
+            await caller.send(call)
+            await caller.settled()
+            assert (await caller.reply()).value == 30
+
+
+async def test_a_worker_is_seen_to_live_whatever_stands_among_the_workers(redis: str) -> None:
+    async with calling(redis, count()) as caller:
+        workers = names.workers(caller.prefix)
+        await caller.redis.set(workers, "junk")
+        async with at_work(caller) as worker:
+
+            async def unseen() -> bool:
+                return bool(await caller.redis.type(workers) != b"zset")
+
+            await until_async(unseen)
+            assert await caller.redis.zscore(workers, worker.name)
+
+
+async def test_an_inbox_that_is_none_lets_no_worker_lose_its_calls(redis: str) -> None:
+    begun: list[str] = []
+
+    async def body(fruit: str) -> int:
+        begun.append(fruit)
+        await asyncio.sleep(4 * TAKEOVER)
+        return 30
+
+    async with calling(redis, count(body)) as caller, at_work(caller) as one, at_work(caller) as other:
+        await caller.send(call := caller.call(COUNT))
+        await until(lambda: begun)
+        inbox = names.inbox(caller.prefix, call.grant)
+        await caller.redis.set(inbox, "junk")
+        await until_async(lambda: caller.redis.exists(inbox))
+        assert (await caller.reply()).value == 30
+        rows = [*one.door.audit.rows(), *other.door.audit.rows()]
+    assert begun == ["pears"]
+    assert f"A message to a call at work is not believed. {NO_MESSAGE}" in [row["message"] for row in rows]
+
+
+async def test_a_body_whose_call_cannot_be_sent_is_told(redis: str) -> None:
+    caller: Caller
+
+    async def body(fruit: str, ctx: Any) -> str:
+        await caller.redis.set(caller.replies, "junk")
+        return str((await ctx.dispatch(CallForm("ask-shop"))).message)
+
+    async with calling(redis, count(body)) as caller, at_work(caller):
+        said = await caller.ask(COUNT)
+    assert (said.status, said.message) == ("error", "ask-shop was not called. Redis refuses the message.")
