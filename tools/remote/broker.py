@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from contextvars import ContextVar
+from secrets import token_hex
 from typing import Any
 
 from redis.asyncio import Redis
@@ -82,6 +83,7 @@ class Delivery(AckableMessage):
 
     entry: str
     count: int
+    by: str  # another for each delivery
 
     @property
     def tries(self) -> str:
@@ -250,9 +252,8 @@ class CallBroker(RedisStreamBroker):
 
 
 def _delivery(entry: bytes, said: Any, count: int) -> Delivery:
-    return Delivery.model_construct(
-        data=said.get(names.FIELD, b""), ack=_with_its_reply, entry=entry.decode(), count=count
-    )
+    told: dict[str, Any] = {"entry": entry.decode(), "count": count, "by": token_hex(8)}
+    return Delivery.model_construct(data=said.get(names.FIELD, b""), ack=_with_its_reply, **told)
 
 
 _DELIVERED: ContextVar[Delivery] = ContextVar("delivered")

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from caller import KEY, TAKEOVER, Caller, at_work, calling, until, until_async
+from machines import two_machines
 from words import tool
 
+from quoth.tools.call.call import deny
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.remote import names
 from quoth.tools.remote.wire import Delegated, WireError, unpack
@@ -21,6 +23,51 @@ NO_MESSAGE = "It is no message of ours, or was cut off."
 
 def count(body: Any = lambda fruit: 30, **options: Any) -> Any:
     return tool("count-fruit", body, params={"fruit": {"type": str}}, **options)
+
+
+@pytest.mark.parametrize("still_waits", [True, False])
+async def test_no_other_worker_makes_a_call_again(
+    redis: str, monkeypatch: pytest.MonkeyPatch, still_waits: bool
+) -> None:
+    monkeypatch.setattr("quoth.tools.remote.away.LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("quoth.tools.remote.away.ANSWER_SECONDS", 0.1)
+    paid: list[int] = []
+    goes_on = asyncio.Event()
+
+    async def pay() -> str:
+        paid.append(1)
+        await goes_on.wait()
+        return "paid"
+
+    async with two_machines(redis) as machines:
+        machines.person.answer = deny("not twice")
+        first = await machines.start_worker(tool("pay", pay, effects=["memory"]))
+        call = asyncio.create_task(machines.call("(pay)"))
+        await until(lambda: paid)
+        queue = names.queue(machines.prefix)
+        ((_, entry),) = await machines.redis.xrange(queue)
+        if not still_waits:
+            goes_on.set()
+            assert (await call).value == "paid"
+        # Somebody lets Redis forget what was done, and sends it once more; another worker has seen nothing.
+        for kind in ("grant", "call"):
+            async for key in machines.redis.scan_iter(f"{machines.prefix}:tools:{kind}:*"):
+                await machines.redis.delete(key)
+        first.paused = True
+        await machines.start_worker()
+        await machines.redis.xadd(queue, entry)
+        rows = machines.there.rows
+        await until(lambda: len(rows()) > (0 if still_waits else 1))
+        said = rows()[-1]["message"]
+        goes_on.set()
+        if still_waits:
+            assert (await call).status == "denied"
+            assert machines.person.asked == ["it was begun before, and how that ended is not known"]
+        else:
+            assert said == (
+                "pay was not run: its caller does not say that it may begin; it may have been made before."
+            )
+    assert paid == [1]
 
 
 BOMBS = {

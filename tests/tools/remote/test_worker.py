@@ -121,7 +121,7 @@ async def test_nothing_is_left_for_ever(redis: str, effects: list[str], seconds:
     async with calling(redis, count(body, effects=effects)) as caller:
         async with at_work(caller):
             call = caller.call(COUNT)
-            await caller.send(call)
+            await caller.ask(call)
             await caller.settled()
         left = [key.decode() async for key in caller.redis.scan_iter(f"{caller.prefix}:*")]
         kept = {key: await caller.redis.ttl(key) for key in left}
