@@ -30,6 +30,7 @@ from taskiq_redis import RedisStreamBroker
 from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl
 from quoth.tools.errors import QuothError
 from quoth.tools.remote import names
+from quoth.tools.remote.wire import MAX_MESSAGE
 
 TAKEOVER_SECONDS = 30.0
 BLOCK_SECONDS = 1.0  # so long a worker that stops may still wait for one more entry
@@ -69,6 +70,19 @@ end
 """
 
 
+# Claims an entry. One that is longer than any message is claimed without its text, which nobody could bear.
+_CLAIM = f"""
+local group, name, idle, entry, most = '{names.GROUP}', ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local found = redis.call('XRANGE', KEYS[1], entry, entry)
+local claimed = redis.call('XCLAIM', KEYS[1], group, name, idle, entry, 'RETRYCOUNT', ARGV[5], 'JUSTID')
+if #claimed == 0 then return false end
+if #found == 0 then return {{}} end
+local text = ''
+for at = 1, #found[1][2], 2 do
+  if found[1][2][at] == '{names.FIELD.decode()}' then text = found[1][2][at + 1] end
+end
+return {{#text > most and '' or text}}
+"""
 _BACK = f"""{OURS}
 if not ours(KEYS[1], ARGV[1], ARGV[2]) then return end
 local found = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])
@@ -133,6 +147,7 @@ class CallBroker(RedisStreamBroker):
         self._renew = self.redis.register_script(_RENEW)
         self._alive = self.redis.register_script(_ALIVE)
         self._forget = self.redis.register_script(_FORGET)
+        self._claim = self.redis.register_script(_CLAIM)
         self._back = self.redis.register_script(_BACK)
         self._declared = self.durable = False
         self._look_at = 0.0  # when to look for what others have left
@@ -178,6 +193,9 @@ class CallBroker(RedisStreamBroker):
                 continue
             try:
                 found = await self._next_unless_paused()
+            except MemoryError:  # an entry that is left to be claimed, without its text
+                self._look_at = time.monotonic() + self.takeover
+                continue
             except (RedisError, OSError) as error:
                 self._declared = False  # what comes back may be empty
                 self.on_state(error)
@@ -242,11 +260,12 @@ class CallBroker(RedisStreamBroker):
         ):
             left: Any = found[0]
             entry, count = left["message_id"], left["times_delivered"]
-            claimed = await self.redis.xclaim(self.queue_name, names.GROUP, self.consumer_name, idle, [entry])
-            if not claimed:
+            args = [self.consumer_name, idle, entry, MAX_MESSAGE + 1024, count + 1]
+            claimed: Any = await self._claim(keys=[self.queue_name], args=args)
+            if claimed is None:
                 continue  # another was faster
-            if claimed[0][1] is not None:
-                return _delivery(entry, claimed[0][1], count + 1)
+            if claimed:
+                return _delivery(entry, {names.FIELD: claimed[0]}, count + 1)
             await self.redis.xack(self.queue_name, names.GROUP, entry)  # its call was removed
         return None
 

@@ -385,5 +385,7 @@ class Worker:
         if said is not None:
             with suppress(InvalidCallError):
                 form = from_json(said.form)
+            if said.schema_hash != self.door.table.schema_hash:  # which arguments are secret is not known
+                form = CallForm(form.tool)
         call = call_of(said, form) if said is not None else new_call(form, route="remote")
         self.door.refuse(call, self._context, status, message)

@@ -14,6 +14,7 @@ from words import tool
 from quoth.tools.call.call import deny
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.remote import names
+from quoth.tools.remote.broker import CallBroker
 from quoth.tools.remote.wire import Delegated, WireError, unpack
 
 COUNT = '(count-fruit :fruit "pears")'
@@ -154,3 +155,26 @@ async def test_a_body_whose_call_cannot_be_sent_is_told(redis: str) -> None:
     async with calling(redis, count(body)) as caller, at_work(caller):
         said = await caller.ask(COUNT)
     assert (said.status, said.message) == ("error", "ask-shop was not called. Redis refuses the message.")
+
+
+async def test_an_entry_longer_than_the_memory_ends_no_worker(
+    redis: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = CallBroker._next
+    lengths: list[int] = []
+
+    async def short_of_memory(broker: CallBroker) -> Any:
+        found = await read(broker)
+        lengths.append(len(found.data) if found is not None else 0)
+        if lengths[-1] > 5_000_000:
+            raise MemoryError
+        return found
+
+    monkeypatch.setattr(CallBroker, "_next", short_of_memory)
+    async with calling(redis, count()) as caller, at_work(caller, jobs=1) as worker:
+        await caller.send(b"x" * 5_000_001)
+        assert (await caller.ask(COUNT)).value == 30
+        await caller.settled()
+        rows = [row["message"] for row in worker.door.audit.rows()]
+    assert f"A call was refused. {NO_MESSAGE}" in rows
+    assert [one for one in lengths if one > 5_000_000] == [5_000_001]

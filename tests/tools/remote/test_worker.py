@@ -279,6 +279,13 @@ async def test_the_caller_of_an_older_table_is_told_of_the_newer_one(redis: str)
         assert await caller.ask(call) == Stale(call.grant, caller.table.schema_hash)
 
 
+async def test_of_a_call_of_another_table_no_argument_is_recorded(redis: str) -> None:
+    async with calling(redis, count()) as caller, at_work(caller) as worker:
+        await caller.ask(caller.call('(count-fruit :pin "1234")', schema_hash="0" * 64))
+        (row,) = worker.door.audit.rows()
+    assert (row["tool"], row["form"]) == ("count-fruit", "(count-fruit)")
+
+
 async def test_a_grant_is_used_once(redis: str) -> None:
     body = Spy()
     async with calling(redis, count(body)) as caller, at_work(caller) as worker:
