@@ -24,7 +24,7 @@ from quoth.tools.lisp.forms import to_json
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.remote import names
 from quoth.tools.remote.broker import TAKEOVER_SECONDS, CallBroker
-from quoth.tools.remote.wire import FROM_WORKER, Delegated, Message, unpack
+from quoth.tools.remote.wire import FROM_WORKER, Begin, Begins, Delegated, Message, unpack
 from quoth.tools.remote.worker import Worker
 
 KEY = Key(b"k" * 32)
@@ -88,11 +88,15 @@ class Caller:
         await self.redis.rpush(names.inbox(self.prefix, message.grant), message.pack(key))
 
     async def reply(self) -> Any:
-        """The next reply."""
+        """The next reply. Whoever asks whether it may begin is told so."""
         found = await self.redis.xread({self.replies: self.last}, count=1, block=10_000)
         assert found, "nobody replied"
         ((_, ((self.last, said),)),) = found
-        return unpack(KEY, said[names.FIELD], *FROM_WORKER)
+        said = unpack(KEY, said[names.FIELD], *FROM_WORKER)
+        if isinstance(said, Begins):
+            await self.tell(Begin(said.grant, said.by, True))
+            return await self.reply()
+        return said
 
     async def ask(self, call: Delegated | str) -> Any:
         """Send a call, and its first reply."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import fields
 from typing import Any, NoReturn
 
@@ -28,10 +28,23 @@ from quoth.tools.errors import PERMISSION, STATUSES, ToolError
 from quoth.tools.lisp.forms import CallForm, to_json
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.remote import names
-from quoth.tools.remote.wire import Answer, Cancel, Delegated, Message, Nested, Progress, WireError, unpack
+from quoth.tools.remote.wire import (
+    FROM_CALLER,
+    Answer,
+    Begin,
+    Begins,
+    Cancel,
+    Delegated,
+    Message,
+    Nested,
+    Progress,
+    WireError,
+    unpack,
+)
 
 ASKED_AGAIN_SECONDS = 30.0  # whether the caller is still there
 LOOK_SECONDS = 1.0
+ANSWER_SECONDS = 20.0  # for a caller to say that a body may begin; Redis may be away meanwhile
 Lent = AbstractAsyncContextManager[None]
 
 
@@ -108,7 +121,7 @@ class Away:
         self._redis, self._key, self.lent = redis, key, lent
         self._said = said
         self._inbox = names.inbox(prefix, said.grant)
-        self._answers: dict[int, asyncio.Future[ToolResult]] = {}
+        self._answers: dict[int | str, asyncio.Future[Any]] = {}
         self._loop = asyncio.get_running_loop()
         self._sending: set[asyncio.Task[None]] = set()
         self._reading: asyncio.Task[None] | None = None
@@ -118,18 +131,23 @@ class Away:
     def receive(self, packed: bytes) -> str:
         """Take a message from the caller; why it is not believed, or an empty text."""
         try:
-            message = unpack(self._key, packed, Answer, Cancel)
+            message = unpack(self._key, packed, *FROM_CALLER)
             if message.grant != self._said.grant:
                 raise WireError("It belongs to another call.")
             if isinstance(message, Cancel):
                 self.cancelled.set()
+            elif isinstance(message, Begin):
+                self._answered(message.by, message.first)
             elif isinstance(message, Answer):
-                waits = self._answers.get(message.number)
-                if waits is not None and not waits.done():
-                    waits.set_result(_result(message.result))
+                self._answered(message.number, _result(message.result))
         except WireError as error:
             return str(error)
         return ""
+
+    def _answered(self, what: int | str, answer: Any) -> None:
+        waits = self._answers.get(what)
+        if waits is not None and not waits.done():
+            waits.set_result(answer)
 
     async def send(self, message: Message) -> Any:
         packed, stream = message.pack(self._key), self._said.replies
@@ -143,17 +161,15 @@ class Away:
         args = {name: plain(value) for name, value in form.args.items()}
         said = to_json(CallForm(form.tool, args, tuple(map(plain, form.positional))))
         message = Nested(self._said.grant, number, said, name, dry)
-        waits: asyncio.Future[ToolResult] = self._loop.create_future()
-        self._answers[number] = waits
-        if self._reading is None or self._reading.done():
-            self._reading = self._loop.create_task(self._read())
+        waits = self._answer_to(number)
         try:
             while True:
                 try:
                     entry = await self.send(message)
                     await asyncio.wait({waits}, timeout=ASKED_AGAIN_SECONDS)
                     if waits.done():
-                        return waits.result()
+                        result: ToolResult = waits.result()
+                        return result
                     if await self._redis.xrange(self._said.replies, entry, entry):
                         raise ToolError(f"The caller does not answer, so {form.tool} was not called.")
                 except WireError as error:
@@ -164,6 +180,31 @@ class Away:
                     await asyncio.sleep(LOOK_SECONDS)
         finally:
             del self._answers[number]
+
+    async def begins(self, by: str) -> bool | None:
+        """Whether the caller knows of no other delivery that has begun; None if it does not answer, or has
+        given the call up. While that lasts, other calls have the place of this one."""
+        waits = self._answer_to(by)
+        try:
+            for place, seconds in ((nullcontext, LOOK_SECONDS), (self.lent, ANSWER_SECONDS)):
+                async with place():
+                    until = self._loop.time() + seconds
+                    while not self.cancelled.is_set() and self._loop.time() < until:
+                        with suppress(RedisError, OSError):
+                            await self.send(Begins(self._said.grant, by))
+                        await asyncio.wait({waits}, timeout=LOOK_SECONDS)
+                        if waits.done():
+                            return bool(waits.result())
+            return None
+        finally:
+            del self._answers[by]
+
+    def _answer_to(self, what: int | str) -> asyncio.Future[Any]:
+        waits: asyncio.Future[Any] = self._loop.create_future()
+        self._answers[what] = waits
+        if self._reading is None or self._reading.done():
+            self._reading = self._loop.create_task(self._read())
+        return waits
 
     async def _read(self) -> None:
         """Read the inbox while a call of the body is out; otherwise the worker looks into it at times."""

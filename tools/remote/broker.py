@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from contextvars import ContextVar
+from secrets import token_hex
 from typing import Any
 
 from redis.asyncio import Redis
@@ -28,6 +29,7 @@ from taskiq_redis import RedisStreamBroker
 
 from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl
 from quoth.tools.remote import names
+from quoth.tools.remote.wire import MAX_MESSAGE
 
 TAKEOVER_SECONDS = 30.0
 BLOCK_SECONDS = 0.5  # so long a worker that stops may still wait for one more entry
@@ -67,6 +69,19 @@ end
 """
 
 
+# Claims an entry. One that is longer than any message is claimed without its text, which nobody could bear.
+_CLAIM = f"""
+local group, name, idle, entry, most = '{names.GROUP}', ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local found = redis.call('XRANGE', KEYS[1], entry, entry)
+local claimed = redis.call('XCLAIM', KEYS[1], group, name, idle, entry, 'RETRYCOUNT', ARGV[5], 'JUSTID')
+if #claimed == 0 then return false end
+if #found == 0 then return {{}} end
+local text = ''
+for at = 1, #found[1][2], 2 do
+  if found[1][2][at] == '{names.FIELD.decode()}' then text = found[1][2][at + 1] end
+end
+return {{#text > most and '' or text}}
+"""
 _BACK = f"""{OURS}
 if not ours(KEYS[1], ARGV[1], ARGV[2]) then return end
 local found = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])
@@ -81,6 +96,7 @@ class Delivery(AckableMessage):
 
     entry: str
     count: int
+    by: str  # another for each delivery
 
     @property
     def tries(self) -> str:
@@ -130,6 +146,7 @@ class CallBroker(RedisStreamBroker):
         self._renew = self.redis.register_script(_RENEW)
         self._alive = self.redis.register_script(_ALIVE)
         self._forget = self.redis.register_script(_FORGET)
+        self._claim = self.redis.register_script(_CLAIM)
         self._back = self.redis.register_script(_BACK)
         self._declared = self.durable = False
         self._look_at = 0.0  # when to look for what others have left
@@ -165,6 +182,9 @@ class CallBroker(RedisStreamBroker):
                 continue
             try:
                 found = await self._next_unless_paused()
+            except MemoryError:  # an entry that is left to be claimed, without its text
+                self._look_at = time.monotonic() + self.takeover
+                continue
             except (RedisError, OSError) as error:
                 self._declared = False  # what comes back may be empty
                 self.on_state(error)
@@ -229,19 +249,19 @@ class CallBroker(RedisStreamBroker):
         ):
             left: Any = found[0]
             entry, count = left["message_id"], left["times_delivered"]
-            claimed = await self.redis.xclaim(self.queue_name, names.GROUP, self.consumer_name, idle, [entry])
-            if not claimed:
+            args = [self.consumer_name, idle, entry, MAX_MESSAGE + 1024, count + 1]
+            claimed: Any = await self._claim(keys=[self.queue_name], args=args)
+            if claimed is None:
                 continue  # another was faster
-            if claimed[0][1] is not None:
-                return _delivery(entry, claimed[0][1], count + 1)
+            if claimed:
+                return _delivery(entry, {names.FIELD: claimed[0]}, count + 1)
             await self.redis.xack(self.queue_name, names.GROUP, entry)  # its call was removed
         return None
 
 
 def _delivery(entry: bytes, said: Any, count: int) -> Delivery:
-    return Delivery.model_construct(
-        data=said.get(names.FIELD, b""), ack=_with_its_reply, entry=entry.decode(), count=count
-    )
+    told: dict[str, Any] = {"entry": entry.decode(), "count": count, "by": token_hex(8)}
+    return Delivery.model_construct(data=said.get(names.FIELD, b""), ack=_with_its_reply, **told)
 
 
 _DELIVERED: ContextVar[Delivery] = ContextVar("delivered")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from quoth.tools.catalog.connection import clock_offset
 from quoth.tools.errors import QuothError, UsageError, did_you_mean
 from quoth.tools.remote import names
-from quoth.tools.remote.wire import Asks, Delegated, Ended, Stale, WireError, unpack
+from quoth.tools.remote.wire import Asks, Begin, Begins, Delegated, Ended, Stale, WireError, unpack
 
 if TYPE_CHECKING:
     import redis
@@ -96,7 +96,7 @@ def retry(client: redis.Redis, key: Key, prefix: str, id: str) -> tuple[str, End
     args = [names.MOST_WAITING, names.FIELD, call.pack(key)]
     if send(keys=[names.queue(prefix)], args=args) is None:
         raise QuothError(names.FULL)
-    reply = _reply(client, key, call, call.expires)
+    reply = _reply(client, key, prefix, call, call.expires)
     if reply is None:
         client.set(names.grant(prefix, call.grant), names.REVOKED, nx=True, ex=3600)
         raise QuothError(f"No worker has answered in time; the call {id} stays.")
@@ -130,8 +130,11 @@ def again(call: Delegated, sent: float, offset: float, prefix: str) -> Delegated
     )
 
 
-def _reply(client: redis.Redis, key: Key, call: Delegated, until: float) -> Ended | Asks | Stale | None:
+def _reply(
+    client: redis.Redis, key: Key, prefix: str, call: Delegated, until: float
+) -> Ended | Asks | Stale | None:
     last: Any = b"0"
+    begun = ""
     offset = clock_offset(client)
     try:
         while time.time() + offset < until:
@@ -139,9 +142,14 @@ def _reply(client: redis.Redis, key: Key, call: Delegated, until: float) -> Ende
             for _, entries in found or ():
                 for last, said in entries:  # noqa: B007
                     try:
-                        reply = unpack(key, said.get(names.FIELD, b""), Ended, Asks, Stale)
+                        reply = unpack(key, said.get(names.FIELD, b""), Ended, Asks, Stale, Begins)
                     except WireError:
                         continue  # what the body told meanwhile, or what nobody believes
+                    if isinstance(reply, Begins) and reply.grant == call.grant:
+                        begun = begun or reply.by
+                        inbox = names.inbox(prefix, call.grant)
+                        client.rpush(inbox, Begin(call.grant, reply.by, reply.by == begun).pack(key))
+                        client.expire(inbox, 3600)
                     if reply.grant == call.grant and isinstance(reply, (Ended, Asks, Stale)):
                         return reply
         return None

@@ -29,6 +29,8 @@ from quoth.tools.remote.line import LAST_SECONDS, Line, Patience, Waiting
 from quoth.tools.remote.wire import (
     Answer,
     Asks,
+    Begin,
+    Begins,
     Cancel,
     Delegated,
     Ended,
@@ -135,6 +137,7 @@ class _Sending:
         self._nested: dict[str, asyncio.Task[ToolResult]] = {}
         self._promised: set[str] = set()  # the answers that are told when they are known
         self._telling: set[asyncio.Task[None]] = set()
+        self._begun = ""  # the first delivery that was to begin the body
         self._seconds = tool.timeout + max(tool.patience - MARGIN, tool.patience / 2)
         self._since = time.monotonic()
         self._waiting = Waiting(self._late, LAST_SECONDS + int(self._seconds))
@@ -202,6 +205,9 @@ class _Sending:
                 await self._ask(news.question, one_line(news.reason, MOST_REASON))
             elif isinstance(news, Nested):
                 self._make(news)
+            elif isinstance(news, Begins):
+                self._begun = self._begun or news.by
+                self._let(news)
             elif isinstance(news, Progress):
                 self._sender.progressed(self._call, news.text)
             elif isinstance(news, Stale):
@@ -275,6 +281,17 @@ class _Sending:
             self._telling.add(telling)
             telling.add_done_callback(self._telling.discard)
 
+    def _let(self, begins: Begins) -> None:
+        """Tell a worker whether it is the first that begins this call."""
+        packed = Begin(begins.grant, begins.by, begins.by == self._begun).pack(self._key)
+        telling = asyncio.create_task(self._told(begins.grant, packed))
+        self._telling.add(telling)
+        telling.add_done_callback(self._telling.discard)
+
+    async def _told(self, grant: str, packed: bytes) -> None:
+        with contextlib.suppress(ToolError):  # the worker asks again, or the call is late
+            await self._line.tell(grant, packed)
+
     async def _result(self, nested: Nested) -> ToolResult:
         dispatch = self._context.dispatch
         try:
@@ -294,8 +311,7 @@ class _Sending:
             lost = f"Its result cannot be given to the worker. {error}"
             short = ToolResult(result.id, result.tool, "error", message=lost)
             packed = Answer(nested.grant, nested.number, short.to_json()).pack(self._key)
-        with contextlib.suppress(ToolError):  # the worker asks again, or the call is late
-            await self._line.tell(nested.grant, packed)
+        await self._told(nested.grant, packed)
 
     def stop(self, *, given_up: bool) -> None:
         """Stop all that was started for the call."""

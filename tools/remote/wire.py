@@ -122,6 +122,16 @@ class Progress(Message):
 
 
 @dataclass(frozen=True)
+class Begins(Message):
+    """The worker is about to begin a body that does more than read, and asks whether it is the first to do
+    so: what Redis knows of that can be deleted there. ``by`` is another for each delivery."""
+
+    KIND: ClassVar[str] = "begins"
+
+    by: str
+
+
+@dataclass(frozen=True)
 class Nested(Message):
     """A call that the body makes: it comes back to the caller, and through the caller's door. ``number`` is
     its place among them, ``name`` what names it when the body is resumed."""
@@ -145,14 +155,24 @@ class Answer(Message):
 
 
 @dataclass(frozen=True)
+class Begin(Message):
+    """The caller's answer to a Begins: whether it was the first."""
+
+    KIND: ClassVar[str] = "begin"
+
+    by: str
+    first: bool
+
+
+@dataclass(frozen=True)
 class Cancel(Message):
     """The caller does not wait any longer."""
 
     KIND: ClassVar[str] = "cancel"
 
 
-FROM_WORKER = (Ended, Asks, Stale, Progress, Nested)
-FROM_CALLER = (Answer, Cancel)
+FROM_WORKER = (Ended, Asks, Stale, Progress, Begins, Nested)
+FROM_CALLER = (Answer, Begin, Cancel)
 _KINDS = {kind.KIND: kind for kind in (Delegated, *FROM_WORKER, *FROM_CALLER)}
 
 

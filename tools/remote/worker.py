@@ -43,6 +43,7 @@ from quoth.tools.remote.belief import (
 from quoth.tools.remote.broker import TAKEOVER_SECONDS, CallBroker, Delivery, make_receiver
 from quoth.tools.remote.dead import signature
 from quoth.tools.remote.shared_receipts import CallRecords, Left, SharedReceipts, Taken
+from quoth.tools.remote.tasks import result_of
 from quoth.tools.remote.wire import Asks, Delegated, Ended, Stale
 
 MOST_DELIVERIES = 3  # to workers that ended during the call
@@ -175,12 +176,12 @@ class Worker:
             if isinstance(messages, Exception):  # somebody has put something else there
                 await self._broker.redis.unlink(names.inbox(self._prefix, one.said.grant))
                 messages = [b""]
-            self._receive(one, messages or ())
+            self._receive(one.said, one.away, messages or ())
 
-    def _receive(self, one: _AtWork, messages: Any) -> None:
+    def _receive(self, said: Delegated, away: Away, messages: Any) -> None:
         for packed in messages:
-            if why := one.away.receive(packed):
-                self._refuse(one.said, "denied", f"A message to a call at work is not believed. {why}")
+            if why := away.receive(packed):
+                self._refuse(said, "denied", f"A message to a call at work is not believed. {why}")
 
     # One call
 
@@ -272,19 +273,26 @@ class Worker:
             await self._settled(delivery, said, "ended", ended=reply, reply=reply, dead=dead)
             return
         away = Away(self._broker.redis, self._key, self._prefix, said, self._broker.lent)
-        receipts = SharedReceipts(self._records, delivery, taken.begun, ended)
-        consent = AskTheCaller(said.approved, taken.begun)
+        self._receive(said, away, taken.inbox)
         known = door.table.get(form.tool) if form.tool in door.table else None
-        at_work = _AtWork(said, away, receipts, known is not None and known.no_background)
-        self._receive(at_work, taken.inbox)
+        begun = taken.begun
+        if ended is None and known is not None and not READING.issuperset(known.effects):
+            first = await away.begins(delivery.by)
+            if first is None and not away.cancelled.is_set():
+                why = "its caller does not say that it may begin; it may have been made before."
+                raise Refused("denied", f"{form.tool} was not run: {why}", silent=True)
+            begun = begun or ("" if first else delivery.entry)
         if away.cancelled.is_set() and ended is None:
             raise Refused("cancelled", f"{form.tool} was not run: its caller does not wait any longer.")
+        receipts = SharedReceipts(self._records, delivery, begun, ended)
+        consent = AskTheCaller(said.approved, begun)
+        at_work = _AtWork(said, away, receipts, known is not None and known.no_background)
         own = AwayDoor(door, away, consent, receipts)
         self._at_work[delivery.entry] = at_work
         try:
             call, context = call_of(said, form), context_of(said, self._context)
             at_work.task = asyncio.create_task(own.dispatch(call, context))
-            result = await _result_of(at_work.task, form.tool)
+            result = await result_of(at_work.task)
             if at_work.lost:
                 return
             if not receipts.unreached:
@@ -364,16 +372,7 @@ class Worker:
         if said is not None:
             with suppress(InvalidCallError):
                 form = from_json(said.form)
+            if said.schema_hash != self.door.table.schema_hash:  # which arguments are secret is not known
+                form = CallForm(form.tool)
         call = call_of(said, form) if said is not None else new_call(form, route="remote")
         self.door.refuse(call, self._context, status, message)
-
-
-async def _result_of(task: asyncio.Task[ToolResult], tool: str) -> ToolResult | None:
-    """What the door says of a call; None if the call was cancelled, but not this worker."""
-    try:
-        await asyncio.wait({task})
-    except asyncio.CancelledError:
-        task.cancel()
-        await asyncio.wait({task})
-        raise
-    return None if task.cancelled() else task.result()

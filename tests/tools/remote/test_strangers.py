@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 from caller import KEY, TAKEOVER, Caller, at_work, calling, until, until_async
+from machines import two_machines
 from words import tool
 
+from quoth.tools.call.call import deny
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.remote import names
+from quoth.tools.remote.broker import CallBroker
 from quoth.tools.remote.wire import Delegated, WireError, unpack
 
 COUNT = '(count-fruit :fruit "pears")'
@@ -21,6 +24,51 @@ NO_MESSAGE = "It is no message of ours, or was cut off."
 
 def count(body: Any = lambda fruit: 30, **options: Any) -> Any:
     return tool("count-fruit", body, params={"fruit": {"type": str}}, **options)
+
+
+@pytest.mark.parametrize("still_waits", [True, False])
+async def test_no_other_worker_makes_a_call_again(
+    redis: str, monkeypatch: pytest.MonkeyPatch, still_waits: bool
+) -> None:
+    monkeypatch.setattr("quoth.tools.remote.away.LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("quoth.tools.remote.away.ANSWER_SECONDS", 0.1)
+    paid: list[int] = []
+    goes_on = asyncio.Event()
+
+    async def pay() -> str:
+        paid.append(1)
+        await goes_on.wait()
+        return "paid"
+
+    async with two_machines(redis) as machines:
+        machines.person.answer = deny("not twice")
+        first = await machines.start_worker(tool("pay", pay, effects=["memory"]))
+        call = asyncio.create_task(machines.call("(pay)"))
+        await until(lambda: paid)
+        queue = names.queue(machines.prefix)
+        ((_, entry),) = await machines.redis.xrange(queue)
+        if not still_waits:
+            goes_on.set()
+            assert (await call).value == "paid"
+        # Somebody lets Redis forget what was done, and sends it once more; another worker has seen nothing.
+        for kind in ("grant", "call"):
+            async for key in machines.redis.scan_iter(f"{machines.prefix}:tools:{kind}:*"):
+                await machines.redis.delete(key)
+        first.paused = True
+        await machines.start_worker()
+        await machines.redis.xadd(queue, entry)
+        rows = machines.there.rows
+        await until(lambda: len(rows()) > (0 if still_waits else 1))
+        said = rows()[-1]["message"]
+        goes_on.set()
+        if still_waits:
+            assert (await call).status == "denied"
+            assert machines.person.asked == ["it was begun before, and how that ended is not known"]
+        else:
+            assert said == (
+                "pay was not run: its caller does not say that it may begin; it may have been made before."
+            )
+    assert paid == [1]
 
 
 BOMBS = {
@@ -107,3 +155,26 @@ async def test_a_body_whose_call_cannot_be_sent_is_told(redis: str) -> None:
     async with calling(redis, count(body)) as caller, at_work(caller):
         said = await caller.ask(COUNT)
     assert (said.status, said.message) == ("error", "ask-shop was not called. Redis refuses the message.")
+
+
+async def test_an_entry_longer_than_the_memory_ends_no_worker(
+    redis: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = CallBroker._next
+    lengths: list[int] = []
+
+    async def short_of_memory(broker: CallBroker) -> Any:
+        found = await read(broker)
+        lengths.append(len(found.data) if found is not None else 0)
+        if lengths[-1] > 5_000_000:
+            raise MemoryError
+        return found
+
+    monkeypatch.setattr(CallBroker, "_next", short_of_memory)
+    async with calling(redis, count()) as caller, at_work(caller, jobs=1) as worker:
+        await caller.send(b"x" * 5_000_001)
+        assert (await caller.ask(COUNT)).value == 30
+        await caller.settled()
+        rows = [row["message"] for row in worker.door.audit.rows()]
+    assert f"A call was refused. {NO_MESSAGE}" in rows
+    assert [one for one in lengths if one > 5_000_000] == [5_000_001]

@@ -121,7 +121,7 @@ async def test_nothing_is_left_for_ever(redis: str, effects: list[str], seconds:
     async with calling(redis, count(body, effects=effects)) as caller:
         async with at_work(caller):
             call = caller.call(COUNT)
-            await caller.send(call)
+            await caller.ask(call)
             await caller.settled()
         left = [key.decode() async for key in caller.redis.scan_iter(f"{caller.prefix}:*")]
         kept = {key: await caller.redis.ttl(key) for key in left}
@@ -277,6 +277,13 @@ async def test_the_caller_of_an_older_table_is_told_of_the_newer_one(redis: str)
     async with calling(redis, count()) as caller, at_work(caller):
         call = caller.call(COUNT, schema_hash="0" * 64)
         assert await caller.ask(call) == Stale(call.grant, caller.table.schema_hash)
+
+
+async def test_of_a_call_of_another_table_no_argument_is_recorded(redis: str) -> None:
+    async with calling(redis, count()) as caller, at_work(caller) as worker:
+        await caller.ask(caller.call('(count-fruit :pin "1234")', schema_hash="0" * 64))
+        (row,) = worker.door.audit.rows()
+    assert (row["tool"], row["form"]) == ("count-fruit", "(count-fruit)")
 
 
 async def test_a_grant_is_used_once(redis: str) -> None:
