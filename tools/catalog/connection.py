@@ -109,7 +109,9 @@ def redis_url(
     ``ca`` is the file of a CA. Raises UsageError, which never shows the URL."""
     text = given or os.environ.get(variable) or ""
     if not text:
-        raise UsageError(f"No Redis server is named: set {variable} to {FORMS}.")
+        raise UsageError(
+            f"No Redis server is named: give its URL as an option, or set {variable} to {FORMS}."
+        )
     inside = text.startswith("@")
     files = (Path(text[1:]).expanduser(),) if inside else ()
     for file in files:
