@@ -26,6 +26,8 @@ def read_allow(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
             raise UsageError(f"--allow takes TOOL=USER,…, such as count-fruit=ann,ben; not {word}.")
         if not all(users):
             raise UsageError(f"--allow {word} has an empty name; every user of {tool} is written {tool}=*.")
+        if "=" in rest:
+            raise UsageError(f"--allow {word} names two tools; give each an --allow of its own.")
         if EVERYBODY in users and len(users) > 1:
             raise UsageError(f"--allow {word} names users beside *, which is everybody.")
         found[tool] = tuple(dict.fromkeys((*found.get(tool, ()), *users)))

@@ -207,6 +207,7 @@ def test_allow_names_the_users_of_a_tool(words: list[str], expected: dict[str, t
         ("=ann", "--allow takes TOOL=USER,…, such as count-fruit=ann,ben; not =ann."),
         ("b y=ann", "--allow takes TOOL=USER,…, such as count-fruit=ann,ben; not b y=ann."),
         ("buy=", "--allow buy= has an empty name; every user of buy is written buy=*."),
+        ("buy=ann,see=ben", "--allow buy=ann,see=ben names two tools; give each an --allow of its own."),
         ("buy=ann,,ben", "--allow buy=ann,,ben has an empty name; every user of buy is written buy=*."),
         ("buy=ann,*", "--allow buy=ann,* names users beside *, which is everybody."),
     ],
