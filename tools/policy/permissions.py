@@ -26,8 +26,6 @@ def read_allow(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
             raise UsageError(f"--allow takes TOOL=USER,…, such as count-fruit=ann,ben; not {word}.")
         if not all(users):
             raise UsageError(f"--allow {word} has an empty name; every user of {tool} is written {tool}=*.")
-        if "=" in rest:
-            raise UsageError(f"--allow {word} names two tools; give each an --allow of its own.")
         if EVERYBODY in users and len(users) > 1:
             raise UsageError(f"--allow {word} names users beside *, which is everybody.")
         found[tool] = tuple(dict.fromkeys((*found.get(tool, ()), *users)))
@@ -39,10 +37,15 @@ def permissions_for(
 ) -> dict[str, tuple[str, ...]]:
     """The users of each tool that not everybody may call: those whom ``allow`` and the rules let call it.
     Raises UsageError for a tool that is not in the table."""
-    for name in allow:
+    for name, users in allow.items():
         if name not in table:
             hint = did_you_mean(name, table.names()) or f" The tools are {', '.join(table.names())}."
             raise UsageError(f"--allow names {name}, and there is no such tool.{hint}")
+        for user in users:
+            if "=" in user and user.split("=")[0].strip() in table:
+                raise UsageError(
+                    f"--allow {name}=… names another tool, too: give {user} an --allow of its own."
+                )
     found = {table.get(name).name: users for name, users in allow.items() if EVERYBODY not in users}
     for name, users in permissions_of(policy, table).items():
         found[name] = tuple(user for user in found.get(name, users) if user in users)
