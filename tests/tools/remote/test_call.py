@@ -357,7 +357,9 @@ async def test_no_worker_is_there(machines: Machines) -> None:
     ByHand(machines, tool("probe"))
     result = await machines.call("(probe)")
     assert result.status == "error"
-    assert result.message == "probe was not run: no worker is there; start one with quoth worker."
+    assert (
+        result.message == "probe was not run: no worker offers these tools now; start one with quoth worker."
+    )
     assert await machines.redis.xlen(names.queue(machines.prefix)) == 0
 
 
