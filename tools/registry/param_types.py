@@ -133,7 +133,7 @@ def portable(hint: Any) -> Any:
         return dict[portable(args[0]), portable(args[1])]  # type: ignore[misc]
     if origin in UNIONS:
         kinds = tuple(map(portable, args))
-        return hint if kinds == args else typing.Union[kinds]
+        return hint if kinds == args else typing.Union[kinds]  # noqa: UP007
     if origin is typing.Literal and all(map(_is_scalar, args)):
         return hint
     if origin is typing.Annotated and all(isinstance(note, str) for note in args[1:]):

@@ -1305,7 +1305,8 @@ def test_one_request_is_found_among_thousands_of_its_session(tmp_path: Path, few
     rows: Any = StoreRequests(lambda: store, lambda: 0.0).look("monday", "ann")
     rows._run = explained
     rows.where(state="decided", **{few: "x"})
-    assert ways and not [way for way in ways if "requests_session" in way or "SCAN" in way]
+    assert ways
+    assert not [way for way in ways if "requests_session" in way or "SCAN" in way]
     ways.clear()
     rows.where(tool="probe")  # what many have is searched for in the session
     assert "requests_session" in ways[0]
