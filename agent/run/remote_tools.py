@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quoth.agent.run.core_memory import is_recorded, with_news
 from quoth.neuro.prompt.belt import BeltCatalog, news_text
@@ -142,12 +142,12 @@ def _record(audit: Audit | None, why: str) -> None:
             audit.write(row_of_host("catalog", why))
 
 
-def place_of(remote: str | RedisUrl | LiveCatalog) -> dict[str, Any]:
+def place_of(remote: str | RedisUrl | LiveCatalog) -> dict[str, str]:
     """Where remote tools are, without user and password."""
     from quoth.tools.catalog.remote_table import LiveCatalog
 
     url = remote.url if isinstance(remote, LiveCatalog) else remote_url(remote, typed=False)
-    return {"remote": url.shown, **({"redis-ca": str(Path(url.ca).resolve())} if url.ca else {})}
+    return url.kept("remote")
 
 
 def remote_url(given: str | RedisUrl, *, ca: str | None = None, typed: bool = True) -> RedisUrl:

@@ -239,7 +239,7 @@ class Taskiq:
         from redis.asyncio import Redis
 
         await self._broker.startup()
-        self._redis = Redis.from_url(self._module.URL, protocol=2)
+        self._redis = Redis.from_url(self._module.URL, protocol=2, socket_timeout=None)
         self._reader = asyncio.create_task(self._read())
         assert await asyncio.wait_for(self.call("bounce"), 30) is not None
 

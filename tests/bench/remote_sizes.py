@@ -54,7 +54,7 @@ def table_of(size: int) -> Any:
             about = f"Order fruit of sort {number} for a shop. It is delivered on the next day."
             tag = {"prefix": f"ORDER-{number}", "pattern": r"(\S+) (\S+)", "groups": ["place", "kind"]}
             define_tool(
-                f"order-fruit-{number}", about, parameters=params, body=body, effects=["network"], tag=tag
+                f"order-fruit-{number}", about, parameters=params, body=body, effects=["net"], tag=tag
             )
     return table
 
@@ -83,9 +83,11 @@ async def load(place: Place, rounds: int) -> None:
             for size in SIZES:
                 prefix = f"size{size}"
                 gc.collect()
-                began = time.perf_counter()
+                cpu, began = time.process_time(), time.perf_counter()
                 table = await RemoteToolTable.load(place.url, place.key, prefix, deliver)
                 took("*a reader loads them*", size, began)
+                more = time.process_time() - cpu
+                found.setdefault("of it CPU", {}).setdefault(size, []).append(more)
                 began = time.perf_counter()
                 await load_catalog(redis, key=place.key, prefix=prefix)
                 took("of it: read, unpacked and checked", size, began)

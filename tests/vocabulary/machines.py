@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import itertools
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+
+from caller import until as until
 
 from quoth.tools.call.call import ToolResult, Verdict, allow, new_call
 from quoth.tools.call.context import ToolContext
@@ -186,12 +188,3 @@ def ended(said: Any, value: Any = "done", **fields: Any) -> Ended:
         said.grant, about["key"], said.digest, about["status"], value, about["message"],
         about["told"], about["side_effects"],
     )  # fmt: skip
-
-
-async def until(true: Callable[[], bool]) -> None:
-    """Wait until it is so."""
-    for _ in range(1000):
-        if true():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("It did not become so.")

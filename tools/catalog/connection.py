@@ -92,6 +92,10 @@ class RedisUrl:
             **({"ssl_ca_certs": self.ca} if self.ca else {}),
         }
 
+    def kept(self, name: str) -> dict[str, str]:
+        """Where it is, under this name, for the opening of a session: without user and password."""
+        return {name: self.shown, **({"redis-ca": str(Path(self.ca).resolve())} if self.ca else {})}
+
     def betrayed_by(self, text: str) -> bool:
         """Whether a text holds a secret of the URL."""
         return any(secret in text for secret in self._secrets)
@@ -105,7 +109,9 @@ def redis_url(
     ``ca`` is the file of a CA. Raises UsageError, which never shows the URL."""
     text = given or os.environ.get(variable) or ""
     if not text:
-        raise UsageError(f"No Redis server is named: set {variable} to {FORMS}.")
+        raise UsageError(
+            f"No Redis server is named: give its URL as an option, or set {variable} to {FORMS}."
+        )
     inside = text.startswith("@")
     files = (Path(text[1:]).expanduser(),) if inside else ()
     for file in files:

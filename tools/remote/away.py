@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import fields
 from typing import Any, NoReturn
 
@@ -31,6 +32,7 @@ from quoth.tools.remote.wire import Answer, Cancel, Delegated, Message, Nested, 
 
 ASKED_AGAIN_SECONDS = 30.0  # whether the caller is still there
 LOOK_SECONDS = 1.0
+Lent = AbstractAsyncContextManager[None]
 
 
 class _Stays:
@@ -98,10 +100,12 @@ class _Told(list[str]):
 
 
 class Away:
-    """The way back of one call to its caller."""
+    """The way back of one call to its caller. While it waits there, its place is ``lent`` to other calls."""
 
-    def __init__(self, redis: Redis, key: Key, prefix: str, said: Delegated) -> None:
-        self._redis, self._key = redis, key
+    def __init__(
+        self, redis: Redis, key: Key, prefix: str, said: Delegated, lent: Callable[[], Lent]
+    ) -> None:
+        self._redis, self._key, self.lent = redis, key, lent
         self._said = said
         self._inbox = names.inbox(prefix, said.grant)
         self._answers: dict[int, asyncio.Future[ToolResult]] = {}
@@ -253,6 +257,7 @@ class AwayDoor(Door):
     ) -> ToolResult:
         state.clock.pause()  # a person may be asked there
         try:
-            return await self.away.nested(number, form, name, dry)
+            async with self.away.lent():
+                return await self.away.nested(number, form, name, dry)
         finally:
             state.clock.go_on()

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -30,7 +30,7 @@ from quoth.tools.catalog.connection import READ_SECONDS, RedisUrl
 from quoth.tools.remote import names
 
 TAKEOVER_SECONDS = 30.0
-BLOCK_SECONDS = 1.0  # so long a worker that stops may still wait for one more entry
+BLOCK_SECONDS = 0.5  # so long a worker that stops may still wait for one more entry
 GONE_SECONDS = 60.0  # a worker that gives no sign of life
 FORGOTTEN_SECONDS = 600.0  # a worker that has nothing and says nothing
 
@@ -123,6 +123,7 @@ class CallBroker(RedisStreamBroker):
         self._workers = names.workers(prefix)
         self.takeover = takeover
         self.stopping = False
+        self.lent: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
         self.paused = False  # it takes nothing, and keeps what it has
         self.on_state: Callable[[Exception | None], None] = lambda error: None
         self.redis: Redis = Redis(connection_pool=self.connection_pool)
@@ -138,6 +139,7 @@ class CallBroker(RedisStreamBroker):
 
     async def shutdown(self) -> None:
         with suppress(RedisError, OSError):
+            await self.redis.zrem(self._workers, self.consumer_name)
             await self._forget(keys=[self.queue_name], args=[0, self.consumer_name])
         await super().shutdown()
 
@@ -246,7 +248,27 @@ _DELIVERED: ContextVar[Delivery] = ContextVar("delivered")
 
 
 class _Receiver(Receiver):
-    """taskiq's, whose task is also told which entry it works at."""
+    """taskiq's, whose task is also told which entry it works at, and may lend its place to another."""
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[None]:
+        """Within it another call may run in the place of this one, which waits: for the call that its body
+        makes, perhaps, which comes to this worker too."""
+        assert self.sem is not None
+        self.sem.release()
+        self.sem_prefetch.release()
+        try:
+            yield
+        finally:
+            run, fetch = (asyncio.create_task(one.acquire()) for one in (self.sem, self.sem_prefetch))
+            for task in (run, fetch):  # what was lent is taken back, also for a call that is cancelled now
+                self._returning.add(task)
+                task.add_done_callback(self._returning.discard)
+            await asyncio.shield(run)  # and not fetch: who waits for the next call to come has that place
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._returning: set[asyncio.Task[Any]] = set()
 
     async def callback(self, message: bytes | AckableMessage, raise_err: bool = False) -> None:
         assert isinstance(message, Delivery)
@@ -262,4 +284,6 @@ def make_receiver(broker: CallBroker, handle: Callable[[Delivery], Awaitable[Non
         await handle(_DELIVERED.get())
 
     broker.register_task(call, task_name=names.TASK)
-    return _Receiver(broker, validate_params=False, max_async_tasks=jobs)
+    receiver = _Receiver(broker, validate_params=False, max_async_tasks=jobs)
+    broker.lent = receiver.lent
+    return receiver

@@ -37,8 +37,10 @@ from quoth.tools.remote.wire import (
     Stale,
     WireError,
 )
+from quoth.tools.text import one_line
 
 SEND_AGAIN = "send it again"  # the permission that a call needs which may have been made
+MOST_REASON = 1_000  # characters that a worker tells a person
 MARGIN = 5.0  # seconds that we give up before the door does, to say why
 REFUSED_SECONDS = 60.0  # between two audit rows about replies that are not believed
 
@@ -194,10 +196,10 @@ class _Sending:
                     return self._ended(news)
                 self._sender.refuse("It is the result of another call.")
             elif isinstance(news, Asks):
-                if news.question in self._delegated.approved:
+                if news.question in (*self._delegated.approved, SEND_AGAIN):
                     again = f"The worker asks again for what was approved: {news.reason}."
                     raise _Over(ToolFailure("denied", again))
-                await self._ask(news.question, news.reason)
+                await self._ask(news.question, one_line(news.reason, MOST_REASON))
             elif isinstance(news, Nested):
                 self._make(news)
             elif isinstance(news, Progress):
@@ -230,7 +232,8 @@ class _Sending:
         for effect in ended.side_effects:
             self._context.effect(effect)
         if ended.status != "ok":
-            status: Status = ended.status if ended.status in STATUSES else "error"
+            known = ended.status in STATUSES and ended.status != "pending"  # for who waits asks
+            status: Status = ended.status if known else "error"  # type: ignore[assignment]
             raise _Over(ToolFailure(status, ended.message))
         for text in ended.said:
             self._context.say(text)

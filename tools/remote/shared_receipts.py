@@ -40,7 +40,7 @@ local function forgotten(known, entry, now)
     seen[2] = seen[1] and tostring(now) or '0'
     redis.call('HSET', known, 'run', run, 'since', seen[2])
   end
-  return tonumber(string.match(entry, '^%d+')) / 1000 < tonumber(seen[2])
+  return tonumber(string.match(entry, '^%d+')) / 1000 < (tonumber(seen[2]) or now)
 end
 """
 

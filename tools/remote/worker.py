@@ -125,8 +125,6 @@ class Worker:
             await receiver.listen(asyncio.Event())
         finally:
             await cancelled(helpers)
-            with suppress(RedisError, OSError):
-                await self._broker.redis.zrem(names.workers(self._prefix), self.name)
             await self._broker.shutdown()
             self._waiting.close()
 
@@ -134,7 +132,7 @@ class Worker:
         await stop.wait()
         self._broker.stopping = True
         with suppress(RedisError, OSError):
-            await self._broker.redis.zrem(names.workers(self._prefix), self.name)
+            await self._broker.say_alive()
 
     def _state(self, error: Exception | None) -> None:
         trouble = sentence_of(error, self._url) if error is not None else ""
@@ -273,7 +271,7 @@ class Worker:
             dead = signature(self._key, delivery.data, delivery.entry, delivery.tries)
             await self._settled(delivery, said, "ended", ended=reply, reply=reply, dead=dead)
             return
-        away = Away(self._broker.redis, self._key, self._prefix, said)
+        away = Away(self._broker.redis, self._key, self._prefix, said, self._broker.lent)
         receipts = SharedReceipts(self._records, delivery, taken.begun, ended)
         consent = AskTheCaller(said.approved, taken.begun)
         known = door.table.get(form.tool) if form.tool in door.table else None

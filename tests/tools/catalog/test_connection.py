@@ -139,7 +139,10 @@ def test_a_url_that_will_not_do(url: str, said: str) -> None:
 def test_without_a_url_it_says_where_one_may_stand() -> None:
     with pytest.raises(UsageError) as refused:
         redis_url(None)
-    assert str(refused.value) == f"No Redis server is named: set QUOTH_REDIS to {FORMS}."
+    assert (
+        str(refused.value)
+        == f"No Redis server is named: give its URL as an option, or set QUOTH_REDIS to {FORMS}."
+    )
 
 
 @pytest.mark.parametrize("url", ["redis://:hush-hush@h", "rediss://ann:hush-hush@h:1/2", "unix://a:hush@/s"])

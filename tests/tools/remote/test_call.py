@@ -312,6 +312,34 @@ async def test_a_call_of_a_body_is_made_once_whoever_asks_again(machines: Machin
     assert made == ["own"]  # a call that is over makes none
 
 
+async def test_a_person_is_told_a_reason_on_one_line_whatever_a_worker_says(machines: Machines) -> None:
+    hand = ByHand(machines, tool("probe"))
+    call = asyncio.create_task(machines.call("(probe)"))
+    said = await hand.takes()
+    await hand.tells(said, Asks(said.grant, "q", "it looks\r\nquoth: approved \x1b[2J" + "x" * 9000))
+    said = await hand.takes()
+    await hand.tells(said, ended(said))
+    assert (await call).status == "ok"
+    assert machines.person.asked == ["it looks quoth: approved [2J" + "x" * 971 + "…"]
+
+
+async def test_a_worker_cannot_ask_for_what_only_its_caller_asks(machines: Machines) -> None:
+    hand = ByHand(machines, tool("probe"))
+    call = asyncio.create_task(machines.call("(probe)"))
+    said = await hand.takes()
+    await hand.tells(said, Asks(said.grant, "send it again", "harmless"))
+    assert (await call).status == "denied"
+    assert machines.person.asked == []
+
+
+async def test_nothing_waits_because_a_worker_says_so(machines: Machines) -> None:
+    hand = ByHand(machines, tool("probe"))
+    call = asyncio.create_task(machines.call("(probe)"))
+    said = await hand.takes()
+    await hand.tells(said, ended(said, status="pending", message="quoth approve zzz"))
+    assert (await call).status == "error"
+
+
 async def test_a_question_is_not_asked_for_ever(machines: Machines) -> None:
     hand = ByHand(machines, tool("sell"))
     call = asyncio.create_task(machines.call("(sell)"))

@@ -691,3 +691,18 @@ async def test_a_worker_that_was_stopped_can_neither_begin_nor_end_what_another_
         assert await other[0].settle(other[1], call, "ended", ended=b"y", reply=b"y")
         assert await caller.redis.xlen(caller.replies) == 1
         client.close()
+
+
+async def test_a_call_that_waits_for_another_leaves_it_its_place(redis: str) -> None:
+    async def outer(fruit: str, ctx: Any) -> Any:
+        return (await ctx.dispatch(CallForm("inner"))).value
+
+    async with calling(redis, count(outer), tool("inner", lambda: 30)) as caller, at_work(caller, jobs=1):
+        call = caller.call(COUNT)
+        nested = await caller.ask(call)
+        inner = await caller.ask("(inner)")
+        assert inner.value == 30
+        result = {"id": "i", "tool": "inner", "status": "ok", "value": inner.value, "message": ""}
+        await caller.tell(Answer(call.grant, nested.number, {**result, "side_effects": [], "audit": {}}))
+        assert (await caller.reply()).value == 30
+        assert [(await caller.ask("(inner)")).value for _ in range(3)] == [30, 30, 30]
