@@ -58,6 +58,8 @@ async def test_a_clock_that_is_wrong_is_no_matter(
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 3600 * hours)
     assert (await machines.call('(count-fruit :fruit "pears")')).status == "ok"
+    monkeypatch.setattr(time, "time", lambda: real() - 3600 * hours)  # somebody sets it
+    assert (await machines.call('(count-fruit :fruit "plums")')).status == "ok"
 
 
 async def test_a_guard_of_the_worker_is_asked_there(machines: Machines) -> None:
